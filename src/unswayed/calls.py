@@ -1,0 +1,111 @@
+"""Calls: the request that is sent and the response that came back, both stored as they are."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import msgspec
+
+from unswayed.items import Item, Message
+from unswayed.presentation import Ask
+
+__all__ = ["Failure", "Query", "Request", "Response", "TokenLogprob", "key_of"]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that determines an answer; its hash is the call's address.
+
+    Attributes:
+        model: Full model name with revision, e.g. `openai/gpt-4.1-mini` or `hf/path@sha256:...`.
+        messages: The rendered chat.
+        labels: The answer symbols, in label order.
+        max_tokens: Cap on generated tokens.
+        temperature: 0 for greedy.
+        top_logprobs: How many alternatives per generated token are wanted; 0 for none.
+        sample: Index of a repeated sample (only its distinctness matters).
+        nonce: Something else the answer depends on (simulated judges: the item id).
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    labels: tuple[str, ...]
+    max_tokens: int
+    temperature: float = 0.0
+    top_logprobs: int = 0
+    sample: int = 0
+    nonce: str | None = None
+
+
+class TokenLogprob(NamedTuple):
+    """One alternative at one generated position."""
+
+    token: str
+    logprob: float
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came back.
+
+    Attributes:
+        text: The generated text (the answer; reasoning apart where the provider separates it).
+        reasoning: Reasoning text that the provider returned separately.
+        top_logprobs: For each generated token, its alternatives, likeliest first; None if the
+            backend gives none. `tokens[i]` is the token generated there.
+        exact: True if `top_logprobs[0]` lists every label once, computed from the full
+            distribution (local models): nothing is censored.
+        finish_reason: stop, length, content_filter, ...
+        input_tokens, cached_tokens, output_tokens: As billed; cached is part of input.
+        cost_usd: Price of this call; None where no price is known.
+        latency_s: Wall time of the successful attempt.
+        retries: Attempts before it.
+        model: The model the server says it ran.
+    """
+
+    text: str
+    reasoning: str | None = None
+    tokens: tuple[str, ...] | None = None
+    top_logprobs: tuple[tuple[TokenLogprob, ...], ...] | None = None
+    exact: bool = False
+    finish_reason: str = "stop"
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    latency_s: float = 0.0
+    retries: int = 0
+    model: str | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that failed for good: kept in the store's error table, never a verdict.
+
+    Attributes:
+        error: Class name from `unswayed.errors`.
+        message: What happened, without keys or headers.
+        status: HTTP status, if any.
+        attempts: How often it was tried.
+        fatal: True if no further call can succeed (bad key): the run stops.
+    """
+
+    error: str
+    message: str
+    status: int | None = None
+    attempts: int = 1
+    fatal: bool = False
+
+
+class Query(NamedTuple):
+    """What a backend is given: HTTP backends read the request only; simulated ones the item too."""
+
+    item: Item
+    ask: Ask
+    request: Request
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+def key_of(request: Request) -> bytes:
+    """The content address of a call: sha256 over the request's canonical JSON, 32 bytes."""
+    return hashlib.sha256(_ENCODER.encode(request)).digest()

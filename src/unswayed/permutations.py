@@ -1,0 +1,192 @@
+"""Sets of orders: which candidate stands at which position, for any number of candidates.
+
+An order is a tuple `order` with `order[p]` = the candidate shown at position p, so for four
+candidates `(1, 2, 3, 0)` reads BCDA: the second candidate is shown first.
+
+Sources: PA-GRPO (arXiv 2603.21016) for the structured set; the rest are standard designs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random as _random
+from collections.abc import Callable, Mapping
+
+from unswayed.errors import ShapeError, UnknownNameError, UsageError
+from unswayed.registry import did_you_mean
+
+__all__ = [
+    "FULL_LIMIT",
+    "ORDER_SETS",
+    "Order",
+    "balanced",
+    "compose",
+    "cyclic",
+    "full",
+    "graeco_latin",
+    "identity",
+    "invert",
+    "orders",
+    "random",
+    "structured",
+    "swap",
+]
+
+Order = tuple[int, ...]
+
+FULL_LIMIT = 6
+"""Largest number of candidates for which all n! orders are made without being forced (720)."""
+
+
+def invert(order: Order) -> Order:
+    """The inverse permutation: `invert(order)[c]` is the position at which candidate c is shown."""
+    inverse = [-1] * len(order)
+    for position, candidate in enumerate(order):
+        if not 0 <= candidate < len(order) or inverse[candidate] != -1:
+            raise ShapeError(f"{order} is not a permutation of 0..{len(order) - 1}")
+        inverse[candidate] = position
+    return tuple(inverse)
+
+
+def compose(outer: Order, inner: Order) -> Order:
+    """`outer` after `inner`: position p shows candidate `outer[inner[p]]`."""
+    return tuple(outer[k] for k in inner)
+
+
+def identity(n: int) -> tuple[Order, ...]:
+    """The items' own order only."""
+    return (tuple(range(n)),)
+
+
+def swap(n: int) -> tuple[Order, ...]:
+    """Both orders of two candidates.
+
+    Raises:
+        UsageError: If n is not 2.
+    """
+    if n != 2:
+        raise UsageError(
+            f"orders 'swap' needs 2 candidates, got {n}. Use cyclic, balanced or full."
+        )
+    return ((0, 1), (1, 0))
+
+
+def cyclic(n: int) -> tuple[Order, ...]:
+    """The n rotations; every candidate stands once at every position. n=4: ABCD BCDA CDAB DABC."""
+    return tuple(tuple((p + shift) % n for p in range(n)) for shift in range(n))
+
+
+def structured(n: int) -> tuple[Order, ...]:
+    """The n rotations and the reversed list (n+1 orders; 2 for n=2, where they coincide).
+
+    Not balanced over positions: use it for training groups as in PA-GRPO, not for averaging.
+    """
+    return _distinct((*cyclic(n), tuple(reversed(range(n)))))
+
+
+def balanced(n: int) -> tuple[Order, ...]:
+    """The n rotations and the n rotations of the reversed list (2n orders for n > 2).
+
+    Every candidate stands equally often at every position, forwards and backwards.
+    """
+    return _distinct((*cyclic(n), *(tuple(reversed(order)) for order in cyclic(n))))
+
+
+def full(n: int, *, force: bool = False) -> tuple[Order, ...]:
+    """All n! orders, the identity first.
+
+    Raises:
+        UsageError: If n is above 6 and `force` is false.
+    """
+    if n > FULL_LIMIT and not force:
+        raise UsageError(
+            f"orders 'full' means {math.factorial(n):,} orders for {n} candidates; the limit is "
+            f"{FULL_LIMIT} candidates. Use balanced or random:K."
+        )
+    return tuple(itertools.permutations(range(n)))
+
+
+def random(n: int, k: int, *, seed: int) -> tuple[Order, ...]:
+    """The identity and k-1 other distinct orders drawn with a recorded seed (all n! if k is larger)."""
+    if k < 1:
+        raise UsageError(f"random:{k} asks for no orders; give at least 1.")
+    if n <= FULL_LIMIT:
+        others = list(itertools.permutations(range(n)))[1:]
+        draw = _random.Random(f"{seed}:{n}").sample(others, min(k - 1, len(others)))
+        return (tuple(range(n)), *draw)
+    generator = _random.Random(f"{seed}:{n}")
+    chosen = {tuple(range(n)): None}
+    while len(chosen) < min(k, math.factorial(n)):
+        order = list(range(n))
+        generator.shuffle(order)
+        chosen[tuple(order)] = None
+    return tuple(chosen)
+
+
+def graeco_latin(n: int) -> tuple[tuple[Order, Order], ...]:
+    """n presentations that balance position and label at once, as (order, labels at positions).
+
+    Candidate c stands once at every position, carries every label once, and every label stands
+    once at every position. Odd n: position t+c, label t+2c (mod n); n=4: over GF(4).
+
+    Raises:
+        UsageError: For n where no construction is shipped (2 and 6 have none at all).
+    """
+    if n >= 3 and n % 2 == 1:
+        positions = [[(t + c) % n for c in range(n)] for t in range(n)]
+        labels = [[(t + 2 * c) % n for c in range(n)] for t in range(n)]
+    elif n == 4:
+        multiply = (0, 2, 3, 1)
+        positions = [[t ^ c for c in range(n)] for t in range(n)]
+        labels = [[t ^ multiply[c] for c in range(n)] for t in range(n)]
+    else:
+        raise UsageError(
+            f"there is no Graeco-Latin set for {n} candidates. "
+            "Use --protocol all with swap (2 candidates) or cyclic (more)."
+        )
+    result = []
+    for position_of, label_of in zip(positions, labels, strict=True):
+        order = invert(tuple(position_of))
+        result.append((order, tuple(label_of[c] for c in order)))
+    return tuple(result)
+
+
+def _distinct(orders: tuple[Order, ...]) -> tuple[Order, ...]:
+    return tuple(dict.fromkeys(orders))
+
+
+ORDER_SETS: Mapping[str, Callable[[int], tuple[Order, ...]]] = {
+    "identity": identity,
+    "swap": swap,
+    "cyclic": cyclic,
+    "structured": structured,
+    "balanced": balanced,
+    "full": full,
+}
+
+
+def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
+    """The named set of orders for n candidates; the identity always comes first.
+
+    Args:
+        name: A key of `ORDER_SETS`, or `random:K`. (`graeco-latin` also fixes the labels; see
+            `presentation.presentations`.)
+        n: Number of candidates, at least 2.
+        seed: Seed of `random:K`.
+
+    Raises:
+        UsageError: If the set does not exist for n.
+        UnknownNameError: If there is no such set.
+    """
+    if n < 2:
+        raise UsageError(f"an order needs at least 2 candidates, got {n}.")
+    if name.startswith("random:"):
+        count = name.removeprefix("random:")
+        if not count.isdigit():
+            raise UsageError(f"{name!r}: write random:K with a whole number K, such as random:8.")
+        return random(n, int(count), seed=seed)
+    if name not in ORDER_SETS:
+        known = [*ORDER_SETS, "graeco-latin", "random:K"]
+        raise UnknownNameError(f"unknown orders {name!r}. {did_you_mean(name, known)}")
+    return ORDER_SETS[name](n)

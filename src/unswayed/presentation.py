@@ -1,0 +1,206 @@
+"""Presentation = order x labels, and the only conversions label <-> position <-> candidate.
+
+Three index spaces: *candidate* (index in the item's own list), *position* (display slot, first is
+0), *label* (index into the label set, whose symbol is printed). Nothing else in the package
+converts between them.
+
+For two candidates a, b the four presentations are CalibraEval's (arXiv 2410.15393)
+
+    name  displayed    order   labels   is, relative to X0
+    X0    A:a, B:b     (0, 1)  (0, 1)   default
+    X1    B:b, A:a     (1, 0)  (1, 0)   order-only swap
+    X2    A:b, B:a     (1, 0)  (0, 1)   coupled swap
+    X3    B:a, A:b     (0, 1)  (1, 0)   label-only swap
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed import permutations
+from unswayed.errors import ShapeError, UnknownNameError
+from unswayed.permutations import Order, compose, invert
+from unswayed.registry import did_you_mean
+
+__all__ = [
+    "PROTOCOLS",
+    "X0",
+    "X1",
+    "X2",
+    "X3",
+    "Ask",
+    "Presentation",
+    "Protocol",
+    "Substitution",
+    "canonical",
+    "presentations",
+    "to_candidates",
+    "view",
+]
+
+Protocol = Literal["coupled", "label", "order"]
+PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
+
+
+class Presentation(NamedTuple):
+    """How one item is shown.
+
+    Attributes:
+        order: `order[p]` = candidate shown at position p.
+        labels: `labels[p]` = label index printed at position p.
+    """
+
+    order: Order
+    labels: Order
+
+    @property
+    def n(self) -> int:
+        """Number of candidates."""
+        return len(self.order)
+
+    def candidate_of_label(self, label: int) -> int:
+        """The candidate that carries `label`."""
+        return self.order[self.labels.index(label)]
+
+    def label_of_candidate(self, candidate: int) -> int:
+        """The label that `candidate` carries."""
+        return self.labels[self.order.index(candidate)]
+
+    def position_of_candidate(self, candidate: int) -> int:
+        """The position at which `candidate` is shown."""
+        return self.order.index(candidate)
+
+    def position_of_label(self, label: int) -> int:
+        """The position at which `label` is printed."""
+        return self.labels.index(label)
+
+    def candidates_by_label(self) -> Order:
+        """`result[l]` = the candidate that carries label l."""
+        return tuple(self.order[p] for p in invert(self.labels))
+
+    def labels_by_candidate(self) -> Order:
+        """`result[c]` = the label that candidate c carries."""
+        return invert(self.candidates_by_label())
+
+    def symbols(self, label_set: Sequence[str]) -> tuple[str, ...]:
+        """The symbols printed at the positions, first position first."""
+        return tuple(label_set[label] for label in self.labels)
+
+    def check(self) -> Presentation:
+        """Return self if both parts are permutations of the same length.
+
+        Raises:
+            ShapeError: Otherwise.
+        """
+        invert(self.order)
+        invert(self.labels)
+        if len(self.order) != len(self.labels):
+            raise ShapeError(
+                f"order has {len(self.order)} candidates but labels has {len(self.labels)}"
+            )
+        return self
+
+
+class Substitution(NamedTuple):
+    """Content-free text in place of the candidates (and of the prompt, where given).
+
+    Attributes:
+        candidates: One text per candidate.
+        prompt: Text in place of the prompt; None keeps the item's own.
+    """
+
+    candidates: tuple[str, ...]
+    prompt: str | None = None
+
+
+class Ask(NamedTuple):
+    """One thing a method wants to know; the runner turns it into a call.
+
+    Attributes:
+        presentation: Order x labels.
+        prompt_id: A prompt of the run: default, direct, reasoning, debias, ...
+        sample: Index of a repeated sample of the same prompt; 0 is the greedy answer.
+        substitute: Content-free text in place of the candidates, for calibration.
+    """
+
+    presentation: Presentation
+    prompt_id: str = "default"
+    sample: int = 0
+    substitute: Substitution | None = None
+
+
+X0: Final = Presentation((0, 1), (0, 1))
+X1: Final = Presentation((1, 0), (1, 0))
+X2: Final = Presentation((1, 0), (0, 1))
+X3: Final = Presentation((0, 1), (1, 0))
+
+
+def canonical(n: int) -> Presentation:
+    """The item as it was given: its own order, labels in their own sequence."""
+    own = tuple(range(n))
+    return Presentation(own, own)
+
+
+def presentations(
+    orders: str, n: int, *, protocol: Protocol = "coupled", seed: int = 0
+) -> tuple[Presentation, ...]:
+    """The presentations of a named set of orders under one protocol, the canonical one first.
+
+    coupled: candidates move, labels stay with the positions (A first). label: candidates stay,
+    labels move. order: candidates move and take their labels along.
+
+    Args:
+        orders: Name of a set of orders, `random:K`, or `graeco-latin` (its own labels; the
+            protocol must be coupled).
+        n: Number of candidates.
+        protocol: What moves.
+        seed: Seed of `random:K`.
+
+    Raises:
+        UnknownNameError: If the set or the protocol does not exist.
+        UsageError: If the set does not exist for n.
+    """
+    if protocol not in PROTOCOLS:
+        raise UnknownNameError(
+            f"unknown protocol {protocol!r}. {did_you_mean(protocol, (*PROTOCOLS, 'all'))}"
+        )
+    if orders == "graeco-latin":
+        return tuple(Presentation(*pair) for pair in permutations.graeco_latin(n))
+    own = tuple(range(n))
+    made: Iterable[Order] = permutations.orders(orders, n, seed=seed)
+    if protocol == "coupled":
+        return tuple(Presentation(order, own) for order in made)
+    if protocol == "order":
+        return tuple(Presentation(order, order) for order in made)
+    return tuple(Presentation(own, order) for order in made)
+
+
+def view(outer: Presentation, asked: Presentation) -> Presentation:
+    """The presentation really shown when `asked` is asked of an item seen through `outer`.
+
+    Seen through `outer`, candidate j is the item's candidate `outer.order[j]` and label l is
+    printed as `outer.labels[l]`. One composition serves coupled, label-only and order-only
+    protocols; `view(X1, X2)` is `X3`.
+    """
+    return Presentation(
+        compose(outer.order, asked.order),
+        compose(outer.labels, asked.labels),
+    )
+
+
+def to_candidates(by_label: NDArray[np.float64], shown: Presentation) -> NDArray[np.float64]:
+    """Re-index the last axis from label to candidate.
+
+    Args:
+        by_label: Values by label, shape (..., n).
+        shown: The presentation the values were obtained under.
+
+    Returns:
+        The values by candidate, shape (..., n).
+    """
+    result: NDArray[np.float64] = by_label[..., list(shown.labels_by_candidate())]
+    return result
