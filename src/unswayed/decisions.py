@@ -437,7 +437,9 @@ def argmax_by_tie_rule(
     """
     known = ~np.isnan(scores).any(axis=1)
     safe = np.where(known[:, None], scores, 0.0)
-    best: BoolArray = np.greater_equal(safe, safe.max(axis=1, keepdims=True) - tolerance)
+    best: BoolArray = np.asarray(
+        safe >= safe.max(axis=1, keepdims=True) - tolerance, dtype=np.bool_
+    )
     choice: IntArray = best.argmax(axis=1).astype(np.int16)
     tied = np.flatnonzero(known & (best.sum(axis=1) > 1))
     if len(tied):
