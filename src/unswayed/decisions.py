@@ -435,7 +435,7 @@ def argmax_by_tie_rule(
     Returns:
         Candidates, shape (I,).
     """
-    known = ~np.isnan(scores).any(axis=1)
+    known: BoolArray = ~np.asarray(np.isnan(scores).any(axis=1), dtype=np.bool_)
     safe = np.where(known[:, None], scores, 0.0)
     best: BoolArray = np.asarray(
         safe >= safe.max(axis=1, keepdims=True) - tolerance, dtype=np.bool_

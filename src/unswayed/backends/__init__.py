@@ -1,0 +1,81 @@
+"""Sources of answers: one file per provider, one line here.
+
+A model name is `provider/model`. Each entry is a function `open(model, settings) -> Backend`,
+where `model` is what follows the provider's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from unswayed.backends.protocol import Backend
+from unswayed.errors import UnknownNameError
+from unswayed.registry import Registry, did_you_mean
+
+__all__ = ["BACKENDS", "Backend", "BackendSettings", "open_backend"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendSettings:
+    """How to reach and drive a model; a backend uses what applies to it.
+
+    Attributes:
+        base_url: Address of an OpenAI-compatible server, over the provider's own.
+        max_connections: Most requests in flight; concurrency adapts below it.
+        requests_per_minute, tokens_per_minute: Limits to stay under; None for what the server says.
+        timeout_s: Longest wait for one attempt.
+        max_attempts: Attempts per call.
+        prices: Path of a price table that overrides the shipped one.
+        device: torch device of local models; None picks one.
+        dtype: torch dtype of local models; None for float32 on CPU, bfloat16 on a GPU.
+        batch_tokens: Padded tokens per batch of local models.
+        threads: torch threads on CPU; None leaves torch's own.
+        trust_remote_code: Let a local model run code that it ships. Off by default.
+    """
+
+    base_url: str | None = None
+    max_connections: int = 64
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    timeout_s: float = 120.0
+    max_attempts: int = 6
+    prices: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    batch_tokens: int = 8192
+    threads: int | None = None
+    trust_remote_code: bool = False
+
+
+BACKENDS: Registry[Callable[[str, BackendSettings], Backend]] = Registry(
+    "backend",
+    {
+        "anthropic": "unswayed.backends.anthropic:open_anthropic",
+        "hf": "unswayed.backends.huggingface:open_huggingface",
+        "openai": "unswayed.backends.openai_compatible:open_openai",
+        "openai-api": "unswayed.backends.openai_compatible:open_service",
+        "replay": "unswayed.backends.replay:open_replay",
+        "simulated": "unswayed.backends.simulated:open_simulated",
+        "tiny": "unswayed.tiny.backend:open_tiny",
+    },
+)
+
+
+def open_backend(name: str, settings: BackendSettings | None = None) -> Backend:
+    """The backend of a model name such as `openai/gpt-4.1-mini` or `hf/path/to/model`.
+
+    Raises:
+        UnknownNameError: If the name has no provider or an unknown one.
+        MissingExtraError: If the provider needs an extra that is not installed.
+        MissingKeyError: If a key or address is missing from the environment.
+    """
+    provider, slash, model = name.partition("/")
+    if not slash or not model:
+        raise UnknownNameError(
+            f"model {name!r} has no provider: write provider/model, such as openai/gpt-4.1-mini. "
+            f"Providers: {', '.join(BACKENDS)}."
+        )
+    if provider not in BACKENDS:
+        raise UnknownNameError(f"unknown provider {provider!r}. {did_you_mean(provider, BACKENDS)}")
+    return BACKENDS.load(provider)(model, settings or BackendSettings())
