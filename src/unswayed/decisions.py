@@ -283,7 +283,10 @@ class DecisionTable:
         return DecisionTable(
             items=self.items,
             asks=tuple(asks),
-            shown=tuple(ask.presentation for ask in real),
+            shown=tuple(
+                self.shown[column] if column >= 0 else ask.presentation
+                for column, ask in zip(found, real, strict=True)
+            ),
             label_set=self.label_set,
             choices=choices,
             probs=probs,
