@@ -1,1 +1,77 @@
-"""Unswayed: judges and multiple-choice answers that depend on what is compared, never on where it stands."""
+"""Unswayed: judges and multiple-choice answers that depend on what is compared, never on where it stands.
+
+    import unswayed as us
+
+    result = us.audit("tiny/judge")
+    result.metrics["methods"]["direct"]["consistency"]
+
+Names load when they are first used, so importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unswayed import methods as methods
+    from unswayed.api import AuditResult as AuditResult
+    from unswayed.api import audit as audit
+    from unswayed.api import load_data as load_data
+    from unswayed.decisions import Decision as Decision
+    from unswayed.decisions import Verdict as Verdict
+    from unswayed.errors import UnswayedError as UnswayedError
+    from unswayed.items import Item as Item
+    from unswayed.items import Task as Task
+    from unswayed.items import load_items as load_items
+    from unswayed.judge import Judge as Judge
+    from unswayed.methods.files import load_method as load_method
+    from unswayed.presentation import Presentation as Presentation
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "AuditResult": "unswayed.api:AuditResult",
+    "Decision": "unswayed.decisions:Decision",
+    "Item": "unswayed.items:Item",
+    "Judge": "unswayed.judge:Judge",
+    "Presentation": "unswayed.presentation:Presentation",
+    "Task": "unswayed.items:Task",
+    "UnswayedError": "unswayed.errors:UnswayedError",
+    "Verdict": "unswayed.decisions:Verdict",
+    "audit": "unswayed.api:audit",
+    "load_data": "unswayed.api:load_data",
+    "load_items": "unswayed.items:load_items",
+    "load_method": "unswayed.methods.files:load_method",
+    "methods": "unswayed.methods",
+}
+
+__all__ = [
+    "AuditResult",
+    "Decision",
+    "Item",
+    "Judge",
+    "Presentation",
+    "Task",
+    "UnswayedError",
+    "Verdict",
+    "audit",
+    "load_data",
+    "load_items",
+    "load_method",
+    "methods",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'unswayed' has no attribute {name!r}")
+    module, _, attribute = _WHERE[name].partition(":")
+    loaded = importlib.import_module(module)
+    value = getattr(loaded, attribute) if attribute else loaded
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from unswayed.methods.protocol import Method
 from unswayed.registry import Registry
 
 __all__ = ["METHODS", "Method"]
 
-METHODS: Registry[type[Method]] = Registry(
-    "method",
-    {
-        "average": "unswayed.methods.average:Average",
-        "direct": "unswayed.methods.direct:Direct",
-        "repeat": "unswayed.methods.repeat:Repeat",
-        "vote": "unswayed.methods.vote:Vote",
-    },
-)
+_TABLE: Final = {
+    "additive": "unswayed.methods.additive:Additive",
+    "average": "unswayed.methods.average:Average",
+    "batch": "unswayed.methods.batch:Batch",
+    "calibraeval": "unswayed.methods.calibraeval:CalibraEval",
+    "cell-median": "unswayed.methods.cell_median:CellMedian",
+    "contextual": "unswayed.methods.contextual:Contextual",
+    "debias-prompt": "unswayed.methods.debias_prompt:DebiasPrompt",
+    "direct": "unswayed.methods.direct:Direct",
+    "domain-contextual": "unswayed.methods.domain_contextual:DomainContextual",
+    "pride": "unswayed.methods.pride:PriDe",
+    "repeat": "unswayed.methods.repeat:Repeat",
+    "repeat-mean": "unswayed.methods.repeat:RepeatMean",
+    "sequential": "unswayed.methods.sequential:Sequential",
+    "vote": "unswayed.methods.vote:Vote",
+}
+
+METHODS: Registry[type[Method]] = Registry("method", _TABLE)
+
+
+def __getattr__(name: str) -> object:
+    """The class of a built-in method, `unswayed.methods.PriDe`, imported when asked for."""
+    for registered, where in _TABLE.items():
+        if where.partition(":")[2] == name:
+            return METHODS.load(registered)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,14 +7,70 @@ items; `decide` is the same computation for one item, so streaming equals batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Protocol, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, Protocol, Self
 
-from unswayed.decisions import Decision, DecisionTable, Verdict, VerdictTable
+from unswayed.decisions import Decision, DecisionTable, Estimate, Verdict, VerdictTable
 from unswayed.items import Item, Task, blind
-from unswayed.presentation import Ask
+from unswayed.presentation import Ask, canonical
 
-__all__ = ["Method", "decide_one"]
+__all__ = [
+    "CHOOSING",
+    "COMPARING",
+    "About",
+    "FittedMethod",
+    "Layouts",
+    "Method",
+    "MethodWarning",
+    "decide_one",
+    "is_fitted",
+    "learned",
+    "learned_fields",
+    "plan_all",
+    "why_not",
+]
+
+COMPARING: frozenset[Task] = frozenset({Task.PAIRWISE, Task.MCQ})
+"""Tasks whose answer is one label, so that label probabilities mean something."""
+
+CHOOSING: frozenset[Task] = COMPARING | {Task.LISTWISE}
+"""Tasks whose decision names a best candidate."""
+
+
+class MethodWarning(UserWarning):
+    """A method works, but on less than it should have (few estimation items, a layout never seen)."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the docs and `unswayed list methods` say about a method.
+
+    Attributes:
+        title: Name in words.
+        source: Paper with its arXiv number, or "ours".
+        idea: One sentence.
+        calls: Calls for one more item, as text.
+        estimation: Calls it spends on estimation, as text; empty if it learns nothing.
+        equation: The rule in one line, plain text.
+        helps: When it helps.
+        cannot: What it cannot do.
+        differs: Where the authors' released code does something else; empty if it does not.
+        default: Whether `--methods all` includes it.
+        candidates: The only number of candidates it works for; None for any.
+    """
+
+    title: str
+    source: str
+    idea: str
+    calls: str
+    equation: str
+    helps: str
+    cannot: str
+    estimation: str = ""
+    differs: str = ""
+    default: bool = True
+    candidates: int | None = None
 
 
 class Method(Protocol):
@@ -26,12 +82,14 @@ class Method(Protocol):
         needs_probs: True if it reads label probabilities.
         fitted_from: Smallest number of estimation items that is not warned about; 0 if the method
             learns nothing.
+        about: What the docs say about it.
     """
 
     name: ClassVar[str]
     tasks: ClassVar[frozenset[Task]]
     needs_probs: ClassVar[bool]
     fitted_from: ClassVar[int]
+    about: ClassVar[About]
 
     def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
         """The questions whose answers `fit` needs; empty if there is nothing to learn."""
@@ -58,8 +116,72 @@ class Method(Protocol):
         ...
 
 
+class FittedMethod(Method, Protocol):
+    """A method that learns: what it learned can be shown, compared and watched for drift."""
+
+    def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
+        """`fit` on one table per number of candidates, whose columns are those of `plan_fit`."""
+        ...
+
+    def estimates(self) -> dict[str, Estimate]:
+        """What was learned, as named numbers with intervals where they were computed."""
+        ...
+
+
 def decide_one(method: Method, item: Item, decisions: Sequence[Decision]) -> Verdict:
     """`Method.decide` for every method: a table of one row."""
     table = DecisionTable.of([blind(item)], decisions)
     verdicts = method.decide_table(table.select(method.asks(item.n)))
     return verdicts.verdict(0, item_id=item.id, method=method.name)
+
+
+def plan_all(method: Method, item: Item) -> list[Ask]:
+    """`Method.plan` of every method that is not adaptive.
+
+    An item that is not permutable is asked as it was given only.
+    """
+    asks = method.asks(item.n)
+    if item.permutable:
+        return list(asks)
+    return [ask for ask in asks if ask.presentation == canonical(item.n)]
+
+
+def learned() -> Any:  # Any: the declared type of the field, as with dataclasses.field
+    """A dataclass field that `fit` fills: None before, never a parameter on the command line."""
+    return field(default=None, metadata={"learned": True})
+
+
+def learned_fields(method: type[Method] | Method) -> tuple[str, ...]:
+    """Names of the fields that `fit` fills."""
+    return tuple(spec.name for spec in fields(method) if spec.metadata.get("learned"))  # type: ignore[arg-type]
+
+
+def is_fitted(method: Method) -> bool:
+    """Whether the method has nothing to learn or has learned it."""
+    return all(getattr(method, name) is not None for name in learned_fields(method))
+
+
+def why_not(
+    method: Method | type[Method], *, task: Task, n: int | None = None, probs: bool = True
+) -> str | None:
+    """Why a method cannot be used here, as the end of a sentence; None if it can.
+
+    Args:
+        method: The method.
+        task: Task of the items.
+        n: Number of candidates; None if not known.
+        probs: Whether there are label probabilities.
+    """
+    if task not in method.tasks:
+        allowed = ", ".join(sorted(known.value for known in method.tasks))
+        return f"it works on {allowed}, not on {task.value}"
+    only = method.about.candidates
+    if n is not None and only is not None and n != only:
+        return f"it needs {only} candidates, got {n}"
+    if method.needs_probs and not probs:
+        return "it needs label probabilities and there are none"
+    return None
+
+
+Layouts = Literal["canonical", "all"]
+"""Label sequences a prior is estimated for: the label set's own, or every rotation of it."""

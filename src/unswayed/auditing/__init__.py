@@ -1,0 +1,1 @@
+"""Audits: permute, judge, map back, measure."""

@@ -1,0 +1,211 @@
+"""What is asked of which item: strata, views, folds and estimation sets.
+
+An audit evaluates a method under every *view* of an item (each presentation of the coupled
+protocol): the method stays a black box that sees the item relabelled, so the consistency of a
+debiased judge is measured exactly as that of a plain one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
+from unswayed.errors import UnknownNameError, UsageError
+from unswayed.items import Item, blind
+from unswayed.methods import Method
+from unswayed.presentation import Ask, Presentation, Protocol, canonical, presentations, view
+from unswayed.runner import Question
+
+__all__ = [
+    "Stratum",
+    "asks_under_views",
+    "estimation_questions",
+    "estimation_rows",
+    "estimation_size",
+    "fold_of",
+    "group_items",
+    "group_of",
+    "probability_asks",
+    "strata_of",
+    "stratum_asks",
+    "stratum_questions",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """Items with the same number of candidates and the ways they are shown.
+
+    Attributes:
+        items: With gold.
+        protocols: The presentations of each protocol; the coupled ones are the views.
+        folds: Fold of each item, shape (I,).
+        rank: Items in estimation order (a seeded shuffle that does not change as data grow).
+    """
+
+    n: int
+    items: tuple[Item, ...]
+    protocols: Mapping[Protocol, tuple[Presentation, ...]]
+    folds: NDArray[np.int8]
+    rank: NDArray[np.intp]
+
+    @property
+    def views(self) -> tuple[Presentation, ...]:
+        """The coupled presentations, the item's own first."""
+        return self.protocols["coupled"]
+
+    @property
+    def permutable(self) -> NDArray[np.bool_]:
+        """Which items may be shown in other orders."""
+        return np.array([item.permutable for item in self.items], dtype=bool)
+
+
+def _digest(seed: int, item_id: str) -> bytes:
+    return hashlib.sha256(f"{seed}\x00{item_id}".encode("utf-8", "surrogatepass")).digest()
+
+
+def fold_of(item_id: str, seed: int) -> int:
+    """Cross-fitting fold of an item: a hash, so that it stays when items are added."""
+    return int.from_bytes(_digest(seed, item_id)[:4], "big") % FOLDS
+
+
+def strata_of(
+    items: Sequence[Item], *, orders: str, protocols: Iterable[Protocol], seed: int
+) -> tuple[Stratum, ...]:
+    """Group items by their number of candidates, fewest first.
+
+    Raises:
+        UsageError: If the set of orders does not exist for some number of candidates; the
+            message names an item.
+    """
+    named = tuple(protocols)
+
+    def shown(n: int, first: Item) -> dict[Protocol, tuple[Presentation, ...]]:
+        try:
+            return {p: presentations(orders, n, protocol=p, seed=seed) for p in named}
+        except UnknownNameError:
+            raise
+        except UsageError as error:
+            raise UsageError(f"{first.id}: {error}") from None
+
+    return group_items(items, shown, seed=seed)
+
+
+def group_items(
+    items: Sequence[Item],
+    shown: Callable[[int, Item], Mapping[Protocol, tuple[Presentation, ...]]],
+    *,
+    seed: int,
+) -> tuple[Stratum, ...]:
+    """Strata with the presentations that `shown` gives for n candidates (and a first item)."""
+    by_n: dict[int, list[Item]] = defaultdict(list)
+    for item in items:
+        by_n[item.n].append(item)
+    made = []
+    for n, members in sorted(by_n.items()):
+        digests = [_digest(seed, item.id) for item in members]
+        order = sorted(range(len(members)), key=digests.__getitem__)
+        made.append(
+            Stratum(
+                n=n,
+                items=tuple(members),
+                protocols=shown(n, members[0]),
+                folds=np.array([fold_of(item.id, seed) for item in members], dtype=np.int8),
+                rank=np.array(order, dtype=np.intp),
+            )
+        )
+    return tuple(made)
+
+
+def estimation_size(n_items: int, asked: int | None) -> int:
+    """Items a fitted method learns from: what was asked for, else 20 % and at most 200."""
+    if asked is not None:
+        return asked
+    return min(ESTIMATION_LIMIT, max(1, round(ESTIMATION_SHARE * n_items)))
+
+
+def estimation_rows(stratum: Stratum, *, size: int, fold: int | None) -> NDArray[np.intp]:
+    """The first `size` permutable items in estimation order outside a fold (None: of all)."""
+    allowed = stratum.permutable[stratum.rank]
+    if fold is not None:
+        allowed &= stratum.folds[stratum.rank] != fold
+    return stratum.rank[allowed][:size]
+
+
+def asks_under_views(method: Method, stratum: Stratum) -> tuple[Ask, ...]:
+    """Every question the method may ask about an item under any view, distinct."""
+    asked = method.asks(stratum.n)
+    return tuple(
+        dict.fromkeys(
+            ask._replace(presentation=view(outer, ask.presentation))
+            for outer in stratum.views
+            for ask in asked
+        )
+    )
+
+
+def stratum_asks(stratum: Stratum, methods: Iterable[Method]) -> tuple[Ask, ...]:
+    """Every distinct question about each item: all protocols, all methods, all views."""
+    protocols = [Ask(p) for shown in stratum.protocols.values() for p in shown]
+    asked = [ask for method in methods for ask in asks_under_views(method, stratum)]
+    return tuple(dict.fromkeys([*protocols, *asked]))
+
+
+def stratum_questions(stratum: Stratum, asks: Sequence[Ask]) -> Iterator[Question]:
+    """The questions about every item; one that may not be permuted is asked in its own order."""
+    own = canonical(stratum.n)
+    fixed = [ask for ask in asks if ask.presentation == own]
+    for item in stratum.items:
+        seen = blind(item)
+        for ask in asks if item.permutable else fixed:
+            yield Question(seen, ask)
+
+
+def estimation_questions(
+    methods: Iterable[Method],
+    stratum: Stratum,
+    *,
+    estimation_items: int | None,
+    sizes: Sequence[int] = (),
+) -> Iterator[Question]:
+    """What fitting needs, over all methods and folds; each question once."""
+    asked: set[tuple[str, Ask]] = set()
+    largest = max([estimation_size(len(stratum.items), estimation_items), *sizes])
+    for fold in range(FOLDS):
+        rows = estimation_rows(stratum, size=largest, fold=fold)
+        chosen = [blind(stratum.items[row]) for row in rows]
+        for method in methods:
+            for item, ask in method.plan_fit(chosen):
+                if (item.id, ask) not in asked:
+                    asked.add((item.id, ask))
+                    yield Question(item, ask)
+
+
+def probability_asks(question: Question, samples: int | None) -> Iterator[Question]:
+    """The calls behind one question: itself, or with `sampled:R` its R samples."""
+    yield question
+    if samples is not None and question.ask.sample == 0:
+        for sample in range(1, samples + 1):
+            yield Question(question.item, question.ask._replace(sample=sample))
+
+
+def group_of(item: Item, group_by: str) -> str | None:
+    """The group of an item: its `group`, or a field of `meta` as `meta.source`.
+
+    Raises:
+        UsageError: If `group_by` is neither.
+    """
+    if group_by == "group":
+        return item.group
+    if group_by.startswith("meta."):
+        value: object = item.meta
+        for part in group_by.split(".")[1:]:
+            value = value.get(part) if isinstance(value, dict) else None
+        return None if value is None else str(value)
+    raise UsageError(f"--group-by {group_by!r}: give group, or meta.FIELD such as meta.source.")

@@ -1,0 +1,196 @@
+"""From settings to the methods, strata and questions of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from unswayed.auditing.design import (
+    Stratum,
+    estimation_questions,
+    probability_asks,
+    strata_of,
+    stratum_asks,
+    stratum_questions,
+)
+from unswayed.auditing.settings import (
+    AuditSettings,
+    default_orders,
+    protocols_of,
+    samples_per_call,
+)
+from unswayed.errors import UsageError
+from unswayed.items import Item, ItemSet, Task, blind
+from unswayed.methods import Method
+from unswayed.methods.names import default_methods, parse_method, spec_name
+from unswayed.methods.protocol import why_not
+from unswayed.presentation import Ask, view
+from unswayed.runner import Question
+
+__all__ = [
+    "AuditPlan",
+    "calls_of",
+    "choose_methods",
+    "estimation_questions_of",
+    "plan_audit",
+    "questions_of",
+    "with_samples",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """What an audit will do.
+
+    Attributes:
+        orders: Name of the set of orders.
+        strata: Items by number of candidates.
+        methods: By display name, in the order they were asked for, "direct" first.
+        skipped: Methods that cannot run here, with the reason.
+        samples: R of `sampled:R`, else None.
+    """
+
+    settings: AuditSettings
+    orders: str
+    strata: tuple[Stratum, ...]
+    methods: Mapping[str, Method]
+    skipped: Mapping[str, str]
+    samples: int | None
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """All items with their gold, stratum by stratum."""
+        return tuple(item for stratum in self.strata for item in stratum.items)
+
+
+def plan_audit(
+    items: ItemSet, settings: AuditSettings, *, gives_probs: bool, unknown_words: bool = False
+) -> AuditPlan:
+    """Choose methods and strata.
+
+    Args:
+        items: What is audited.
+        settings: What was asked for.
+        gives_probs: Whether single calls come with label probabilities.
+        unknown_words: True if the model's vocabulary has no words for instructions beyond its own
+            prompt (the tiny judge): methods that change the wording are skipped.
+
+    Raises:
+        UsageError: If nothing is left to do or an option does not fit the task.
+    """
+    if items.task in {Task.LISTWISE, Task.RUBRIC}:
+        raise UsageError(
+            f"{items.name}: audits of task {items.task.value} are not built yet; "
+            "this version audits pairwise and mcq."
+        )
+    samples = samples_per_call(settings.probs)
+    orders = settings.orders or default_orders(items.task)
+    strata = strata_of(
+        items.items, orders=orders, protocols=protocols_of(settings.protocol), seed=settings.seed
+    )
+    groups = any(item.group is not None for item in items)
+    chosen, skipped = choose_methods(
+        settings.methods,
+        strata,
+        items.task,
+        groups=groups,
+        gives_probs=gives_probs or samples is not None,
+        unknown_words=unknown_words,
+    )
+    return AuditPlan(settings, orders, strata, chosen, skipped, samples)
+
+
+def choose_methods(
+    names: Sequence[str],
+    strata: Sequence[Stratum],
+    task: Task,
+    *,
+    groups: bool,
+    gives_probs: bool,
+    unknown_words: bool = False,
+    recorded: frozenset[Ask] | None = None,
+) -> tuple[dict[str, Method], dict[str, str]]:
+    """The methods that can run here, and why the others cannot.
+
+    Args:
+        names: Method names with parameters, or "all".
+        strata: The items.
+        task: Their task.
+        groups: Whether they have groups.
+        gives_probs: Whether decisions come with probabilities.
+        unknown_words: Whether the model understands its own prompt only.
+        recorded: The questions that were answered, where no others can be asked.
+    """
+    sizes = [stratum.n for stratum in strata]
+    wanted: list[Method] = [parse_method("direct")]
+    for name in names:
+        if name == "all":
+            wanted.extend(default_methods(task, sizes, groups=groups))
+        else:
+            wanted.append(parse_method(name))
+    chosen: dict[str, Method] = {}
+    skipped: dict[str, str] = {}
+    for method in wanted:
+        name = spec_name(method)
+        reasons = [why_not(method, task=task, n=n, probs=gives_probs) for n in sizes]
+        reason = next((one for one in reasons if one is not None), None)
+        if reason is None and unknown_words and _changes_the_wording(method, sizes):
+            reason = "this model's vocabulary has no words for another instruction"
+        if reason is None and recorded is not None:
+            reason = _not_recorded(method, strata, recorded)
+        if reason is None:
+            chosen.setdefault(name, method)
+        else:
+            skipped[name] = reason
+    return chosen, skipped
+
+
+def _changes_the_wording(method: Method, sizes: Sequence[int]) -> bool:
+    return any(ask.prompt_id != "default" for n in sizes for ask in method.asks(n))
+
+
+def _not_recorded(
+    method: Method, strata: Sequence[Stratum], recorded: frozenset[Ask]
+) -> str | None:
+    """Which recorded calls a method lacks altogether; None if none."""
+    for stratum in strata:
+        own = [
+            ask._replace(presentation=view(stratum.views[0], ask.presentation))
+            for ask in method.asks(stratum.n)
+        ]
+        if not set(own) <= recorded:
+            return "needs calls that were not recorded"
+        sample = [blind(item) for item in stratum.items[:8]]
+        if any(ask not in recorded for _, ask in method.plan_fit(sample)):
+            return "needs estimation calls that were not recorded"
+    return None
+
+
+def questions_of(plan: AuditPlan) -> Iterator[Question]:
+    """Every question of the audit; only a few estimation questions may be named twice."""
+    for stratum in plan.strata:
+        asks = stratum_asks(stratum, plan.methods.values())
+        yield from stratum_questions(stratum, asks)
+    yield from estimation_questions_of(plan)
+
+
+def calls_of(plan: AuditPlan) -> Iterator[Question]:
+    """The questions with the samples behind them: what the runner is given."""
+    return with_samples(questions_of(plan), plan.samples)
+
+
+def estimation_questions_of(plan: AuditPlan) -> Iterator[Question]:
+    """What fitting the methods needs."""
+    for stratum in plan.strata:
+        yield from estimation_questions(
+            plan.methods.values(),
+            stratum,
+            estimation_items=plan.settings.estimation_items,
+            sizes=plan.settings.estimation_sizes,
+        )
+
+
+def with_samples(questions: Iterable[Question], samples: int | None) -> Iterator[Question]:
+    """The calls behind questions: with `sampled:R` each needs R samples too."""
+    for question in questions:
+        yield from probability_asks(question, samples)

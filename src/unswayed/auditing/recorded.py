@@ -1,0 +1,188 @@
+"""Audit decisions that were recorded earlier: no model, no calls, the same evaluation."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+import unswayed
+from unswayed.auditing.design import group_items
+from unswayed.auditing.planning import AuditPlan, choose_methods
+from unswayed.auditing.pool import build_tables
+from unswayed.auditing.run import (
+    AuditRecord,
+    call_record,
+    data_record,
+    protocol_record,
+    run_record,
+)
+from unswayed.auditing.settings import AuditSettings
+from unswayed.auditing.summary import evaluate
+from unswayed.decisions import Decision
+from unswayed.errors import ItemError, UsageError
+from unswayed.importers import items_from_decisions
+from unswayed.items import Item, ItemSet
+from unswayed.presentation import Presentation, Protocol, canonical
+from unswayed.runner import Question, RunCounts
+
+__all__ = ["audit_decisions"]
+
+
+def audit_decisions(
+    decisions: Sequence[Decision],
+    items: ItemSet | None,
+    settings: AuditSettings,
+    *,
+    command: str,
+    name: str = "decisions",
+    model: str | None = None,
+) -> AuditRecord:
+    """Measure recorded decisions.
+
+    The presentations found are the protocol: what was asked in one order only is reported with
+    order metrics null. Decisions of the most frequent prompt are taken; the others are counted.
+
+    Args:
+        decisions: Of one model, any presentations, any samples.
+        items: Their items with gold; None makes items without text and gold.
+        settings: Orders and prompts are read from the decisions instead.
+        command: For `run.json`.
+        name: Name of the data where `items` is None.
+        model: Keep the decisions of this model.
+
+    Raises:
+        ItemError: If there are no decisions, or they do not fit the items.
+        UsageError: If they come from several models and none was chosen.
+    """
+    kept, warnings = _one_model_one_prompt(decisions, model)
+    known = items or ItemSet.of(items_from_decisions(kept), name=name)
+    kept, unknown = _matching(kept, known)
+    if unknown:
+        warnings.append(f"{unknown} decisions belong to no item of {known.name} and were left out.")
+    shown = _protocols(kept)
+    answered = {decision.item_id for decision in kept}
+    silent = sum(item.id not in answered for item in known)
+    if silent:
+        warnings.append(f"{silent} of {len(known)} items have no decision.")
+
+    def of_n(n: int, first: Item) -> Mapping[Protocol, tuple[Presentation, ...]]:
+        return shown.get(n, {"coupled": (canonical(n),)})
+
+    strata = group_items(known.items, of_n, seed=settings.seed)
+    methods, skipped = choose_methods(
+        settings.methods,
+        strata,
+        known.task,
+        groups=any(item.group is not None for item in known),
+        gives_probs=any(decision.probs is not None for decision in kept),
+        recorded=frozenset(decision.ask for decision in kept),
+    )
+    plan = AuditPlan(settings, "recorded", strata, methods, skipped, None)
+    by_question = {(decision.item_id, decision.ask): decision for decision in kept}
+
+    def source(questions: Iterable[Question]) -> Iterator[Decision]:
+        for question in questions:
+            found = by_question.get((question.item.id, question.ask))
+            if found is not None:
+                yield found
+
+    tables = build_tables(strata, kept)
+    counts = RunCounts(planned=len(kept), cached=len(kept))
+    who = kept[0].model or "recorded"
+    metrics: dict[str, Any] = {
+        "unswayed": unswayed.__version__,
+        "model": who,
+        "data": data_record(known),
+        "protocol": protocol_record(plan),
+        "calls": call_record(counts, tables),
+        **evaluate(plan, tables, source),
+    }
+    run = {
+        **run_record(command, who, known, plan),
+        "recorded": True,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "calls": metrics["calls"],
+        "finished": True,
+        "warnings": warnings,
+    }
+    return AuditRecord(metrics, run, plan, tables, source, None, tuple(warnings))
+
+
+def _one_model_one_prompt(
+    decisions: Sequence[Decision], model: str | None
+) -> tuple[list[Decision], list[str]]:
+    models = Counter(decision.model for decision in decisions)
+    if model is not None:
+        kept = [decision for decision in decisions if decision.model == model]
+        if not kept:
+            names = ", ".join(sorted(str(name) for name in models))
+            raise UsageError(f"no decision of model {model!r}. Models in the file: {names}.")
+    else:
+        kept = list(decisions)
+        if len(models) > 1:
+            names = ", ".join(f"{name} ({count})" for name, count in models.most_common())
+            raise UsageError(f"decisions of several models: {names}. Choose one with --model.")
+    if not kept:
+        raise ItemError("no decisions.")
+    prompts = Counter(decision.prompt_id for decision in kept)
+    (prompt, taken), *others = prompts.most_common()
+    warnings = []
+    if others:
+        left = sum(count for _, count in others)
+        warnings.append(
+            f"{taken} decisions of prompt {prompt!r} are used, {left} of others are not."
+        )
+        kept = [decision for decision in kept if decision.prompt_id == prompt]
+    if prompt != "default":
+        kept = [msgspec.structs.replace(decision, prompt_id="default") for decision in kept]
+    return kept, warnings
+
+
+def _matching(decisions: Sequence[Decision], items: ItemSet) -> tuple[list[Decision], int]:
+    sizes = {item.id: item.n for item in items}
+    kept = []
+    for decision in decisions:
+        n = sizes.get(decision.item_id)
+        if n is None:
+            continue
+        if n != len(decision.order):
+            raise ItemError(
+                f"{decision.item_id}: the item has {n} candidates, a decision about it "
+                f"{len(decision.order)}."
+            )
+        kept.append(decision)
+    if not kept:
+        raise ItemError(f"none of the decisions is about an item of {items.name}: ids differ.")
+    return kept, len(decisions) - len(kept)
+
+
+def _protocols(
+    decisions: Iterable[Decision],
+) -> dict[int, dict[Protocol, tuple[Presentation, ...]]]:
+    """The presentations that occur, by number of candidates and protocol, canonical first."""
+    found: dict[int, set[Presentation]] = defaultdict(set)
+    for decision in decisions:
+        if decision.substitute is None:
+            found[len(decision.order)].add(decision.presentation)
+    result: dict[int, dict[Protocol, tuple[Presentation, ...]]] = {}
+    for n, shown in found.items():
+        own = canonical(n)
+        kinds: dict[Protocol, tuple[Presentation, ...]] = {
+            "coupled": tuple(sorted(p for p in shown if p.labels == own.labels)),
+            "label": tuple(sorted(p for p in shown if p.order == own.order)),
+            "order": tuple(sorted(p for p in shown if p.order == p.labels)),
+        }
+        if not kinds["coupled"]:
+            kinds["coupled"] = tuple(sorted(shown))
+        result[n] = {
+            kind: made for kind, made in kinds.items() if kind == "coupled" or len(made) > 1
+        }
+    everywhere = set.intersection(*(set(kinds) for kinds in result.values()))
+    return {
+        n: {kind: made for kind, made in kinds.items() if kind in everywhere}
+        for n, kinds in result.items()
+    }

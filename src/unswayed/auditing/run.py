@@ -1,0 +1,247 @@
+"""One audit from beginning to end: plan, make the missing calls, evaluate, write."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import unswayed
+from unswayed.auditing.planning import (
+    AuditPlan,
+    calls_of,
+    estimation_questions_of,
+    plan_audit,
+    questions_of,
+    with_samples,
+)
+from unswayed.auditing.pool import DecisionSource, build_tables, remembering, sampled
+from unswayed.auditing.run_directory import json_text, package_versions, write_text
+from unswayed.auditing.settings import AuditSettings
+from unswayed.auditing.summary import evaluate
+from unswayed.backends import Backend
+from unswayed.decisions import UNPARSED, Decision, DecisionTable
+from unswayed.items import ItemSet
+from unswayed.prompts import PromptSettings, check_prompts, prompt_fingerprint
+from unswayed.runner import (
+    CallPlan,
+    Progress,
+    Question,
+    RunCounts,
+    RunSettings,
+    make_calls,
+    plan_calls,
+    read_decisions,
+)
+from unswayed.store import CallStore
+
+__all__ = ["AuditRecord", "audit_model", "price_audit", "run_settings_for", "write_record"]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditRecord:
+    """What an audit found.
+
+    Attributes:
+        metrics: The content of `metrics.json`.
+        run: The content of `run.json`.
+        plan: What was asked.
+        tables: The pool, one table per stratum.
+        source: Reads single decisions back.
+        prompts: How items were asked; None for recorded decisions.
+        warnings: What the user should know, in sentences.
+    """
+
+    metrics: dict[str, Any]
+    run: dict[str, Any]
+    plan: AuditPlan
+    tables: tuple[DecisionTable, ...]
+    source: DecisionSource
+    prompts: PromptSettings | None
+    warnings: tuple[str, ...] = field(default=())
+
+
+def run_settings_for(
+    settings: AuditSettings, backend: Backend, *, budget_usd: float | None = None
+) -> RunSettings:
+    """How calls are made; a model that understands only its own sentences gets its own template."""
+    prompts = settings.prompts
+    if backend.template is not None and prompts.template is None:
+        prompts = replace(prompts, template=backend.template)
+    return RunSettings(
+        prompts=prompts, sample_temperature=settings.sample_temperature, budget_usd=budget_usd
+    )
+
+
+def plan_for(items: ItemSet, settings: AuditSettings, backend: Backend) -> AuditPlan:
+    """The plan for a model: what it can give decides which methods run."""
+    return plan_audit(
+        items,
+        settings,
+        gives_probs=backend.gives_logprobs
+        and settings.prompts.prompt not in {"reasoning", "modified"},
+        unknown_words=backend.template is not None,
+    )
+
+
+def price_audit(
+    items: ItemSet, settings: AuditSettings, backend: Backend, store: CallStore
+) -> CallPlan:
+    """Distinct calls, tokens and cost of an audit, without making a call."""
+    plan = plan_for(items, settings, backend)
+    return plan_calls(calls_of(plan), backend, store, run_settings_for(settings, backend))
+
+
+async def audit_model(
+    items: ItemSet,
+    settings: AuditSettings,
+    backend: Backend,
+    store: CallStore,
+    *,
+    command: str,
+    budget_usd: float | None = None,
+    progress: Progress | None = None,
+    stop: asyncio.Event | None = None,
+) -> AuditRecord:
+    """Ask what is missing, then measure everything from the pool.
+
+    Args:
+        items: With gold where it is known.
+        settings: What is asked for.
+        backend: The model.
+        store: The pool of recorded calls.
+        command: The command that reproduces the run, without keys.
+        budget_usd: Spend no more than this.
+        progress: Shown while calls are made.
+        stop: Set to stop making calls (Ctrl-C).
+
+    Raises:
+        UnswayedError: For input that cannot be audited; failed calls are counted, never raised.
+    """
+    started, wall = datetime.datetime.now(datetime.UTC), time.monotonic()
+    plan = plan_for(items, settings, backend)
+    how = run_settings_for(settings, backend, budget_usd=budget_usd)
+    warnings = check_prompts(items.items, how.prompts)
+    store.bind(model=backend.model, items=items)
+    counts = await make_calls(calls_of(plan), backend, store, how, progress=progress, stop=stop)
+
+    def read(questions: Iterable[Question]) -> Iterator[Decision]:
+        asked = with_samples(questions, plan.samples)
+        found = read_decisions(asked, store, how, model=backend.model)
+        return found if plan.samples is None else sampled(found, plan.samples)
+
+    source = remembering(read, estimation_questions_of(plan))
+    tables = build_tables(plan.strata, read(questions_of(plan)))
+    metrics = {
+        "unswayed": unswayed.__version__,
+        "model": backend.model,
+        "data": data_record(items),
+        "protocol": protocol_record(plan),
+        "calls": call_record(counts, tables),
+        **evaluate(plan, tables, source),
+    }
+    run = {
+        **run_record(command, backend.model, items, plan),
+        "prompt": {
+            "name": how.prompts.prompt,
+            "fingerprint": prompt_fingerprint(how.prompts),
+            "temperature": 0.0,
+        },
+        "created": started.isoformat(timespec="seconds"),
+        "time_s": round(time.monotonic() - wall, 2),
+        "calls": metrics["calls"],
+        "finished": not (counts.interrupted or counts.budget_spent or counts.fatal),
+        "fatal": counts.fatal,
+        "interrupted": counts.interrupted,
+        "budget_spent": counts.budget_spent,
+        "warnings": warnings,
+    }
+    return AuditRecord(metrics, run, plan, tables, source, how.prompts, tuple(warnings))
+
+
+def data_record(items: ItemSet) -> dict[str, Any]:
+    """The `data` section."""
+    return {
+        "name": items.name,
+        "n_items": len(items),
+        "task": items.task.value,
+        "bad_lines": len(items.bad_lines),
+        "not_permutable": sum(not item.permutable for item in items),
+        "no_gold": sum(not item.gold_candidates() and item.gold != "tie" for item in items),
+        "gold_ties": sum(item.gold == "tie" for item in items),
+    }
+
+
+def protocol_record(plan: AuditPlan) -> dict[str, Any]:
+    """The `protocol` section."""
+    return {
+        "name": plan.orders,
+        "protocols": list(plan.strata[0].protocols),
+        "n_presentations": max(len(stratum.views) for stratum in plan.strata),
+        "n_candidates": sorted(stratum.n for stratum in plan.strata),
+    }
+
+
+def call_record(counts: RunCounts, tables: Sequence[DecisionTable]) -> dict[str, Any]:
+    """The `calls` section."""
+    masses = [table.label_mass for table in tables if table.label_mass is not None]
+    mass = [part[~np.isnan(part)] for part in masses]
+    known = np.concatenate(mass) if mass else np.array([])
+    return {
+        "planned": counts.planned,
+        "made": counts.made,
+        "cached": counts.cached,
+        "failed": counts.failed,
+        "unparsed": sum(int((table.choices == UNPARSED).sum()) for table in tables),
+        "input_tokens": counts.input_tokens,
+        "output_tokens": counts.output_tokens,
+        "cost_usd": counts.cost_usd,
+        "label_mass": float(known.mean()) if known.size else None,
+    }
+
+
+def run_record(command: str, model: str, items: ItemSet, plan: AuditPlan) -> dict[str, Any]:
+    """What `run.json` says of every audit."""
+    settings = plan.settings
+    return {
+        "version": unswayed.__version__,
+        "command": command,
+        "model": model,
+        "data": {**data_record(items), "fingerprint": items.fingerprint},
+        "task": items.task.value,
+        "protocol": protocol_record(plan),
+        "intervals": f"95 %, percentile bootstrap over items, {settings.resamples} resamples, "
+        f"seed {settings.seed}",
+        "settings": settings_record(settings),
+        "seed": settings.seed,
+        "packages": package_versions(),
+    }
+
+
+def settings_record(settings: AuditSettings) -> dict[str, Any]:
+    """The settings that determine the figures."""
+    return {
+        "methods": list(settings.methods),
+        "orders": settings.orders,
+        "protocol": settings.protocol,
+        "probs": settings.probs,
+        "estimation_items": settings.estimation_items,
+        "group_by": settings.group_by,
+        "resamples": settings.resamples,
+        "gold_ties": settings.gold_ties,
+        "sample_temperature": settings.sample_temperature,
+    }
+
+
+def write_record(
+    directory: Path, record: AuditRecord, *, extra: Mapping[str, Any] | None = None
+) -> None:
+    """Write `run.json` and `metrics.json`, each whole or not at all."""
+    write_text(directory / "run.json", json_text({**record.run, **(extra or {})}))
+    write_text(directory / "metrics.json", json_text(record.metrics))

@@ -1,0 +1,100 @@
+"""The run directory: run.json, calls.sqlite, metrics.json, report.html."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from unswayed.errors import RunDirectoryError
+
+__all__ = [
+    "default_directory",
+    "json_text",
+    "package_versions",
+    "prepare_directory",
+    "read_json",
+    "write_text",
+]
+
+PACKAGES = ("unswayed", "numpy", "scipy", "torch", "transformers", "peft", "aiohttp", "msgspec")
+
+
+def default_directory(data: str, model: str) -> Path:
+    """`runs/<data>-<model>`, in characters that every file system takes."""
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", f"{data}-{model}").strip("-.")
+    return Path("runs") / (name[:120] or "run")
+
+
+def prepare_directory(path: Path) -> Path:
+    """Make the directory and check that it can be written.
+
+    Raises:
+        RunDirectoryError: If it is a file, or cannot be made or written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except (FileExistsError, NotADirectoryError):
+        raise RunDirectoryError(f"{path} is a file, not a directory. Give another --out.") from None
+    except OSError as error:
+        raise RunDirectoryError(
+            f"cannot write to {path}: {error.strerror or error}. Give another --out."
+        ) from None
+    return path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        RunDirectoryError: If it cannot be written (disk full, read-only).
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8", errors="replace")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise RunDirectoryError(f"cannot write {path}: {error.strerror or error}.") from None
+
+
+def json_text(value: object) -> str:
+    """Readable JSON; not-a-number never appears in it."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a run directory.
+
+    Raises:
+        RunDirectoryError: If it is missing or not JSON.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunDirectoryError(
+            f"{path} does not exist: {path.parent} is not a finished run. Run the audit first."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"cannot read {path}: {error}.") from None
+    if not isinstance(value, dict):
+        raise RunDirectoryError(f"{path} is not a JSON object.")
+    return value
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of what the figures depend on; packages that are not installed are left out."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

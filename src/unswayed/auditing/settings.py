@@ -1,0 +1,88 @@
+"""What an audit asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from unswayed.errors import UsageError
+from unswayed.items import Task
+from unswayed.presentation import PROTOCOLS, Protocol
+from unswayed.prompts import PromptSettings
+from unswayed.registry import did_you_mean
+
+__all__ = ["AuditSettings", "default_orders", "protocols_of", "samples_per_call"]
+
+FOLDS = 5
+"""Cross-fitting folds: a fitted method is scored only on items it was not fitted on."""
+
+ESTIMATION_SHARE = 0.2
+ESTIMATION_LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSettings:
+    """Settings of one audit; the names are those of the command line.
+
+    Attributes:
+        methods: Method names with parameters (`pride:prior=group`), or ("all",).
+        orders: Set of orders; None for the task's default.
+        protocol: Protocol to add to the coupled one; "all" adds both others.
+        probs: "logprobs", or "sampled:R" to estimate probabilities from R samples a presentation.
+        estimation_items: Items a fitted method learns from, per fold; None: 20 %, at most 200.
+        estimation_sizes: Sizes of the estimation-set curve; empty for none.
+        group_by: "group" or a field of meta, as `meta.source`.
+        resamples: Bootstrap resamples.
+        gold_ties: "exclude" leaves items with gold "tie" out of accuracy; "class" scores ties.
+        max_missing_share: Above this share of failed calls no recommendation is made.
+    """
+
+    methods: tuple[str, ...] = ("direct", "vote", "average")
+    orders: str | None = None
+    protocol: str = "coupled"
+    probs: str = "logprobs"
+    estimation_items: int | None = None
+    estimation_sizes: tuple[int, ...] = ()
+    group_by: str = "group"
+    seed: int = 0
+    resamples: int = 1000
+    gold_ties: Literal["exclude", "class"] = "exclude"
+    prompts: PromptSettings = field(default_factory=PromptSettings)
+    sample_temperature: float = 1.0
+
+
+def default_orders(task: Task) -> str:
+    """swap for pairwise, cyclic for mcq and listwise, balanced for rubric."""
+    if task is Task.PAIRWISE:
+        return "swap"
+    return "balanced" if task is Task.RUBRIC else "cyclic"
+
+
+def protocols_of(name: str) -> tuple[Protocol, ...]:
+    """The protocols that `--protocol` measures; the coupled one always, because headlines use it.
+
+    Raises:
+        UsageError: If there is no such protocol.
+    """
+    if name == "all":
+        return PROTOCOLS
+    for protocol in PROTOCOLS:
+        if name == protocol:
+            return ("coupled",) if protocol == "coupled" else ("coupled", protocol)
+    raise UsageError(f"unknown protocol {name!r}. {did_you_mean(name, (*PROTOCOLS, 'all'))}")
+
+
+def samples_per_call(probs: str) -> int | None:
+    """R of `sampled:R`; None for `logprobs`.
+
+    Raises:
+        UsageError: If `probs` is neither, or R is below 5.
+    """
+    if probs == "logprobs":
+        return None
+    count = probs.removeprefix("sampled:")
+    if not probs.startswith("sampled:") or not count.isdigit():
+        raise UsageError(f"--probs {probs!r}: write logprobs, or sampled:R such as sampled:10.")
+    if int(count) < 5:
+        raise UsageError(f"--probs {probs}: fewer than 5 samples say too little; give at least 5.")
+    return int(count)

@@ -1,0 +1,185 @@
+"""`anthropic/<model>`: the messages API. System text stands apart; there are no logprobs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from unswayed.backends import BackendSettings
+from unswayed.backends.addresses import Service, resolve
+from unswayed.backends.client import HttpBackend
+from unswayed.backends.dialect import Traits
+from unswayed.backends.prices import FREE, load_prices
+from unswayed.calls import Request, Response
+from unswayed.errors import BadResponseError
+from unswayed.items import Message
+
+__all__ = ["AnthropicDialect", "open_anthropic"]
+
+ANTHROPIC: Final = Service("ANTHROPIC", "https://api.anthropic.com/v1")
+VERSION: Final = "2023-06-01"
+THINKING_TOKENS: Final = 2048
+"""Tokens added to the cap for models that think first."""
+
+_GENERATION = re.compile(r"^claude-[a-z]+-(\d+)(?:-(\d)(?!\d))?")
+_FIRST_THAT_THINKS: Final = (5, 0)
+_FIRST_WITHOUT_TEMPERATURE: Final = (4, 7)
+_NO_TEMPERATURE = re.compile(
+    r"temperature.{0,60}(?:deprecated|not support|unsupported|only|may only|must be)"
+    r"|(?:unsupported|not support|extra inputs).{0,60}temperature",
+    re.IGNORECASE,
+)
+_FINISH: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+
+
+class _Payload(msgspec.Struct, omit_defaults=True):
+    model: str
+    max_tokens: int
+    messages: tuple[Message, ...]
+    system: str | None = None
+    temperature: float | None = None
+
+
+class _Block(msgspec.Struct):
+    type: str
+    text: str | None = None
+    thinking: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class _Reply(msgspec.Struct):
+    content: list[_Block]
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+    model: str | None = None
+
+
+_ENCODER = msgspec.json.Encoder()
+_REPLY = msgspec.json.Decoder(_Reply)
+
+
+class AnthropicDialect:
+    """The messages API.
+
+    Args:
+        model: The model's name at the server.
+    """
+
+    path = "messages"
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        found = _GENERATION.match(model)
+        generation = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+        self.traits = Traits(
+            temperature=generation < _FIRST_WITHOUT_TEMPERATURE,
+            seed=False,
+            logprobs=0,
+            thinking_tokens=THINKING_TOKENS if generation >= _FIRST_THAT_THINKS else 0,
+        )
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Headers of every request."""
+        version = {"anthropic-version": VERSION}
+        return {**version, "x-api-key": key} if key else version
+
+    def encode(self, request: Request, traits: Traits) -> bytes:
+        """The body of a request."""
+        system, messages = split_system(request.messages)
+        payload = _Payload(
+            model=self._model,
+            max_tokens=request.max_tokens + traits.thinking_tokens,
+            messages=messages,
+            system=system or None,
+            temperature=min(request.temperature, 1.0) if traits.temperature else None,
+        )
+        return _ENCODER.encode(payload)
+
+    def decode(self, body: bytes) -> Response:
+        """The response of a 200 body; cache reads and writes are part of the input.
+
+        Raises:
+            BadResponseError: If it is not JSON or not of the promised shape.
+        """
+        try:
+            reply = _REPLY.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise BadResponseError(f"not a message: {error}") from None
+        usage = reply.usage or _Usage()
+        cached = usage.cache_read_input_tokens or 0
+        written = usage.cache_creation_input_tokens or 0
+        stop = reply.stop_reason or "end_turn"
+        thinking = "".join(block.thinking or "" for block in reply.content)
+        return Response(
+            text="".join(block.text or "" for block in reply.content if block.type == "text"),
+            reasoning=thinking or None,
+            finish_reason=_FINISH.get(stop, stop),
+            input_tokens=(usage.input_tokens or 0) + cached + written,
+            cached_tokens=cached,
+            output_tokens=usage.output_tokens or 0,
+            model=reply.model,
+        )
+
+    def adapt(self, traits: Traits, words: str, request: Request) -> Traits | None:
+        """What to change after a 400 with these words; None if it is not about the traits."""
+        if traits.temperature and _NO_TEMPERATURE.search(words):
+            return replace(traits, temperature=False)
+        return None
+
+
+def split_system(messages: tuple[Message, ...]) -> tuple[str, tuple[Message, ...]]:
+    """The system text, and a chat that begins with the user and alternates.
+
+    Neighbouring turns of the same role become one, a paragraph apart.
+    """
+    system: list[str] = []
+    chat: list[Message] = []
+    for message in messages:
+        if message.role in {"system", "developer"}:
+            system.append(message.content)
+            continue
+        role = "assistant" if message.role == "assistant" else "user"
+        if chat and chat[-1].role == role:
+            chat[-1] = Message(role, f"{chat[-1].content}\n\n{message.content}")
+        else:
+            chat.append(Message(role, message.content))
+    if not chat:  # the API wants at least one turn
+        return "", (Message("user", "\n\n".join(system)),)
+    if chat[0].role != "user":
+        chat.insert(0, Message("user", "(conversation so far)"))
+    return "\n\n".join(system), tuple(chat)
+
+
+def open_anthropic(model: str, settings: BackendSettings) -> HttpBackend:
+    """The backend of `anthropic/<model>`: ANTHROPIC_API_KEY.
+
+    `ANTHROPIC_BASE_URL`, or the settings' base URL, names another server of the same API; it ends
+    in `/v1`.
+
+    Raises:
+        MissingKeyError: If ANTHROPIC_API_KEY is needed and not set.
+        UsageError: If an address or the price table is unusable.
+    """
+    full_name = f"anthropic/{model}"
+    prices = load_prices(settings.prices)
+    address = resolve(ANTHROPIC, base_url=settings.base_url, environ=os.environ, model=full_name)
+    price = prices.find(full_name, own_address=address.is_own)
+    if price is None and address.is_loopback:
+        price = FREE
+    return HttpBackend(full_name, AnthropicDialect(model), address, settings, price=price)

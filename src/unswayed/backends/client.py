@@ -1,0 +1,225 @@
+"""A thin asynchronous chat client: any number of queries in, responses or failures out.
+
+One backend is one model at one address. What differs between the APIs - fields, headers, shapes -
+is a `Dialect`; everything else is here: lazy pulling, concurrency, retries, giving up, costs.
+A query is pulled from the iterable at the moment its request may start, so at most
+`max_connections` are known at any time, and none is pulled after a fatal failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+
+import msgspec
+
+from unswayed.backends import BackendSettings
+from unswayed.backends.addresses import Address
+from unswayed.backends.dialect import Dialect, Traits, Transport
+from unswayed.backends.faults import Fault, bad_response, fault_of, lost
+from unswayed.backends.pacing import (
+    Clock,
+    Concurrency,
+    Gate,
+    Spacing,
+)
+from unswayed.backends.prices import Price
+from unswayed.backends.workers import Line, Outcome, Run
+from unswayed.calls import Query, Request, Response
+from unswayed.errors import BadResponseError, ServerError
+
+__all__ = ["HttpBackend"]
+
+
+class HttpBackend:
+    """A model behind HTTP; see `unswayed.backends.protocol.Backend`.
+
+    Args:
+        model: Full model name.
+        dialect: The API.
+        address: Where it is, and the key.
+        settings: Limits.
+        price: Price per token; None if unknown.
+        clock: Time and chance.
+        connect: Makes the transport, once per event loop; default: aiohttp.
+
+    Attributes:
+        address: Where calls go.
+        remarks: What was learned about the server that a reader of the results should know.
+    """
+
+    generates = True
+    offline = False
+    template: str | None = None
+
+    def __init__(
+        self,
+        model: str,
+        dialect: Dialect,
+        address: Address,
+        settings: BackendSettings,
+        *,
+        price: Price | None,
+        clock: Clock | None = None,
+        connect: Callable[[], Transport] | None = None,
+    ) -> None:
+        self.model = model
+        self.address = address
+        self.traits = dialect.traits
+        self.gives_logprobs = dialect.traits.logprobs != 0
+        self.remarks: tuple[str, ...] = ()
+        self.dialect = dialect
+        self.settings = settings
+        self.clock = clock or Clock()
+        self._price = price
+        self._connect = connect or self._connect_http
+        self._concurrency = Concurrency(settings.max_connections, self.clock)
+        self._requests = Spacing(settings.requests_per_minute)
+        self._tokens = Spacing(settings.tokens_per_minute)
+        self._line: Line | None = None
+        self._runs: set[Run] = set()
+        self._seen_logprobs = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.model} at {self.address.shown}>"
+
+    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Outcome]]:
+        """Answer every query once, in any order, pulling from `queries` lazily."""
+        run = Run(self, self._line_here(), iter(queries))
+        self._runs.add(run)
+        try:
+            while True:
+                while run.done:
+                    yield run.take()
+                if run.finished:
+                    break
+                await run.wait()
+            if run.error is not None:
+                raise run.error
+        finally:
+            self._runs.discard(run)
+            await run.close()
+
+    def price(self, input_tokens: int, output_tokens: int) -> float | None:
+        """Price in USD of a call of that size at most; None where no price is known.
+
+        For models that think, the tokens allowed for thinking are part of the price.
+        """
+        if self._price is None:
+            return None
+        return self._price.of(input_tokens, output_tokens + self.traits.thinking_tokens)
+
+    async def close(self) -> None:
+        """Stop what is under way and close all connections."""
+        for run in tuple(self._runs):
+            await run.close()
+        line, self._line = self._line, None
+        if line is None:
+            return
+        if line.loop is asyncio.get_running_loop():
+            await line.transport.close()
+        else:
+            line.transport.abandon()
+
+    def _connect_http(self) -> Transport:
+        from unswayed.backends.transport import HttpTransport
+
+        return HttpTransport(
+            self.address,
+            self.dialect.path,
+            self.dialect.headers(self.address.key.reveal()),
+            connections=self.settings.max_connections,
+            timeout_s=self.settings.timeout_s,
+        )
+
+    def _line_here(self) -> Line:
+        loop = asyncio.get_running_loop()
+        if self._line is None or self._line.loop is not loop:
+            if self._line is not None:
+                self._line.transport.abandon()
+            gate = Gate(self._concurrency, self._requests, self._tokens, self.clock)
+            self._line = Line(loop, self._connect(), gate)
+        return self._line
+
+    async def attempt(
+        self, request: Request, traits: Traits, line: Line
+    ) -> tuple[Response | Fault, float]:
+        """One attempt, with the seconds it took; the caller has entered the gate."""
+        body = self.dialect.encode(request, traits)
+        expected = 0
+        if self.settings.tokens_per_minute is not None:
+            expected = _expected_tokens(request)
+            line.gate.book_tokens(expected)
+        started = self.clock.now()
+        outcome = await self._post(body, line.transport)
+        took = self.clock.now() - started
+        if isinstance(outcome, Response):
+            line.gate.answered()
+            if expected:
+                used = outcome.input_tokens + outcome.output_tokens
+                line.gate.correct_tokens(used - expected)
+        elif outcome.busy:
+            line.gate.pushed_back(started, outcome.retry_after_s)
+        return outcome, took
+
+    async def _post(self, body: bytes, transport: Transport) -> Response | Fault:
+        try:
+            reply = await transport.post(body)
+        except ServerError as error:
+            return lost(error, self.address)
+        fault = fault_of(reply, self.address, model=self.model, wall=self.clock.wall())
+        if fault is not None:
+            return fault
+        try:
+            return self.dialect.decode(reply.body)
+        except BadResponseError as error:
+            return bad_response(f"{self.address.shown}: {error}", self.address)
+
+    def learn(self, traits: Traits) -> None:
+        """Keep traits that a refused request was changed to, and was accepted with."""
+        self.traits = traits
+        self.remarks = traits.changes(self.dialect.traits)
+        self.gives_logprobs = self.gives_logprobs and traits.logprobs != 0
+
+    def finish(
+        self, response: Response, request: Request, traits: Traits, *, took: float, attempts: int
+    ) -> Response:
+        """A response with its cost and timing; whether it has the logprobs it should is noted."""
+        if request.top_logprobs and traits.logprobs != 0 and response.text:
+            if response.top_logprobs is not None:
+                self._seen_logprobs = self.gives_logprobs = True
+            elif not self._seen_logprobs:
+                self.gives_logprobs = False
+        cost = None
+        if self._price is not None:
+            cost = self._price.of(
+                response.input_tokens, response.output_tokens, response.cached_tokens
+            )
+        finished = msgspec.structs.replace(
+            response, cost_usd=cost, latency_s=took, retries=attempts - 1
+        )
+        return _without_key(finished, self.address)
+
+
+def _expected_tokens(request: Request) -> int:
+    """Rough size of a call before it is made: four characters to a token, and the cap."""
+    return sum(len(message.content) for message in request.messages) // 4 + request.max_tokens
+
+
+def _without_key(response: Response, address: Address) -> Response:
+    """The response, with the key hidden should the server have put it there."""
+    key = address.key
+    if not key:
+        return response
+    texts = (response.text, response.reasoning or "", response.model or "", response.finish_reason)
+    if not any(key.occurs_in(text) for text in texts):
+        return response
+    return msgspec.structs.replace(
+        response,
+        text=key.hide(response.text),
+        reasoning=None if response.reasoning is None else key.hide(response.reasoning),
+        model=None if response.model is None else key.hide(response.model),
+        finish_reason=key.hide(response.finish_reason),
+        tokens=None,  # its pieces could be put together again
+        top_logprobs=None,
+    )

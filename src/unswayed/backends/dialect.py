@@ -1,0 +1,97 @@
+"""What differs between the chat APIs: a `Dialect` writes requests and reads answers, `Traits` say
+what a model's server accepts, a `Transport` carries bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from unswayed.backends.faults import Reply
+from unswayed.calls import Request, Response
+
+__all__ = ["Dialect", "Traits", "Transport"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What a model's server accepts: known by model family, or learned from its refusals.
+
+    Attributes:
+        tokens_field: Name of the field that caps generated tokens.
+        temperature, seed, system: Whether the field, or the role, may be sent.
+        logprobs: Most alternatives per token; 0 for none at all, None if no limit is known.
+        thinking_tokens: Added to the cap on generated tokens for models that think before they
+            answer and count that against the cap; without it a one-word answer never comes.
+    """
+
+    tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    temperature: bool = True
+    seed: bool = True
+    system: bool = True
+    logprobs: int | None = None
+    thinking_tokens: int = 0
+
+    def changes(self, since: Traits) -> tuple[str, ...]:
+        """What was learned since, in words, for the record of a run."""
+        words = []
+        if since.temperature and not self.temperature:
+            words.append("the server refuses temperature: answers are sampled at its default")
+        if since.seed and not self.seed:
+            words.append("the server refuses seed: repeated samples are not reproducible")
+        if since.system and not self.system:
+            words.append("the server refuses the system role: it is put before the first message")
+        if since.logprobs != self.logprobs:
+            most = f"at most {self.logprobs} logprobs" if self.logprobs else "no logprobs"
+            words.append(f"the server gives {most} per token")
+        if since.thinking_tokens < self.thinking_tokens:
+            words.append(f"{self.thinking_tokens} tokens per call are added for thinking")
+        return tuple(words)
+
+
+class Dialect(Protocol):
+    """One API: how a request is written and an answer is read.
+
+    Attributes:
+        path: Endpoint below the base address.
+        traits: What is known of the model by its name.
+    """
+
+    path: str
+    traits: Traits
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Headers of every request; `key` may be empty."""
+        ...
+
+    def encode(self, request: Request, traits: Traits) -> bytes:
+        """The body of a request."""
+        ...
+
+    def decode(self, body: bytes) -> Response:
+        """The response of a 200 body; cost and timing are filled in later.
+
+        Raises:
+            BadResponseError: If it is not JSON, or not of the promised shape.
+        """
+        ...
+
+    def adapt(self, traits: Traits, words: str, request: Request) -> Traits | None:
+        """What to change after a 400 with these words; None if it is not about the traits."""
+        ...
+
+
+class Transport(Protocol):
+    """What carries bodies to the server and back; `HttpTransport` outside of tests."""
+
+    async def post(self, body: bytes) -> Reply:
+        """Send one request. Raises ServerError if there is no complete response."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+    def abandon(self) -> None:
+        """Let go of connections whose event loop has ended."""
+        ...

@@ -1,0 +1,234 @@
+"""What went wrong with an attempt, and whether it is worth another: status, body, headers -> error.
+
+401, 403                      AuthError, fatal
+402, 429 "insufficient quota" RateLimitedError, fatal
+404, 3xx                      BackendError, fatal (wrong model or address: all calls fail alike)
+400, 413, 422, other 4xx      BackendError, this call only
+408, 409, 425, 5xx            ServerError, again
+429                           RateLimitedError, again, all calls wait
+200 with the wrong body       BadResponseError, again
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from unswayed.backends.addresses import Address
+from unswayed.errors import (
+    AuthError,
+    BackendError,
+    BadResponseError,
+    RateLimitedError,
+    ServerError,
+)
+
+__all__ = ["Fault", "Reply", "TimedOutError", "UnreachableError", "fault_of", "retry_after_s"]
+
+_LONGEST_MESSAGE = 400
+_AGAIN = frozenset({408, 409, 425})
+_BUSY = frozenset({429, 503, 504, 529})
+_NO_MONEY = re.compile(
+    r"insufficient[_ ]quota|billing_hard_limit|billing[_ ]not[_ ]active|exceeded your current quota"
+    r"|credit balance is too low|insufficient (?:balance|funds|credits)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP response, read to its end. Header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class UnreachableError(ServerError):
+    """No connection came about: refused, unknown host, TLS trouble.
+
+    `hopeless` is True where another attempt cannot go otherwise (a bad certificate).
+    """
+
+    def __init__(self, message: str, *, hopeless: bool = False) -> None:
+        super().__init__(message)
+        self.hopeless = hopeless
+
+
+class TimedOutError(ServerError):
+    """The server took longer than the limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A failed attempt.
+
+    Attributes:
+        error: Class of `unswayed.errors`.
+        message: What happened, without keys.
+        status: HTTP status; None if there was no response.
+        again: Whether another attempt may succeed.
+        fatal: Whether every other call would fail as well.
+        busy: Whether the server asks for fewer attempts.
+        retry_after_s: How long it asks to wait.
+        unreachable: Whether no connection came about.
+        detail: The server's own words, for adapting the request.
+    """
+
+    error: type[BackendError]
+    message: str
+    status: int | None = None
+    again: bool = False
+    fatal: bool = False
+    busy: bool = False
+    retry_after_s: float | None = None
+    unreachable: bool = False
+    detail: str = ""
+
+    @property
+    def counts_as_identical(self) -> bool:
+        """Whether repetition shows that trying again is useless; "too busy" repeats itself."""
+        return self.status is None or not self.busy
+
+
+def retry_after_s(headers: Mapping[str, str], *, wall: float) -> float | None:
+    """How long the server asks to wait, in seconds, never negative; None if it does not say.
+
+    Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date.
+
+    Args:
+        headers: Response headers by lower-case name.
+        wall: Now, in seconds since the epoch.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000.0
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    seconds = _number(value)
+    if seconds is not None:
+        return seconds
+    try:
+        date = parsedate_to_datetime(value)
+        if date.tzinfo is None:
+            date = date.replace(tzinfo=UTC)
+        return max(0.0, date.timestamp() - wall)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _number(value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return max(0.0, number) if math.isfinite(number) else None
+
+
+def server_words(body: bytes) -> str:
+    """The server's own message in an error body, whatever its form; on one line, shortened."""
+    text = body[:20_000].decode("utf-8", "replace")
+    try:
+        found = _find_message(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = None
+    text = " ".join((found or text).split())
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
+
+
+def _find_message(value: object) -> str | None:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        return None
+    for name in ("error", "message", "detail", "errors"):
+        inner = value.get(name)
+        if isinstance(inner, dict | str) and inner:
+            found = _find_message(inner)
+            if found is None:
+                continue
+            code = inner.get("code") if isinstance(inner, dict) else None
+            return f"{found} ({code})" if isinstance(code, str) and code else found
+    return None
+
+
+def fault_of(reply: Reply, address: Address, *, model: str, wall: float) -> Fault | None:
+    """What is wrong with a reply; None for 200."""
+    status = reply.status
+    if status == 200:
+        return None
+    words = address.key.scrub(server_words(reply.body))
+    where = f"HTTP {status} from {address.shown}"
+    said = f"{where}: {words}" if words else where
+    out_of_money = status in {400, 403, 429} and _NO_MONEY.search(words)
+    if status == 402 or out_of_money:
+        message = f"{said}. The account has no quota left: check its plan and billing."
+        return Fault(error=RateLimitedError, message=message, status=status, fatal=True)
+    if status in {401, 403}:
+        return Fault(error=AuthError, message=_auth(said, address), status=status, fatal=True)
+    if status == 404:
+        message = (
+            f"{said}. Check the model name ({model}) and that the address ends where its API "
+            "begins, mostly in /v1."
+        )
+        return Fault(error=BackendError, message=message, status=status, fatal=True)
+    if 300 <= status < 400:
+        message = f"{where}: redirects are not followed; give the server's final address."
+        return Fault(error=BackendError, message=message, status=status, fatal=True)
+    wait = retry_after_s(reply.headers, wall=wall)
+    if status == 429:
+        return Fault(
+            error=RateLimitedError,
+            message=said,
+            status=status,
+            again=True,
+            busy=True,
+            retry_after_s=wait,
+        )
+    if status >= 500 or status in _AGAIN:
+        return Fault(
+            error=ServerError,
+            message=said,
+            status=status,
+            again=True,
+            busy=status in _BUSY,
+            retry_after_s=wait,
+        )
+    if 400 <= status < 500:
+        return Fault(error=BackendError, message=said, status=status, detail=words)
+    return bad_response(f"{where}: not a status this API knows", address, status=status)
+
+
+def _auth(said: str, address: Address) -> str:
+    hint = f" No key was sent: {address.no_key_reason}." if address.no_key_reason else ""
+    return f"{said}.{hint or ' Check the key and what it may be used for.'}"
+
+
+def bad_response(message: str, address: Address, *, status: int = 200) -> Fault:
+    """A fault for an answer that is not what the protocol promises."""
+    return Fault(
+        error=BadResponseError, message=address.key.scrub(message), status=status, again=True
+    )
+
+
+def lost(error: ServerError, address: Address) -> Fault:
+    """A fault for an attempt that got no response."""
+    unreachable = isinstance(error, UnreachableError)
+    hopeless = isinstance(error, UnreachableError) and error.hopeless
+    return Fault(
+        error=ServerError,
+        message=address.key.scrub(str(error)),
+        again=not hopeless,
+        fatal=hopeless,
+        busy=isinstance(error, TimedOutError),
+        unreachable=unreachable,
+    )

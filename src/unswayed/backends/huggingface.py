@@ -1,0 +1,253 @@
+"""Models on this machine through transformers: `hf/<path or id>[@revision][+lora=DIR]`.
+
+Where the answer is the label itself, the label's probability is read off the next-token
+distribution: one forward pass, exact, nothing generated. Everything else is generated.
+The model is loaded at the first query, so a run whose calls are all recorded never loads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from unswayed.backends import BackendSettings
+from unswayed.backends.local_generation import Wanted, generate
+from unswayed.backends.local_models import LoadedModel, load_model
+from unswayed.backends.local_scoring import FloatArray, Scored, batches
+from unswayed.backends.model_folders import ModelFolder, locate
+from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
+from unswayed.registry import require
+
+__all__ = ["HuggingFaceBackend", "open_huggingface"]
+
+WINDOW: Final = 4096
+"""Queries taken at once, so that prompts of like length can share a batch."""
+
+Answer = tuple[Query, Response | Failure]
+
+
+def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBackend:
+    """The backend of a local model; finds and fingerprints it but does not load it yet.
+
+    Raises:
+        MissingExtraError: If torch or transformers is not installed.
+        UsageError: If there is no such model.
+    """
+    for module in ("torch", "transformers"):
+        require(module, extra="local", feature=f"the local model hf/{model}")
+    return HuggingFaceBackend(locate(model), settings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One query, ready to run."""
+
+    query: Query
+    tokens: list[int]
+    label_ids: tuple[tuple[int, ...], ...] | None
+
+    @property
+    def request(self) -> Request:
+        """What is asked."""
+        return self.query.request
+
+    @property
+    def answer_only(self) -> bool:
+        """Whether label probabilities are the answer."""
+        return self.label_ids is not None
+
+    @property
+    def padded_tokens(self) -> int:
+        """Tokens it may take up, prompt and answer."""
+        return len(self.tokens) + (1 if self.answer_only else self.request.max_tokens)
+
+
+class HuggingFaceBackend:
+    """Answers from a model on this machine; see `unswayed.backends.protocol.Backend`.
+
+    Args:
+        folder: Where the model lies.
+        settings: Device, dtype, batch size, threads.
+        provider: What the full name begins with.
+    """
+
+    gives_logprobs = True
+    generates = True
+    offline = True
+
+    def __init__(
+        self, folder: ModelFolder, settings: BackendSettings, *, provider: str = "hf"
+    ) -> None:
+        self.model = f"{provider}/{folder.name}"
+        self.template = None if folder.template is None else str(folder.template)
+        self._folder = folder
+        self._settings = settings
+        # torch's settings are per thread, and a model takes one batch at a time
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-model")
+        self._loaded: LoadedModel | None = None
+
+    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[Answer]:
+        """Answer in windows of queries, each in batches of about equal length.
+
+        Raises:
+            UsageError: If the model cannot be loaded, or its tokenizer cannot write a label.
+        """
+        loop = asyncio.get_running_loop()
+        pending = iter(queries)
+        while window := list(itertools.islice(pending, WINDOW)):
+            jobs, refused = await loop.run_in_executor(self._thread, self._prepare, window)
+            for answered in refused:
+                yield answered
+            for batch in self._batches(jobs):
+                for answered in await loop.run_in_executor(self._thread, self._run, batch):
+                    yield answered
+
+    def price(self, input_tokens: int, output_tokens: int) -> float | None:
+        """Nothing."""
+        return 0.0
+
+    async def close(self) -> None:
+        """Let go of the model's memory once the running batch is done."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._loaded = None
+
+    # --- in the model's thread -------------------------------------------------------------
+
+    def _prepare(self, window: Sequence[Query]) -> tuple[list[_Job], list[Answer]]:
+        """Render and tokenise; prompts too long for the model are refused."""
+        loaded = self._load()
+        jobs: list[_Job] = []
+        refused: list[Answer] = []
+        for answer_only in (True, False):
+            chosen = [query for query in window if _is_answer_only(query.request) is answer_only]
+            chats = [query.request.messages for query in chosen]
+            written = loaded.writer.write(chats, thinking=not answer_only)
+            for query, (text, tokens) in zip(chosen, written, strict=True):
+                ids = loaded.labels.ids(query.request.labels, text) if answer_only else None
+                job = _Job(query, tokens, ids)
+                if loaded.longest is not None and job.padded_tokens > loaded.longest:
+                    refusal = self._too_long(query, job.padded_tokens, loaded.longest)
+                    refused.append((query, refusal))
+                else:
+                    jobs.append(job)
+        return jobs, refused
+
+    def _batches(self, jobs: Sequence[_Job]) -> Iterator[list[_Job]]:
+        cap = self._settings.batch_tokens
+        for answer_only in (True, False):
+            chosen = [job for job in jobs if job.answer_only is answer_only]
+            never_pad = answer_only and self._loaded is not None and not self._loaded.scorer.pads
+            lengths = [job.padded_tokens for job in chosen]
+            for batch in batches(lengths, cap=cap, same_length=never_pad):
+                yield [chosen[index] for index in batch]
+
+    def _run(self, batch: list[_Job]) -> list[Answer]:
+        """Answer one batch, in halves if it does not fit into the accelerator's memory."""
+        import torch
+
+        start = time.perf_counter()
+        try:
+            responses = self._score(batch) if batch[0].answer_only else self._write(batch)
+        except torch.OutOfMemoryError:
+            responses = None
+        if responses is None:  # outside `except`: its traceback would keep the memory in use
+            torch.cuda.empty_cache()
+            if len(batch) == 1:
+                return [(batch[0].query, self._no_memory(batch[0]))]
+            half = len(batch) // 2
+            return self._run(batch[:half]) + self._run(batch[half:])
+        share = (time.perf_counter() - start) / len(batch)
+        return [
+            (job.query, msgspec.structs.replace(response, latency_s=share))
+            for job, response in zip(batch, responses, strict=True)
+        ]
+
+    def _score(self, batch: Sequence[_Job]) -> list[Response]:
+        scorer = self._load().scorer
+        logprobs = scorer.score([Scored(job.tokens, job.label_ids or ()) for job in batch])
+        return [self._label_response(job, row) for job, row in zip(batch, logprobs, strict=True)]
+
+    def _label_response(self, job: _Job, logprobs: FloatArray) -> Response:
+        labels = job.request.labels
+        text = labels[_chosen(logprobs, job.request)]
+        listed = sorted(zip(labels, logprobs.tolist(), strict=True), key=lambda pair: -pair[1])
+        return Response(
+            text=text,
+            tokens=(text,),
+            top_logprobs=(tuple(TokenLogprob(*pair) for pair in listed),),
+            exact=True,
+            input_tokens=len(job.tokens),
+            output_tokens=1,
+            cost_usd=0.0,
+            model=self.model,
+        )
+
+    def _write(self, batch: Sequence[_Job]) -> list[Response]:
+        loaded = self._load()
+        wanted = [
+            Wanted(
+                tokens=job.tokens,
+                max_tokens=job.request.max_tokens,
+                temperature=job.request.temperature,
+                seed=_seed_of(job.request),
+            )
+            for job in batch
+        ]
+        made = generate(loaded.model, loaded.tokenizer, wanted, pad=loaded.pad)
+        return [
+            Response(
+                text=generated.text,
+                finish_reason=generated.finish_reason,
+                input_tokens=len(job.tokens),
+                output_tokens=generated.tokens,
+                cost_usd=0.0,
+                model=self.model,
+            )
+            for job, generated in zip(batch, made, strict=True)
+        ]
+
+    def _too_long(self, query: Query, room: int, longest: int) -> Failure:
+        return Failure(
+            error="BackendError",
+            message=f"{query.item.id}: the prompt and its answer take {room} tokens, but "
+            f"{self.model} reads at most {longest}. Shorten the item or choose another model.",
+        )
+
+    def _no_memory(self, job: _Job) -> Failure:
+        return Failure(
+            error="BackendError",
+            message=f"{job.query.item.id}: a prompt of {len(job.tokens)} tokens does not fit into "
+            f"the memory of {self._settings.device or 'the accelerator'} beside {self.model}. "
+            "Choose a smaller model or dtype, or run on the CPU.",
+        )
+
+    def _load(self) -> LoadedModel:
+        if self._loaded is None:
+            self._loaded = load_model(self._folder, self._settings, name=self.model)
+        return self._loaded
+
+
+def _is_answer_only(request: Request) -> bool:
+    """Label logprobs are asked for exactly where the answer is the label itself."""
+    return request.top_logprobs > 0
+
+
+def _seed_of(request: Request) -> int:
+    """The same request draws the same answer; another sample index draws another."""
+    return int.from_bytes(key_of(request)[:7])
+
+
+def _chosen(logprobs: FloatArray, request: Request) -> int:
+    """The likeliest label, or a draw among the labels at the request's temperature."""
+    if request.temperature <= 0:
+        return int(logprobs.argmax())
+    noise = np.random.default_rng(_seed_of(request)).gumbel(size=len(logprobs))
+    return int((logprobs / request.temperature + noise).argmax())

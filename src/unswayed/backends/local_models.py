@@ -1,0 +1,159 @@
+"""Loading a local model: weights, tokenizer, adapter, device, threads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from unswayed.backends import BackendSettings
+from unswayed.backends.label_tokens import LabelTokens
+from unswayed.backends.local_chats import ChatWriter
+from unswayed.backends.local_scoring import LabelScorer
+from unswayed.backends.model_folders import ModelFolder
+from unswayed.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+__all__ = ["LoadedModel", "load_model"]
+
+_LOADING_ERRORS: Final = (OSError, ValueError, KeyError, ImportError, RuntimeError)
+
+SMALL_PARAMETERS: Final = 100_000_000
+"""Below this a second CPU thread costs more than it brings (15 times slower on a busy machine)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in memory with what is needed to ask it.
+
+    Attributes:
+        pad: An id to pad with.
+        longest: Most tokens of prompt and answer together; None if the model does not say.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    writer: ChatWriter
+    labels: LabelTokens
+    scorer: LabelScorer
+    pad: int
+    longest: int | None
+
+
+def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> LoadedModel:
+    """Load a model for answering.
+
+    Raises:
+        UsageError: If the folder does not hold a causal language model that can be loaded, or
+            the device or dtype does not exist.
+    """
+    from safetensors import SafetensorError
+    from transformers import AutoTokenizer
+
+    device = _device(settings)
+    with _no_progress_bar():  # the run shows its own progress
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(
+                folder.path, trust_remote_code=settings.trust_remote_code
+            )
+            model = _read_model(folder, settings, device)
+        except (*_LOADING_ERRORS, SafetensorError) as error:
+            raise UsageError(f"{name}: cannot be loaded from {folder.path}: {error}") from error
+    if device.type == "cpu":
+        _set_threads(settings, model.num_parameters())
+    writer = ChatWriter(tokenizer, model=name)
+    pad = tokenizer.pad_token_id
+    pad = pad if isinstance(pad, int) else 0
+    return LoadedModel(
+        model=model,
+        tokenizer=tokenizer,
+        writer=writer,
+        labels=LabelTokens(tokenizer, writer.encode, model=name),
+        scorer=LabelScorer(model, pad=pad),
+        pad=pad,
+        longest=getattr(model.config.get_text_config(), "max_position_embeddings", None),
+    )
+
+
+def _device(settings: BackendSettings) -> torch.device:
+    import torch
+
+    if settings.device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.device(settings.device)
+    except RuntimeError as error:
+        raise UsageError(f"unknown device {settings.device!r}: {error}") from None
+
+
+def _dtype(settings: BackendSettings, device: torch.device) -> torch.dtype:
+    import torch
+
+    if settings.dtype is None:
+        return torch.float32 if device.type == "cpu" else torch.bfloat16
+    dtype = getattr(torch, settings.dtype, None)
+    if not isinstance(dtype, torch.dtype):
+        raise UsageError(f"unknown dtype {settings.dtype!r}. Known: float32, bfloat16, float16.")
+    return dtype
+
+
+def _set_threads(settings: BackendSettings, parameters: int) -> None:
+    """Threads of the calling thread's torch: as told, as OMP_NUM_THREADS says, else by size."""
+    import torch
+
+    if settings.threads is not None:
+        torch.set_num_threads(settings.threads)
+    elif "OMP_NUM_THREADS" not in os.environ and parameters < SMALL_PARAMETERS:
+        torch.set_num_threads(1)
+
+
+def _read_model(
+    folder: ModelFolder, settings: BackendSettings, device: torch.device
+) -> PreTrainedModel:
+    from transformers import AutoModelForCausalLM, PreTrainedModel
+
+    read: torch.nn.Module = AutoModelForCausalLM.from_pretrained(
+        folder.path,
+        dtype=_dtype(settings, device),
+        use_safetensors=True,
+        trust_remote_code=settings.trust_remote_code,
+    )
+    if folder.adapter is not None:
+        read = _with_adapter(read, folder.adapter)
+    read = read.to(device).eval()
+    if not isinstance(read, PreTrainedModel):
+        raise UsageError(f"{folder.path}: {type(read).__name__} is not a transformers model.")
+    return read
+
+
+def _with_adapter(model: torch.nn.Module, adapter: Path) -> torch.nn.Module:
+    """The model with a LoRA adapter inside: its layers are replaced in place."""
+    from peft import PeftModel
+
+    adapted = PeftModel.from_pretrained(model, str(adapter))
+    kinds = {
+        str(config.peft_type).removeprefix("PeftType.") for config in adapted.peft_config.values()
+    }
+    if kinds != {"LORA"}:
+        raise UsageError(f"{adapter} is a {', '.join(kinds)} adapter; only LoRA is understood.")
+    inner: torch.nn.Module = adapted.get_base_model()
+    return inner
+
+
+@contextlib.contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,0 +1,223 @@
+"""Where a local model lies and which one it is: `<path or id>[@revision][+lora=DIR]`.
+
+The name that goes into every call's key carries the revision of a hub model or a fingerprint of a
+folder's files, so a folder that is trained further is another model and its old answers are not
+mistaken for its new ones. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from unswayed.errors import UnknownNameError, UsageError
+from unswayed.registry import require
+
+__all__ = ["TEMPLATE_FILE", "ModelFolder", "fingerprint_folder", "locate"]
+
+TEMPLATE_FILE: Final = "prompt_template.jinja"
+"""A model folder may carry the one prompt template that its model understands."""
+
+DETERMINING: Final = (
+    "*.safetensors",
+    "config.json",
+    "generation_config.json",
+    "adapter_config.json",
+    "tokenizer*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab*",
+    "merges.txt",
+    "*.jinja",
+    "*.py",
+)
+"""The files of a model folder that an answer depends on."""
+
+FINGERPRINT_DIGITS: Final = 16
+CACHED_FROM_BYTES: Final = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A model on disk.
+
+    Attributes:
+        path: Folder with config, weights and tokenizer.
+        name: What was asked for, with revision or fingerprint; without the provider.
+        adapter: Folder of a LoRA adapter to put on top.
+        template: The prompt template that the folder carries, if any.
+    """
+
+    path: Path
+    name: str
+    adapter: Path | None = None
+    template: Path | None = None
+
+
+def locate(model: str) -> ModelFolder:
+    """Find a model by what follows `hf/` in its name.
+
+    Args:
+        model: A folder or a hub id, with `@revision` (a hub revision, or the fingerprint that a
+            folder must have) and `+lora=DIR` where wanted.
+
+    Raises:
+        UsageError: If the folder is missing, holds no safetensors, or has another fingerprint
+            than the one asked for; if the hub cannot be reached and the model is not cached.
+        UnknownNameError: If a `+` part is not known.
+        MissingExtraError: If a hub id is given and huggingface_hub is not installed.
+    """
+    base, adapter = _split_adapter(model)
+    base, revision = _split_revision(base)
+    folder = Path(base).expanduser()
+    if folder.is_dir():
+        name = f"{base}@{_checked_fingerprint(folder, base, revision)}"
+    elif _looks_like_path(base):
+        raise UsageError(
+            f"hf/{model}: there is no folder {folder}. Give a folder with config.json and "
+            "model.safetensors, or a hub id such as org/name."
+        )
+    else:
+        folder = _download(base, revision)
+        name = f"{base}@{folder.name}"
+    if not any(folder.glob("*.safetensors")):
+        raise UsageError(
+            f"hf/{model}: {folder} holds no *.safetensors file (pickled weights are not loaded). "
+            "Save the model again with save_pretrained, or choose a revision with safetensors."
+        )
+    template = folder / TEMPLATE_FILE
+    adapter_folder = None
+    if adapter is not None:
+        adapter, wanted = _split_revision(adapter)
+        adapter_folder = _adapter_folder(adapter, model)
+        name = f"{name}+lora={adapter}@{_checked_fingerprint(adapter_folder, adapter, wanted)}"
+    return ModelFolder(
+        path=folder,
+        name=name,
+        adapter=adapter_folder,
+        template=template if template.is_file() else None,
+    )
+
+
+def _split_adapter(model: str) -> tuple[str, str | None]:
+    base, plus, adapter = model.partition("+lora=")
+    if unknown := re.search(r"\+\w+=", base):
+        raise UnknownNameError(f"hf/{model}: unknown part {unknown[0]}. Known: +lora=DIR.")
+    return base, adapter if plus else None
+
+
+def _split_revision(base: str) -> tuple[str, str | None]:
+    if Path(base).expanduser().is_dir():  # a folder may have an @ in its name
+        return base, None
+    name, at, revision = base.rpartition("@")
+    return (name, revision) if at else (base, None)
+
+
+def _looks_like_path(base: str) -> bool:
+    return base.startswith((".", "~", "/")) or base.count("/") > 1 or "\\" in base
+
+
+def _checked_fingerprint(folder: Path, base: str, wanted: str | None) -> str:
+    found = fingerprint_folder(folder)
+    if wanted is not None and wanted != found:
+        raise UsageError(
+            f"hf/{base}@{wanted}: the folder's files have fingerprint {found} now; it is another "
+            f"model than the one named. Write hf/{base} to use it as it is."
+        )
+    return found
+
+
+def _adapter_folder(adapter: str, model: str) -> Path:
+    folder = Path(adapter).expanduser()
+    if not (folder / "adapter_config.json").is_file():
+        raise UsageError(
+            f"hf/{model}: {folder} is not a LoRA adapter (no adapter_config.json). "
+            "Give the folder that training wrote."
+        )
+    require("peft", extra="train", feature="a LoRA adapter (+lora=)")
+    return folder
+
+
+def _download(repository: str, revision: str | None) -> Path:
+    """The folder of a hub model's snapshot, named after its commit; from the cache if offline."""
+    require("huggingface_hub", extra="local", feature="a model from the Hugging Face hub")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        return Path(
+            snapshot_download(
+                repository,
+                revision=revision,
+                allow_patterns=[*DETERMINING, "*.index.json", "*.model"],
+                ignore_patterns=["original/*", "consolidated*"],
+            )
+        )
+    except (HFValidationError, RepositoryNotFoundError) as error:
+        reason = f"there is no folder and no hub model of that name ({type(error).__name__})"
+    except RevisionNotFoundError:
+        reason = f"the hub model has no revision {revision!r}"
+    except (LocalEntryNotFoundError, OSError) as error:
+        reason = f"it is neither a folder nor in the cache, and the hub cannot be reached ({error})"
+    raise UsageError(f"hf/{repository}: {reason}. Give a folder, or the id of a hub model.")
+
+
+def fingerprint_folder(folder: Path) -> str:
+    """`sha256:` and the first digits over the files that determine a model's answers.
+
+    Large folders are hashed once: the result is remembered by name, size and time of change.
+    """
+    files = sorted({file for pattern in DETERMINING for file in folder.glob(pattern)})
+    stamps = [(file.name, stat.st_size, stat.st_mtime_ns) for file, stat in _stats(files)]
+    remember = sum(size for _, size, _ in stamps) >= CACHED_FROM_BYTES
+    stamp = hashlib.sha256(json.dumps([str(folder.resolve()), stamps]).encode()).hexdigest()
+    if remember and (known := _remembered().get(stamp)):
+        return known
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            content = hashlib.file_digest(opened, "sha256").hexdigest()
+        digest.update(f"{file.name}\0{content}\n".encode())
+    found = f"sha256:{digest.hexdigest()[:FINGERPRINT_DIGITS]}"
+    if remember:
+        _remember(stamp, found)
+    return found
+
+
+def _stats(files: list[Path]) -> Iterator[tuple[Path, os.stat_result]]:
+    return ((file, file.stat()) for file in files)
+
+
+def _memory_file() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "unswayed" / "fingerprints.json"
+
+
+def _remembered() -> dict[str, str]:
+    try:
+        found = json.loads(_memory_file().read_text())
+    except (OSError, ValueError):
+        return {}  # only a cache: hashing again gives the same
+    return found if isinstance(found, dict) else {}
+
+
+def _remember(stamp: str, found: str) -> None:
+    file = _memory_file()
+    beside = file.with_suffix(f".{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(json.dumps({**_remembered(), stamp: found}))
+        beside.replace(file)
+    except OSError:
+        return  # a read-only home costs a hash per start, nothing else

@@ -1,0 +1,326 @@
+"""`openai/<model>` and `openai-api/<service>/<model>`: any server that speaks chat completions.
+
+OpenAI itself, and vLLM, SGLang, llama.cpp, Ollama, gateways. What a model accepts is known by its
+family where the name says it, and else learned from its refusals (see `OpenAIDialect.adapt`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+
+from unswayed.backends import BackendSettings
+from unswayed.backends.addresses import Service, resolve
+from unswayed.backends.client import HttpBackend
+from unswayed.backends.dialect import Traits
+from unswayed.backends.prices import FREE, load_prices
+from unswayed.calls import Request, Response, TokenLogprob
+from unswayed.errors import BadResponseError, UnknownNameError
+from unswayed.items import Message
+
+__all__ = ["OpenAIDialect", "open_openai", "open_service"]
+
+OPENAI: Final = Service("OPENAI", "https://api.openai.com/v1")
+THINKING_TOKENS: Final = 2048
+"""Tokens added to the cap for models that think first."""
+
+_THINKS = re.compile(r"^(?:o\d|gpt-5(?:-(?:mini|nano|pro))?(?:-\d{4}-\d{2}-\d{2})?$)")
+"""Families that always think, refuse a temperature and give no logprobs."""
+_NEW_CAP = re.compile(r"^(?:o\d|gpt-(?:[5-9]|\d\d))")
+"""Families that know the cap on generated tokens by its new name only."""
+
+_REFUSED = r"not supported?|n.t support|unsupported|deprecated|not allowed|not permitted|invalid"
+_REFUSED += r"|unrecognized|unknown|unexpected|only the default|extra inputs|not available"
+_FIELD = r"(?:\b(?:{refused})\b.{{0,80}}\b{name}\b|\b{name}\b.{{0,80}}(?:{refused}))"
+_CEILING = re.compile(
+    r"(?:<=|less than or equal to|at most|up to|maximum(?: value)?(?: of| is| allowed:?)?"
+    r"|max(?:imum)? allowed:?|between \d+ and|no more than|cannot exceed|not exceed)\s*(\d+)",
+    re.IGNORECASE,
+)
+
+
+def _refuses(name: str) -> re.Pattern[str]:
+    return re.compile(_FIELD.format(refused=_REFUSED, name=name), re.IGNORECASE)
+
+
+_NO_MAX_TOKENS = _refuses("max_tokens")
+_NO_MAX_COMPLETION_TOKENS = _refuses("max_completion_tokens")
+_NO_TEMPERATURE = _refuses("temperature")
+_NO_SEED = _refuses("seed")
+_NO_LOGPROBS = _refuses(r"(?:top_)?logprobs?")
+_NO_SYSTEM = re.compile(
+    r"system['\"`]? (?:role|message)s?.{0,40}(?:not support|unsupported)"
+    r"|(?:not support|unsupported|invalid).{0,80}['\"`]system['\"`]",
+    re.IGNORECASE,
+)
+
+
+class _Payload(msgspec.Struct, omit_defaults=True):
+    model: str
+    messages: tuple[Message, ...]
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    logprobs: bool = False
+    top_logprobs: int | None = None
+
+
+class _Part(msgspec.Struct):
+    text: str | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _InputDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _InputDetails | None = None
+    prompt_cache_hit_tokens: int | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    model: str | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Alternative(msgspec.Struct):
+    token: str
+    logprob: float | None = None
+
+
+class _Generated(msgspec.Struct):
+    token: str
+    top_logprobs: list[_Alternative] = []
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Generated] | None = None
+
+
+_ENCODER = msgspec.json.Encoder()
+_COMPLETION = msgspec.json.Decoder(_Completion)
+_LOGPROBS = msgspec.json.Decoder(_Logprobs)
+_FINISH: Final = {"eos": "stop", "eos_token": "stop", "end_turn": "stop", "max_tokens": "length"}
+
+
+class OpenAIDialect:
+    """Chat completions.
+
+    Args:
+        model: The model's name at the server.
+    """
+
+    path = "chat/completions"
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        family = model.rpartition("/")[2]
+        thinks = _THINKS.match(family) is not None
+        self.traits = Traits(
+            tokens_field="max_completion_tokens" if _NEW_CAP.match(family) else "max_tokens",
+            temperature=not thinks,
+            logprobs=0 if thinks else None,
+            thinking_tokens=THINKING_TOKENS if thinks else 0,
+        )
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Headers of every request."""
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def encode(self, request: Request, traits: Traits) -> bytes:
+        """The body of a request.
+
+        `seed` goes with sampled answers only: it keeps repeated samples of one prompt apart where
+        a server or a gateway caches equal requests.
+        """
+        cap = request.max_tokens + traits.thinking_tokens
+        logprobs = request.top_logprobs
+        if traits.logprobs is not None:
+            logprobs = min(logprobs, traits.logprobs)
+        sampled = request.temperature > 0 or request.sample > 0
+        new_name = traits.tokens_field == "max_completion_tokens"
+        payload = _Payload(
+            model=self._model,
+            messages=request.messages if traits.system else without_system(request.messages),
+            max_tokens=None if new_name else cap,
+            max_completion_tokens=cap if new_name else None,
+            temperature=request.temperature if traits.temperature else None,
+            seed=request.sample if sampled and traits.seed else None,
+            logprobs=logprobs > 0,
+            top_logprobs=logprobs or None,
+        )
+        return _ENCODER.encode(payload)
+
+    def decode(self, body: bytes) -> Response:
+        """The response of a 200 body.
+
+        Raises:
+            BadResponseError: If it is not JSON, not of the promised shape, or an error in disguise.
+        """
+        try:
+            completion = _COMPLETION.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise BadResponseError(f"not a chat completion: {error}") from None
+        if not completion.choices:
+            said = bytes(completion.error)
+            what = (
+                "no choices"
+                if said == b"null"
+                else f"an error: {said[:300].decode('utf-8', 'replace')}"
+            )
+            raise BadResponseError(f"not a chat completion: {what}")
+        choice = completion.choices[0]
+        message = choice.message
+        text = _text(message)
+        finish = _FINISH.get(choice.finish_reason or "stop", choice.finish_reason or "stop")
+        if not text and message.refusal:
+            text, finish = message.refusal, "refusal"
+        tokens, tops = read_logprobs(choice.logprobs)
+        usage = completion.usage or _Usage()
+        details = usage.prompt_tokens_details
+        cached = details.cached_tokens if details else usage.prompt_cache_hit_tokens
+        return Response(
+            text=text,
+            reasoning=message.reasoning_content or message.reasoning or None,
+            tokens=tokens,
+            top_logprobs=tops,
+            finish_reason=finish,
+            input_tokens=usage.prompt_tokens or 0,
+            cached_tokens=cached or 0,
+            output_tokens=usage.completion_tokens or 0,
+            model=completion.model,
+        )
+
+    def adapt(self, traits: Traits, words: str, request: Request) -> Traits | None:
+        """What to change after a 400 with these words; None if it is not about the traits."""
+        if traits.tokens_field == "max_tokens" and _NO_MAX_TOKENS.search(words):
+            return replace(traits, tokens_field="max_completion_tokens")
+        if (
+            traits.tokens_field == "max_completion_tokens"
+            and traits == self.traits  # once there, never back and forth
+            and _NO_MAX_COMPLETION_TOKENS.search(words)
+        ):
+            return replace(traits, tokens_field="max_tokens")
+        if traits.temperature and _NO_TEMPERATURE.search(words):
+            # Models that refuse a temperature are those that think before they answer.
+            return replace(traits, temperature=False, thinking_tokens=THINKING_TOKENS)
+        if traits.seed and _NO_SEED.search(words):
+            return replace(traits, seed=False)
+        if traits.system and _NO_SYSTEM.search(words):
+            return replace(traits, system=False)
+        if traits.logprobs != 0 and request.top_logprobs and "logprob" in words.lower():
+            asked = min(request.top_logprobs, traits.logprobs or request.top_logprobs)
+            ceilings = [int(number) for number in _CEILING.findall(words)]
+            lower = [number for number in ceilings if 0 < number < asked]
+            if lower:
+                return replace(traits, logprobs=min(lower))
+            if ceilings or _NO_LOGPROBS.search(words):
+                return replace(traits, logprobs=0)
+        return None
+
+
+def _text(message: _Message) -> str:
+    content = message.content
+    if isinstance(content, str):
+        return content
+    return "".join(part.text or "" for part in content or ())
+
+
+def read_logprobs(
+    raw: msgspec.Raw,
+) -> tuple[tuple[str, ...] | None, tuple[tuple[TokenLogprob, ...], ...] | None]:
+    """Generated tokens and their alternatives, likeliest first; (None, None) if there are none.
+
+    Logprobs in another shape count as missing: the answer itself is still good.
+    """
+    if bytes(raw) == b"null":
+        return None, None
+    try:
+        content = _LOGPROBS.decode(raw).content
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None, None
+    if not content or not any(generated.top_logprobs for generated in content):
+        return None, None
+    tops = tuple(_sorted(generated.top_logprobs) for generated in content)
+    return tuple(generated.token for generated in content), tops
+
+
+_BY_LOGPROB: Final[Callable[[TokenLogprob], float]] = attrgetter("logprob")
+
+
+def _sorted(alternatives: list[_Alternative]) -> tuple[TokenLogprob, ...]:
+    known = [TokenLogprob(a.token, a.logprob) for a in alternatives if a.logprob is not None]
+    return tuple(sorted(known, key=_BY_LOGPROB, reverse=True))
+
+
+def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The chat without system messages: their text goes before the first user message."""
+    system = [m.content for m in messages if m.role in {"system", "developer"}]
+    chat = [m for m in messages if m.role not in {"system", "developer"}]
+    if not system:
+        return messages
+    first = next((i for i, m in enumerate(chat) if m.role == "user"), None)
+    if first is None:
+        return (Message("user", "\n\n".join(system)), *chat)
+    chat[first] = Message("user", "\n\n".join([*system, chat[first].content]))
+    return tuple(chat)
+
+
+def open_openai(model: str, settings: BackendSettings) -> HttpBackend:
+    """The backend of `openai/<model>`: OPENAI_API_KEY, OPENAI_BASE_URL.
+
+    Raises:
+        MissingKeyError: If OPENAI_API_KEY is needed and not set.
+        UsageError: If an address or the price table is unusable.
+    """
+    return _open(OPENAI, f"openai/{model}", model, settings)
+
+
+def open_service(model: str, settings: BackendSettings) -> HttpBackend:
+    """The backend of `openai-api/<service>/<model>`: <SERVICE>_API_KEY, <SERVICE>_BASE_URL.
+
+    Raises:
+        UnknownNameError: If the name has no service or no model.
+        MissingKeyError: If the address is not set, or a key is needed and not set.
+        UsageError: If an address or the price table is unusable.
+    """
+    service, _, name = model.partition("/")
+    if not service or not name:
+        raise UnknownNameError(
+            f"model 'openai-api/{model}' has no service: write openai-api/<service>/<model>, with "
+            "<SERVICE>_BASE_URL and <SERVICE>_API_KEY in the environment."
+        )
+    return _open(Service.named(service), f"openai-api/{model}", name, settings)
+
+
+def _open(service: Service, full_name: str, name: str, settings: BackendSettings) -> HttpBackend:
+    prices = load_prices(settings.prices)
+    address = resolve(service, base_url=settings.base_url, environ=os.environ, model=full_name)
+    price = prices.find(full_name, own_address=address.is_own)
+    if price is None and address.is_loopback:
+        price = FREE
+    return HttpBackend(full_name, OpenAIDialect(name), address, settings, price=price)

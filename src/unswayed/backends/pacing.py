@@ -1,0 +1,209 @@
+"""When the next attempt may start: adaptive concurrency, rate limits, pauses asked for by a server.
+
+Concurrency is additive increase, multiplicative decrease, as in TCP: it doubles per round until
+the server first pushes back (429, 503, time-out), is halved then, and grows by one per round after
+that. Several refusals of attempts that were already under way are one signal, not many.
+Rate limits are kept by spacing the starts, so that no 60 seconds hold more than the limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+__all__ = ["Clock", "Concurrency", "Gate", "Spacing", "backoff_s"]
+
+FIRST_LIMIT = 8
+BACKOFF_BASE_S = 1.0
+LONGEST_PAUSE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time and chance, so that tests can do without either.
+
+    Attributes:
+        now: Monotonic seconds.
+        wall: Seconds since the epoch, for HTTP dates.
+        sleep: Wait for some seconds.
+        random: Uniform in [0, 1).
+    """
+
+    now: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Callable[[], float] = random.random
+
+
+def backoff_s(failures: int, clock: Clock) -> float:
+    """Full-jitter exponential back-off: uniform between 0 and 1, 2, 4, ... up to 60 seconds.
+
+    Args:
+        failures: Failures so far, from 1.
+        clock: Source of chance.
+    """
+    ceiling = BACKOFF_BASE_S * 2.0 ** min(failures - 1, 16)
+    return clock.random() * min(LONGEST_PAUSE_S, ceiling)
+
+
+class Concurrency:
+    """How many attempts may be under way at once.
+
+    Args:
+        cap: Never more than this.
+        clock: Source of time.
+    """
+
+    def __init__(self, cap: int, clock: Clock) -> None:
+        self.cap = max(1, cap)
+        self._clock = clock
+        self._limit = float(min(FIRST_LIMIT, self.cap))
+        self._growing_fast = True
+        self._last_cut = float("-inf")
+
+    @property
+    def limit(self) -> int:
+        """The current limit, at least 1."""
+        return int(self._limit)
+
+    def answered(self, in_flight: int) -> None:
+        """One attempt was answered; the limit grows only if it was in use."""
+        if in_flight >= self.limit and self._limit < self.cap:
+            step = 1.0 if self._growing_fast else 1.0 / self._limit
+            self._limit = min(self.cap, self._limit + step)
+
+    def pushed_back(self, started: float) -> bool:
+        """An attempt that started then was refused; True if this lowered the limit."""
+        if started <= self._last_cut:
+            return False
+        self._last_cut = self._clock.now()
+        self._growing_fast = False
+        self._limit = max(1.0, self._limit / 2.0)
+        return True
+
+
+class Spacing:
+    """Keeps a rate by giving each start its share of the minute before the next may follow.
+
+    Args:
+        per_minute: Most units in any 60 seconds; None for no limit.
+    """
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._share_s = 0.0 if per_minute is None else 60.0 / per_minute
+        self.free_at = float("-inf")
+
+    def take(self, units: float, now: float) -> None:
+        """Book units that start now."""
+        if self._share_s:
+            self.free_at = max(self.free_at, now) + units * self._share_s
+
+    def correct(self, units: float) -> None:
+        """Book more units, or give some back, when their number turns out otherwise."""
+        if self._share_s:
+            self.free_at += units * self._share_s
+
+
+class Gate:
+    """Lets attempts start one by one, first come first served, under all limits at once.
+
+    Bound to one event loop. New queries and repeated attempts stand in the same line.
+
+    Args:
+        concurrency: The adaptive limit.
+        requests: Spacing of requests.
+        tokens: Spacing of tokens; a start waits until the tokens before it are paid off.
+        clock: Source of time.
+    """
+
+    def __init__(
+        self, concurrency: Concurrency, requests: Spacing, tokens: Spacing, clock: Clock
+    ) -> None:
+        self.in_flight = 0
+        self.paused_until = float("-inf")
+        self._refusals = 0
+        self._concurrency = concurrency
+        self._requests = requests
+        self._tokens = tokens
+        self._clock = clock
+        self._line = asyncio.Lock()
+        self._left: asyncio.Future[None] | None = None
+
+    async def enter(self, stop: asyncio.Future[None]) -> bool:
+        """Wait for one's turn; False if `stop` was set before it came."""
+        if not self._line.locked() and self._wait_s() <= 0.0 and not stop.done():
+            self._start()
+            return True
+        async with self._line:
+            while not stop.done():
+                wait_s = self._wait_s()
+                if wait_s <= 0.0:
+                    self._start()
+                    return True
+                if wait_s == math.inf:
+                    self._left = asyncio.get_running_loop().create_future()
+                    await _either(self._left, stop)
+                else:
+                    await self.nap(wait_s, stop)
+            return False
+
+    def _wait_s(self) -> float:
+        """Seconds until a start is allowed; infinite while it takes someone to leave."""
+        if self.in_flight >= self._concurrency.limit:
+            return math.inf
+        ready = max(self.paused_until, self._requests.free_at, self._tokens.free_at)
+        return ready - self._clock.now()
+
+    def _start(self) -> None:
+        self.in_flight += 1
+        self._requests.take(1, self._clock.now())
+
+    def leave(self) -> None:
+        """An attempt is over, however it ended."""
+        self.in_flight -= 1
+        if self._left is not None and not self._left.done():
+            self._left.set_result(None)
+
+    def answered(self) -> None:
+        """The attempt that is about to leave was answered."""
+        self._refusals = 0
+        self._concurrency.answered(self.in_flight)
+
+    def pushed_back(self, started: float, retry_after_s: float | None) -> None:
+        """The server was too busy: fewer attempts at once, and all of them later.
+
+        Args:
+            started: When the refused attempt started.
+            retry_after_s: What the server asked for; None to back off by one's own measure.
+        """
+        if self._concurrency.pushed_back(started):
+            self._refusals += 1
+            if retry_after_s is None:
+                retry_after_s = backoff_s(self._refusals, self._clock)
+        if retry_after_s is not None:
+            pause = min(retry_after_s, LONGEST_PAUSE_S)
+            self.paused_until = max(self.paused_until, self._clock.now() + pause)
+
+    def book_tokens(self, tokens: int) -> None:
+        """Book the tokens an attempt is expected to use, as it starts."""
+        self._tokens.take(tokens, self._clock.now())
+
+    def correct_tokens(self, difference: int) -> None:
+        """Book the difference between used and expected tokens."""
+        self._tokens.correct(difference)
+
+    async def nap(self, seconds: float, stop: asyncio.Future[None]) -> None:
+        """Sleep, but wake when `stop` is set."""
+        sleeper = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            await _either(sleeper, stop)
+        finally:
+            sleeper.cancel()
+
+
+async def _either(one: asyncio.Future[None], other: asyncio.Future[None]) -> None:
+    await asyncio.wait((one, other), return_when=asyncio.FIRST_COMPLETED)

@@ -1,0 +1,206 @@
+"""Answers that were recorded earlier: `replay/<decisions.jsonl or run directory>`.
+
+Never touches the network: what was not recorded is a failed call. From a run directory the very
+calls come back, under the name of the model that made them. From decisions, whose prompts are not
+known, an answer is found by item and question, and says what the decision said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from unswayed.backends import BackendSettings, open_backend
+from unswayed.calls import Failure, Query, Response, TokenLogprob, key_of
+from unswayed.decisions import Decision, check_decision
+from unswayed.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
+from unswayed.items import iter_lines
+from unswayed.presentation import Ask
+from unswayed.store import CallStore
+
+__all__ = ["ReplayBackend", "open_replay"]
+
+ANSWERS_AT_ONCE: Final = 256
+IMPOSSIBLE: Final = -9999.0
+"""Logprob of a label with probability 0, as OpenAI's API writes it."""
+
+ON_DISK: Final = ("tiny/", "hf/")
+"""Models that may come with a prompt template of their own."""
+
+
+def open_replay(model: str, settings: BackendSettings) -> ReplayBackend:
+    """The backend of recorded answers.
+
+    Raises:
+        UsageError: If there is nothing there.
+        ItemError: If a decision is malformed.
+        RunDirectoryError, StoreError: If the run directory cannot be read.
+    """
+    path = Path(model).expanduser()
+    if path.is_dir():
+        return _from_run(path, settings)
+    if path.is_file():
+        return _from_decisions(path)
+    raise UsageError(
+        f"replay/{model}: there is no such file or directory. Give a decisions.jsonl or a run "
+        "directory."
+    )
+
+
+class ReplayBackend:
+    """Looks answers up; see `unswayed.backends.protocol.Backend`.
+
+    Args:
+        model: Name that goes into the keys.
+        find: The recorded answer to a query, or None.
+        source: Where answers come from, for messages.
+    """
+
+    generates = True
+    offline = True
+
+    def __init__(
+        self,
+        model: str,
+        find: Callable[[Query], Response | None],
+        *,
+        source: str,
+        gives_logprobs: bool,
+        template: str | None = None,
+        release: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.model = model
+        self.gives_logprobs = gives_logprobs
+        self.template = template
+        self._find = find
+        self._source = source
+        self._release = release
+
+    async def answer(
+        self, queries: Iterable[Query]
+    ) -> AsyncIterator[tuple[Query, Response | Failure]]:
+        """Answer what was recorded; the rest are failures."""
+        for number, query in enumerate(queries, start=1):
+            yield query, self._find(query) or self._missing(query)
+            if number % ANSWERS_AT_ONCE == 0:
+                await asyncio.sleep(0)  # let the rest of the program live
+
+    def price(self, input_tokens: int, output_tokens: int) -> float | None:
+        """Nothing: it was paid for when it was recorded."""
+        return 0.0
+
+    async def close(self) -> None:
+        """Close the file."""
+        self._release()
+
+    def _missing(self, query: Query) -> Failure:
+        order, labels = query.ask.presentation
+        symbols = [query.request.labels[label] for label in labels]
+        return Failure(
+            error="BackendError",
+            message=f"{query.item.id}: {self._source} has no answer for order {list(order)}, "
+            f"labels {symbols}, prompt {query.ask.prompt_id!r}, sample {query.ask.sample}. "
+            "Replay asks no model: record it with the model itself, or ask what was recorded.",
+        )
+
+
+def _from_run(path: Path, settings: BackendSettings) -> ReplayBackend:
+    store = CallStore.open(path, read_only=True)
+    model = store.model
+    if model is None:
+        store.close()
+        raise RunDirectoryError(f"{path} holds no calls: no run was made in it.")
+
+    def find(query: Query) -> Response | None:
+        found = store.get(key_of(query.request))
+        return None if found is None else msgspec.structs.replace(found[1], cost_usd=0.0)
+
+    first = next(store.calls(), None)
+    return ReplayBackend(
+        model,
+        find,
+        source=str(path),
+        gives_logprobs=first is None or first.request.top_logprobs > 0,
+        template=_template_of(model, settings),
+        release=store.close,
+    )
+
+
+def _template_of(model: str, settings: BackendSettings) -> str | None:
+    """The template that the recorded model must be asked with, if it is still on this machine."""
+    if not model.startswith(ON_DISK):
+        return None
+    try:
+        return open_backend(model, settings).template
+    except UnswayedError:
+        return None
+
+
+def _from_decisions(path: Path) -> ReplayBackend:
+    recorded: dict[tuple[str, Ask, tuple[str, ...]], Decision] = {}
+    digest = hashlib.sha256()
+    decoder = msgspec.json.Decoder(Decision)
+    for number, line in iter_lines(path):
+        digest.update(line)
+        try:
+            decision = decoder.decode(line)
+            check_decision(decision)
+        except (msgspec.DecodeError, UnicodeDecodeError, ItemError) as error:
+            raise ItemError(f"{path}:{number}: not a decision: {error}.") from None
+        recorded[decision.item_id, decision.ask, decision.label_set] = decision
+    if not recorded:
+        raise UsageError(f"{path}: no decisions.")
+
+    def find(query: Query) -> Response | None:
+        decision = recorded.get((query.item.id, query.ask, query.request.labels))
+        return None if decision is None else _as_response(decision)
+
+    return ReplayBackend(
+        f"replay/{path}@sha256:{digest.hexdigest()[:16]}",
+        find,
+        source=str(path),
+        gives_logprobs=any(decision.probs is not None for decision in recorded.values()),
+    )
+
+
+def _as_response(decision: Decision) -> Response:
+    """A response that reads back as the decision."""
+    shown = decision.presentation
+    if isinstance(decision.choice, int):
+        text = decision.label_set[shown.label_of_candidate(decision.choice)]
+    else:
+        text = decision.choice or decision.text or ""
+    tops = None
+    if decision.probs is not None:
+        mass = 1.0 if decision.label_mass is None else decision.label_mass
+        tops = tuple(
+            sorted(
+                (
+                    TokenLogprob(decision.label_set[label], _log(mass * decision.probs[candidate]))
+                    for label, candidate in enumerate(shown.candidates_by_label())
+                ),
+                key=lambda top: -top.logprob,
+            )
+        )
+    return Response(
+        text=text,
+        tokens=None if tops is None else (tops[0].token,),
+        top_logprobs=None if tops is None else (tops,),
+        exact=tops is not None,
+        finish_reason=decision.finish_reason or "stop",
+        input_tokens=decision.input_tokens,
+        output_tokens=decision.output_tokens,
+        cost_usd=0.0,
+        latency_s=decision.latency_s or 0.0,
+        model=decision.model,
+    )
+
+
+def _log(probability: float) -> float:
+    return math.log(probability) if probability > 0 else IMPOSSIBLE

@@ -1,0 +1,354 @@
+"""A judge with known biases: `simulated/judge?slot=0.6&label=0.4&content=1.2&noise=0.4`.
+
+It reads the item and the question, not the prompt. Candidate c, shown at position p with label l,
+gets the logit
+
+    content * utility(c) + slot[p] + label[l] + noise / sqrt(2) * z
+
+and the answer follows from the softmax. For two candidates that is a log-odds of
+`content * (u_a - u_b)`, plus `slot` for the candidate shown first, plus `label` for label A, plus
+noise of standard deviation `noise`. Nothing here is a claim about real models: it exists so that
+tests and examples can recover what they planted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import struct
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Final, Literal
+from urllib.parse import parse_qsl
+
+import numpy as np
+
+from unswayed.backends import BackendSettings
+from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
+from unswayed.errors import UnknownNameError, UsageError
+from unswayed.items import Item, ItemSet, Task, text_of
+from unswayed.registry import did_you_mean
+
+__all__ = ["SimulatedBackend", "SimulatedJudge", "open_simulated", "simulated_items"]
+
+ANSWERS_AT_ONCE: Final = 256
+UTILITY_SD: Final = 1.5
+REFUSAL: Final = "I would rather not choose between them."
+Link = Literal["linear", "saturating"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedJudge:
+    """What is planted; logits unless said otherwise.
+
+    Attributes:
+        slot: One number: by how much the first position is favoured over the last, falling evenly
+            in between (two candidates: over the second). Several: the effect of each position.
+        label: The same for labels, A first.
+        content: Weight of the candidates' utilities.
+        noise: Standard deviation of the log-odds of any two candidates over presentations.
+        link: "saturating" stretches the favoured side threefold and shrinks the other to 0.7: the
+            log-odds of the first label for two candidates, each centred logit for more.
+        unparsed: Share of answers that state no verdict.
+        tie: Share of answers that declare a tie.
+        logprobs: Whether label logprobs come with the answer.
+        seed: Another seed draws other noise.
+    """
+
+    slot: tuple[float, ...] = (0.6,)
+    label: tuple[float, ...] = (0.4,)
+    content: float = 1.2
+    noise: float = 0.4
+    link: Link = "linear"
+    unparsed: float = 0.0
+    tie: float = 0.0
+    logprobs: bool = True
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """The full model name: every parameter, so that equal judges have equal names."""
+        parts = [f"{field.name}={_written(getattr(self, field.name))}" for field in fields(self)]
+        return f"simulated/judge?{'&'.join(parts)}"
+
+    def logits(self, query: Query, draws: Draws) -> list[float]:
+        """Logits by label, length n."""
+        order, labels = query.ask.presentation
+        n = len(order)
+        slot, label = _effects(self.slot, n, "slot"), _effects(self.label, n, "label")
+        worth = [0.0] * n if query.ask.substitute is not None else utilities(query.item)
+        scale = self.noise / math.sqrt(2)
+        logits = [0.0] * n
+        for position in range(n):
+            logits[labels[position]] = (
+                self.content * worth[order[position]]
+                + slot[position]
+                + label[labels[position]]
+                + (scale * draws.normal() if scale else 0.0)
+            )
+        return logits if self.link == "linear" else _saturated(logits)
+
+
+def open_simulated(model: str, settings: BackendSettings) -> SimulatedBackend:
+    """The backend of `simulated/judge?name=value&...`.
+
+    Raises:
+        UnknownNameError: If another judge or an unknown parameter is named.
+        UsageError: If a value makes no sense.
+    """
+    name, _, query = model.partition("?")
+    if name != "judge":
+        raise UnknownNameError(f"unknown model 'simulated/{name}'. Write simulated/judge?slot=0.6.")
+    given: dict[str, object] = {}
+    for key, value in parse_qsl(query, keep_blank_values=True):
+        if key not in _READERS:
+            raise UnknownNameError(
+                f"simulated/judge has no parameter {key!r}. {did_you_mean(key, _READERS)}"
+            )
+        try:
+            given[key] = _READERS[key](value)
+        except ValueError as error:
+            raise UsageError(f"simulated/judge: {key}={value!r}: {error}.") from None
+    return SimulatedBackend(SimulatedJudge(**given))  # type: ignore[arg-type]  # read above
+
+
+class SimulatedBackend:
+    """Answers as a `SimulatedJudge` does; see `unswayed.backends.protocol.Backend`."""
+
+    generates = True
+    offline = True
+    template: str | None = None
+
+    def __init__(self, judge: SimulatedJudge) -> None:
+        self.judge = judge
+        self.model = judge.name
+        self.gives_logprobs = judge.logprobs
+
+    async def answer(
+        self, queries: Iterable[Query]
+    ) -> AsyncIterator[tuple[Query, Response | Failure]]:
+        """Answer every query as it is pulled."""
+        for number, query in enumerate(queries, start=1):
+            yield query, self.respond(query)
+            if number % ANSWERS_AT_ONCE == 0:
+                await asyncio.sleep(0)  # let the rest of the program live
+
+    def respond(self, query: Query) -> Response:
+        """The answer to one query: the same request always gets the same."""
+        request, judge = query.request, self.judge
+        draws = Draws(key_of(request), judge.seed)
+        logits = judge.logits(query, draws)
+        chosen = _drawn(logits, request.temperature, draws)
+        fate = draws.uniform()
+        if fate < judge.unparsed:
+            text, tops = REFUSAL, None
+        elif fate < judge.unparsed + judge.tie:
+            text, tops = "tie", None
+        else:
+            text = request.labels[chosen]
+            tops = self._tops(request, logits)
+        if request.top_logprobs == 0 and request.max_tokens > 16:
+            text = f"<think>It is simulated.</think><answer>{text}</answer>"
+        return Response(
+            text=text,
+            tokens=None if tops is None else (text,),
+            top_logprobs=tops,
+            exact=tops is not None,
+            input_tokens=sum(len(message.content.split()) for message in request.messages),
+            output_tokens=len(text.split()),
+            cost_usd=0.0,
+            model=self.model,
+        )
+
+    def price(self, input_tokens: int, output_tokens: int) -> float | None:
+        """Nothing."""
+        return 0.0
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def _tops(
+        self, request: Request, logits: Sequence[float]
+    ) -> tuple[tuple[TokenLogprob, ...], ...] | None:
+        if not self.judge.logprobs or request.top_logprobs == 0:
+            return None
+        highest = max(logits)
+        total = highest + math.log(sum(math.exp(logit - highest) for logit in logits))
+        tops = [
+            TokenLogprob(label, logit - total)
+            for label, logit in zip(request.labels, logits, strict=True)
+        ]
+        tops.sort(key=lambda top: -top.logprob)
+        return (tuple(tops),)
+
+
+class Draws:
+    """A stream of random numbers that a key determines, cheaper to start than a generator."""
+
+    def __init__(self, key: bytes, seed: int) -> None:
+        self._key = key + seed.to_bytes(8, signed=True)
+        self._block = 0
+        self._numbers: Iterator[int] = iter(())
+
+    def uniform(self) -> float:
+        """Uniform in (0, 1)."""
+        number = next(self._numbers, None)
+        if number is None:
+            digest = hashlib.sha256(self._key + self._block.to_bytes(4)).digest()
+            self._numbers = iter(struct.unpack("<4Q", digest))
+            self._block += 1
+            number = next(self._numbers)
+        return ((number >> 11) + 0.5) / 2**53
+
+    def normal(self) -> float:
+        """Standard normal (Box-Muller, one of the pair)."""
+        radius = math.sqrt(-2.0 * math.log(self.uniform()))
+        return radius * math.cos(2.0 * math.pi * self.uniform())
+
+
+def utilities(item: Item) -> list[float]:
+    """What the candidates are worth: `meta.utility`, else drawn once from item id and text."""
+    known = item.meta.get("utility")
+    if isinstance(known, list | tuple) and len(known) == item.n:
+        return [float(value) for value in known]
+    return [
+        UTILITY_SD
+        / math.sqrt(2)
+        * Draws(f"{item.id}\0{text_of(candidate)}".encode("utf-8", "surrogatepass"), 0).normal()
+        for candidate in item.candidates
+    ]
+
+
+def simulated_items(
+    n_items: int, n: int = 2, *, seed: int = 0, gold_balance: float | None = None
+) -> ItemSet:
+    """Items for recovery tests, their utilities in `meta.utility`.
+
+    Utilities are N(0, 1.5 / sqrt(2)) each and gold is drawn from softmax(2 * utility). For two
+    candidates that is u ~ N(0, 1.5) for the utility of one over the other, and gold ~
+    Bernoulli(sigmoid(2u)).
+
+    Args:
+        n_items: How many.
+        n: Candidates each.
+        seed: Another seed draws other items.
+        gold_balance: Share of items in which the right candidate is listed first, the rest spread
+            evenly over the others; None for evenly over all.
+
+    Returns:
+        Pairwise items for two candidates, MCQ items for more.
+    """
+    rng = np.random.default_rng(seed)
+    worth = rng.normal(0.0, UTILITY_SD / math.sqrt(2), (n_items, n))
+    gold = (2.0 * worth + rng.gumbel(size=worth.shape)).argmax(axis=1)
+    if gold_balance is not None:
+        first = rng.random(n_items) < gold_balance
+        wanted = np.where(first, 0, rng.integers(1, n, n_items))
+        rows = np.arange(n_items)
+        worth[rows, gold], worth[rows, wanted] = worth[rows, wanted], worth[rows, gold]
+        gold = wanted
+    items = (
+        Item(
+            id=f"simulated-{seed}-{number:05d}",
+            task=Task.PAIRWISE if n == 2 else Task.MCQ,
+            prompt=f"Question {number}",
+            candidates=tuple(f"answer {number}.{candidate}" for candidate in range(n)),
+            gold=int(gold[number]),
+            meta={"utility": worth[number].tolist()},
+        )
+        for number in range(n_items)
+    )
+    return ItemSet.of(items, name=f"simulated-{seed}")
+
+
+def _effects(values: tuple[float, ...], n: int, name: str) -> tuple[float, ...]:
+    """One effect per position or label."""
+    if len(values) == n:
+        return values
+    if len(values) == 1:
+        return tuple(values[0] * (0.5 - k / (n - 1)) for k in range(n))
+    raise UsageError(
+        f"simulated/judge: {name} has {len(values)} values, but an item has {n} candidates. "
+        f"Give one value, or {n}."
+    )
+
+
+def _saturated(logits: list[float]) -> list[float]:
+    if len(logits) == 2:
+        return [_stretched(logits[0] - logits[1]), 0.0]
+    mean = sum(logits) / len(logits)
+    return [_stretched(logit - mean) for logit in logits]
+
+
+def _stretched(logit: float) -> float:
+    return 3.0 * logit if logit > 0 else 0.7 * logit
+
+
+def _drawn(logits: Sequence[float], temperature: float, draws: Draws) -> int:
+    """The best label, or a draw from the softmax; equals are drawn, or the first would be favoured."""
+    if temperature > 0:
+        logits = [logit / temperature - math.log(-math.log(draws.uniform())) for logit in logits]
+    highest = max(logits)
+    best = [label for label, logit in enumerate(logits) if logit == highest]
+    return best[0] if len(best) == 1 else best[int(draws.uniform() * len(best))]
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("must be a finite number")
+    return value
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(_number(part) for part in text.split(","))
+
+
+def _at_least_zero(text: str) -> float:
+    value = _number(text)
+    if value < 0:
+        raise ValueError("must not be negative")
+    return value
+
+
+def _share(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value <= 1:
+        raise ValueError("must lie between 0 and 1")
+    return value
+
+
+def _link(text: str) -> Link:
+    if text == "linear":
+        return "linear"
+    if text == "saturating":
+        return "saturating"
+    raise ValueError("must be linear or saturating")
+
+
+def _switch(text: str) -> bool:
+    if text not in {"0", "1"}:
+        raise ValueError("must be 0 or 1")
+    return text == "1"
+
+
+_READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    "slot": _numbers,
+    "label": _numbers,
+    "content": _number,
+    "noise": _at_least_zero,
+    "link": _link,
+    "unparsed": _share,
+    "tie": _share,
+    "logprobs": _switch,
+    "seed": int,
+}
+
+
+def _written(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(_written(part) for part in value)
+    if isinstance(value, bool):
+        return str(int(value))
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,136 @@
+"""The wire: one aiohttp session per event loop, no cookies, no redirects, bounded bodies.
+
+aiohttp is imported with this module, which is loaded when the first call is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import Mapping
+from importlib.metadata import version
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from unswayed.backends.addresses import Address
+from unswayed.backends.faults import Reply, TimedOutError, UnreachableError
+from unswayed.errors import ServerError
+
+__all__ = ["HttpTransport"]
+
+LARGEST_BODY = 32 * 1024 * 1024
+_CONNECT_S = 15.0
+_KEPT_HEADERS = ("retry-after", "retry-after-ms")
+
+
+class HttpTransport:
+    """Posts JSON to one endpoint.
+
+    Args:
+        address: Where to, and the key.
+        path: Endpoint below the address.
+        headers: Headers of every request; the only place where the key is in the clear.
+        connections: Size of the connection pool.
+        timeout_s: Longest wait for one response.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        path: str,
+        headers: Mapping[str, str],
+        *,
+        connections: int,
+        timeout_s: float,
+    ) -> None:
+        url = address.join(path)
+        self._url = URL(url, encoded=True)
+        self._shown = address.shown
+        self._timeout_s = timeout_s
+        self._proxy = None if address.is_loopback else _proxy_for(url)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=connections, ttl_dns_cache=300),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(_CONNECT_S, timeout_s)),
+            headers={
+                "Content-Type": "application/json",
+                "User-Agent": f"unswayed/{version('unswayed')}",
+                **headers,
+            },
+            trust_env=False,  # would also read passwords from ~/.netrc
+        )
+
+    async def post(self, body: bytes) -> Reply:
+        """Send one request and read the whole response.
+
+        Raises:
+            ServerError: If there was no complete response; never carries headers or keys.
+        """
+        try:
+            async with self._session.post(
+                self._url, data=body, allow_redirects=False, proxy=self._proxy
+            ) as response:
+                headers = {} if response.status == 200 else _kept(response.headers)
+                return Reply(response.status, headers, await _read(response))
+        except TimeoutError:
+            raise TimedOutError(
+                f"{self._shown} did not answer within {self._timeout_s:g} s"
+            ) from None
+        except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError):
+            raise UnreachableError(
+                f"{self._shown}: its certificate cannot be verified", hopeless=True
+            ) from None
+        except aiohttp.ClientConnectorError as error:
+            reason = error.strerror or type(error.os_error).__name__
+            raise UnreachableError(f"cannot connect to {self._shown}: {reason}") from None
+        except aiohttp.ClientPayloadError:
+            raise ServerError(f"{self._shown} broke off in the middle of its answer") from None
+        except aiohttp.ServerDisconnectedError:
+            raise ServerError(f"{self._shown} closed the connection without an answer") from None
+        except (aiohttp.ClientOSError, ConnectionError):
+            raise ServerError(f"the connection to {self._shown} was reset") from None
+        except aiohttp.ClientError as error:
+            # The text of these errors can hold headers: only their name is told.
+            raise ServerError(
+                f"{self._shown}: not an HTTP answer ({type(error).__name__})"
+            ) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    def abandon(self) -> None:
+        """Let go of connections whose event loop has ended."""
+        connector = self._session.connector
+        self._session.detach()
+        if connector is not None:
+            # With its loop closed there is nothing to wait for: one step ends it.
+            with contextlib.suppress(StopIteration, RuntimeError):
+                connector.close().__await__().send(None)
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    length = response.content_length
+    if length is not None and length <= LARGEST_BODY:
+        return await response.read()
+    received = bytearray()
+    async for chunk in response.content.iter_any():
+        received += chunk
+        if len(received) > LARGEST_BODY:
+            raise ServerError(f"an answer of over {LARGEST_BODY} bytes is too large")
+    return bytes(received)
+
+
+def _kept(headers: CIMultiDictProxy[str]) -> Mapping[str, str]:
+    return {name: headers[name] for name in _KEPT_HEADERS if name in headers}
+
+
+def _proxy_for(url: str) -> str | None:
+    parts = urlsplit(url)
+    if proxy_bypass(parts.netloc):
+        return None
+    return getproxies().get(parts.scheme)

@@ -1,0 +1,230 @@
+"""The calls under way: pull a query, try, try again, give up.
+
+A query is pulled at the moment its request may start, so at most `max_connections` are known at any
+time, and none is pulled after a fatal failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from unswayed.backends.dialect import Transport
+from unswayed.backends.faults import Fault
+from unswayed.backends.pacing import LONGEST_PAUSE_S, Gate, backoff_s
+from unswayed.calls import Failure, Query, Response
+
+if TYPE_CHECKING:
+    from unswayed.backends.client import HttpBackend
+
+__all__ = ["Line", "Outcome", "Run"]
+
+MOST_IDENTICAL: Final = 3
+"""Attempts of one call that fail in exactly the same way before it is given up."""
+MOST_UNREACHABLE: Final = 3
+"""Calls in a row that never got a connection before the server counts as down."""
+MOST_FAILED: Final = 25
+"""Calls in a row that the server could not answer before the run stops."""
+
+Outcome = Response | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What belongs to one event loop."""
+
+    loop: asyncio.AbstractEventLoop
+    transport: Transport
+    gate: Gate
+
+
+class Run:
+    """One call of `answer`: workers that each pull a query and see it through, over and over.
+
+    A worker that finds a query starts the next worker, so there are never more than there is work
+    for, and never more than `max_connections`.
+    """
+
+    def __init__(self, backend: HttpBackend, line: Line, queries: Iterator[Query]) -> None:
+        self.done: deque[tuple[Query, Outcome]] = deque()
+        self.error: Exception | None = None
+        self._backend = backend
+        self._line = line
+        self._queries = queries
+        self._most = backend.settings.max_connections
+        self._stop: asyncio.Future[None] = line.loop.create_future()
+        self._inside = 0  # attempts that entered the gate and have not left
+        self._open = 0  # queries pulled and not yet handed over
+        self._idle = 0  # workers without a query
+        self._unreachable = 0
+        self._failed = 0
+        self._pulled_all = False
+        self._news: asyncio.Future[None] | None = None
+        self._room: asyncio.Future[None] | None = None
+        self._workers: list[asyncio.Task[None]] = []
+        self._add_worker()
+
+    @property
+    def finished(self) -> bool:
+        """Whether every query that was pulled has been handed over, and none will follow."""
+        return self._open == 0 and (self._pulled_all or self._stop.done())
+
+    def take(self) -> tuple[Query, Outcome]:
+        """Hand over one outcome."""
+        self._open -= 1
+        _wake(self._room)
+        return self.done.popleft()
+
+    async def wait(self) -> None:
+        """Wait until there is something to take, or the run is finished."""
+        self._news = self._line.loop.create_future()
+        await self._news
+
+    async def close(self) -> None:
+        """Stop at once: nothing more is pulled, attempts under way are broken off."""
+        self._halt()
+        for worker in self._workers:
+            worker.cancel()
+        if self._line.loop is asyncio.get_running_loop():
+            await asyncio.gather(*self._workers, return_exceptions=True)
+        while self._inside:
+            self._leave()
+
+    def _halt(self) -> None:
+        if not self._stop.done():
+            self._stop.set_result(None)
+        _wake(self._room)
+        _wake(self._news)
+
+    def _leave(self) -> None:
+        self._inside -= 1
+        self._line.gate.leave()
+
+    def _add_worker(self) -> None:
+        self._idle += 1
+        self._workers.append(self._line.loop.create_task(self._work()))
+
+    async def _work(self) -> None:
+        while (query := await self._next()) is not None:
+            self._idle -= 1
+            if self._idle == 0 and len(self._workers) < self._most:
+                self._add_worker()
+            try:
+                self.done.append((query, await self._call(query)))
+            except Exception as error:  # a defect: stop, and raise it in the caller
+                self.error = self.error or error
+                self._open -= 1
+                self._halt()
+            self._idle += 1
+            _wake(self._news)
+
+    async def _next(self) -> Query | None:
+        """The next query, its first attempt let through the gate; None if there is none."""
+        while not (self._pulled_all or self._stop.done()):
+            if self._open >= self._most:  # the caller is behind
+                if self._room is None or self._room.done():
+                    self._room = self._line.loop.create_future()
+                await asyncio.shield(self._room)
+                continue
+            if not await self._line.gate.enter(self._stop):
+                break
+            self._inside += 1
+            if self._open < self._most and (query := self._pull()) is not None:
+                self._open += 1
+                return query
+            self._leave()
+        _wake(self._news)
+        return None
+
+    def _pull(self) -> Query | None:
+        if self._pulled_all:
+            return None
+        query = None
+        try:
+            query = next(self._queries, None)
+        except Exception as error:  # the iterable's own: raised after what is under way is done
+            self.error = error
+        self._pulled_all = query is None
+        return query
+
+    async def _call(self, query: Query) -> Outcome:
+        """Attempts until an answer or until giving up; starts inside the gate."""
+        backend, gate = self._backend, self._line.gate
+        traits = began_with = backend.traits
+        attempts = identical = 0
+        last = ""
+        while True:
+            try:
+                outcome, took = await backend.attempt(query.request, traits, self._line)
+            finally:
+                self._leave()
+            attempts += 1
+            if isinstance(outcome, Response):
+                self._unreachable = self._failed = 0
+                if traits is not began_with:
+                    backend.learn(traits)
+                return backend.finish(outcome, query.request, traits, took=took, attempts=attempts)
+            adapted = None
+            if outcome.detail:
+                adapted = backend.dialect.adapt(traits, outcome.detail, query.request)
+            if adapted is not None and adapted != traits:
+                traits = adapted
+                attempts -= 1  # nothing failed: the request was put wrongly
+            else:
+                identical = identical + 1 if outcome.message == last else 1
+                last = outcome.message
+                if self._is_final(outcome, attempts, identical):
+                    return self._give_up(query, outcome, attempts, identical)
+                if not outcome.busy:  # a busy server holds up all calls, in the gate
+                    pause = max(
+                        backoff_s(attempts, backend.clock),
+                        min(outcome.retry_after_s or 0.0, LONGEST_PAUSE_S),
+                    )
+                    await gate.nap(pause, self._stop)
+            if not await gate.enter(self._stop):
+                return self._give_up(query, outcome, attempts, identical)
+            self._inside += 1
+
+    def _is_final(self, fault: Fault, attempts: int, identical: int) -> bool:
+        useless = identical >= MOST_IDENTICAL and fault.counts_as_identical
+        return not fault.again or attempts >= self._backend.settings.max_attempts or useless
+
+    def _give_up(self, query: Query, fault: Fault, attempts: int, identical: int) -> Failure:
+        message, fatal = fault.message, fault.fatal
+        if fault.again:
+            self._failed += 1
+            self._unreachable = self._unreachable + 1 if fault.unreachable else 0
+            if self._stop.done():
+                message = f"{message}. Not tried again: the run was stopped."
+            elif self._unreachable >= MOST_UNREACHABLE:
+                fatal = True
+                message = (
+                    f"the server is down: {message}. {self._unreachable} calls in a row got no "
+                    "connection. Start it, or check its address; the same command goes on from here"
+                )
+            elif self._failed >= MOST_FAILED:
+                fatal = True
+                message = (
+                    f"the server answers with errors only: {message}. {self._failed} calls in a "
+                    "row failed; the same command goes on from here"
+                )
+            else:
+                same = ", the same way each time" if identical == attempts > 1 else ""
+                message = f"{message} ({attempts} attempts{same})"
+        if fatal:
+            self._halt()
+        return Failure(
+            error=fault.error.__name__,
+            message=f"{query.item.id}: {message}",
+            status=fault.status,
+            attempts=max(1, attempts),
+            fatal=fatal,
+        )
+
+
+def _wake(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)

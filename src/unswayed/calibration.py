@@ -1,0 +1,125 @@
+"""Fit a method on unlabelled items, and keep what it learned with what it belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from unswayed.backends import Backend
+from unswayed.decisions import Decision
+from unswayed.errors import MethodError, UsageError
+from unswayed.items import Item, ItemSet, blind
+from unswayed.methods import Method
+from unswayed.methods.names import spec_name
+from unswayed.methods.protocol import MethodWarning, why_not
+from unswayed.prompts import PromptSettings, label_set_of
+from unswayed.runner import (
+    Progress,
+    Question,
+    RunCounts,
+    RunSettings,
+    make_calls,
+    read_decisions,
+)
+from unswayed.store import CallStore
+
+__all__ = ["Calibration", "calibrate", "prompts_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A fitted method and how the fit went.
+
+    Attributes:
+        method: Fitted.
+        label_set: Of the item with most candidates.
+        diagnostics: Counts, estimates with intervals and warnings, ready for JSON.
+        counts: Calls made.
+        warnings: What fitting warned about.
+    """
+
+    method: Method
+    label_set: tuple[str, ...]
+    diagnostics: dict[str, Any]
+    counts: RunCounts
+    warnings: tuple[str, ...]
+
+
+def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
+    """The prompts, with the model's own template where it understands no other sentences."""
+    if backend.template is not None and prompts.template is None:
+        return replace(prompts, template=backend.template)
+    return prompts
+
+
+async def calibrate(
+    method: Method,
+    items: ItemSet,
+    backend: Backend,
+    store: CallStore,
+    prompts: PromptSettings,
+    *,
+    progress: Progress | None = None,
+    stop: asyncio.Event | None = None,
+) -> Calibration:
+    """Ask what the method needs to know about these items, and fit it.
+
+    Gold is never looked at.
+
+    Raises:
+        UsageError: If the method learns nothing, or cannot work on this task or model.
+        MethodError: If calls failed, so that the fit would rest on an unknown part of the items.
+    """
+    seen = [blind(item) for item in items if item.permutable]
+    if not method.fitted_from:
+        raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
+    for n in sorted({item.n for item in items}):
+        reason = why_not(method, task=items.task, n=n, probs=backend.gives_logprobs)
+        if reason is not None:
+            raise UsageError(f"{spec_name(method)} cannot be calibrated here: {reason}.")
+    how = RunSettings(prompts=prompts_for(backend, prompts))
+    questions = [Question(item, ask) for item, ask in method.plan_fit(seen)]
+    counts = await make_calls(questions, backend, store, how, progress=progress, stop=stop)
+    decisions = list(read_decisions(questions, store, how, model=backend.model))
+    wanted = len({(question.item.id, question.ask) for question in questions})
+    if len(decisions) < wanted:
+        why = counts.fatal or f"{counts.failed} calls failed"
+        raise MethodError(
+            f"{wanted - len(decisions)} of {wanted} answers are missing ({why}). "
+            "Run the same command again: finished calls are kept."
+        )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MethodWarning)
+        fitted = method.fit(seen, decisions)
+    messages = tuple(dict.fromkeys(str(one.message) for one in caught))
+    return Calibration(
+        method=fitted,
+        label_set=label_set_of(max(item.n for item in items), how.prompts),
+        diagnostics=_diagnostics(fitted, seen, decisions, messages),
+        counts=counts,
+        warnings=messages,
+    )
+
+
+def _diagnostics(
+    fitted: Method, items: Sequence[Item], decisions: Sequence[Decision], messages: Sequence[str]
+) -> dict[str, Any]:
+    masses = [decision.label_mass for decision in decisions if decision.label_mass is not None]
+    estimates = getattr(fitted, "estimates", None)
+    return {
+        "estimation_items": len(items),
+        "candidates": {str(n): count for n, count in sorted(Counter(i.n for i in items).items())},
+        "decisions": len(decisions),
+        "unparsed": sum(decision.choice is None for decision in decisions),
+        "without_probabilities": sum(decision.probs is None for decision in decisions),
+        "censored": sum(decision.censored for decision in decisions),
+        "label_mass": sum(masses) / len(masses) if masses else None,
+        "estimates": {} if estimates is None else msgspec.to_builtins(estimates()),
+        "warnings": list(messages),
+    }

@@ -1,0 +1,50 @@
+"""`unswayed import`: recorded outputs of other tools become our formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unswayed.cli.options import OnBadItem
+
+
+def import_(
+    kind: Annotated[str, typer.Argument(help="judgebench, llmbar, jsonl, ..., or auto.")],
+    files: Annotated[list[Path], typer.Argument(help="Recorded files.")],
+    out: Annotated[Path, typer.Option(help="Decisions file to write (.jsonl).")],
+    items: Annotated[Path | None, typer.Option(help="Items file to write (.jsonl).")] = None,
+    fields: Annotated[
+        str | None,
+        typer.Option(
+            "--map", help="For jsonl: our=theirs,... names of the fields of foreign files."
+        ),
+    ] = None,
+    on_bad_item: OnBadItem = "stop",
+) -> None:
+    """Convert other tools' recorded judge outputs into decisions (and items)."""
+    import msgspec
+
+    from unswayed.auditing.run_directory import write_text
+    from unswayed.importers import import_files, parse_map
+    from unswayed.items import encode_item
+
+    imported = import_files(
+        kind,
+        files,
+        on_bad_item=on_bad_item,
+        fields=None if fields is None else parse_map(fields),
+    )
+    encode = msgspec.json.Encoder().encode
+    lines = [encode(decision).decode() for decision in imported.decisions]
+    write_text(out, "".join(f"{line}\n" for line in lines))
+    typer.echo(f"{len(lines):,} decisions -> {out}")
+    for name, count in imported.counts.items():
+        typer.echo(f"  {count:,} {name}")
+    for bad in imported.bad_records[:5]:
+        typer.echo(f"unswayed: {bad}", err=True)
+    if items is not None:
+        write_text(items, "".join(f"{encode_item(item).decode()}\n" for item in imported.items))
+        typer.echo(f"{len(imported.items):,} items -> {items}")
+    typer.echo(f"next: unswayed audit {items or ''} --decisions {out}".replace("  ", " "))

@@ -1,0 +1,68 @@
+"""`unswayed list`: what is registered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from unswayed.errors import UsageError
+from unswayed.registry import did_you_mean
+
+KINDS = ("methods", "metrics", "models", "importers", "prompts")
+
+
+def list_(
+    kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)}.")],
+) -> None:
+    """List methods, metrics, models (providers), importers or prompts."""
+    if kind not in KINDS:
+        raise UsageError(f"cannot list {kind!r}. {did_you_mean(kind, KINDS)}")
+    from rich.console import Console
+    from rich.table import Table
+
+    heading, rows = _rows(kind)
+    table = Table(*heading, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def _rows(kind: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    if kind == "methods":
+        from unswayed.methods import METHODS
+
+        rows: list[tuple[str, ...]] = []
+        for name in METHODS:
+            method = METHODS.load(name)
+            about = method.about
+            probs = "yes" if method.needs_probs else "no"
+            rows.append((name, about.title, about.calls, probs, ", ".join(sorted(method.tasks))))
+        return ("method", "what it does", "calls per item", "needs probabilities", "tasks"), rows
+    if kind == "metrics":
+        from unswayed.metrics import METRICS
+
+        return ("metric", "what it is"), [
+            (name, _first_line(METRICS.load(name))) for name in METRICS
+        ]
+    if kind == "models":
+        from unswayed.backends import BACKENDS
+
+        return ("provider", "what it reaches"), [
+            (f"{name}/...", _first_line(BACKENDS.load(name))) for name in BACKENDS
+        ]
+    if kind == "prompts":
+        from unswayed.prompts import PROMPTS
+
+        return ("prompt", "what it asks"), [
+            (name, _first_line(PROMPTS.load(name))) for name in PROMPTS
+        ]
+    from unswayed.importers import IMPORTERS
+
+    return ("importer", "what it reads"), [
+        (name, _first_line(IMPORTERS.load(name))) for name in IMPORTERS
+    ]
+
+
+def _first_line(thing: object) -> str:
+    return (thing.__doc__ or "").strip().partition("\n")[0]

@@ -1,0 +1,80 @@
+"""Options that several commands share, and what they stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from unswayed.errors import UsageError
+
+if TYPE_CHECKING:
+    from unswayed.items import Item
+    from unswayed.prompts import PromptSettings
+
+__all__ = [
+    "BUILT_IN",
+    "BaseUrl",
+    "Labels",
+    "Limit",
+    "MaxConnections",
+    "Model",
+    "OnBadItem",
+    "Prompt",
+    "Template",
+    "is_built_in",
+    "model_for",
+    "prompts_from",
+]
+
+BUILT_IN = ("tiny-judge", "tiny-mcq")
+"""Names of the built-in sets (as `api.BUILT_IN`, without importing it)."""
+
+Model = Annotated[
+    str | None, typer.Option(help="provider/model, such as openai/gpt-4.1-mini or hf/PATH.")
+]
+Prompt = Annotated[str, typer.Option(help="direct, reasoning, modified, ...")]
+Template = Annotated[Path | None, typer.Option(help="Your own prompt template file.")]
+Labels = Annotated[str | None, typer.Option(help="Label symbols, such as X,Y [default: A,B,...]")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Use the first N items.")]
+BaseUrl = Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")]
+OnBadItem = Annotated[
+    Literal["stop", "skip"], typer.Option(help="stop at a bad line, or skip and count it.")
+]
+MaxConnections = Annotated[int, typer.Option(min=1, help="Most requests in flight.")]
+
+
+def is_built_in(data: str | None) -> bool:
+    """Whether DATA is missing or the name of a built-in set."""
+    return data is None or data in BUILT_IN
+
+
+def model_for(model: str | None, data: str | None) -> str:
+    """The model to use: the tiny judge for the built-in sets, else it must be given.
+
+    Raises:
+        UsageError: If it is not given.
+    """
+    if model is not None:
+        return model
+    if is_built_in(data):
+        return "tiny/judge"
+    raise UsageError(
+        f"which model should judge {data}? Give --model provider/model, such as "
+        "--model openai/gpt-4.1-mini or --model hf/PATH."
+    )
+
+
+def prompts_from(
+    prompt: str, template: Path | None, labels: str | None, shots: tuple[Item, ...] = ()
+) -> PromptSettings:
+    """Prompt settings from the options."""
+    from unswayed.prompts import PromptSettings
+
+    return PromptSettings(
+        prompt=prompt,
+        template=None if template is None else str(template),
+        label_set=None if labels is None else tuple(part.strip() for part in labels.split(",")),
+        shots=shots,
+    )

@@ -1,0 +1,29 @@
+"""`unswayed report`: one run, or several side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN...")],
+    out: Annotated[Path, typer.Option(help="HTML file to write.")],
+    figures: Annotated[
+        Path | None, typer.Option(help="Directory for figures for papers (PDF, SVG, PNG).")
+    ] = None,
+    embed_mb: Annotated[float, typer.Option(min=0, help="Most MB of flipped items.")] = 4.0,
+) -> None:
+    """Write the report of finished runs again, or of several runs side by side."""
+    from unswayed.auditing.run_directory import write_text
+    from unswayed.report import render_report, write_figures
+    from unswayed.report.collect import load_run
+
+    loaded = [load_run(path) for path in runs]
+    write_text(out, render_report(loaded, embed_mb=embed_mb))
+    typer.echo(str(out))
+    if figures is not None:
+        for path in write_figures(loaded, figures):
+            typer.echo(str(path))

@@ -1,0 +1,28 @@
+"""Recorded outputs of other tools: one file per format, one line here."""
+
+from __future__ import annotations
+
+from unswayed.importers.decisions_file import (
+    DecisionSet,
+    items_from_decisions,
+    read_decisions_file,
+    write_decisions,
+)
+from unswayed.importers.driver import Imported, detect, import_files
+from unswayed.importers.mapping import FieldMap, parse_map
+from unswayed.importers.protocol import Importer
+from unswayed.importers.table import IMPORTERS
+
+__all__ = [
+    "IMPORTERS",
+    "DecisionSet",
+    "FieldMap",
+    "Imported",
+    "Importer",
+    "detect",
+    "import_files",
+    "items_from_decisions",
+    "parse_map",
+    "read_decisions_file",
+    "write_decisions",
+]

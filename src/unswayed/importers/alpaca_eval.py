@@ -1,0 +1,119 @@
+"""AlpacaEval 2 (weighted) annotations: one order per item, with the label tokens' log-probabilities.
+
+The judge sees the two outputs once, in an order drawn by a hash that the file does not keep, and
+answers "m" for the first shown or "M" for the second. `preference` - 1 is the probability that
+output_2 is better, already switched back, so comparing it with P("M") tells the order; where the two
+are equally likely (within 1e-6) it cannot be told, and the record is left out. Without logprobs
+there was no call (equal outputs). There is no gold. A label outside the returned top-k gets the
+smallest returned log-probability and the decision is marked `censored`.
+
+Source: tatsu-lab/alpaca_eval, `results/*/weighted_alpaca_eval_gpt4_turbo/annotations.json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from unswayed.decisions import Decision
+from unswayed.importers.protocol import BadRecordError, Judged, Record, Source, read_as
+from unswayed.items import Item
+from unswayed.presentation import X0, X2
+
+__all__ = ["AlpacaEval"]
+
+LABELS: Final = ("m", "M")
+
+_EVEN: Final = 1e-6
+"""P("M") closer to one half than this does not tell the order."""
+_MATCH: Final = 1e-4
+"""How far `preference` may lie from either reading; the files print ten digits."""
+
+
+class _Annotation(msgspec.Struct):
+    instruction: str
+    output_1: str
+    output_2: str
+    preference: float | None = None
+    generator_1: str | None = None
+    generator_2: str | None = None
+    dataset: str | None = None
+    annotator: str | None = None
+    first_token_logprobs: dict[str, float] | None = None
+    raw_completion: Any = None
+    raw_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlpacaEval:
+    """AlpacaEval weighted annotations: one order per item, with label probabilities."""
+
+    def detects(self, record: Record) -> bool:
+        """Two outputs with their generators and a preference."""
+        return {"instruction", "output_1", "output_2", "generator_2", "preference"} <= record.keys()
+
+    def convert(self, record: Record, source: Source) -> Judged:
+        """One pair and its one call."""
+        row = read_as(_Annotation, record)
+        texts = "\x00".join((row.instruction, row.output_1, row.output_2))
+        name = hashlib.sha256(texts.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        item = Item(
+            id=f"alpaca-{name}",
+            prompt=row.instruction,
+            candidates=(row.output_1, row.output_2),
+            group=row.dataset,
+            meta={"generators": [row.generator_1, row.generator_2]},
+        )
+        logprobs = row.first_token_logprobs or _first_token(row.raw_completion)
+        if not logprobs or row.preference is None:
+            return Judged(item, (), left_out="no label log-probabilities were recorded")
+        if not any(label in logprobs for label in LABELS):
+            return Judged(item, (), left_out="neither label is among the returned tokens")
+        floor = min(logprobs.values())
+        first, second = (math.exp(logprobs.get(label, floor)) for label in LABELS)
+        p_second = second / (first + second)
+        if abs(p_second - 0.5) < _EVEN:
+            return Judged(item, (), left_out="both labels are equally likely: the order is unknown")
+        swapped = _swapped(row.preference, p_second)
+        by_position = (1.0 - p_second, p_second)
+        shown = X2 if swapped else X0
+        probs = tuple(by_position[shown.position_of_candidate(c)] for c in (0, 1))
+        decision = Decision(
+            item_id=item.id,
+            order=shown.order,
+            labels=LABELS,
+            label_set=LABELS,
+            choice=int(probs[1] > probs[0]),
+            probs=probs,
+            label_mass=min(first + second, 1.0),
+            censored=any(label not in logprobs for label in LABELS),
+            text=row.raw_text,
+            model=row.annotator,
+        )
+        return Judged(item, (decision,))
+
+
+def _swapped(preference: float, p_second: float) -> bool:
+    """Whether output_2 was shown first."""
+    second_wins = preference - 1.0
+    straight, switched = abs(second_wins - p_second), abs(second_wins - (1.0 - p_second))
+    if min(straight, switched) > _MATCH:
+        raise BadRecordError(
+            "preference",
+            f"{preference} is neither 1 + P(M) = {1 + p_second:.6f} nor its complement",
+        )
+    return switched < straight
+
+
+def _first_token(completion: object) -> Mapping[str, float]:
+    """The first token's alternatives in a chat completion's choice."""
+    try:
+        content = completion["logprobs"]["content"]  # type: ignore[index]
+        return {top["token"]: float(top["logprob"]) for top in content[0]["top_logprobs"]}
+    except (KeyError, IndexError, TypeError, ValueError):
+        return {}

@@ -1,0 +1,171 @@
+"""Our own decisions file: read with line-numbered errors, written whole, items made from it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, overload
+
+import msgspec
+
+from unswayed.decisions import Decision, check_decision
+from unswayed.errors import ItemError, StoreError
+from unswayed.items import BadLine, Item, Task, iter_lines
+
+__all__ = [
+    "DecisionSet",
+    "items_from_decisions",
+    "question_key",
+    "read_decisions_file",
+    "write_decisions",
+]
+
+_DECODER = msgspec.json.Decoder(Decision)
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionSet(Sequence[Decision]):
+    """Decisions in file order.
+
+    Attributes:
+        decisions: No question is answered twice by one model.
+        bad_lines: Lines left out with `on_bad_item="skip"`, repeated questions among them.
+    """
+
+    decisions: tuple[Decision, ...]
+    bad_lines: tuple[BadLine, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.decisions)
+
+    @overload
+    def __getitem__(self, index: int) -> Decision: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Decision, ...]: ...
+    def __getitem__(self, index: int | slice) -> Decision | tuple[Decision, ...]:
+        return self.decisions[index]
+
+
+def question_key(decision: Decision) -> Hashable:
+    """What makes two decisions answers to the same question by the same model."""
+    return (
+        decision.item_id,
+        decision.order,
+        decision.labels,
+        decision.sample,
+        decision.prompt_id,
+        decision.model,
+        decision.criterion,
+        decision.criteria_order,
+        decision.substitute,
+        decision.substitute_prompt,
+    )
+
+
+def read_decisions_file(
+    path: str | Path, on_bad_item: Literal["stop", "skip"] = "stop"
+) -> DecisionSet:
+    """Read a decisions file of `formats.md`.
+
+    Args:
+        path: `.jsonl`, `.jsonl.gz`, or `-` for standard input.
+        on_bad_item: "stop" at the first bad line, or "skip" and keep the bad lines apart. A
+            question answered twice by one model is a bad line; the first answer is kept.
+
+    Raises:
+        ItemError: If a line is bad, or there are no decisions.
+        UsageError: If the file cannot be read.
+    """
+    kept: list[Decision] = []
+    bad: list[BadLine] = []
+    first: dict[Hashable, int] = {}
+    for number, line in iter_lines(path):
+        problem = None
+        decision = _decode(line)
+        if isinstance(decision, tuple):
+            problem = BadLine(str(path), number, *decision)
+        else:
+            key = question_key(decision)
+            before = first.setdefault(key, number)
+            if before != number:
+                reason = f"{decision.item_id}: the same question was answered on line {before}"
+                problem = BadLine(str(path), number, "item_id", reason)
+        if problem is None:
+            assert isinstance(decision, Decision)
+            kept.append(decision)
+        elif on_bad_item == "stop":
+            raise ItemError(
+                f"{problem}. Mend the line, or leave bad lines out with --on-bad-item skip."
+            )
+        else:
+            bad.append(problem)
+    if not kept:
+        left_out = f" ({len(bad)} bad lines left out)" if bad else ""
+        raise ItemError(f"{path}: no decisions{left_out}.")
+    return DecisionSet(tuple(kept), tuple(bad))
+
+
+def _decode(line: bytes) -> Decision | tuple[str, str]:
+    """The decision, or the field and the reason why there is none."""
+    try:
+        decision = _DECODER.decode(line)
+        check_decision(decision)
+    except msgspec.ValidationError as error:
+        reason, _, where = str(error).partition(" - at `$")
+        return where.strip("`.") or "decision", reason
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return "JSON", f"not valid JSON ({error})"
+    except ItemError as error:
+        return "decision", str(error)
+    return decision
+
+
+def write_decisions(path: str | Path, decisions: Iterable[Decision]) -> int:
+    """Write a decisions file, whole or not at all; `.gz` is compressed.
+
+    Returns:
+        How many were written.
+
+    Raises:
+        StoreError: If it cannot be written (disk full, read-only).
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    count = 0
+    try:
+        opened = gzip.open if target.name.endswith(".gz") else open
+        with opened(temporary, "wb") as file:
+            for count, decision in enumerate(decisions, start=1):  # noqa: B007
+                file.write(_ENCODER.encode(decision) + b"\n")
+        temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StoreError(f"cannot write {path}: {error.strerror or error}.") from None
+    return count
+
+
+def items_from_decisions(decisions: Iterable[Decision]) -> tuple[Item, ...]:
+    """Items without text, gold and group, for decisions that came without their items.
+
+    Ties between candidates are then broken by a hash of their index.
+
+    Raises:
+        ItemError: If two decisions about one item differ in their number of candidates.
+    """
+    sizes: dict[str, int] = {}
+    listwise = False
+    for decision in decisions:
+        n = len(decision.order)
+        known = sizes.setdefault(decision.item_id, n)
+        if known != n:
+            raise ItemError(f"{decision.item_id}: decided among {known} candidates and among {n}.")
+        listwise = listwise or decision.ranking is not None
+    pairwise = all(n == 2 for n in sizes.values()) and not listwise
+    task = Task.LISTWISE if listwise else Task.PAIRWISE if pairwise else Task.MCQ
+    return tuple(
+        Item(id=name, prompt="", candidates=("",) * n, task=task) for name, n in sizes.items()
+    )

@@ -1,0 +1,304 @@
+"""One item at a time: the façade for production, the same answers as an audit's batch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, cast
+
+from unswayed.backends import Backend, BackendSettings, open_backend
+from unswayed.calibration import prompts_for
+from unswayed.decisions import Decision, Verdict
+from unswayed.errors import BackendError, UsageError
+from unswayed.items import Item, Task, Text, blind
+from unswayed.methods import Method
+from unswayed.methods.drift import drift
+from unswayed.methods.files import FittedFile
+from unswayed.methods.names import parse_method
+from unswayed.methods.protocol import FittedMethod
+from unswayed.presentation import Ask
+from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint
+from unswayed.runner import Question, RunCounts, RunSettings, make_calls, read_decisions
+from unswayed.store import CallStore
+from unswayed.sync import LoopThread
+
+__all__ = ["Judge", "JudgeFailure"]
+
+T = TypeVar("T")
+
+FEWEST_SHADOWED: Final = 20
+"""Items asked again below which a comparison says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFailure:
+    """An item without a verdict because calls failed; never a default verdict."""
+
+    item_id: str
+    missing: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.item_id}: no verdict, {self.missing} calls failed. {self.reason}"
+
+
+class Judge:
+    """Judges items with one method, fitted or not.
+
+    Calls are made as the method plans them (a sequential method stops early), answered from the
+    store where they are recorded, and read exactly as an audit reads them.
+
+    Args:
+        model: `provider/model`, or an open backend.
+        method: Name with parameters, a method, or a fitted file from `load_method`.
+        prompts: How items are asked; None takes the fitted file's prompt, else the direct one.
+        backend: How to reach the model.
+        store: Directory of recorded calls to use and fill; None keeps them in memory.
+        shadow: Share of the items, drawn by a hash of their ids, that is asked again in every
+            presentation the method was fitted on, for `drift_report`.
+
+    Raises:
+        MethodError: If a fitted file belongs to another model, prompt or label set.
+        UsageError: If the method cannot work with this model, or there is nothing to shadow.
+    """
+
+    def __init__(
+        self,
+        model: str | Backend,
+        *,
+        method: str | Method | FittedFile = "average",
+        prompts: PromptSettings | None = None,
+        backend: BackendSettings | None = None,
+        store: str | Path | None = None,
+        shadow: float = 0.0,
+    ) -> None:
+        self._backend = open_backend(model, backend) if isinstance(model, str) else model
+        how = prompts or PromptSettings()
+        how = prompts_for(self._backend, how)
+        self.prompts = how
+        self._settings = RunSettings(prompts=how)
+        self._fitted = method if isinstance(method, FittedFile) else None
+        if isinstance(method, FittedFile):
+            method.check(model=self._backend.model, prompt_fingerprint=prompt_fingerprint(how))
+            self.method: Method = method.load()
+        else:
+            self.method = parse_method(method) if isinstance(method, str) else method
+        if self.method.needs_probs and not self._backend.gives_logprobs:
+            raise UsageError(
+                f"{self.method.name} needs label probabilities, which {self._backend.model} does "
+                "not give. Use vote."
+            )
+        self._store = CallStore.open(":memory:" if store is None else str(store))
+        if not 0 <= shadow <= 1:
+            raise UsageError(f"shadow {shadow}: give a share from 0 to 1, such as 0.02.")
+        if shadow and not self.method.fitted_from:
+            raise UsageError(f"{self.method.name} learns nothing, so there is no drift to check.")
+        self._shadow = shadow
+        self._shadowed: list[Item] = []
+        self._shadow_decisions: list[Decision] = []
+        self._judged_fitted_on: list[str] = []
+        self._next = 0
+        self._loop: LoopThread | None = None
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None:
+            self._loop = LoopThread()
+        return self._loop.run(work)
+
+    @property
+    def model(self) -> str:
+        """Full name of the model, with revision."""
+        return self._backend.model
+
+    def compare(
+        self, prompt: Text, first: Text, second: Text, *, reference: str | None = None
+    ) -> Verdict:
+        """Judge two answers to a prompt.
+
+        Raises:
+            BackendError: If a call failed; there is no default verdict.
+        """
+        return self._run(self.acompare(prompt, first, second, reference=reference))
+
+    async def acompare(
+        self, prompt: Text, first: Text, second: Text, *, reference: str | None = None
+    ) -> Verdict:
+        """`compare` in async code."""
+        return await self.ajudge(
+            Item(
+                id=self._new_id(),
+                task=Task.PAIRWISE,
+                prompt=prompt,
+                candidates=(first, second),
+                reference=reference,
+            )
+        )
+
+    def answer(self, prompt: Text, options: Sequence[str]) -> Verdict:
+        """Answer a multiple-choice question; `verdict.choice` indexes `options`.
+
+        Raises:
+            BackendError: If a call failed.
+        """
+        return self._run(self.aanswer(prompt, options))
+
+    async def aanswer(self, prompt: Text, options: Sequence[str]) -> Verdict:
+        """`answer` in async code."""
+        return await self.ajudge(
+            Item(id=self._new_id(), task=Task.MCQ, prompt=prompt, candidates=tuple(options))
+        )
+
+    async def ajudge(self, item: Item) -> Verdict:
+        """Judge one item.
+
+        Raises:
+            BackendError: If a call failed.
+        """
+        async for verdict in self.averdicts([item]):
+            if isinstance(verdict, JudgeFailure):
+                raise BackendError(str(verdict))
+            return verdict
+        raise BackendError(f"{item.id}: no verdict")
+
+    def verdicts(self, items: Iterable[Item]) -> Iterator[Verdict | JudgeFailure]:
+        """Judge many items, verdicts in the items' order."""
+
+        async def collect(window: Sequence[Item]) -> list[Verdict | JudgeFailure]:
+            return [verdict async for verdict in self.averdicts(window)]
+
+        for window in windows(items):
+            yield from self._run(collect(window))
+
+    async def averdicts(self, items: Iterable[Item]) -> AsyncIterator[Verdict | JudgeFailure]:
+        """`verdicts` in async code."""
+        for window in windows(items):
+            for verdict in await self._judge_window(window):
+                yield verdict
+
+    async def _judge_window(self, items: Sequence[Item]) -> list[Verdict | JudgeFailure]:
+        seen: dict[str, list[Decision]] = {item.id: [] for item in items}
+        asked: dict[str, set[Ask]] = {item.id: set() for item in items}
+        reasons: dict[str, str] = {}
+        waiting = [blind(item) for item in items]
+        for item in waiting:
+            if self._fitted is not None:
+                self._fitted.check(label_set=label_set_of(item.n, self.prompts))
+        while waiting:
+            questions: list[Question] = []
+            for item in waiting:
+                new = [a for a in self.method.plan(item, seen[item.id]) if a not in asked[item.id]]
+                asked[item.id].update(new)
+                questions.extend(Question(item, ask) for ask in new)
+            if not questions:
+                break
+            counts = await make_calls(questions, self._backend, self._store, self._settings)
+            for decision in read_decisions(
+                questions, self._store, self._settings, model=self._backend.model
+            ):
+                seen[decision.item_id].append(decision)
+            for item in waiting:
+                if len(seen[item.id]) < len(asked[item.id]):
+                    reasons[item.id] = _why(counts)
+            waiting = [
+                item
+                for item in waiting
+                if item.id not in reasons and any(q.item.id == item.id for q in questions)
+            ]
+        await self._ask_shadow(items)
+        return [
+            JudgeFailure(item.id, len(asked[item.id]) - len(seen[item.id]), reasons[item.id])
+            if item.id in reasons
+            else self.method.decide(blind(item), seen[item.id])
+            for item in items
+        ]
+
+    async def _ask_shadow(self, items: Sequence[Item]) -> None:
+        """Ask the drawn items again in every presentation the method was fitted on."""
+        if self._fitted is not None:
+            self._judged_fitted_on.extend(self._fitted.overlap(items))
+        drawn = [blind(item) for item in items if item.permutable and self._is_drawn(item)]
+        if not drawn:
+            return
+        questions = [Question(item, ask) for item, ask in self.method.plan_fit(drawn)]
+        await make_calls(questions, self._backend, self._store, self._settings)
+        self._shadowed.extend(drawn)
+        self._shadow_decisions.extend(
+            read_decisions(questions, self._store, self._settings, model=self._backend.model)
+        )
+
+    def _is_drawn(self, item: Item) -> bool:
+        digest = hashlib.sha256(f"shadow\x00{item.id}".encode("utf-8", "surrogatepass")).digest()
+        return int.from_bytes(digest[:6], "big") < self._shadow * 2**48
+
+    def drift_report(self) -> list[str]:
+        """What the judged items say about the fitted file, in sentences; empty if all is well.
+
+        A number has moved where the interval of its difference to the file excludes 0.
+        """
+        said = []
+        if self._judged_fitted_on:
+            said.append(
+                f"{len(self._judged_fitted_on)} judged items (such as {self._judged_fitted_on[0]}) "
+                "were used to fit the method; figures on them flatter it."
+            )
+        if not self._shadow:
+            return said
+        if len(self._shadowed) < FEWEST_SHADOWED:
+            said.append(
+                f"drift not checked: {len(self._shadowed)} items were asked again, "
+                f"{FEWEST_SHADOWED} are needed. Raise --shadow or judge more items."
+            )
+            return said
+        if not hasattr(self.method, "estimates"):
+            return said
+        compared = drift(cast("FittedMethod", self.method), self._shadowed, self._shadow_decisions)
+        moved = [str(one) for one in compared if one.moved]
+        if moved:
+            said.extend([*moved, "the judge has changed since it was calibrated: calibrate again."])
+        return said
+
+    def _new_id(self) -> str:
+        self._next += 1
+        return f"item-{self._next}"
+
+    async def aclose(self) -> None:
+        """Release connections, memory and the store."""
+        await self._backend.close()
+        self._store.close()
+
+    def close(self) -> None:
+        """`aclose` for synchronous code."""
+        self._run(self.aclose())
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _why(counts: RunCounts) -> str:
+    return counts.fatal or "The error table of the store has the details."
+
+
+def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:
+    """Items in lists of at most `size`."""
+    window: list[Item] = []
+    for item in items:
+        window.append(item)
+        if len(window) == size:
+            yield window
+            window = []
+    if window:
+        yield window

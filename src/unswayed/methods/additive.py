@@ -1,0 +1,353 @@
+"""Additive effects: estimate what each position and each label adds to log p, and subtract both.
+
+log p_it(c) = theta_ic + alpha[position of c in t] + beta[label of c in t] + const, with the alphas
+and the betas summing to 0. Fit: centre log p over the candidates, subtract each item's and
+candidate's own mean over its presentations, least squares on the 2n effects. Position and label
+are told apart only if they are decoupled somewhere: X0..X3 for two candidates, a Graeco-Latin set
+where one exists, else rotations with and without their labels. From coupled presentations alone
+only the sums alpha + beta are known: "not separable".
+Calls: fit 4 (two candidates), n (Graeco-Latin) or 2n - 1 per estimation item; judge the size of
+`orders` (1). Verdict: argmax mean_t (log p - alpha - beta). Ties: the tie rule. Ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.decisions import (
+    Decision,
+    DecisionTable,
+    Estimate,
+    FloatArray,
+    Verdict,
+    VerdictTable,
+    argmax_by_tie_rule,
+)
+from unswayed.items import Item, Task
+from unswayed.methods.estimation import (
+    FEW_ITEMS,
+    estimation_tables,
+    not_fitted,
+    plan_each,
+    warn_if_few,
+    warn_of,
+    warn_uncorrected,
+)
+from unswayed.methods.priors import layout_name
+from unswayed.methods.protocol import COMPARING, About, decide_one, learned, plan_all
+from unswayed.methods.sets import Reading, presentation_set
+from unswayed.methods.tables import (
+    EPSILON,
+    TOLERANCE,
+    agreement,
+    answers,
+    labels_by_candidate,
+    needed,
+    positions_by_candidate,
+    probs_of,
+    softmax,
+    verdict_table,
+)
+from unswayed.presentation import Ask, Presentation, canonical, presentations
+
+__all__ = ["Additive", "Effects", "design_presentations"]
+
+Design = Literal["decoupled", "coupled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What positions and labels add to log p, in nats.
+
+    Attributes:
+        n: Number of candidates they hold for.
+        positions: Effect of each position (first is 0); sums to 0.
+        labels: Effect of each label; sums to 0.
+        separable: Whether the design could tell positions from labels. If not, only the sums at
+            the label sequences of `layouts` mean anything.
+        layouts: Label sequences seen in estimation.
+        count: Estimation items behind them.
+        positions_low, positions_high, labels_low, labels_high: 95 % bootstrap intervals; empty if
+            not computed.
+    """
+
+    n: int
+    positions: tuple[float, ...]
+    labels: tuple[float, ...]
+    separable: bool
+    layouts: tuple[tuple[int, ...], ...]
+    count: int
+    positions_low: tuple[float, ...] = ()
+    positions_high: tuple[float, ...] = ()
+    labels_low: tuple[float, ...] = ()
+    labels_high: tuple[float, ...] = ()
+
+    def holds_for(self, shown: Presentation) -> bool:
+        """Whether the sums are known for the label sequence shown."""
+        return self.separable or shown.labels in self.layouts
+
+
+def design_presentations(n: int, design: Design) -> tuple[Presentation, ...]:
+    """The presentations of each estimation item."""
+    if design == "coupled":
+        return presentation_set("auto", n)
+    if n == 2:
+        return presentation_set("auto", 2, "all")
+    if n % 2 == 1 or n == 4:
+        return presentations("graeco-latin", n)
+    coupled = presentations("cyclic", n)
+    return tuple(dict.fromkeys((*coupled, *presentations("cyclic", n, protocol="label"))))
+
+
+@dataclass(frozen=True, slots=True)
+class Additive:
+    """Subtraction of position and label effects.
+
+    Attributes:
+        orders: Presentations judged: `identity` is one call; any other set averages the corrected
+            log probabilities of its calls.
+        layouts: What moves with `orders`.
+        design: Presentations of the estimation items: `decoupled` tells positions from labels,
+            `coupled` is what recorded data usually have.
+        centre: Average of the items' residuals: `mean` is least squares, `median` resists a
+            distorted scale and outliers.
+        resamples: Bootstrap resamples of items for the intervals; 0 for none.
+        seed: Seed of the bootstrap and of `random:K`.
+        effects: What `fit` learned.
+    """
+
+    orders: str = "identity"
+    layouts: Reading = "coupled"
+    design: Design = "decoupled"
+    centre: Literal["mean", "median"] = "mean"
+    resamples: int = 1000
+    seed: int = 0
+    effects: tuple[Effects, ...] | None = learned()
+
+    name: ClassVar[str] = "additive"
+    tasks: ClassVar[frozenset[Task]] = COMPARING
+    needs_probs: ClassVar[bool] = True
+    fitted_from: ClassVar[int] = FEW_ITEMS
+    about: ClassVar[About] = About(
+        title="Additive position and label effects",
+        source="ours",
+        idea="Estimate what each position and each label adds to log p, and subtract both.",
+        calls="1",
+        estimation="4 per estimation item for two candidates, n where a Graeco-Latin set exists, "
+        "else 2n - 1",
+        equation="argmax_c log p(c) - alpha[position of c] - beta[label of c]",
+        helps="Says how much of the bias is position and how much is label, and corrects every "
+        "presentation: the gain over pride shows where labels and positions part ways.",
+        cannot="On coupled presentations alone it is no better than pride. It assumes that effects "
+        "add up on the log scale; under a saturating scale the cell median is safer.",
+    )
+
+    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
+        """Every presentation of the design, of every item."""
+        return plan_each(
+            items,
+            {
+                n: tuple(Ask(shown) for shown in design_presentations(n, self.design))
+                for n in {item.n for item in items}
+            },
+        )
+
+    def fit(
+        self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
+    ) -> Self:
+        """A copy that knows the effects; calls without all probabilities are left out."""
+        return self.fit_tables(estimation_tables(self, items, decisions))
+
+    def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
+        """`fit` on one table per number of candidates."""
+        fitted = {n: self._effects(table) for n, table in tables.items()}
+        found = tuple(effects for effects in fitted.values() if effects is not None)
+        warn_if_few(self, {n: effects.count if effects else 0 for n, effects in fitted.items()})
+        for effects in found:
+            if not effects.separable:
+                warn_of(
+                    f"additive: position and label effects are not separable for {effects.n} "
+                    "candidates, because labels and positions always moved together. Only the "
+                    "label sequences seen in estimation are corrected."
+                )
+        return replace(self, effects=found)
+
+    def _effects(self, table: DecisionTable) -> Effects | None:
+        residuals, design, rows = _residuals(table)
+        if not len(rows):
+            return None
+        solver = np.linalg.pinv(design)
+        rank = int(np.linalg.matrix_rank(design))
+        middle = np.median if self.centre == "median" else np.mean
+        point = solver @ middle(residuals, axis=0)
+        low = high = np.empty((0,))
+        if self.resamples and len(residuals) > 1:
+            draws = self._resample(residuals) @ solver.T
+            low, high = np.percentile(draws, (2.5, 97.5), axis=0)
+        n = table.n
+        read = sorted({table.shown[column].labels for column in rows})
+        parts = [tuple(map(float, values)) for values in (point, low, high)]
+        return Effects(
+            n=n,
+            positions=parts[0][:n],
+            labels=parts[0][n:],
+            separable=rank == 2 * (n - 1),
+            layouts=tuple(read),
+            count=len(residuals),
+            positions_low=parts[1][:n],
+            positions_high=parts[2][:n],
+            labels_low=parts[1][n:],
+            labels_high=parts[2][n:],
+        )
+
+    def _resample(self, residuals: FloatArray) -> FloatArray:
+        """Bootstrap draws of the averaged residuals, shape (resamples, features)."""
+        rng = np.random.default_rng(self.seed)
+        rows = len(residuals)
+        if self.centre == "median":
+            draws = (rng.integers(0, rows, rows) for _ in range(self.resamples))
+            return np.stack([np.median(residuals[draw], axis=0) for draw in draws])
+        weights = np.empty((self.resamples, rows))
+        for draw in range(self.resamples):
+            weights[draw] = np.bincount(rng.integers(0, rows, rows), minlength=rows)
+        result: FloatArray = weights @ residuals / rows
+        return result
+
+    def estimates(self) -> dict[str, Estimate]:
+        """The effects of positions and labels, in nats."""
+        result = {}
+        for effects in self.effects or ():
+            for kind, values, low, high in (
+                ("position", effects.positions, effects.positions_low, effects.positions_high),
+                ("label", effects.labels, effects.labels_low, effects.labels_high),
+            ):
+                for at, value in enumerate(values):
+                    result[f"effect of {kind} {at} among {effects.n}"] = (
+                        Estimate(
+                            value=value,
+                            low=low[at] if low else None,
+                            high=high[at] if high else None,
+                            n=effects.count,
+                        )
+                        if effects.separable
+                        else Estimate(value=None, n=effects.count, reason="not separable")
+                    )
+        return result
+
+    def threshold(self, shown: Presentation) -> float | None:
+        """The P(A) above which A wins under one presentation of two candidates."""
+        effects = self._find(2)
+        if effects is None or not effects.holds_for(shown):
+            return None
+        by_label = _offsets_by_label(effects, shown)
+        return float(1 / (1 + np.exp(by_label[1] - by_label[0])))
+
+    def _find(self, n: int) -> Effects | None:
+        return next((effects for effects in self.effects or () if effects.n == n), None)
+
+    def asks(self, n: int) -> tuple[Ask, ...]:
+        """Every presentation of the set judged."""
+        if self.orders == "identity":
+            return (Ask(canonical(n)),)
+        return tuple(
+            Ask(shown) for shown in presentation_set(self.orders, n, self.layouts, self.seed)
+        )
+
+    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
+        """Every presentation of the set judged."""
+        return plan_all(self, item)
+
+    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
+        """The verdict for one item."""
+        return decide_one(self, item, decisions)
+
+    def decide_table(self, table: DecisionTable) -> VerdictTable:
+        """The highest mean corrected log probability.
+
+        A call without probabilities is left out of the mean: what is left is corrected for the
+        positions and labels it was shown under, so it needs no balance.
+        """
+        if self.effects is None:
+            raise not_fitted(self.name)
+        effects = self._find(table.n)
+        if effects is None and self.effects:
+            warn_uncorrected(self.name, f"no effects were estimated for {table.n} candidates")
+        cells = needed(table)
+        total, sure = np.zeros((len(table), table.n)), np.zeros((len(table), table.n))
+        known = np.zeros(len(table))
+        for column, shown in enumerate(table.shown):
+            corrected = np.log(probs_of(table, column) + EPSILON) - self._offsets(
+                effects, table, column, shown
+            )
+            read = cells[:, column] & ~np.isnan(corrected).any(axis=1)
+            total[read] += corrected[read]
+            sure[read] += softmax(corrected[read])
+            known += read
+        total[known == 0] = np.nan
+        scores = softmax(total / np.maximum(known, 1)[:, None])
+        choices = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
+        confidence = sure[np.arange(len(table)), np.maximum(choices, 0)] / np.maximum(known, 1)
+        return verdict_table(
+            table,
+            choices,
+            cells=cells,
+            scores=scores,
+            confidence=confidence,
+            consistent=agreement(answers(table), cells),
+        )
+
+    def _offsets(
+        self, effects: Effects | None, table: DecisionTable, column: int, shown: Presentation
+    ) -> FloatArray:
+        """What the presentation adds to each candidate's log p, shape (n,)."""
+        if effects is None:
+            return np.zeros(table.n)
+        if not effects.holds_for(shown):
+            where = layout_name(shown.labels, table.label_set)
+            warn_uncorrected(self.name, f"effects are not separable, and {where} was never seen")
+            return np.zeros(table.n)
+        positions = np.array(effects.positions)[list(positions_by_candidate(table, column))]
+        labels = np.array(effects.labels)[list(labels_by_candidate(table, column))]
+        result: FloatArray = positions + labels
+        return result
+
+
+def _offsets_by_label(effects: Effects, shown: Presentation) -> FloatArray:
+    positions = np.array([shown.position_of_label(label) for label in range(effects.n)])
+    result: FloatArray = np.array(effects.positions)[positions] + np.array(effects.labels)
+    return result
+
+
+def _residuals(table: DecisionTable) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
+    """What is left of log p after each item's and candidate's own mean, with its design.
+
+    Returns:
+        Residuals, shape (items, columns * n); the design, shape (columns * n, 2n); the columns
+        used. Columns that few items have are left out, then items that lack one of the others.
+    """
+    n = table.n
+    logs = np.stack(
+        [np.log(probs_of(table, column) + EPSILON) for column in range(len(table.shown))], axis=1
+    )
+    known = ~np.isnan(logs).any(axis=2)
+    often = known.sum(axis=0)
+    columns: NDArray[np.intp] = np.flatnonzero(2 * often > often.max(initial=0))
+    complete = known[:, columns].all(axis=1)
+    if len(columns) < 2 or not complete.any():
+        return np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.intp)
+    logs = logs[complete][:, columns]
+    centred = logs - logs.mean(axis=2, keepdims=True)
+    left = centred - centred.mean(axis=1, keepdims=True)
+    design = np.zeros((len(columns), n, 2 * n))
+    for at, column in enumerate(columns):
+        for candidate in range(n):
+            design[at, candidate, positions_by_candidate(table, int(column))[candidate]] = 1
+            design[at, candidate, n + labels_by_candidate(table, int(column))[candidate]] = 1
+    design -= design.mean(axis=1, keepdims=True)
+    design -= design.mean(axis=0, keepdims=True)
+    return left.reshape(len(left), -1), design.reshape(-1, 2 * n), columns

@@ -1,0 +1,347 @@
+"""CalibraEval: learn a monotone map g of P(A) under which permuted presentations agree.
+
+With s0, s1, s2 = P(A) under X0, X1 (order-only swap) and X2 (coupled swap), the map minimises the
+mean over estimation items of a^2 + b^2 - lambda c^2, a = g(s0) + g(s2) - 1, b = g(s0) - g(s1),
+c = g(s0) - g(s2), over nondecreasing g (Li et al. 2024, Eq. 10). A verdict is g(P(A)) above 1/2,
+with g interpolated linearly between the estimation probabilities and clipped at the ends.
+Calls: fit 3 per estimation item (at most 3 000 items), judge 1. Ties: the tie rule at exactly 1/2.
+
+Where the authors' code differs: it starts at d = 0 and stops after one epoch at lambda = 0.05,
+which leaves g close to the rank transform; its gradient and Eq. 14 are both wrong (the latter
+collapses g to 1/2). Here the problem is solved as the quadratic program it is; `solver=noa` is the
+paper's descent with the true gradient. Reading X2 as "labels swapped, order kept" (X3) is a
+different and much weaker method. The extension to more than two candidates is ours and
+unvalidated: one map per label, over the coupled rotations, without order-only presentations
+(squared differences to those outweigh the rest for n > 2 and leave constant maps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from unswayed.decisions import (
+    Decision,
+    DecisionTable,
+    Estimate,
+    FloatArray,
+    Verdict,
+    VerdictTable,
+    argmax_by_tie_rule,
+)
+from unswayed.errors import MethodError, UsageError
+from unswayed.items import Item, Task
+from unswayed.methods.estimation import (
+    FEW_ITEMS,
+    estimation_tables,
+    not_fitted,
+    plan_each,
+    warn_if_few,
+    warn_of,
+    warn_uncorrected,
+)
+from unswayed.methods.monotone import (
+    Form,
+    Problem,
+    critical_lambda,
+    crossing,
+    descend,
+    make_problem,
+    solve,
+    thin,
+)
+from unswayed.methods.protocol import COMPARING, About, decide_one, learned, plan_all
+from unswayed.methods.sets import canonical_ask, presentation_set
+from unswayed.methods.tables import (
+    TOLERANCE,
+    labels_by_candidate,
+    needed,
+    probs_of,
+    softmax,
+    verdict_table,
+)
+from unswayed.permutations import invert
+from unswayed.presentation import X1, Ask, Presentation
+
+__all__ = ["CalibraEval", "Curve", "objective_form", "objective_presentations"]
+
+Objective = Literal["both", "l1", "l2"]
+"""Eq. 10, or the paper's ablations: l1 = a^2 - lambda c^2, l2 = b^2 - lambda (g(s0) - 1/2)^2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The map of one label's probability.
+
+    Attributes:
+        n: Number of candidates it holds for.
+        label: The label whose probability it maps (for two candidates: A; B is the complement).
+        z: Breakpoints, increasing.
+        g: Value at each breakpoint, nondecreasing in [0, 1]; linear between, constant outside.
+        count: Estimation items behind it.
+        loss: Value of the objective; 0 for a constant map, which decides nothing.
+        critical: lambda*, the weight below which only a constant map is left; None if not asked.
+        low, high: 95 % bootstrap interval of the threshold; None if not asked.
+    """
+
+    n: int
+    label: int
+    z: tuple[float, ...]
+    g: tuple[float, ...]
+    count: int
+    loss: float
+    critical: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def threshold(self) -> float:
+        """Where the map crosses 1/n."""
+        return crossing(np.array(self.z), np.array(self.g), 1 / self.n)
+
+
+def objective_presentations(n: int, objective: Objective) -> tuple[Presentation, ...]:
+    """What the objective compares, canonical first: X0, X2, X1; the coupled rotations for n > 2.
+
+    Raises:
+        MethodError: For `l2`, which is order-only, with more than two candidates.
+    """
+    if n > 2 and objective == "l2":
+        raise MethodError(
+            f"calibraeval:objective=l2 needs 2 candidates, got {n}. Use objective=both."
+        )
+    coupled = presentation_set("auto", n)
+    if n > 2 or objective == "l1":
+        return coupled
+    return (*coupled, X1) if objective == "both" else (coupled[0], X1)
+
+
+def objective_form(n: int, objective: Objective) -> Form:
+    """The objective as a quadratic form over `objective_presentations`.
+
+    For one label and n > 2: (sum_t g(s_t) - 1)^2 - 2 lambda / (n - 1) sum_t (g(s_t) - mean)^2,
+    which for n = 2 is a^2 - lambda c^2.
+    """
+    if objective == "l2":
+        return Form(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.diag([1.0, 0.0]), 0.5)
+    keep = np.ones((n, n))
+    spread = 2 / (n - 1) * (np.eye(n) - 1 / n)
+    if n == 2 and objective == "both":
+        keep = np.array([[2.0, 1.0, -1.0], [1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
+        spread = np.pad(spread, (0, 1))
+    return Form(keep, spread, 1 / n)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibraEval:
+    """A learned monotone map of label probabilities.
+
+    Attributes:
+        weight: lambda, how strongly g is kept from collapsing to 1/2.
+        objective: Eq. 10 or one of the paper's ablations.
+        solver: The exact monotone quadratic program, or the paper's descent with the true gradient.
+        starts: Starts of the exact solver; the best is kept.
+        rate, batch, epochs: Step size, batch size and cap on epochs of `noa`.
+        resamples: Bootstrap resamples of items for the threshold's interval; 0 for none (each one
+            is a fit of its own).
+        diagnose: Compute lambda* and warn if lambda is below 1.2 lambda*.
+        seed: Seed of the starts and of the batches.
+        curves: What `fit` learned.
+
+    Source: lambda and the step size: "we set lambda = 0.5 and gamma = 10"; batch: "a batch size of
+    32" (arXiv 2410.15393, 4.3).
+    """
+
+    weight: float = 0.5
+    objective: Objective = "both"
+    solver: Literal["exact", "noa"] = "exact"
+    starts: int = 5
+    rate: float = 10.0
+    batch: int = 32
+    epochs: int = 300
+    resamples: int = 0
+    diagnose: bool = False
+    seed: int = 0
+    curves: tuple[Curve, ...] | None = learned()
+
+    name: ClassVar[str] = "calibraeval"
+    tasks: ClassVar[frozenset[Task]] = COMPARING
+    needs_probs: ClassVar[bool] = True
+    fitted_from: ClassVar[int] = FEW_ITEMS
+    about: ClassVar[About] = About(
+        title="CalibraEval",
+        source="Li et al. 2024 (arXiv 2410.15393)",
+        idea="Learn a monotone map of P(A) under which swapped presentations of an item agree.",
+        calls="1",
+        estimation="3 per estimation item (n for n > 2 candidates)",
+        equation="min over nondecreasing g of mean a^2 + b^2 - lambda c^2; A wins if g(P(A)) > 1/2",
+        helps="Uses no labels and assumes no formula for the bias; the mapped probabilities are "
+        "comparable between presentations.",
+        cannot="A monotone map only moves one threshold on P(A): its verdicts cannot beat the best "
+        "single threshold, and a preference for the first position needs one threshold per label "
+        "sequence. For more than two candidates it is our extension, unvalidated.",
+        differs="The released code stops after one epoch near the rank transform; Eq. 14 has a "
+        "sign wrong. We solve the objective exactly.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.weight < 0 or self.starts < 1 or self.batch < 1 or self.epochs < 1:
+            raise UsageError("calibraeval: weight must be >= 0; starts, batch and epochs >= 1.")
+
+    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
+        """Every presentation that the objective compares, of every item (at most 3 000)."""
+        return plan_each(
+            items,
+            {
+                n: tuple(Ask(shown) for shown in objective_presentations(n, self.objective))
+                for n in {item.n for item in items}
+            },
+        )
+
+    def fit(
+        self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
+    ) -> Self:
+        """A copy that knows the maps; an item that lacks one of its probabilities is left out."""
+        return self.fit_tables(estimation_tables(self, items, decisions))
+
+    def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
+        """`fit` on one table per number of candidates."""
+        curves: list[Curve] = []
+        counts: dict[int, int] = {}
+        for n, table in tables.items():
+            by_label = _by_label(table)
+            known = by_label[~np.isnan(by_label).any(axis=(1, 2))]
+            counts[n] = len(known)
+            if len(known):
+                labels = (0,) if n == 2 else range(n)
+                curves += [self._curve(known[:, :, label], n, label) for label in labels]
+        warn_if_few(self, counts)
+        self._warn(curves)
+        return replace(self, curves=tuple(curves))
+
+    def _curve(self, scores: FloatArray, n: int, label: int) -> Curve:
+        problem = make_problem(scores, objective_form(n, self.objective))
+        g, reached = self._solve(problem, self.starts)
+        critical = None
+        if self.diagnose:
+            found = critical_lambda(problem, starts=self.starts, seed=self.seed)
+            critical = found if np.isfinite(found) else None
+        z, values = thin(problem.z, g)
+        points = tuple(map(float, z)), tuple(map(float, values))
+        bounds = self._interval(scores, n) if self.resamples and len(scores) > 1 else (None, None)
+        return Curve(n, label, *points, len(scores), reached, critical, *bounds)
+
+    def _solve(self, problem: Problem, starts: int) -> tuple[FloatArray, float]:
+        if self.solver == "exact" or len(problem.z) == 1:
+            return solve(problem, self.weight, starts=starts, seed=self.seed)
+        return descend(
+            problem,
+            self.weight,
+            rate=self.rate,
+            batch=self.batch,
+            epochs=self.epochs,
+            seed=self.seed,
+        )
+
+    def _interval(self, scores: FloatArray, n: int) -> tuple[float, float]:
+        """Percentile interval of the threshold over resampled items, one start each."""
+        rng = np.random.default_rng(self.seed)
+        form = objective_form(n, self.objective)
+        found = []
+        for _ in range(self.resamples):
+            problem = make_problem(scores[rng.integers(0, len(scores), len(scores))], form)
+            found.append(crossing(problem.z, self._solve(problem, 1)[0], 1 / n))
+        low, high = np.percentile(found, (2.5, 97.5))
+        return float(low), float(high)
+
+    def _warn(self, curves: Sequence[Curve]) -> None:
+        for curve in curves:
+            where = f"{curve.n} candidates, label {curve.label}"
+            if curve.critical is not None and self.weight < 1.2 * curve.critical:
+                warn_of(
+                    f"calibraeval: weight {self.weight:g} is below 1.2 x lambda* = "
+                    f"{1.2 * curve.critical:.3g} ({where}): the map is close to constant. "
+                    "Raise the weight."
+                )
+            elif len(curve.z) == 1:
+                warn_of(
+                    f"calibraeval: all estimation probabilities are equal ({where}); "
+                    "every verdict is left to the tie rule."
+                )
+            elif curve.loss > -1e-12:
+                warn_of(
+                    f"calibraeval: with weight {self.weight:g} the best map is constant ({where}); "
+                    "every verdict is left to the tie rule. Raise the weight."
+                )
+        if any(curve.n > 2 for curve in curves):
+            warn_of("calibraeval: for more than 2 candidates this is our extension, unvalidated.")
+
+    def estimates(self) -> dict[str, Estimate]:
+        """The thresholds at which each label's map crosses 1/n."""
+        return {
+            f"threshold of label {curve.label} among {curve.n}": Estimate(
+                value=curve.threshold, low=curve.low, high=curve.high, n=curve.count
+            )
+            for curve in self.curves or ()
+        }
+
+    def threshold(self, shown: Presentation) -> float | None:
+        """The P(A) above which A wins, for two candidates: the same for every presentation."""
+        return next((curve.threshold for curve in self.curves or () if curve.n == 2), None)
+
+    def asks(self, n: int) -> tuple[Ask, ...]:
+        """The canonical presentation."""
+        return (canonical_ask(n),)
+
+    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
+        """The canonical presentation."""
+        return plan_all(self, item)
+
+    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
+        """The verdict for one item."""
+        return decide_one(self, item, decisions)
+
+    def decide_table(self, table: DecisionTable) -> VerdictTable:
+        """Map each label's probability and take the highest."""
+        if self.curves is None:
+            raise not_fitted(self.name)
+        curves = {curve.label: curve for curve in self.curves if curve.n == table.n}
+        label_of = list(labels_by_candidate(table, 0))
+        by_label = probs_of(table, 0)[:, list(invert(tuple(label_of)))]
+        mapped = _map(by_label, curves)
+        if not curves and self.curves:
+            warn_uncorrected(self.name, f"no map was estimated for {table.n} candidates")
+        scores: FloatArray = mapped[:, label_of]
+        choices = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
+        unread = np.full(len(table), -1, dtype=np.int8)
+        return verdict_table(table, choices, cells=needed(table), scores=scores, consistent=unread)
+
+
+def _by_label(table: DecisionTable) -> FloatArray:
+    """Probabilities by label of every column, shape (I, T, n)."""
+    columns = [
+        probs_of(table, column)[:, list(invert(labels_by_candidate(table, column)))]
+        for column in range(len(table.shown))
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _map(by_label: FloatArray, curves: Mapping[int, Curve]) -> FloatArray:
+    """Calibrated probabilities by label, shape (I, n)."""
+    if not curves:
+        return by_label
+    n = by_label.shape[1]
+    mapped = np.empty_like(by_label)
+    for label, curve in curves.items():
+        mapped[:, label] = np.interp(by_label[:, label], curve.z, curve.g)
+    if n == 2:
+        mapped[:, 1] = 1 - mapped[:, 0]
+        return mapped
+    # several maps may be at 0 or 1 at once; a trace of p / threshold orders those labels
+    thresholds = np.array([max(curves[label].threshold, 1e-6) for label in range(n)])
+    mapped += 1e-3 * softmax(np.log(np.maximum(by_label, 1e-10) / thresholds))
+    result: FloatArray = mapped / mapped.sum(axis=1, keepdims=True)
+    return result

@@ -1,0 +1,227 @@
+"""Fitted methods as JSON files: what was learned, and the model, prompt and labels it belongs to.
+
+A fitted method is a plain value, so a file is plain JSON: it can be read, compared and shipped.
+Loading it for another model, prompt or label set is refused, because a prior of one judge is not
+the prior of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from unswayed.errors import MethodError, UnknownNameError, UsageError
+from unswayed.items import Item
+from unswayed.methods import METHODS
+from unswayed.methods.names import spec_name
+from unswayed.methods.protocol import Method, is_fitted
+
+__all__ = [
+    "FILE_FORMAT",
+    "FittedFile",
+    "decode_method",
+    "encode_method",
+    "from_json",
+    "item_mark",
+    "load_method",
+    "save_method",
+    "to_json",
+]
+
+FILE_FORMAT: Final = 1
+"""Version of the file layout; a reader refuses newer ones."""
+
+Json = dict[str, Any]  # Any: a JSON value
+
+
+class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fitted method with what it may be used for.
+
+    Attributes:
+        unswayed_method: Version of the file layout.
+        method: The method as JSON: `name`, its parameters and what it learned.
+        model: Full model name with revision.
+        prompt_fingerprint: Fingerprint of the prompt template and its settings.
+        label_set: The label symbols, in label order (of the item with most candidates).
+        estimation_fingerprint: Fingerprint of the estimation items.
+        estimation_marks: One short hash per estimation item's id, to notice items that are judged
+            by what was learned from them.
+        diagnostics: Anything worth knowing about the fit: counts, warnings, loss.
+        version: Version of the package that wrote it.
+    """
+
+    unswayed_method: int
+    method: Json
+    model: str
+    prompt_fingerprint: str
+    label_set: tuple[str, ...]
+    estimation_fingerprint: str
+    estimation_marks: tuple[str, ...] = ()
+    diagnostics: Json = {}
+    version: str = ""
+
+    def load(self) -> Method:
+        """The method itself."""
+        return from_json(self.method)
+
+    def check(
+        self,
+        *,
+        model: str | None = None,
+        prompt_fingerprint: str | None = None,
+        label_set: Sequence[str] | None = None,
+    ) -> None:
+        """Refuse another model, prompt or label set; what is None is not compared.
+
+        Raises:
+            MethodError: Naming what differs and what to do.
+        """
+        name = self.method.get("name", "method")
+        if model is not None and model != self.model:
+            raise MethodError(
+                f"this {name} file was fitted for {self.model}, not for {model}. A correction of "
+                f"one model is not valid for another: run `unswayed calibrate` with {model}."
+            )
+        if prompt_fingerprint is not None and prompt_fingerprint != self.prompt_fingerprint:
+            raise MethodError(
+                f"this {name} file was fitted for another prompt ({self.prompt_fingerprint}, not "
+                f"{prompt_fingerprint}). Use the same template, or calibrate again."
+            )
+        if label_set is not None:
+            ours, theirs = self.label_set, tuple(label_set)
+            shared = min(len(ours), len(theirs))
+            if ours[:shared] != theirs[:shared]:
+                raise MethodError(
+                    f"this {name} file was fitted for the labels {' '.join(ours)}, not for "
+                    f"{' '.join(theirs)}. Use the same labels, or calibrate again."
+                )
+
+    def overlap(self, items: Iterable[Item]) -> tuple[str, ...]:
+        """Ids of the items that the method was fitted on: verdicts on them flatter it."""
+        marks = set(self.estimation_marks)
+        return tuple(item.id for item in items if item_mark(item.id) in marks)
+
+
+def item_mark(item_id: str) -> str:
+    """A short hash of an item's id."""
+    return hashlib.sha256(item_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def to_json(method: Method) -> Json:
+    """A method, its parameters and what it learned, as JSON values."""
+    values = msgspec.to_builtins(method)
+    if not isinstance(values, dict):
+        raise MethodError(f"{method.name}: its fields are not JSON values.")
+    return {"name": method.name, **values}
+
+
+def from_json(data: Json) -> Method:
+    """The method that `to_json` wrote, checked field by field.
+
+    Raises:
+        UnknownNameError: If there is no such method.
+        MethodError: If a field is missing, unknown or of the wrong type.
+    """
+    values = dict(data)
+    name = values.pop("name", None)
+    if not isinstance(name, str) or name not in METHODS:
+        raise UnknownNameError(f"the file is for a method {name!r} that is not installed.")
+    made = METHODS.load(name)
+    unknown = sorted(set(values) - set(getattr(made, "__dataclass_fields__", {})))
+    if unknown:
+        raise MethodError(f"{name}: unknown fields in the file: {', '.join(unknown)}.")
+    try:
+        loaded: Method = msgspec.convert(values, made)
+    except (msgspec.ValidationError, UsageError) as error:
+        raise MethodError(f"{name}: the file is damaged: {error}.") from None
+    return loaded
+
+
+def encode_method(method: Method) -> bytes:
+    """A method as canonical JSON."""
+    return msgspec.json.encode(to_json(method), order="deterministic")
+
+
+def decode_method(data: bytes | str) -> Method:
+    """The inverse of `encode_method`."""
+    return from_json(msgspec.json.decode(data, type=Json))
+
+
+def save_method(
+    path: str | Path,
+    method: Method,
+    *,
+    model: str,
+    prompt_fingerprint: str,
+    label_set: Sequence[str],
+    estimation_fingerprint: str,
+    estimation_ids: Iterable[str] = (),
+    diagnostics: Json | None = None,
+    version: str = "",
+) -> FittedFile:
+    """Write a fitted method with what it belongs to; returns the record written.
+
+    Raises:
+        MethodError: If the method has learned nothing.
+        UsageError: If the file cannot be written.
+    """
+    if not is_fitted(method):
+        raise MethodError(f"{spec_name(method)} has learned nothing yet: fit it before saving.")
+    record = FittedFile(
+        unswayed_method=FILE_FORMAT,
+        method=to_json(method),
+        model=model,
+        prompt_fingerprint=prompt_fingerprint,
+        label_set=tuple(label_set),
+        estimation_fingerprint=estimation_fingerprint,
+        estimation_marks=tuple(item_mark(item_id) for item_id in estimation_ids),
+        diagnostics=diagnostics or {},
+        version=version,
+    )
+    text = msgspec.json.format(msgspec.json.encode(record), indent=1)
+    try:
+        Path(path).write_bytes(text + b"\n")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}.") from None
+    return record
+
+
+def load_method(
+    path: str | Path,
+    *,
+    model: str | None = None,
+    prompt_fingerprint: str | None = None,
+    label_set: Sequence[str] | None = None,
+) -> FittedFile:
+    """Read a fitted method and check what it is going to be used for.
+
+    Args:
+        path: A file written by `save_method` or `unswayed calibrate`.
+        model: The model it is to correct; None to leave unchecked.
+        prompt_fingerprint: The prompt in use; None to leave unchecked.
+        label_set: The labels in use; None to leave unchecked.
+
+    Raises:
+        UsageError: If the file cannot be read or is not a method file.
+        UnknownNameError: If its method is not installed.
+        MethodError: If it is damaged, or belongs to another model, prompt or label set.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}.") from None
+    try:
+        record = msgspec.json.decode(data, type=FittedFile)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a method file of unswayed: {error}.") from None
+    if record.unswayed_method > FILE_FORMAT:
+        raise UsageError(
+            f"{path} was written by a newer unswayed ({record.version}); upgrade to read it."
+        )
+    record.load()
+    record.check(model=model, prompt_fingerprint=prompt_fingerprint, label_set=label_set)
+    return record

@@ -1,0 +1,260 @@
+"""Monotone quadratic programs: CalibraEval's objective solved over nondecreasing functions.
+
+The objective of CalibraEval (arXiv 2410.15393, Eq. 10) is, with v = g - 1/2, exactly the quadratic
+form mean_i v_i' H v_i in the values of g at the observed probabilities, under
+0 <= g(z_1) <= ... <= g(z_M) <= 1. H = P - lambda C is indefinite for every lambda > 0, so the
+solver runs from several starts and keeps the best. Pure numbers in, pure numbers out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.decisions import FloatArray
+
+__all__ = [
+    "Form",
+    "Problem",
+    "critical_lambda",
+    "crossing",
+    "descend",
+    "gradient",
+    "loss",
+    "make_problem",
+    "solve",
+    "thin",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A quadratic form on one item's values of g, taken relative to `center`.
+
+    Attributes:
+        keep: P, shape (m, m): what should be small (disagreement between presentations).
+        spread: C, shape (m, m): what should be large, so that g does not collapse to `center`.
+        center: The value at which both vanish: 1/2 for two candidates.
+    """
+
+    keep: FloatArray
+    spread: FloatArray
+    center: float
+
+    def at(self, weight: float) -> FloatArray:
+        """H = P - weight * C."""
+        result: FloatArray = self.keep - weight * self.spread
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Observed probabilities, sorted and merged.
+
+    Attributes:
+        z: The M distinct probabilities, increasing.
+        index: Where each item's m probabilities stand in `z`, shape (K, m).
+        count: How often each occurs, shape (M,).
+        form: The objective.
+    """
+
+    z: FloatArray
+    index: NDArray[np.intp]
+    count: FloatArray
+    form: Form
+
+
+def make_problem(scores: FloatArray, form: Form) -> Problem:
+    """Sort and merge the probabilities of K items under m presentations, shape (K, m).
+
+    Equal probabilities (common after an API has rounded) are one variable with its multiplicity.
+    """
+    z, inverse = np.unique(scores.ravel(), return_inverse=True)
+    index = inverse.reshape(scores.shape)
+    count = np.bincount(index.ravel(), minlength=len(z)).astype(np.float64)
+    return Problem(z, index, count, form)
+
+
+def loss(problem: Problem, g: FloatArray, weight: float) -> float:
+    """The mean over items of v' H v."""
+    v = g[problem.index] - problem.form.center
+    return float(np.einsum("kp,kp->", v @ problem.form.at(weight), v)) / len(v)
+
+
+def gradient(problem: Problem, g: FloatArray, weight: float) -> FloatArray:
+    """Gradient of `loss` with respect to g at each z, shape (M,)."""
+    v = g[problem.index] - problem.form.center
+    pull = v @ problem.form.at(weight)
+    total = np.bincount(problem.index.ravel(), pull.ravel(), minlength=len(g))
+    result: FloatArray = 2 * total / len(v)
+    return result
+
+
+def solve(
+    problem: Problem,
+    weight: float,
+    *,
+    starts: int = 5,
+    seed: int = 0,
+    tolerance: float = 1e-11,
+    most_steps: int = 5000,
+) -> tuple[FloatArray, float]:
+    """Minimise over nondecreasing g in [0, 1]: projected gradient from several starts.
+
+    Each step is g <- clip(isotonic(g - grad / (rho * count))); isotonic regression with
+    multiplicities followed by clipping is the exact projection, and rho = 2 max|eig H| / K bounds
+    the curvature, so the loss never rises.
+
+    Args:
+        problem: The probabilities and the objective.
+        weight: lambda.
+        starts: The rank transform, the identity, then random monotone functions.
+        seed: Seed of the random starts.
+        tolerance: Stop a start when a step lowers the loss by less.
+        most_steps: Stop a start after so many steps.
+
+    Returns:
+        The best g at each z, shape (M,), and its loss. The constant `center` (loss 0) is returned
+        if nothing beats it: then lambda is too small for these probabilities.
+    """
+    best = np.full(len(problem.z), problem.form.center)
+    best_loss = 0.0
+    for start in _starts(problem, starts, seed):
+        g, reached = _descend_projected(problem, weight, start, tolerance, most_steps)
+        if reached < best_loss - 1e-12:
+            best, best_loss = g, reached
+    return best, best_loss
+
+
+def _starts(problem: Problem, starts: int, seed: int) -> list[FloatArray]:
+    size = len(problem.z)
+    if size == 1:  # one distinct probability: nothing to order, g stays at the center
+        return []
+    rng = np.random.default_rng(seed)
+    made: list[FloatArray] = [np.linspace(0.0, 1.0, size), problem.z.copy()]
+    made += [np.sort(rng.random(size)) for _ in range(starts - len(made))]
+    return made[:starts]
+
+
+def _descend_projected(
+    problem: Problem, weight: float, start: FloatArray, tolerance: float, most_steps: int
+) -> tuple[FloatArray, float]:
+    from scipy.optimize import isotonic_regression
+
+    hessian = problem.form.at(weight)
+    center, flat, rows = problem.form.center, problem.index.ravel(), len(problem.index)
+    step = 1.0 / (np.abs(np.linalg.eigvalsh(hessian)).max() * problem.count)
+    g = start
+    last = np.inf
+    for _ in range(most_steps):
+        v = g[problem.index] - center
+        pull = v @ hessian
+        now = float(np.vdot(pull, v)) / rows
+        if last - now < tolerance:
+            break
+        last = now
+        moved = g - step * np.bincount(flat, pull.ravel(), minlength=len(g))
+        g = np.clip(isotonic_regression(moved, weights=problem.count).x, 0.0, 1.0)
+    return g, now
+
+
+def critical_lambda(problem: Problem, *, starts: int = 5, seed: int = 0) -> float:
+    """lambda*: the smallest weight at which g = center stops being the best (Dinkelbach).
+
+    lambda* = min_g (v' P v) / (v' C v). Below it the optimum is the constant g, which decides
+    nothing. An upper estimate, because the inner solves are local and stopped early: a solve only
+    has to find a g with a lower ratio.
+    """
+    if len(problem.z) == 1:
+        return float("inf")
+    first = _starts(problem, starts, seed)
+    solved = solve(problem, 0.5, starts=starts, seed=seed)[0]
+    g = min((*first, solved), key=lambda start: _ratio(problem, start))
+    ratio = _ratio(problem, g)
+    for _ in range(30):
+        better, reached = _descend_projected(problem, ratio, g, 1e-12, 200)
+        lower = _ratio(problem, better) if reached < 0 else ratio
+        if lower > ratio * (1 - 1e-4):
+            break
+        g, ratio = better, lower
+    return ratio
+
+
+def _ratio(problem: Problem, g: FloatArray) -> float:
+    v = g[problem.index] - problem.form.center
+    keep = float(np.vdot(v @ problem.form.keep, v))
+    spread = float(np.vdot(v @ problem.form.spread, v))
+    return keep / spread if spread > 0 else float("inf")
+
+
+def descend(
+    problem: Problem,
+    weight: float,
+    *,
+    rate: float = 10.0,
+    batch: int = 32,
+    epochs: int = 300,
+    seed: int = 0,
+) -> tuple[FloatArray, float]:
+    """The paper's NOA: gradient descent on g(z_k) = cumulative softmax of d, with the true gradient.
+
+    dL/dd_k = p_k (sum over j >= k of dL/dg_j - sum over j of g_j dL/dg_j), p = softmax(d): O(M) per
+    step instead of the O(M^2) Jacobian of Eq. 15. Eq. 14 has the sign of a term wrong (its literal
+    form collapses g to 1/2); the criterion "sum of d changes little" always holds because the loss
+    does not depend on the mean of d. Here d starts at z and an epoch that lowers the loss by less
+    than 1e-10 of it is the last.
+
+    Returns:
+        g at each z, shape (M,), and its loss over all items.
+    """
+    hessian, center = problem.form.at(weight), problem.form.center
+    d = np.concatenate([[0.0], problem.z, [1.0]])
+    index = problem.index + 1  # one sentinel below, one above
+    rng = np.random.default_rng(seed)
+    last = np.inf
+    for _ in range(epochs):
+        for rows in np.array_split(rng.permutation(len(index)), max(1, len(index) // batch)):
+            g, p = _cumulative_softmax(d)
+            part = index[rows]
+            pull = (g[part] - center) @ hessian
+            up = 2 * np.bincount(part.ravel(), pull.ravel(), minlength=len(d)) / len(rows)
+            tail = np.cumsum(up[::-1])[::-1]
+            d = d - rate * p * (tail - float(up @ g))
+        g = _cumulative_softmax(d)[0][1:-1]
+        now = loss(problem, g, weight)
+        if last - now < 1e-10 * abs(now):
+            break
+        last = now
+    return g, now
+
+
+def _cumulative_softmax(d: FloatArray) -> tuple[FloatArray, FloatArray]:
+    e = np.exp(d - d.max())
+    total = np.cumsum(e)
+    return total / total[-1], e / total[-1]
+
+
+def thin(z: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The fewest points with the same piecewise-linear interpolation: flat stretches by their ends."""
+    inner = np.ones(len(z), dtype=np.bool_)
+    inner[1:-1] = (g[1:-1] != g[:-2]) | (g[1:-1] != g[2:])
+    return z[inner], g[inner]
+
+
+def crossing(z: FloatArray, g: FloatArray, level: float) -> float:
+    """Where the interpolation of (z, g) crosses a level: the middle of a flat stretch at it.
+
+    0 if g is above the level everywhere, 1 if below it everywhere.
+    """
+    if g[0] > level:
+        return 0.0
+    if g[-1] < level:
+        return 1.0
+    first = int(np.searchsorted(g, level, side="left"))
+    after = int(np.searchsorted(g, level, side="right"))
+    if after > first:  # g equals the level on z[first] .. z[after - 1]
+        return float(z[first] + z[after - 1]) / 2
+    low, high = first - 1, first
+    return float(z[low] + (level - g[low]) * (z[high] - z[low]) / (g[high] - g[low]))

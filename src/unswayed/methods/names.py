@@ -1,0 +1,132 @@
+"""Methods by name: `pride:prior=group` to a method and back, and what `--methods all` means."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import fields
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from unswayed.errors import UsageError
+from unswayed.items import Task
+from unswayed.methods import METHODS
+from unswayed.methods.protocol import Method, learned_fields, why_not
+from unswayed.registry import did_you_mean
+
+__all__ = ["default_methods", "parameters", "parse_method", "spec_name"]
+
+
+def parameters(method: type[Method] | Method) -> dict[str, object]:
+    """The hyperparameters of a method with their defaults, by name."""
+    fitted = set(learned_fields(method))
+    return {
+        spec.name: spec.default
+        for spec in fields(method)  # type: ignore[arg-type]
+        if spec.name not in fitted
+    }
+
+
+def parse_method(text: str) -> Method:
+    """The method that a name with parameters stands for.
+
+    `name` or `name:parameter=value:parameter=value`. A value may contain colons
+    (`vote:orders=random:8`); `+` separates the parts of a list (`contextual:strings=N/A+[MASK]`).
+
+    Raises:
+        UnknownNameError: If there is no such method.
+        UsageError: If a parameter is unknown, repeated or has a bad value.
+    """
+    name, *rest = text.strip().split(":")
+    made = METHODS.load(name)
+    known = parameters(made)
+    given: dict[str, str] = {}
+    for part in rest:
+        key, equals, value = part.partition("=")
+        if not equals and given:
+            last = next(reversed(given))
+            given[last] = f"{given[last]}:{part}"
+            continue
+        if key not in known:
+            if not known:
+                raise UsageError(f"{text!r}: {name} has no parameters.")
+            raise UsageError(f"{text!r}: unknown parameter {key!r}. {did_you_mean(key, known)}")
+        if not equals or not value:
+            raise UsageError(f"{text!r}: give {key} a value, such as {key}={known[key]}.")
+        if key in given:
+            raise UsageError(f"{text!r}: {key} is given twice.")
+        given[key] = value
+    hints = get_type_hints(made)
+    return made(**{key: _convert(text, key, value, hints[key]) for key, value in given.items()})
+
+
+def _convert(text: str, key: str, value: str, kind: Any) -> object:  # Any: a type expression
+    raw: object = value
+    if get_origin(kind) is tuple:
+        raw = value.split("+")
+    elif bool in (kind, *_parts(kind)):
+        raw = {"true": True, "yes": True, "false": False, "no": False}.get(value.lower(), value)
+    try:
+        converted: object = msgspec.convert(raw, kind, strict=False)
+    except msgspec.ValidationError as error:
+        allowed = [str(option) for part in (kind, *_parts(kind)) for option in _literals(part)]
+        if allowed:
+            raise UsageError(
+                f"{text!r}: {key} cannot be {value!r}. {did_you_mean(value, allowed)}"
+            ) from None
+        raise UsageError(f"{text!r}: {key}={value}: {error}.") from None
+    return converted
+
+
+def _parts(kind: Any) -> tuple[Any, ...]:  # Any: type expressions
+    return get_args(kind) if get_origin(kind) in (Union, type(int | str)) else ()
+
+
+def _literals(kind: Any) -> tuple[Any, ...]:  # Any: type expressions
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def spec_name(method: Method) -> str:
+    """The name with the parameters that are not the default, as `parse_method` reads it."""
+    parts = [method.name]
+    for key, default in parameters(method).items():
+        value = getattr(method, key)
+        if value != default:
+            shown = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            parts.append(f"{key}={shown.lower() if isinstance(value, bool) else shown}")
+    return ":".join(parts)
+
+
+def default_methods(
+    task: Task, candidates: Collection[int], *, groups: bool = False, probs: bool = True
+) -> tuple[Method, ...]:
+    """What `--methods all` stands for: every method that applies, and the useful variants.
+
+    Methods that are off by default (`batch`) are left out, and so are methods that cannot work on
+    this task, on some of these numbers of candidates or without probabilities.
+
+    Args:
+        task: Task of the items.
+        candidates: Numbers of candidates that occur.
+        groups: Whether the items have groups; adds PriDe with a prior per group.
+        probs: Whether there are label probabilities.
+    """
+    made = [METHODS.load(name)() for name in METHODS if METHODS.load(name).about.default]
+    made.append(parse_method("average:layouts=all"))
+    if groups and "pride" in METHODS:
+        made.append(parse_method("pride:prior=group"))
+    usable = [
+        method
+        for method in made
+        if all(why_not(method, task=task, n=n, probs=probs) is None for n in candidates)
+    ]
+    cheap_first = ("direct", "repeat")
+    return tuple(
+        sorted(
+            usable,
+            key=lambda method: (
+                cheap_first.index(method.name) if method.name in cheap_first else 2,
+                spec_name(method),
+            ),
+        )
+    )

@@ -1,0 +1,131 @@
+"""Repeat: ask the same presentation several times and take the majority.
+
+The control for gains of permutation methods: as many calls, no change of order. It needs sampling
+at a temperature above 0; greedy repeats are one answer copied. Samples are numbered from 1
+because sample 0 is the greedy answer. `repeat-mean` averages their probabilities instead.
+Calls per item: fit 0, judge `samples`. Ties: equal counts are a tie; means go to the tie rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from unswayed.decisions import Decision, DecisionTable, Verdict, VerdictTable
+from unswayed.errors import UsageError
+from unswayed.items import Item, Task
+from unswayed.methods.protocol import CHOOSING, COMPARING, About, decide_one, plan_all
+from unswayed.methods.sets import canonical_ask
+from unswayed.methods.voting import decide_by_average, decide_by_vote
+from unswayed.presentation import Ask
+
+__all__ = ["Repeat", "RepeatMean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Majority over samples of one presentation.
+
+    Attributes:
+        samples: Number of samples, at least 1.
+    """
+
+    samples: int = 3
+
+    name: ClassVar[str] = "repeat"
+    tasks: ClassVar[frozenset[Task]] = CHOOSING
+    needs_probs: ClassVar[bool] = False
+    fitted_from: ClassVar[int] = 0
+    about: ClassVar[About] = About(
+        title="Repeated sampling",
+        source="control",
+        idea="Ask the same presentation several times and take the majority.",
+        calls="the number of samples (3)",
+        equation="argmax_c #{r : z_r = c}",
+        helps="Shows how much of a permutation method's gain is only the extra calls.",
+        cannot="It cannot remove bias: every sample carries the same order and labels.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise UsageError(f"repeat:samples={self.samples}: give at least 1.")
+
+    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
+        """Nothing to learn."""
+        return []
+
+    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
+        """Itself: nothing to learn."""
+        return self
+
+    def asks(self, n: int) -> tuple[Ask, ...]:
+        """Samples 1 to `samples` of the canonical presentation."""
+        return tuple(canonical_ask(n, sample=sample) for sample in range(1, self.samples + 1))
+
+    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
+        """Every sample."""
+        return plan_all(self, item)
+
+    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
+        """The verdict for one item."""
+        return decide_one(self, item, decisions)
+
+    def decide_table(self, table: DecisionTable) -> VerdictTable:
+        """The majority of each row."""
+        return decide_by_vote(table)
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatMean:
+    """Mean probability over samples of one presentation.
+
+    Attributes:
+        samples: Number of samples, at least 1.
+    """
+
+    samples: int = 3
+
+    name: ClassVar[str] = "repeat-mean"
+    tasks: ClassVar[frozenset[Task]] = COMPARING
+    needs_probs: ClassVar[bool] = True
+    fitted_from: ClassVar[int] = 0
+    about: ClassVar[About] = About(
+        title="Repeated sampling, averaged",
+        source="control",
+        idea="Ask the same presentation several times and average the probabilities.",
+        calls="the number of samples (3)",
+        equation="argmax_c mean_r p_r(c)",
+        helps="Shows how much of averaging over orders is only the extra calls.",
+        cannot="It cannot remove bias: every sample carries the same order and labels. Where the "
+        "answer is one token its probabilities are the same in every sample.",
+        default=False,
+    )
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise UsageError(f"repeat-mean:samples={self.samples}: give at least 1.")
+
+    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
+        """Nothing to learn."""
+        return []
+
+    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
+        """Itself: nothing to learn."""
+        return self
+
+    def asks(self, n: int) -> tuple[Ask, ...]:
+        """Samples 1 to `samples` of the canonical presentation."""
+        return tuple(canonical_ask(n, sample=sample) for sample in range(1, self.samples + 1))
+
+    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
+        """Every sample."""
+        return plan_all(self, item)
+
+    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
+        """The verdict for one item."""
+        return decide_one(self, item, decisions)
+
+    def decide_table(self, table: DecisionTable) -> VerdictTable:
+        """The highest mean of each row."""
+        return decide_by_average(table)

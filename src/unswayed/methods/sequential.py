@@ -1,0 +1,207 @@
+"""Sequential vote: ask one presentation after the other and stop when the vote is decided.
+
+`curtail` stops when the leader is further ahead than there are calls left: the verdict is exactly
+that of the whole vote, with fewer calls. The other rules stop earlier and may change the verdict
+(`flip_rate` measures how often): `lead` stops when the leader is `lead` votes ahead, `agree` after
+the first balanced block whose answers all agree. They stop after complete blocks only: inside a
+block some position has been shown more often than another, and stopping there would let the bias
+choose when to stop.
+Calls per item: fit 0, judge at most the size of the set. Ties: equal counts are a tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.decisions import (
+    MISSING,
+    BoolArray,
+    Decision,
+    DecisionTable,
+    Estimate,
+    FloatArray,
+    IntArray,
+    Verdict,
+    VerdictTable,
+)
+from unswayed.errors import UsageError
+from unswayed.items import Item, Task, blind
+from unswayed.methods.protocol import CHOOSING, About, decide_one, plan_all
+from unswayed.methods.sets import presentation_set
+from unswayed.methods.tables import agreement, answers, needed, plurality, verdict_table
+from unswayed.methods.voting import count_votes, decide_by_vote
+from unswayed.presentation import Ask, Presentation
+
+__all__ = ["Sequential", "flip_rate"]
+
+IN_BLOCKS = ("auto", "swap", "cyclic", "balanced")
+"""Sets of orders that come as consecutive blocks of n position-balanced presentations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequential:
+    """A vote that stops early.
+
+    Attributes:
+        orders: Set of orders; `auto` is X0, X2, X1, X3 for two candidates and balanced for more.
+        rule: When to stop: `curtail` keeps the verdict; `lead` and `agree` may change it.
+        lead: Votes ahead at which `lead` stops.
+        samples: How often the set is asked; above 1 with sampling at a temperature above 0.
+        seed: Seed of `random:K` orders.
+    """
+
+    orders: str = "auto"
+    rule: Literal["curtail", "lead", "agree"] = "curtail"
+    lead: int = 3
+    samples: int = 1
+    seed: int = 0
+
+    name: ClassVar[str] = "sequential"
+    tasks: ClassVar[frozenset[Task]] = CHOOSING
+    needs_probs: ClassVar[bool] = False
+    fitted_from: ClassVar[int] = 0
+    about: ClassVar[About] = About(
+        title="Sequential vote",
+        source="ours (curtailed sampling)",
+        idea="Ask one presentation after the other and stop as soon as the vote is decided.",
+        calls="at most 4 for two candidates, 2n for more",
+        equation="stop when the leader's margin > calls left; verdict as in vote",
+        helps="The whole vote's verdict for about a fifth to a third fewer calls.",
+        cannot="Calls of one item wait for each other, so a run takes longer. The rules that save "
+        "more change some verdicts: measure how many on your own data.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.lead < 1:
+            raise UsageError("sequential: samples and lead must be at least 1.")
+        if self.rule != "curtail" and self.orders not in IN_BLOCKS:
+            raise UsageError(
+                f"sequential:rule={self.rule} stops after balanced blocks only; choose orders from "
+                f"{', '.join(IN_BLOCKS)}, not {self.orders!r}."
+            )
+
+    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
+        """Nothing to learn."""
+        return []
+
+    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
+        """Itself: nothing to learn."""
+        return self
+
+    def asks(self, n: int) -> tuple[Ask, ...]:
+        """Every presentation of the set, block after block."""
+        numbers = (0,) if self.samples == 1 else range(1, self.samples + 1)
+        return tuple(Ask(shown, sample=number) for number in numbers for shown in self._shown(n))
+
+    def _shown(self, n: int) -> tuple[Presentation, ...]:
+        if self.orders != "auto":
+            return presentation_set(self.orders, n, "coupled", self.seed)
+        return presentation_set("auto", 2, "all") if n == 2 else presentation_set("balanced", n)
+
+    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
+        """The calls that are certain to be needed, given what was answered."""
+        if not item.permutable:
+            return plan_all(self, item)
+        asks = self.asks(item.n)
+        table = DecisionTable.of([blind(item)], seen).select(asks)
+        codes = answers(table)
+        last = int(np.flatnonzero(self._read(table, codes)[0])[-1])
+        if codes[0, last] != MISSING:
+            return list(asks[: last + 1])  # it stopped there, or everything is answered
+        left = len(asks) - last
+        if self.rule != "curtail":
+            return list(asks[: last + item.n - last % item.n])
+        counts = _count(codes[:, :last], item.n)
+        # the leader cannot be decided before this many more calls, even if it wins them all
+        return list(asks[: last + min(left, int((left - _margin(counts)[0]) // 2) + 1)])
+
+    def _read(self, table: DecisionTable, codes: IntArray) -> BoolArray:
+        """The cells read before each row stops, shape (I, T); a missing call ends a row too."""
+        cells = needed(table)
+        read: BoolArray = np.zeros_like(cells)
+        active: BoolArray = np.ones(len(table), dtype=np.bool_)
+        counts = np.zeros((len(table), table.n + 1))
+        left = cells.sum(axis=1)
+        for column in range(len(table.asks)):
+            now = cells[:, column] & active
+            read[:, column] = now
+            left = left - cells[:, column]
+            counts += now[:, None] * _count(codes[:, column : column + 1], table.n)
+            stop = (now & (codes[:, column] == MISSING)) | self._decided(counts, left, column + 1)
+            if self.rule == "agree" and (column + 1) % table.n == 0:
+                block = slice(column + 1 - table.n, column + 1)
+                stop |= agreement(codes[:, block], cells[:, block]) == 1
+            active = active & ~stop
+            if not active.any():
+                break
+        return read
+
+    def _decided(self, counts: FloatArray, left: NDArray[np.intp], done: int) -> BoolArray:
+        """Rows that may stop after `done` calls with `left` to go, by the margin of the leader."""
+        n = counts.shape[1] - 1
+        if self.rule != "curtail" and done % n:
+            return np.zeros(len(counts), dtype=np.bool_)
+        margin = _margin(counts)
+        decided: BoolArray = margin > left
+        return decided | (margin >= self.lead) if self.rule == "lead" else decided
+
+    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
+        """The verdict for one item."""
+        return decide_one(self, item, decisions)
+
+    def decide_table(self, table: DecisionTable) -> VerdictTable:
+        """The vote over the calls up to each row's stop; later columns are not read."""
+        codes = answers(table)
+        cells = self._read(table, codes)
+        counts = count_votes(codes, cells, table.n, np.ones(len(table.asks)))
+        choices, tied = plurality(counts)
+        scores = counts[:, :-1] / np.maximum(cells.sum(axis=1), 1)[:, None]
+        return verdict_table(
+            table,
+            choices,
+            cells=cells,
+            scores=scores,
+            tied=tied,
+            consistent=agreement(codes, cells),
+        )
+
+
+def _count(codes: IntArray, n: int) -> FloatArray:
+    everything: BoolArray = np.ones(codes.shape, dtype=np.bool_)
+    return count_votes(codes, everything, n, np.ones(codes.shape[1]))
+
+
+def _margin(counts: FloatArray) -> FloatArray:
+    """Votes by which the leading answer ("tie" is one) is ahead of the next, shape (I,)."""
+    ordered = np.sort(counts, axis=1)
+    result: FloatArray = ordered[:, -1] - ordered[:, -2]
+    return result
+
+
+def flip_rate(method: Sequential, table: DecisionTable) -> Estimate:
+    """How often stopping early changes the verdict of the whole vote (0 for `curtail`).
+
+    Args:
+        method: The rule.
+        table: Columns `method.asks(n)`; items with a missing call are left out.
+
+    Returns:
+        The share of items whose choice or tie set changes, with a 95 % Wilson interval.
+    """
+    whole = decide_by_vote(table)
+    early = method.decide_table(table)
+    complete = whole.choices != MISSING
+    count = int(complete.sum())
+    if not count:
+        return Estimate(value=None, reason="no item was asked in every presentation")
+    changed = (whole.choices != early.choices) | (whole.tied != early.tied).any(axis=1)
+    share = float(changed[complete].mean())
+    z2 = 1.959963984540054**2
+    middle = (share + z2 / (2 * count)) / (1 + z2 / count)
+    half = np.sqrt(z2 * (share * (1 - share) / count + z2 / (4 * count**2))) / (1 + z2 / count)
+    return Estimate(value=share, low=max(0.0, middle - half), high=min(1.0, middle + half), n=count)

@@ -1,0 +1,89 @@
+"""The sets of presentations that methods read, and the weights that balance them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+from unswayed.permutations import Order, cyclic
+from unswayed.presentation import Ask, Presentation, presentations
+
+__all__ = [
+    "Reading",
+    "canonical_ask",
+    "label_layouts",
+    "orbit",
+    "presentation_set",
+    "presentation_weights",
+]
+
+Reading = Literal["coupled", "label", "order", "all"]
+"""What moves between the presentations read: see `presentation.presentations`; all = the three."""
+
+
+def canonical_ask(n: int, *, prompt_id: str = "default", sample: int = 0) -> Ask:
+    """The one question of a single-call method: the item as it was given."""
+    own = tuple(range(n))
+    return Ask(Presentation(own, own), prompt_id, sample)
+
+
+@lru_cache(maxsize=256)
+def presentation_set(
+    orders: str, n: int, layouts: Reading = "coupled", seed: int = 0
+) -> tuple[Presentation, ...]:
+    """The presentations of a set of orders, the canonical one first.
+
+    Args:
+        orders: A set of `permutations.orders`, `graeco-latin`, or `auto`: swap for two candidates,
+            cyclic for more.
+        n: Number of candidates.
+        layouts: What moves; `all` is the union of coupled, order-only and label-only (X0, X2, X1,
+            X3 for two candidates).
+        seed: Seed of `random:K`.
+
+    Raises:
+        UsageError: If the set does not exist for n.
+        UnknownNameError: If there is no such set.
+    """
+    name = ("swap" if n == 2 else "cyclic") if orders == "auto" else orders
+    if layouts != "all" or name == "graeco-latin":
+        protocol = "coupled" if layouts == "all" else layouts
+        return presentations(name, n, protocol=protocol, seed=seed)
+    union: dict[Presentation, None] = {}
+    for protocol in ("coupled", "order", "label"):
+        union.update(dict.fromkeys(presentations(name, n, protocol=protocol, seed=seed)))
+    return tuple(union)
+
+
+@lru_cache(maxsize=256)
+def presentation_weights(
+    orders: str, n: int, layouts: Reading = "coupled", seed: int = 0
+) -> tuple[int, ...]:
+    """Weights under which every candidate meets every position and every label equally often.
+
+    With m position-balanced orders, the union of the three protocols shows a candidate m times
+    more at its own position (label-only) and with its own label (order-only). Weight m-1 on the
+    coupled presentations and 1 on all others evens both out; for two candidates all are 1.
+    """
+    shown = presentation_set(orders, n, layouts, seed)
+    if layouts != "all" or orders == "graeco-latin":
+        return (1,) * len(shown)
+    own = tuple(range(n))
+    coupled = sum(shape.labels == own for shape in shown)
+    return tuple(
+        coupled - 1 if shape.labels == own and shape.order != own else 1 for shape in shown
+    )
+
+
+def label_layouts(n: int, which: Literal["canonical", "all"]) -> tuple[Order, ...]:
+    """Label sequences over positions: the label set's own, or its n rotations (AB and BA)."""
+    return cyclic(n)[:1] if which == "canonical" else cyclic(n)
+
+
+def orbit(n: int, layout: Order) -> tuple[Presentation, ...]:
+    """The n rotations of the candidates under one fixed label sequence.
+
+    Every candidate carries every label once, so the content averages out of each label's mean:
+    X0 and X2 for the sequence AB, X3 and X1 for BA.
+    """
+    return tuple(Presentation(order, layout) for order in cyclic(n))

@@ -1,0 +1,201 @@
+"""Reading decision tables: by label, what is missing, and putting verdicts together.
+
+The candidates of a table are those of the view it is seen through; the labels and positions that
+bias acts on are those really shown (`table.shown`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.decisions import (
+    MISSING,
+    TIE,
+    UNPARSED,
+    BoolArray,
+    DecisionTable,
+    FloatArray,
+    IntArray,
+    VerdictTable,
+    argmax_by_tie_rule,
+)
+from unswayed.permutations import Order, invert
+from unswayed.presentation import canonical
+
+__all__ = [
+    "EPSILON",
+    "TOLERANCE",
+    "agreement",
+    "answers",
+    "labels_by_candidate",
+    "log_probs_by_label",
+    "missing_rows",
+    "needed",
+    "plurality",
+    "positions_by_candidate",
+    "probs_of",
+    "softmax",
+    "verdict_table",
+]
+
+EPSILON: Final = 1e-10
+"""Added to probabilities before a logarithm (PriDe's released code uses the same)."""
+
+TOLERANCE: Final = 1e-9
+"""Corrected scores closer than this are tied: far above rounding, far below any effect."""
+
+
+def labels_by_candidate(table: DecisionTable, column: int) -> Order:
+    """Label that each candidate of the table carried in a column, shape (n,)."""
+    real = table.shown[column].labels_by_candidate()
+    return real if table.outer is None else tuple(real[c] for c in table.outer)
+
+
+def positions_by_candidate(table: DecisionTable, column: int) -> Order:
+    """Position at which each candidate of the table stood in a column, shape (n,)."""
+    real = invert(table.shown[column].order)
+    return real if table.outer is None else tuple(real[c] for c in table.outer)
+
+
+def probs_of(table: DecisionTable, column: int) -> FloatArray:
+    """Probabilities by candidate of one column, shape (I, n); NaN where unknown or partial."""
+    if table.probs is None:
+        return np.full((len(table), table.n), np.nan)
+    probs: FloatArray = table.probs[:, column]
+    partial: BoolArray = np.asarray(np.isnan(probs).any(axis=1), dtype=np.bool_)
+    return np.where(partial[:, None], np.nan, probs) if partial.any() else probs
+
+
+def log_probs_by_label(table: DecisionTable, column: int) -> FloatArray:
+    """log(p + 1e-10) by label of one column, shape (I, n); NaN where unknown."""
+    candidate_of_label = invert(labels_by_candidate(table, column))
+    result: FloatArray = np.log(probs_of(table, column)[:, list(candidate_of_label)] + EPSILON)
+    return result
+
+
+def softmax(scores: FloatArray) -> FloatArray:
+    """exp(scores) normalised over the last axis; NaN rows stay NaN."""
+    shifted = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    result: FloatArray = shifted / shifted.sum(axis=-1, keepdims=True)
+    return result
+
+
+def needed(table: DecisionTable) -> BoolArray:
+    """Cells a verdict needs, shape (I, T): all, but for items that are not permutable.
+
+    Those are asked as they were given only (their options may name each other's labels too); seen
+    through any other view, nothing is needed because nothing may be asked.
+    """
+    cells: BoolArray = np.ones(table.choices.shape, dtype=np.bool_)
+    fixed = [row for row, item in enumerate(table.items) if not item.permutable]
+    if fixed:
+        cells[fixed] = [shown == canonical(table.n) for shown in table.shown]
+    return cells
+
+
+def missing_rows(table: DecisionTable, cells: BoolArray) -> BoolArray:
+    """Rows without a verdict because a needed call was not made or failed, shape (I,)."""
+    absent: BoolArray = ((table.choices == MISSING) & cells).any(axis=1) | ~cells.any(axis=1)
+    return absent
+
+
+def answers(table: DecisionTable) -> IntArray:
+    """What each call chose, shape (I, T): the parsed choice, else the likeliest candidate.
+
+    A call that named nothing readable but came with all probabilities counts as its argmax.
+    """
+    choices = table.choices
+    if table.probs is None:
+        return choices
+    silent = (choices == UNPARSED) & ~np.isnan(table.probs).any(axis=2)
+    if not silent.any():
+        return choices
+    choices = choices.copy()
+    for column in np.flatnonzero(silent.any(axis=0)):
+        rows = np.flatnonzero(silent[:, column])
+        part = table.rows(rows)
+        choices[rows, column] = argmax_by_tie_rule(probs_of(part, int(column)), part)
+    return choices
+
+
+def agreement(choices: IntArray, cells: BoolArray) -> NDArray[np.int8]:
+    """1 where all decisions read agree, 0 where not, -1 for fewer than two; shape (I,).
+
+    Tie agrees with tie; an unparsed answer agrees with nothing.
+    """
+    read = cells & (choices != MISSING)
+    if not read.shape[1]:
+        return np.full(len(read), -1, dtype=np.int8)
+    first = np.take_along_axis(choices, read.argmax(axis=1)[:, None], axis=1)
+    same = ((choices == first) | ~read).all(axis=1) & (first[:, 0] != UNPARSED)
+    return np.where(read.sum(axis=1) < 2, -1, same).astype(np.int8)
+
+
+def plurality(counts: FloatArray) -> tuple[IntArray, BoolArray]:
+    """The most voted candidate; equal counts are a tie, and so is a plurality of declared ties.
+
+    Args:
+        counts: Votes, shape (I, n + 1): n candidates, then declared ties.
+
+    Returns:
+        Choices (candidate, TIE, or UNPARSED without any vote), shape (I,), and the tied
+        candidates, shape (I, n).
+    """
+    votes, ties = counts[:, :-1], counts[:, -1]
+    top = votes.max(axis=1)
+    leaders: BoolArray = votes == top[:, None]
+    leaders[ties >= top] = True
+    choices = leaders.argmax(axis=1).astype(np.int16)
+    choices[leaders.sum(axis=1) > 1] = TIE
+    choices[(top == 0) & (ties == 0)] = UNPARSED
+    leaders[choices != TIE] = False
+    return choices, leaders
+
+
+def verdict_table(
+    table: DecisionTable,
+    choices: IntArray,
+    *,
+    cells: BoolArray,
+    scores: FloatArray | None = None,
+    tied: BoolArray | None = None,
+    confidence: FloatArray | None = None,
+    consistent: NDArray[np.int8] | None = None,
+) -> VerdictTable:
+    """Put a method's results together; rows with a missing call become MISSING.
+
+    Args:
+        table: The table decided on.
+        choices: Candidate, TIE or UNPARSED, shape (I,).
+        cells: Cells read, shape (I, T).
+        scores: By candidate, shape (I, n).
+        tied: Tied candidates, shape (I, n).
+        confidence: Shape (I,); default: the chosen candidate's score.
+        consistent: Shape (I,); default: agreement of the answers in `cells`.
+    """
+    rows = len(table)
+    missing = missing_rows(table, cells)
+    choices = np.where(missing, MISSING, choices).astype(np.int16)
+    named = choices >= 0
+    if scores is not None:
+        silent = ~named & (choices != TIE)
+        scores = np.where(silent[:, None], np.nan, scores) if silent.any() else scores
+    if confidence is None:
+        confidence = np.full(rows, np.nan)
+        if scores is not None:
+            confidence[named] = scores[named, choices[named]]
+    if tied is None:
+        tied = np.zeros((rows, table.n), dtype=np.bool_)
+    if consistent is None:
+        consistent = agreement(answers(table), cells)
+    return VerdictTable(
+        choices=choices,
+        tied=tied & (choices == TIE)[:, None],
+        scores=scores,
+        confidence=np.where(named, confidence, np.nan),
+        consistent=consistent,
+        n_calls=(cells & (table.choices != MISSING)).sum(axis=1).astype(np.int32),
+    )

@@ -1,0 +1,181 @@
+"""The threshold view: for two candidates, every single-call method is a threshold on P(A).
+
+Whatever its idea, a method that reads one call and keeps the order of the probabilities answers A
+exactly where P(A) is above some t. Methods therefore differ in nothing but t, and the best t in
+hindsight (the oracle) bounds them all. A preference for the first position needs one t where A
+stands first and another where A stands second: no single t can be right for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from unswayed.decisions import BoolArray, DecisionTable, FloatArray
+from unswayed.errors import MethodError
+from unswayed.methods.names import spec_name
+from unswayed.methods.protocol import Method
+from unswayed.methods.tables import labels_by_candidate, probs_of
+from unswayed.permutations import invert
+from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation
+
+__all__ = [
+    "PRESENTATIONS",
+    "Oracle",
+    "ThresholdView",
+    "best_threshold",
+    "method_thresholds",
+    "threshold_view",
+]
+
+PRESENTATIONS: Final[Mapping[str, Presentation]] = {"X0": X0, "X1": X1, "X2": X2, "X3": X3}
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """The best threshold in hindsight.
+
+    Attributes:
+        threshold: A wins where P(A) is above it.
+        accuracy: Share of right verdicts with it.
+        n: Verdicts it was chosen on.
+    """
+
+    threshold: float
+    accuracy: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdView:
+    """Thresholds of methods and of the oracle.
+
+    Attributes:
+        methods: By display name, then by presentation (X0 to X3); None where a method has none.
+        by_presentation: The oracle of each presentation alone.
+        single: The oracle of one threshold for all of them.
+        cells: The oracle of one threshold per label sequence (A first, A second) together: its
+            accuracy over the same verdicts; `threshold` is that of "A first".
+        text: Why one threshold cannot serve both, in words with these numbers.
+    """
+
+    methods: dict[str, dict[str, float | None]]
+    by_presentation: dict[str, Oracle]
+    single: Oracle | None
+    cells: Oracle | None
+    text: str
+
+
+def method_thresholds(
+    methods: Sequence[Method], shown: Mapping[str, Presentation] = PRESENTATIONS
+) -> dict[str, dict[str, float | None]]:
+    """The P(A) above which each single-call method answers A, by presentation.
+
+    Methods that read several calls, or have no threshold, are left out.
+    """
+    result: dict[str, dict[str, float | None]] = {}
+    for method in methods:
+        threshold = getattr(method, "threshold", None)
+        if threshold is not None and len(method.asks(2)) == 1:
+            result[spec_name(method)] = {name: threshold(shape) for name, shape in shown.items()}
+    return result
+
+
+def best_threshold(p_a: FloatArray, a_is_right: BoolArray) -> Oracle:
+    """The threshold with the most right verdicts (A where P(A) is above it).
+
+    Args:
+        p_a: P(A), shape (K,), without NaN.
+        a_is_right: Whether the candidate labelled A is right, shape (K,).
+
+    Returns:
+        The middle of the best gap between neighbouring probabilities; the lowest gap if several
+        are best.
+
+    Raises:
+        MethodError: If there are no probabilities.
+    """
+    if not len(p_a):
+        raise MethodError("a best threshold needs at least one item with gold and probabilities.")
+    z, inverse = np.unique(p_a, return_inverse=True)
+    gain = np.bincount(inverse, np.where(a_is_right, -1.0, 1.0), minlength=len(z))
+    # moving t past z_k takes A away from those items: right ones are lost, wrong ones are won
+    right = np.concatenate([[0.0], np.cumsum(gain)]) + a_is_right.sum()
+    best = int(right.argmax())
+    edges = np.concatenate([[0.0], z, [1.0]])
+    middle = float((edges[best] + edges[best + 1]) / 2)
+    return Oracle(middle, float(right[best]) / len(p_a), len(p_a))
+
+
+def threshold_view(
+    methods: Sequence[Method], table: DecisionTable, gold: Sequence[int | None]
+) -> ThresholdView:
+    """Compare methods with the oracle on items with two candidates.
+
+    Args:
+        methods: Fitted methods.
+        table: Decisions under any of X0 to X3 (other columns are not read).
+        gold: The right candidate of each row, None where unknown or tied. Gold is used for the
+            oracle only; no method sees it.
+    """
+    p_a: dict[str, FloatArray] = {}
+    right: dict[str, BoolArray] = {}
+    answer = np.array([-1 if candidate is None else candidate for candidate in gold])
+    for name, shape in PRESENTATIONS.items():
+        column = table.columns.get(Ask(shape))
+        if column is None:
+            continue
+        holder = invert(labels_by_candidate(table, column))[0]
+        scores = probs_of(table, column)[:, holder]
+        kept = ~np.isnan(scores) & (answer >= 0)
+        if kept.any():
+            p_a[name] = scores[kept]
+            right[name] = answer[kept] == holder
+    alone = {name: best_threshold(p_a[name], right[name]) for name in p_a}
+    single = cells = None
+    if p_a:
+        single = _pooled(p_a, right, tuple(p_a))
+        parts = [_pooled(p_a, right, pair) for pair in (("X0", "X2"), ("X3", "X1"))]
+        known = [part for part in parts if part is not None]
+        total = sum(part.n for part in known)
+        accuracy = sum(part.accuracy * part.n for part in known) / total
+        cells = Oracle(known[0].threshold, accuracy, total)
+    view = method_thresholds(methods, {name: PRESENTATIONS[name] for name in p_a} or PRESENTATIONS)
+    return ThresholdView(view, alone, single, cells, _explain(alone, single, cells))
+
+
+def _pooled(
+    p_a: Mapping[str, FloatArray], right: Mapping[str, BoolArray], names: Sequence[str]
+) -> Oracle | None:
+    found = [name for name in names if name in p_a]
+    if not found:
+        return None
+    scores = np.concatenate([p_a[name] for name in found])
+    return best_threshold(scores, np.concatenate([right[name] for name in found]))
+
+
+def _explain(alone: Mapping[str, Oracle], single: Oracle | None, cells: Oracle | None) -> str:
+    general = (
+        "With two candidates, a method that reads one call answers A where P(A) is above a "
+        "threshold; methods differ only in that threshold."
+    )
+    if single is None or cells is None:
+        return f"{general} Without gold answers the best threshold is not known."
+    listed = ", ".join(f"{oracle.threshold:.2f} under {name}" for name, oracle in alone.items())
+    text = (
+        f"{general} The best threshold in hindsight is {listed}. "
+        f"One threshold for all reaches {single.accuracy:.1%} at best."
+    )
+    first, second = {"X0", "X2"} & set(alone), {"X1", "X3"} & set(alone)
+    if not (first and second):
+        return f"{text} In all of these presentations A stands first, so one threshold can serve."
+    return (
+        f"{text} A preference for the first position raises P(A) where A stands first (X0, X2) and "
+        "lowers it where A stands second (X1, X3), so the threshold that is right for one is wrong "
+        "for the other, whatever method chose it. One threshold for each reaches "
+        f"{cells.accuracy:.1%}: pride:prior=cell, cell-median:layouts=all and additive have that "
+        "freedom; one map or one prior for all presentations has not."
+    )

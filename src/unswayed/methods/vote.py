@@ -1,0 +1,80 @@
+"""Vote: ask in several orders and take the candidate named most often.
+
+Answers are mapped to candidates before they are counted. Equal counts are a tie, reported as such
+(wrong in accuracy, 1/|tied| in fractional accuracy); unparsed answers do not vote but stay in the
+denominator; a declared tie is a vote for "tie".
+Calls per item: fit 0, judge the size of the set (2 for two candidates, n else).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from unswayed.decisions import Decision, DecisionTable, Verdict, VerdictTable
+from unswayed.items import Item, Task
+from unswayed.methods.protocol import CHOOSING, About, decide_one, plan_all
+from unswayed.methods.sets import Reading, presentation_set, presentation_weights
+from unswayed.methods.voting import decide_by_vote
+from unswayed.presentation import Ask
+
+__all__ = ["Vote"]
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """Majority over presentations.
+
+    Attributes:
+        orders: Set of orders read; `auto` is swap for two candidates and cyclic for more.
+        layouts: What moves with the orders: coupled, label, order, or all three.
+        seed: Seed of `random:K` orders.
+    """
+
+    orders: str = "auto"
+    layouts: Reading = "coupled"
+    seed: int = 0
+
+    name: ClassVar[str] = "vote"
+    tasks: ClassVar[frozenset[Task]] = CHOOSING
+    needs_probs: ClassVar[bool] = False
+    fitted_from: ClassVar[int] = 0
+    about: ClassVar[About] = About(
+        title="Majority vote over orders",
+        source="Wang et al. 2023 (arXiv 2305.17926)",
+        idea="Ask in several orders and take the candidate named most often.",
+        calls="size of the set: 2 for two candidates, n for more",
+        equation="argmax_c #{t : z_t = c}; equal counts are a tie",
+        helps="Works without probabilities; removes any bias that the orders balance.",
+        cannot="With two orders every disagreement is a tie, and it throws away how sure each "
+        "answer was: where there are probabilities, averaging them is better.",
+    )
+
+    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
+        """Nothing to learn."""
+        return []
+
+    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
+        """Itself: nothing to learn."""
+        return self
+
+    def asks(self, n: int) -> tuple[Ask, ...]:
+        """Every presentation of the set."""
+        return tuple(
+            Ask(shape) for shape in presentation_set(self.orders, n, self.layouts, self.seed)
+        )
+
+    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
+        """Every presentation of the set."""
+        return plan_all(self, item)
+
+    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
+        """The verdict for one item."""
+        return decide_one(self, item, decisions)
+
+    def decide_table(self, table: DecisionTable) -> VerdictTable:
+        """The plurality of each row."""
+        return decide_by_vote(
+            table, presentation_weights(self.orders, table.n, self.layouts, self.seed)
+        )

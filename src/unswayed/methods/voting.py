@@ -1,0 +1,107 @@
+"""Counting answers and averaging probabilities over the columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unswayed.decisions import (
+    MISSING,
+    TIE,
+    BoolArray,
+    DecisionTable,
+    FloatArray,
+    IntArray,
+    VerdictTable,
+    argmax_by_tie_rule,
+)
+from unswayed.methods.tables import (
+    EPSILON,
+    TOLERANCE,
+    agreement,
+    answers,
+    needed,
+    plurality,
+    softmax,
+    verdict_table,
+)
+
+__all__ = ["count_votes", "decide_by_average", "decide_by_vote", "mean_probs"]
+
+
+def count_votes(choices: IntArray, cells: BoolArray, n: int, weights: FloatArray) -> FloatArray:
+    """Votes for the n candidates and for "tie", shape (I, n + 1); unparsed answers do not vote."""
+    counts = np.empty((len(choices), n + 1))
+    for category, code in enumerate([*range(n), TIE]):
+        counts[:, category] = ((choices == code) & cells) @ weights
+    return counts
+
+
+def mean_probs(table: DecisionTable, cells: BoolArray, weights: FloatArray) -> FloatArray:
+    """Weighted mean probability by candidate over the cells read, shape (I, n).
+
+    NaN where one of the cells has no or partial probabilities: a mean over what is left would
+    no longer be balanced.
+    """
+    if table.probs is None:
+        return np.full((len(table), table.n), np.nan)
+    total = np.zeros((len(table), table.n))
+    for column, weight in enumerate(weights):
+        read = cells[:, column]
+        part = weight * table.probs[:, column]
+        total += part if read.all() else np.where(read[:, None], part, 0.0)
+    share = cells @ weights
+    total[share == 0] = np.nan
+    total[np.isnan(total).any(axis=1)] = np.nan
+    result: FloatArray = total / np.maximum(share, 1.0)[:, None]
+    return result
+
+
+def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None) -> VerdictTable:
+    """The plurality of the answers in all columns.
+
+    Equal counts are a TIE with the set of tied candidates. Confidence is the mean probability of
+    the chosen candidate where all calls have probabilities, else its share of the calls read.
+    """
+    weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)
+    cells = needed(table)
+    choices = answers(table)
+    counts = count_votes(choices, cells, table.n, weight)
+    verdict, tied = plurality(counts)
+    read = (cells & (choices != MISSING)) @ weight
+    shares = counts[:, :-1] / np.maximum(read, 1.0)[:, None]
+    probs = mean_probs(table, cells, weight)
+    scores = np.where(np.isnan(probs), shares, probs) if len(table.asks) == 1 else shares
+    sure = np.where(np.isnan(probs), shares, probs)
+    confidence = sure[np.arange(len(table)), np.maximum(verdict, 0)]
+    return verdict_table(
+        table,
+        verdict,
+        cells=cells,
+        scores=scores,
+        tied=tied,
+        confidence=confidence,
+        consistent=agreement(choices, cells),
+    )
+
+
+def decide_by_average(
+    table: DecisionTable, weights: Sequence[float] | None = None, *, logit: bool = False
+) -> VerdictTable:
+    """The highest mean probability (or mean log probability) over all columns.
+
+    Rows where a call read has no or partial probabilities are UNPARSED.
+    """
+    weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)
+    cells = needed(table)
+    probs = mean_probs(table, cells, weight)
+    scores = probs
+    if logit and table.probs is not None:
+        logs = np.log(table.probs + EPSILON)
+        total = np.where(cells[:, :, None], logs * weight[None, :, None], 0.0).sum(axis=1)
+        scores = softmax(total / np.maximum(cells @ weight, 1.0)[:, None])
+        scores[np.isnan(probs)] = np.nan
+    verdict = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
+    confidence = probs[np.arange(len(table)), np.maximum(verdict, 0)]
+    return verdict_table(table, verdict, cells=cells, scores=scores, confidence=confidence)

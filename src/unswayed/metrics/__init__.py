@@ -1,0 +1,41 @@
+"""What is measured: one file per kind of metric, one line here per metric."""
+
+from __future__ import annotations
+
+from unswayed.metrics.correlation import Scores, measure_scores
+from unswayed.metrics.exact import (
+    majority_error,
+    majority_error_bound,
+    sign_test,
+)
+from unswayed.metrics.flips import Flips, flips
+from unswayed.metrics.groups import measure_groups
+from unswayed.metrics.measure import Row, difference, measure
+from unswayed.metrics.outcomes import Outcomes, outcomes_from_decisions, outcomes_of
+from unswayed.metrics.protocol import Metric, Need
+from unswayed.metrics.selfcheck import Impossible, ImpossibleTableError, check_cells, self_check
+from unswayed.metrics.table import METRICS
+
+__all__ = [
+    "METRICS",
+    "Flips",
+    "Impossible",
+    "ImpossibleTableError",
+    "Metric",
+    "Need",
+    "Outcomes",
+    "Row",
+    "Scores",
+    "check_cells",
+    "difference",
+    "flips",
+    "majority_error",
+    "majority_error_bound",
+    "measure",
+    "measure_groups",
+    "measure_scores",
+    "outcomes_from_decisions",
+    "outcomes_of",
+    "self_check",
+    "sign_test",
+]

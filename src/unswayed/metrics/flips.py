@@ -1,0 +1,58 @@
+"""Flips: items whose verdict changes with the presentation, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unswayed.metrics.exact import sign_test
+from unswayed.metrics.outcomes import BoolArray, Outcomes
+
+__all__ = ["Flips", "flipped_items", "flips"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """How many verdicts change.
+
+    Attributes:
+        items: Items with an answer under every presentation.
+        flipped: Those whose answers are not all the same (unparsed agrees with nothing).
+        first: Items that picked the first position in every presentation although the candidates
+            moved: pure position picks.
+        last: Items that picked the last position in every presentation.
+    """
+
+    items: int
+    flipped: int
+    first: int
+    last: int
+
+    @property
+    def position_p(self) -> float:
+        """Two-sided exact sign test of first against last picks."""
+        return sign_test(self.first, self.last)
+
+
+def flips(strata: Sequence[Outcomes]) -> Flips:
+    """Count the flips of some outcomes; items that lack a presentation are left out."""
+    items = flipped = first = last = 0
+    for outcomes in strata:
+        complete = outcomes.complete & (outcomes.n_views > 1)
+        items += int(complete.sum())
+        flipped += int(flipped_items(outcomes).sum())
+        moved = len({presentation.order for presentation in outcomes.shown}) > 1
+        if moved:
+            picks = outcomes.counts_by(outcomes.positions_by_candidate)[complete]
+            first += int((picks[:, 0] == outcomes.n_views).sum())
+            last += int((picks[:, -1] == outcomes.n_views).sum())
+    return Flips(items=items, flipped=flipped, first=first, last=last)
+
+
+def flipped_items(outcomes: Outcomes) -> BoolArray:
+    """Complete items whose answers are not all the same, shape (I,)."""
+    complete = outcomes.complete & (outcomes.n_views > 1)
+    same = outcomes.choice_counts.max(axis=1) == outcomes.n_views
+    return np.asarray(complete & ~same, dtype=np.bool_)

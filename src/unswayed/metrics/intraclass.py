@@ -1,0 +1,132 @@
+"""Intraclass correlation of the judge's probability over presentations, and its spread.
+
+The score of an item under a presentation is P(candidate 0) for two candidates and P(gold candidate)
+for more. Two-way analysis of variance, items x presentations; with I items and k presentations
+`ICC(2,k) = (MSR - MSE) / (MSR + (MSC - MSE) / I)` and `ICC(3,k) = (MSR - MSE) / MSR` (Shrout and
+Fleiss 1979; "ICC(A,k)" and "ICC(C,k)" in pingouin 0.7). CalibraEval prints other formulas; its code
+calls these. Items without all probabilities are left out.
+
+ICC does not see a common shift or scale: a judge collapsed to 0.5 +- a little can have 0.94. So
+`score_sd`, the standard deviation of all the scores, is always shown beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from unswayed.metrics.outcomes import GOLD_ONE, BoolArray, Outcomes
+from unswayed.metrics.protocol import FloatArray, Need
+
+__all__ = ["ICC", "ConsistencyICC", "ScoreSpread", "mean_squares"]
+
+
+@dataclass(frozen=True, slots=True)
+class ICC:
+    """ICC(2,k): absolute agreement of the mean of the presentations."""
+
+    across: ClassVar[bool] = False
+    reads_probs: ClassVar[bool] = True
+    optional: ClassVar[bool] = False
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need.PROBS,
+        Need.ORDERS,
+        Need.PERMUTABLE,
+        Need.COMPLETE,
+    )
+    undefined: ClassVar[str] = (
+        "fewer than two items with every probability (and, for more than two candidates, one "
+        "right candidate), or scores that do not differ between items"
+    )
+
+    def applies_to(self, n: int) -> bool:
+        """Any number of candidates."""
+        return True
+
+    def limits(self, n: int) -> tuple[float, float] | None:
+        """Not a mean over items."""
+        return None
+
+    def statistics(self, outcomes: Outcomes) -> FloatArray:
+        """1, mean, squared mean, sum of squares within, and the scores; shape (I, 4 + V)."""
+        scores, used = _scores(outcomes)
+        if outcomes.n_views < 2:
+            used = np.zeros_like(used)
+        safe = np.where(used[:, None], scores, 0.0)
+        mean = safe.mean(axis=1) if outcomes.n_views else np.zeros(len(outcomes))
+        within = ((safe - mean[:, None]) ** 2).sum(axis=1)
+        return np.column_stack([used, mean, mean**2, within, safe])
+
+    def values(self, sums: FloatArray) -> FloatArray:
+        """ICC(2,k), shape (B,)."""
+        between, columns, error = mean_squares(sums)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value: FloatArray = (between - error) / (between + (columns - error) / sums[:, 0])
+        return np.where(between > 0, value, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsistencyICC(ICC):
+    """ICC(3,k): agreement of the mean of the presentations up to a shift of each."""
+
+    def values(self, sums: FloatArray) -> FloatArray:
+        """ICC(3,k), shape (B,)."""
+        between, _, error = mean_squares(sums)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value: FloatArray = (between - error) / between
+        return np.where(between > 0, value, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSpread(ICC):
+    """Population standard deviation of the scores over items and presentations."""
+
+    undefined: ClassVar[str] = "no item has every probability"
+
+    def values(self, sums: FloatArray) -> FloatArray:
+        """The standard deviation, shape (B,)."""
+        views = sums.shape[1] - 4
+        with np.errstate(invalid="ignore", divide="ignore"):
+            items = np.where(sums[:, 0] > 0, sums[:, 0], np.nan)
+            square = sums[:, 2] / items + sums[:, 3] / (items * views)
+            spread: FloatArray = np.sqrt(np.maximum(square - (sums[:, 1] / items) ** 2, 0.0))
+        return spread
+
+
+def mean_squares(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean squares of items, presentations and error from the statistics of `ICC`.
+
+    Args:
+        sums: Shape (B, 4 + V): items, sum of means, of squared means, of squares within items, and
+            of each presentation's scores.
+
+    Returns:
+        MSR, MSC and MSE, shape (B,) each. MSR is exactly 0 where the items' means are equal up to
+        rounding, and NaN for fewer than two items.
+    """
+    views = sums.shape[1] - 4
+    items = np.where(sums[:, 0] >= 2, sums[:, 0], np.nan)
+    grand = sums[:, 1] / items
+    rows = sums[:, 2] - items * grand**2
+    rows = np.where(
+        rows > 1e-13 * np.abs(sums[:, 2]), views * rows, np.where(items >= 2, 0.0, np.nan)
+    )
+    columns = items * ((sums[:, 4:] / items[:, None] - grand[:, None]) ** 2).sum(axis=1)
+    error = np.maximum(sums[:, 3] - columns, 0.0)
+    return rows / (items - 1), columns / (views - 1), error / ((items - 1) * (views - 1))
+
+
+def _scores(outcomes: Outcomes) -> tuple[FloatArray, BoolArray]:
+    """P(candidate 0) or P(gold) of every item and presentation, and the items that have all."""
+    if outcomes.probs is None:
+        return np.zeros((len(outcomes), outcomes.n_views)), np.zeros(len(outcomes), dtype=np.bool_)
+    used = outcomes.complete
+    if outcomes.n == 2:
+        scores = outcomes.probs[:, :, 0]
+    else:
+        right = outcomes.gold.argmax(axis=1)
+        scores = np.take_along_axis(outcomes.probs, right[:, None, None], axis=2)[:, :, 0]
+        used = used & (outcomes.gold_kind == GOLD_ONE)
+    return scores, np.asarray(used & ~np.isnan(scores).any(axis=1), dtype=np.bool_)

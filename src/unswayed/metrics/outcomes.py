@@ -1,0 +1,282 @@
+"""Outcomes: what a judge or a method answered under every presentation, joined with gold.
+
+Gold enters the program here and nowhere earlier. Everything is by candidate; the only label and
+position quantities are the two maps derived from the presentations really shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.decisions import MISSING, TIE, Decision, DecisionTable
+from unswayed.errors import ShapeError
+from unswayed.items import Item
+from unswayed.permutations import Order, invert
+from unswayed.presentation import Presentation, canonical
+
+__all__ = [
+    "GOLD_NONE",
+    "GOLD_ONE",
+    "GOLD_SEVERAL",
+    "GOLD_TIE",
+    "Outcomes",
+    "outcomes_from_decisions",
+    "outcomes_of",
+]
+
+GOLD_NONE: Final = 0
+GOLD_ONE: Final = 1
+GOLD_SEVERAL: Final = 2
+GOLD_TIE: Final = 3
+
+IntArray = NDArray[np.int16]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """The answers to I items with the same number n of candidates under V presentations.
+
+    Attributes:
+        item_ids: The I ids.
+        groups: The group of each item, None where it has none.
+        shown: The V presentations really shown.
+        label_set: The n symbols.
+        choices: Candidate, or the codes UNPARSED, TIE, MISSING; shape (I, V).
+        gold: The right candidates, all False where there is none; shape (I, n).
+        gold_kind: GOLD_NONE, GOLD_ONE, GOLD_SEVERAL or GOLD_TIE; shape (I,).
+        permutable: False for items asked in their own order only (column 0); they stay out of
+            every metric that compares or pools presentations; shape (I,).
+        probs: Probability by candidate, NaN where unknown; shape (I, V, n). None if there are none.
+        label_mass: Probability mass on the labels, NaN where unknown; shape (I, V).
+        tied: Which candidates are tied where the choice is TIE; shape (I, V, n). None: all of them.
+        tie_is_class: A gold tie is a third class that a TIE answers rightly. By default items with
+            a gold tie are left out of what needs gold.
+    """
+
+    item_ids: tuple[str, ...]
+    groups: tuple[str | None, ...]
+    shown: tuple[Presentation, ...]
+    label_set: tuple[str, ...]
+    choices: IntArray
+    gold: BoolArray
+    gold_kind: NDArray[np.int8]
+    permutable: BoolArray
+    probs: FloatArray | None = None
+    label_mass: FloatArray | None = None
+    tied: BoolArray | None = None
+    tie_is_class: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the shapes.
+
+        Raises:
+            ShapeError: Naming the array.
+        """
+        items, views, n = len(self.item_ids), len(self.shown), len(self.label_set)
+        wanted = {
+            "choices": (self.choices, (items, views)),
+            "gold": (self.gold, (items, n)),
+            "gold_kind": (self.gold_kind, (items,)),
+            "permutable": (self.permutable, (items,)),
+            "probs": (self.probs, (items, views, n)),
+            "label_mass": (self.label_mass, (items, views)),
+            "tied": (self.tied, (items, views, n)),
+        }
+        for name, (array, shape) in wanted.items():
+            if array is not None and array.shape != shape:
+                raise ShapeError(f"outcomes: {name} has shape {array.shape}, expected {shape}")
+        if len(self.groups) != items:
+            raise ShapeError(f"outcomes: {len(self.groups)} groups for {items} items")
+        if any(presentation.n != n for presentation in self.shown):
+            raise ShapeError(f"outcomes: a presentation is not of {n} candidates")
+
+    def __len__(self) -> int:
+        return len(self.item_ids)
+
+    @property
+    def n(self) -> int:
+        """Number of candidates."""
+        return len(self.label_set)
+
+    @property
+    def n_views(self) -> int:
+        """Number of presentations V."""
+        return len(self.shown)
+
+    def rows(self, index: NDArray[np.intp]) -> Outcomes:
+        """The outcomes of some items."""
+        return replace(
+            self,
+            item_ids=tuple(self.item_ids[i] for i in index),
+            groups=tuple(self.groups[i] for i in index),
+            choices=self.choices[index],
+            gold=self.gold[index],
+            gold_kind=self.gold_kind[index],
+            permutable=self.permutable[index],
+            probs=None if self.probs is None else self.probs[index],
+            label_mass=None if self.label_mass is None else self.label_mass[index],
+            tied=None if self.tied is None else self.tied[index],
+        )
+
+    def without_probs(self) -> Outcomes:
+        """The categorical part alone."""
+        return replace(self, probs=None, label_mass=None)
+
+    @cached_property
+    def labels_by_candidate(self) -> NDArray[np.intp]:
+        """`[v, c]` = label that candidate c carries in presentation v, shape (V, n)."""
+        rows = [presentation.labels_by_candidate() for presentation in self.shown]
+        return np.array(rows, dtype=np.intp).reshape(self.n_views, self.n)
+
+    @cached_property
+    def positions_by_candidate(self) -> NDArray[np.intp]:
+        """`[v, c]` = position of candidate c in presentation v, shape (V, n)."""
+        rows = [invert(presentation.order) for presentation in self.shown]
+        return np.array(rows, dtype=np.intp).reshape(self.n_views, self.n)
+
+    @cached_property
+    def made(self) -> BoolArray:
+        """Calls that were made and answered, shape (I, V)."""
+        return np.asarray(self.choices != MISSING, dtype=np.bool_)
+
+    @cached_property
+    def pooled(self) -> BoolArray:
+        """Calls that position and label quantities pool: made, of permutable items, (I, V)."""
+        return self.made & self.permutable[:, None]
+
+    @cached_property
+    def complete(self) -> BoolArray:
+        """Permutable items with every presentation answered, shape (I,)."""
+        return self.permutable & self.made.all(axis=1)
+
+    @cached_property
+    def decided(self) -> BoolArray:
+        """Items that can be answered rightly or wrongly, shape (I,)."""
+        kinds = [GOLD_ONE, GOLD_SEVERAL, *([GOLD_TIE] if self.tie_is_class else [])]
+        return np.asarray(np.isin(self.gold_kind, kinds), dtype=np.bool_)
+
+    @cached_property
+    def right(self) -> BoolArray:
+        """Calls whose choice is right, shape (I, V)."""
+        named = np.maximum(self.choices, 0).astype(np.intp)
+        hit = np.take_along_axis(self.gold, named, axis=1) & (self.choices >= 0)
+        if self.tie_is_class:
+            hit |= (self.gold_kind == GOLD_TIE)[:, None] & (self.choices == TIE)
+        return np.asarray(hit, dtype=np.bool_)
+
+    @cached_property
+    def choice_counts(self) -> FloatArray:
+        """Presentations that named each candidate, and declared ties last; shape (I, n + 1).
+
+        Unparsed and missing answers are in no column.
+        """
+        counts = np.empty((len(self), self.n + 1))
+        for candidate in range(self.n):
+            counts[:, candidate] = (self.choices == candidate).sum(axis=1)
+        counts[:, self.n] = (self.choices == TIE).sum(axis=1)
+        return counts
+
+    def counts_by(self, map_of_candidate: NDArray[np.intp]) -> FloatArray:
+        """Pooled, parsed, untied choices by label or position, shape (I, n).
+
+        Args:
+            map_of_candidate: `labels_by_candidate` or `positions_by_candidate`.
+        """
+        named = np.maximum(self.choices, 0).astype(np.intp)
+        target = map_of_candidate[np.arange(self.n_views)[None, :], named]
+        target[~(self.pooled & (self.choices >= 0))] = -1
+        return np.stack([(target == k).sum(axis=1) for k in range(self.n)], axis=1).astype(float)
+
+
+def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
+    """Join the gold of items to the columns of a decision table.
+
+    Args:
+        items: Items with their gold, found by id; more than the table's are allowed.
+        table: One column per presentation, of the items as they are (seen through no view).
+
+    Raises:
+        ShapeError: If an item of the table is not among `items`, or the table is a view.
+    """
+    if table.outer not in (None, tuple(range(table.n))):
+        raise ShapeError(
+            f"the decision table is seen through {table.outer}: map its choices back to the "
+            "items' own candidates first"
+        )
+    by_id = {item.id: item for item in items}
+    found: list[Item] = []
+    for blind_item in table.items:
+        if blind_item.id not in by_id:
+            raise ShapeError(f"{blind_item.id}: decided, but not among the items")
+        found.append(by_id[blind_item.id])
+    gold, kind = _gold_of(found, table.n)
+    return Outcomes(
+        item_ids=tuple(item.id for item in found),
+        groups=tuple(item.group for item in found),
+        shown=table.shown,
+        label_set=table.label_set,
+        choices=table.choices,
+        gold=gold,
+        gold_kind=kind,
+        permutable=np.array([item.permutable for item in found], dtype=np.bool_),
+        probs=table.probs,
+        label_mass=table.label_mass,
+    )
+
+
+def _gold_of(items: Sequence[Item], n: int) -> tuple[BoolArray, NDArray[np.int8]]:
+    gold = np.zeros((len(items), n), dtype=np.bool_)
+    kind = np.full(len(items), GOLD_NONE, dtype=np.int8)
+    for row, item in enumerate(items):
+        right = item.gold_candidates()
+        gold[row, list(right)] = True
+        if right:
+            kind[row] = GOLD_ONE if len(right) == 1 else GOLD_SEVERAL
+        elif item.gold == "tie":
+            kind[row] = GOLD_TIE
+    return gold, kind
+
+
+def outcomes_from_decisions(
+    items: Iterable[Item], decisions: Iterable[Decision]
+) -> tuple[Outcomes, ...]:
+    """Outcomes of recorded decisions, one stratum per number of candidates, smallest first.
+
+    Every question that occurs becomes a column, the item's own presentation first; questions with
+    content-free text in place of the candidates are left out. Items of which no decision is known
+    keep a row of MISSING; an item that is not permutable keeps the answer to its own order only.
+
+    Raises:
+        ShapeError: If the decisions of one stratum use different label sets.
+    """
+    by_n: dict[int, list[Item]] = {}
+    for item in items:
+        by_n.setdefault(item.n, []).append(item)
+    known = list(decisions)
+    made = []
+    for n in sorted(by_n):
+        rows = by_n[n]
+        table = DecisionTable.of(rows, known)
+        own = canonical(n)
+        asked = [ask for ask in table.asks if ask.substitute is None]
+        asks = sorted(asked, key=lambda ask: ask.presentation != own)
+        outcomes = outcomes_of(rows, table.select(asks))
+        made.append(_own_order_only(outcomes, own.order))
+    return tuple(made)
+
+
+def _own_order_only(outcomes: Outcomes, own: Order) -> Outcomes:
+    """Blank the other presentations of items that must not be permuted."""
+    if outcomes.permutable.all():
+        return outcomes
+    other = np.array([presentation.order != own for presentation in outcomes.shown])
+    blank = ~outcomes.permutable[:, None] & other[None, :]
+    return replace(outcomes, choices=np.where(blank, np.int16(MISSING), outcomes.choices))

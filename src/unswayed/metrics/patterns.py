@@ -1,0 +1,58 @@
+"""Answer patterns: items that answered alike count once, with their number.
+
+With few candidates and presentations, thousands of items share a few hundred rows of choices and
+gold. Metrics that read no probabilities are computed on the patterns, and a resample of the items
+is a multinomial draw over them: exact, and hundreds of times less work.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.metrics.outcomes import Outcomes
+
+__all__ = ["pattern_codes", "unique_rows"]
+
+_MULTIPLIER_SEED: Final = 20260321
+
+
+def pattern_codes(outcomes: Outcomes) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Number the distinct rows of choices, gold, permutability and ties.
+
+    Returns:
+        The first item of each pattern, shape (P,), and the pattern of each item, shape (I,).
+    """
+    columns = [
+        outcomes.choices,
+        outcomes.gold,
+        outcomes.gold_kind[:, None],
+        outcomes.permutable[:, None],
+    ]
+    if outcomes.tied is not None:
+        columns.append(outcomes.tied.reshape(len(outcomes), -1))
+    return unique_rows(np.hstack([column.astype(np.int64) for column in columns]))
+
+
+def unique_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The distinct rows of an integer array, in no particular order.
+
+    Rows are hashed to 64 bits by a fixed random linear map, ten times faster than sorting them, and
+    every row is then compared with the first of its kind; a collision falls back to the sort.
+
+    Args:
+        rows: Shape (I, k).
+
+    Returns:
+        The first row of each kind, shape (P,), and the kind of each row, shape (I,).
+    """
+    generator = np.random.default_rng(_MULTIPLIER_SEED)
+    multipliers = generator.integers(-(2**62), 2**62, size=rows.shape[1], dtype=np.int64) | 1
+    with np.errstate(over="ignore"):
+        keys = rows @ multipliers
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    if not np.array_equal(rows[first][inverse], rows):
+        _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first.astype(np.intp), inverse.reshape(-1).astype(np.intp)

@@ -1,0 +1,95 @@
+"""Signed bias on the log scale: how much a position or a label adds to the log-probability.
+
+For every call the log-probabilities are centred over the candidates and read by position (or by
+label); their mean over items and presentations is the bias of each position in nats, summing to 0.
+For two candidates the difference of the two is the bias in logits. Content cancels only where every
+candidate stands equally often at every position (carries every label equally often); elsewhere the
+value is undefined, and position and label need an additive fit to be told apart. On coupled
+presentations the two lists are equal: they measure the sum of both effects.
+
+[Ours; the additive presentation model.]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.protocol import FloatArray, Need, ratio
+
+__all__ = ["LabelBias", "PositionBias"]
+
+_FLOOR = 1e-10
+"""Smallest probability: a label of probability 0 would be infinitely unlikely."""
+
+
+@dataclass(frozen=True, slots=True)
+class PositionBias:
+    """Mean centred log-probability at each position, in nats."""
+
+    across: ClassVar[bool] = False
+    reads_probs: ClassVar[bool] = True
+    optional: ClassVar[bool] = True
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need.PROBS,
+        Need.ORDERS,
+        Need.PERMUTABLE,
+        Need.COMPLETE,
+    )
+    undefined: ClassVar[str] = (
+        "the presentations do not show every candidate equally often everywhere, or no item has "
+        "every probability"
+    )
+
+    def applies_to(self, n: int) -> bool:
+        """Any number of candidates."""
+        return True
+
+    def limits(self, n: int) -> tuple[float, float] | None:
+        """Not a mean over items."""
+        return None
+
+    def statistics(self, outcomes: Outcomes) -> FloatArray:
+        """1 and the item's mean at each position, shape (I, 1 + n)."""
+        return _centred_means(outcomes, outcomes.positions_by_candidate)
+
+    def values(self, sums: FloatArray) -> FloatArray:
+        """The mean over items at each position, shape (B, n)."""
+        return ratio(sums)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelBias(PositionBias):
+    """Mean centred log-probability of each label, in nats."""
+
+    def statistics(self, outcomes: Outcomes) -> FloatArray:
+        """1 and the item's mean of each label, shape (I, 1 + n)."""
+        return _centred_means(outcomes, outcomes.labels_by_candidate)
+
+
+def _centred_means(outcomes: Outcomes, places: NDArray[np.intp]) -> FloatArray:
+    """Item means of centred log-probabilities by place, `places[v, c]` = place of candidate c."""
+    statistics = np.zeros((len(outcomes), 1 + outcomes.n))
+    if outcomes.probs is None or not _balanced(places):
+        return statistics
+    used = outcomes.complete & ~np.isnan(outcomes.probs).any(axis=(1, 2))
+    logs = np.log(np.maximum(outcomes.probs[used], _FLOOR))
+    logs -= logs.mean(axis=2, keepdims=True)
+    for place in range(outcomes.n):
+        at = (places == place).argmax(axis=1)
+        chosen = np.take_along_axis(logs, at[None, :, None], axis=2)[:, :, 0]
+        statistics[used, 1 + place] = chosen.mean(axis=1)
+    statistics[used, 0] = 1.0
+    return statistics
+
+
+def _balanced(places: NDArray[np.intp]) -> bool:
+    """Whether every candidate stands equally often at every place."""
+    views, n = places.shape
+    if views < 2 or views % n:
+        return False
+    return all((np.bincount(places[:, c], minlength=n) == views // n).all() for c in range(n))

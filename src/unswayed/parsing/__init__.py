@@ -1,0 +1,12 @@
+"""Replies -> decisions: text to label, top-k log-probabilities to label probabilities.
+
+Pure and re-run whenever recorded calls are read, so a better parser costs no new call.
+"""
+
+from __future__ import annotations
+
+from unswayed.parsing.labels import parse_label
+from unswayed.parsing.logprobs import LabelProbs, label_probs
+from unswayed.parsing.reading import read_decision, was_truncated
+
+__all__ = ["LabelProbs", "label_probs", "parse_label", "read_decision", "was_truncated"]

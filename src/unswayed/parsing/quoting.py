@@ -1,0 +1,133 @@
+"""What the judge itself says: reasoning and quotations taken out of a reply.
+
+A judge may quote a candidate, and a candidate may contain answer tags or lines that look like a
+verdict. The rule for what counts as a quotation:
+
+* reasoning: all up to the last `</think>`, and all from a `<think>` that is never closed;
+* fenced code blocks and quoted lines (`> ...`), unless the whole reply is one fenced block;
+* text in double quotes or backticks within a line, unless it is a bare label (`"B"`) or a verdict
+  that the judge's own words lead up to (`my verdict is "[[B]]"`);
+* lines that occur word for word in the item (question, candidates, reference). A line that is
+  nothing but a verdict (`B`, `<answer>B</answer>`) counts only if the line before it is quoted too:
+  a judge must be able to say what a candidate happens to end with.
+
+A reply that is only quotation says nothing. What no rule on the text can tell apart is a judge that
+repeats a candidate's verdict in its own words; there the last statement counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from unswayed.parsing.statements import is_hedged
+from unswayed.parsing.symbols import Symbols
+
+__all__ = ["spoken", "unfenced", "without_thinking"]
+
+_THINK_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)\s{0,4}>|\[/THINK\]", re.I)
+_THINK_START: Final = re.compile(r"<(?:think|thinking|thought|reasoning)\s{0,4}>|\[THINK\]", re.I)
+_END_TOKENS: Final = re.compile(r"(?:\s|<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>)++\Z")
+_FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^\n`]*)")
+_QUOTED: Final = re.compile(r"\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»|`[^`\n]+`")
+_LEADS_UP: Final = re.compile(
+    r"\b(?:verdict|decision|judge?ment|winner|conclusion|final\s(?:answer|choice))[\s*_]{0,4}"
+    r"(?:is|:|=)?[\s:*_]{0,6}\Z",
+    re.I,
+)
+_BARE_TIES: Final = frozenset(("c", "tie", "draw"))
+
+
+def without_thinking(text: str) -> str:
+    """The reply after its reasoning, without the tokens that end a turn."""
+    if "<" not in text and "[" not in text:
+        return text
+    if "</" in text or "[/" in text:
+        end = 0
+        for match in _THINK_END.finditer(text):
+            end = match.end()
+        text = text[end:]
+    start = _THINK_START.search(text)
+    if start is not None:
+        text = text[: start.start()]
+    if text.endswith(">"):
+        found = _END_TOKENS.search(text, max(0, len(text) - 400))
+        if found is not None:
+            text = text[: found.start()]
+    return text
+
+
+def unfenced(text: str) -> str | None:
+    """The inside of a reply that is one fenced block and nothing else; None if it is not."""
+    text = text.strip()
+    opening = _FENCE.match(text)
+    if opening is None or not text.endswith(opening[1]):
+        return None
+    body = text[opening.end() : -len(opening[1])]
+    if not body.startswith("\n") or f"\n{opening[1]}" in body.rstrip("\n"):
+        return None
+    return body
+
+
+def spoken(text: str, symbols: Symbols, quoted: Iterable[str] = ()) -> str:
+    """The reply without what it quotes.
+
+    Args:
+        text: The reply without reasoning.
+        symbols: The labels; a bare label in quotation marks stays.
+        quoted: The item's texts.
+    """
+    echoes = _lines_of(quoted)
+    kept: list[str] = []
+    fences: list[str] = []
+    after_echo = False
+    for line in text.split("\n"):
+        fence = _FENCE.match(line) if "```" in line or "~~~" in line else None
+        if fence is not None:
+            mark, info = fence[1], fence[2].strip()
+            if fences and mark[0] == fences[-1][0] and len(mark) >= len(fences[-1]) and not info:
+                fences.pop()
+            elif not fences or info:
+                # A fence with a language inside a fence opens an inner one (a quoted answer that
+                # has code of its own).
+                fences.append(mark)
+            continue
+        bare = line.strip()
+        if fences or bare.startswith(">"):
+            continue
+        if bare and echoes:
+            is_echo = bare in echoes and (after_echo or not _only_verdict(bare, symbols))
+            after_echo = is_echo
+            if is_echo:
+                continue
+        kept.append(line)
+    rest = "\n".join(kept)
+    if '"' in rest or "`" in rest or "“" in rest or "«" in rest:
+        rest = _QUOTED.sub(lambda match: _unquote(match, symbols), rest)
+    return rest
+
+
+def _unquote(match: re.Match[str], symbols: Symbols) -> str:
+    quotation = match[0]
+    inside = quotation[1:-1]
+    if len(inside) >= 120:
+        return " "
+    if inside.casefold() in _BARE_TIES or symbols.bare(inside) >= 0:
+        return quotation
+    start = match.start()
+    leads_up = _LEADS_UP.search(match.string, max(0, start - 60), start) is not None
+    return f" {inside} " if leads_up and not is_hedged(match.string, start) else " "
+
+
+def _only_verdict(line: str, symbols: Symbols) -> bool:
+    if len(line) > 120:
+        return False
+    inner = re.sub(r"</?(?:answer|verdict|final_answer)>", " ", line, flags=re.I)
+    return symbols.bare(inner) >= 0
+
+
+def _lines_of(quoted: Iterable[str]) -> frozenset[str]:
+    return frozenset(
+        stripped for text in quoted for line in text.split("\n") if (stripped := line.strip())
+    )

@@ -1,0 +1,137 @@
+"""Response -> decision: what a judge was asked and what it answered, by candidate.
+
+The verdict is the likeliest label where label probabilities are known and the reply is a label
+(equal probabilities go to the one tie rule); otherwise the label that the text states. A reply
+whose text states nothing has no verdict, but keeps its probabilities. A repeated sample (sample >
+0) was drawn, so its text is its verdict: the likeliest label would be the same for every sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from unswayed.calls import Response
+from unswayed.decisions import Choice, Decision, tie_rank
+from unswayed.errors import ShapeError
+from unswayed.items import Item
+from unswayed.parsing.labels import DECLARED_TIE, read_label
+from unswayed.parsing.logprobs import LabelProbs, probs_of_response
+from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
+from unswayed.presentation import Ask
+
+__all__ = ["read_decision", "was_truncated"]
+
+_CUT_OFF: Final = frozenset(("length", "max_tokens", "model_length", "MAX_TOKENS"))
+
+
+def read_decision(
+    item: Item,
+    ask: Ask,
+    label_set: Sequence[str],
+    response: Response,
+    *,
+    model: str,
+    answer_only: bool,
+) -> Decision:
+    """Read one response.
+
+    Args:
+        item: What was judged; its gold is never read.
+        ask: How it was shown.
+        label_set: The labels in canonical order, one per candidate.
+        response: What came back.
+        model: Full model name of the request.
+        answer_only: The reply is the label itself, so its token probabilities are the verdict's.
+
+    Raises:
+        ShapeError: If the number of labels is not the number of candidates shown.
+    """
+    shown = ask.presentation
+    n = len(shown.order)
+    if len(label_set) != n or len(item.candidates) != n:
+        raise ShapeError(
+            f"{item.id}: {len(label_set)} labels and {len(item.candidates)} candidates cannot be "
+            f"read through a presentation of {n}"
+        )
+    labels = tuple(label_set)
+    symbols = symbols_of(labels)
+    parsed = read_label(
+        response.text,
+        symbols,
+        quoted=_texts(item),
+        truncated=response.finish_reason in _CUT_OFF and not answer_only,
+    )
+    found: LabelProbs | None = None
+    if answer_only:
+        found = _probs(response, symbols, parsed)
+    candidates = shown.candidates_by_label()
+    probs: tuple[float, ...] | None = None
+    choice: Choice = None
+    if parsed >= 0:
+        choice = candidates[parsed]
+    elif parsed == DECLARED_TIE:
+        choice = "tie"
+    if found is not None and found.probs is not None:
+        by_candidate = [0.0] * n
+        for candidate, value in zip(candidates, found.probs, strict=True):
+            by_candidate[candidate] = value
+        probs = tuple(by_candidate)
+        if (parsed >= 0 and ask.sample == 0) or (response.exact and parsed == NO_LABEL):
+            choice = _likeliest(item, probs)
+    substitute = ask.substitute
+    return Decision(
+        item_id=item.id,
+        order=shown.order,
+        labels=tuple(labels[label] for label in shown.labels),
+        label_set=labels,
+        sample=ask.sample,
+        prompt_id=ask.prompt_id,
+        choice=choice,
+        probs=probs,
+        label_mass=found.mass if found is not None else None,
+        censored=found is not None and found.censored,
+        text=response.text,
+        model=model,
+        input_tokens=response.input_tokens,
+        output_tokens=response.output_tokens,
+        cost_usd=response.cost_usd,
+        latency_s=response.latency_s,
+        finish_reason=response.finish_reason,
+        substitute=None if substitute is None else substitute.candidates,
+        substitute_prompt=None if substitute is None else substitute.prompt,
+    )
+
+
+def was_truncated(response: Response, decision: Decision) -> bool:
+    """Whether a reply was cut off before it said anything: worth one retry with a larger cap."""
+    return decision.choice is None and response.finish_reason in _CUT_OFF
+
+
+def _probs(response: Response, symbols: Symbols, parsed: int) -> LabelProbs | None:
+    """The label probabilities; None where they are unknown or belong to something else."""
+    found, generated = probs_of_response(response, symbols)
+    if found is None or (found.probs is None and not found.censored):
+        return None
+    if 0 <= parsed != generated >= 0:
+        # "A careful look: the answer is B" begins with a token that looks like a label and is
+        # none: those probabilities are of the sentence, not of the verdict.
+        return None
+    return found
+
+
+def _likeliest(item: Item, probs: tuple[float, ...]) -> int:
+    best = max(probs)
+    if probs.count(best) == 1:
+        return probs.index(best)
+    ranks = tie_rank(item)
+    return min((c for c, value in enumerate(probs) if value == best), key=ranks.__getitem__)
+
+
+def _texts(item: Item) -> Iterator[str]:
+    """The texts a judge may have quoted."""
+    for text in (item.prompt, *item.candidates, item.reference or ""):
+        if isinstance(text, str):
+            yield text
+        else:
+            yield from (message.content for message in text)

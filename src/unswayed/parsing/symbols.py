@@ -1,0 +1,163 @@
+"""One label set as something to recognise: bare labels, labels inside sentences, label tokens.
+
+Case rule: a label is read in any case as long as the labels stay distinct when case is ignored
+(A and B: yes; m and M: no, they are read exactly). Full-width forms count as their ASCII letters,
+look-alikes of other scripts (Cyrillic A) do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+__all__ = ["AMBIGUOUS", "NO_LABEL", "Symbols", "straighten", "symbols_of"]
+
+NO_LABEL: Final = -1
+"""Code of a token or text that is no label."""
+AMBIGUOUS: Final = -2
+"""Code of a token that begins more than one label."""
+
+_EDGE: Final = " \t\r\n\v\f\x00\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029*_`'\"“”‘’«»()[]{}<>.,:;!#~$\\|-"
+_TOKEN_FRONT: Final = " \t\r\n\v\f\xa0▁ĠĊ*_`'\"“‘«([{<#"
+_TOKEN_BACK: Final = " \t\r\n\v\f\xa0▁ĠĊ*_`'\"”’»)]}>.,:;!?"
+
+# Full-width ASCII becomes ASCII; characters that print nothing become nothing.
+_STRAIGHT: Final = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys(
+    (0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0xAD)
+)
+_CROOKED: Final = re.compile("[\uff01-\uff5e\u200b-\u200d\u2060\ufeff\xad]")
+
+# Words that may stand before a label without making it part of a sentence.
+_BEFORE: Final = (
+    "assistant|answer|option|response|candidate|output|model|choice|verdict|letter|label|winner|"
+    "reply|result|solution|summary|story|completion|decision|judge?ment|number|"
+    "the|my|final|overall|best|better|correct|right|winning|chosen|preferred|is|it|it's|i|choose|"
+    "pick|select|prefer"
+)
+
+
+def straighten(text: str) -> str:
+    """Full-width forms as ASCII, invisible characters removed."""
+    return text.translate(_STRAIGHT) if _CROOKED.search(text) else text
+
+
+class Symbols:
+    """A label set, ready to be recognised.
+
+    Attributes:
+        labels: The symbols in canonical order.
+        folds: Whether case is ignored.
+        codes: What `token` has found so far, by token.
+        pattern: Regular expression of any label as a word of its own (no capturing group).
+    """
+
+    __slots__ = ("_exact", "_folded", "_said", "codes", "folds", "labels", "longest", "pattern")
+
+    def __init__(self, labels: tuple[str, ...]) -> None:
+        self.labels = labels
+        self.longest = max(len(label) for label in labels)
+        self._exact = {label: k for k, label in enumerate(labels)}
+        for k, label in enumerate(labels):
+            self._exact.setdefault(straighten(label), k)
+        self._folded = {label.casefold(): k for label, k in self._exact.items()}
+        self.folds = len({straighten(label).casefold() for label in labels}) == len(labels)
+        if not self.folds:
+            self._folded = {}
+        forms = sorted((_whole_word(label) for label in self._exact), key=len, reverse=True)
+        self.pattern = f"(?{'' if self.folds else '-i'}:{'|'.join(forms)})"
+        self._said = re.compile(
+            rf"(?:(?:{_BEFORE})[\s:=*_#(\"'`\[-]{{1,8}}+){{1,8}}+({self.pattern})", re.IGNORECASE
+        )
+        self.codes: dict[str, int] = {}
+
+    def index(self, text: str) -> int:
+        """The label that `text` is, letter for letter (case by the case rule), or `NO_LABEL`."""
+        found = self._exact.get(text)
+        if found is None:
+            found = self._folded.get(text.casefold(), NO_LABEL)
+        return found
+
+    def bare(self, text: str) -> int:
+        """The label that is all `text` says, or `NO_LABEL`.
+
+        Markdown, brackets, quotes and punctuation around it do not matter, nor does a noun before
+        it: `**B**`, `(b).`, `"B"`, `Option B`, `Final answer: (B)`.
+        """
+        if len(text) > self.longest + 80:
+            text = text.strip()
+            if len(text) > self.longest + 80:
+                return NO_LABEL
+        found = self.index(text.strip())
+        if found != NO_LABEL:
+            return found
+        core = text.strip(_EDGE)
+        found = self.index(core)
+        if found != NO_LABEL:
+            return found
+        match = self._said.fullmatch(core)
+        return NO_LABEL if match is None else self.index(match[1])
+
+    def token(self, token: str) -> int:
+        """The label that a generated token is or begins; remembered, for tokens come again.
+
+        Returns:
+            The label; `NO_LABEL`; or `AMBIGUOUS` where several labels begin that way. A token
+            that is the beginning of a label, not all of it, is coded `-3 - label`.
+        """
+        known = self.codes.get(token)
+        if known is None:
+            known = self._read_token(token)
+            if len(self.codes) < _TOKEN_MEMORY:
+                self.codes[token] = known
+        return known
+
+    def _read_token(self, token: str) -> int:
+        text = straighten(token)
+        for core in (text.strip(" ▁ĠĊ\n\t\r"), text.lstrip(_TOKEN_FRONT).rstrip(_TOKEN_BACK)):
+            found = self.index(core)
+            if found != NO_LABEL:
+                longer = [
+                    label
+                    for label in self.labels
+                    if len(label) > len(core) and label.startswith(core)
+                ]
+                return AMBIGUOUS if longer else found
+            # One letter begins far too many other words to be taken for the start of a name.
+            if len(core) >= 2:
+                begun = [k for k, label in enumerate(self.labels) if label.startswith(core)]
+                if begun:
+                    return -3 - begun[0] if len(begun) == 1 else AMBIGUOUS
+        return NO_LABEL
+
+
+_TOKEN_MEMORY: Final = 20_000
+
+
+def _whole_word(label: str) -> str:
+    """A label that is not part of a longer word (Chinese, Japanese, Korean have no such edges)."""
+    front = r"(?<![^\W\u2e80-\u9fff\uac00-\ud7af])" if _is_letter(label[0]) else ""
+    back = r"(?![^\W\u2e80-\u9fff\uac00-\ud7af])" if _is_letter(label[-1]) else ""
+    return f"{front}{re.escape(label)}{back}"
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() and not "\u2e80" <= character <= "\ud7af"
+
+
+@lru_cache(maxsize=256)
+def _symbols_of(labels: tuple[str, ...]) -> Symbols:
+    return Symbols(labels)
+
+
+def symbols_of(labels: Sequence[str]) -> Symbols:
+    """The recogniser of a label set, made once per set.
+
+    Raises:
+        ValueError: If there are no labels or an empty one.
+    """
+    key = labels if isinstance(labels, tuple) else tuple(labels)
+    if not key or "" in key:
+        raise ValueError("a label set needs labels, none of them empty")
+    return _symbols_of(key)

@@ -1,0 +1,27 @@
+"""Prompts in our own words: a question about an item -> the chat that is sent.
+
+A prompt is a style (direct, reasoning, ...) of `PROMPTS` applied to the wording of the item's task
+in `WORDINGS`, or the user's own template file. Nothing here reads an item's gold, except that of
+the examples (`PromptSettings.shots`).
+"""
+
+from __future__ import annotations
+
+from unswayed.prompts.checks import check_prompts, prompt_fingerprint
+from unswayed.prompts.rendering import render
+from unswayed.prompts.settings import PromptSettings, Rendered, check_labels, label_set_of
+from unswayed.prompts.styles import PROMPTS, WORDINGS, Style, Wording
+
+__all__ = [
+    "PROMPTS",
+    "WORDINGS",
+    "PromptSettings",
+    "Rendered",
+    "Style",
+    "Wording",
+    "check_labels",
+    "check_prompts",
+    "label_set_of",
+    "prompt_fingerprint",
+    "render",
+]

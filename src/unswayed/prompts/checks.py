@@ -1,0 +1,308 @@
+"""Whether the prompts of a run say what they are meant to say, before any call is made."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from unswayed.errors import TemplateError
+from unswayed.items import Item, Task, Text, encode_item, to_json
+from unswayed.permutations import compose
+from unswayed.presentation import Ask, Presentation, canonical
+from unswayed.prompts.blocks import Contents
+from unswayed.prompts.rendering import render, template_of
+from unswayed.prompts.settings import PromptSettings, label_set_of
+from unswayed.prompts.shots import gold_of_shot
+from unswayed.prompts.styles import PROMPTS, WORDINGS
+from unswayed.prompts.template import Template
+
+__all__ = ["check_prompts", "check_template", "prompt_fingerprint"]
+
+_QUESTION: Final = "qzquestionzq"
+_REFERENCE: Final = "qzreferencezq"
+
+
+def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
+    """Check the prompts of a run against its items.
+
+    Returns:
+        Warnings, each a sentence: labels that stand in the content as labels, labels that differ
+        only in case, a reference that the template does not show, unbalanced examples.
+
+    Raises:
+        TemplateError: If the label set, the template, an example or an item does not fit.
+        UnknownNameError: If there is no prompt of that name.
+    """
+    if settings.max_tokens is not None and settings.max_tokens < 1:
+        raise TemplateError(f"max_tokens is {settings.max_tokens}; give at least 1 or leave it out")
+    sets: dict[int, tuple[str, ...]] = {}
+    for item in (*items, *settings.shots):
+        if item.n not in sets:
+            try:
+                sets[item.n] = label_set_of(item.n, settings)
+            except TemplateError as error:
+                raise TemplateError(f"{item.id}: {error}") from None
+    warnings: list[str] = []
+    template = template_of(settings)
+    for task in dict.fromkeys(item.task for item in items):
+        if template is not None:
+            for n in sorted({item.n for item in items if item.task is task}):
+                check_template(template, n, task=task)
+        else:
+            first = next(item for item in items if item.task is task)
+            render(first, Ask(canonical(first.n)), _without_shots(settings))
+    if template is not None:
+        warnings += _unused_reference(items, template)
+    warnings += _check_shots(items, settings)
+    longest = max(sets.values(), key=len, default=())
+    if len({label.casefold() for label in longest}) < len(longest):
+        warnings.append(
+            f"the labels {', '.join(longest)} differ only in case: answers are read "
+            "case-sensitively."
+        )
+    warnings += _check_content((*items, *settings.shots), longest)
+    return warnings
+
+
+def prompt_fingerprint(settings: PromptSettings) -> str:
+    """`sha256:<hex>` that identifies wording, label set, template and examples.
+
+    It changes with every change of the text that "default" prompts contain, and not with caps on
+    tokens: parameters fitted under one fingerprint do not hold under another.
+
+    Raises:
+        TemplateError: If the template or an example cannot be used.
+        UnknownNameError: If there is no prompt of that name.
+    """
+    template = template_of(settings)
+    wording: list[object] = []
+    if template is not None:
+        wording.append(template.source)
+    else:
+        style = PROMPTS.load(settings.prompt)
+        for task in WORDINGS:
+            if not {*style.system, style.closing} <= WORDINGS.load(task).sentences.keys():
+                continue
+            probe = replace(_probe_item(2, Task(task)), reference=_REFERENCE)
+            rendered = render(probe, Ask(canonical(2)), _without_shots(settings))
+            text_of_task = [[message.role, message.content] for message in rendered.messages]
+            wording.append([task, style.name, text_of_task])
+    shots = [encode_item(shot).decode("utf-8", "surrogatepass") for shot in settings.shots]
+    text = to_json([settings.label_set, wording, shots])
+    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def check_template(template: Template, n: int, *, task: Task) -> None:
+    """Render made-up texts in two orders and look for them where they should stand.
+
+    Raises:
+        TemplateError: If the question, a candidate's text or its label is missing, fixed, or not
+            where the presentation puts it.
+    """
+    where = f"template {template.path}"
+    item = _probe_item(n, task)
+    texts = tuple(str(candidate) for candidate in item.candidates)
+    labels = tuple(f"qzlabel{k}zq" for k in range(n))
+    turn = tuple((p + 1) % n for p in range(n))
+    # The second presentation moves labels against positions, and (n > 2) against candidates.
+    for shown in (canonical(n), Presentation(turn, compose(turn, turn) if n > 2 else turn)):
+        messages = template.messages(
+            Contents(item.prompt, item.candidates, None),
+            shown.order,
+            shown.symbols(labels),
+            labels,
+            task=task.value,
+        )
+        text = "\n".join(message.content for message in messages)
+        if _QUESTION not in text:
+            raise TemplateError(f"{where}: never shows the question. Use {{{{ question }}}}.")
+        starts = []
+        for candidate in shown.order:
+            if texts[candidate] not in text:
+                raise TemplateError(
+                    f"{where}: does not show the text of every candidate ({n} of them). "
+                    "Loop over candidates and use {{ candidate.text }}."
+                )
+            starts.append(text.index(texts[candidate]))
+        if starts != sorted(starts):
+            raise TemplateError(
+                f"{where}: does not keep the order of display. Loop over candidates as they come."
+            )
+        missing = [label for label in labels if label not in text]
+        if missing:
+            raise TemplateError(
+                f"{where}: does not print the label of every candidate. Use "
+                "{{ candidate.label }} instead of a fixed letter, so that labels can be moved."
+            )
+        if not _labels_belong(text, starts, shown.symbols(labels)):
+            raise TemplateError(
+                f"{where}: cannot be seen to print each label next to its own candidate's text "
+                "(always before it, or always after it)."
+            )
+
+
+def _labels_belong(text: str, starts: list[int], symbols: tuple[str, ...]) -> bool:
+    """Whether every text's nearest label before it, or after it, is its own."""
+    found = sorted(
+        (match.start(), symbol)
+        for symbol in symbols
+        for match in re.finditer(re.escape(symbol), text)
+    )
+    before = after = True
+    for start, symbol in zip(starts, symbols, strict=True):
+        earlier = [name for at, name in found if at < start]
+        later = [name for at, name in found if at > start]
+        before &= bool(earlier) and earlier[-1] == symbol
+        after &= bool(later) and later[0] == symbol
+    return before or after
+
+
+def _probe_item(n: int, task: Task) -> Item:
+    return Item(
+        id="probe",
+        task=task,
+        prompt=_QUESTION,
+        candidates=tuple(f"qztext{k}zq" for k in range(n)),
+    )
+
+
+def _without_shots(settings: PromptSettings) -> PromptSettings:
+    return PromptSettings(
+        prompt=settings.prompt,
+        label_set=settings.label_set,
+        max_tokens=settings.max_tokens,
+        top_logprobs=settings.top_logprobs,
+    )
+
+
+def _unused_reference(items: Sequence[Item], template: Template) -> list[str]:
+    with_reference = [item for item in items if item.reference is not None]
+    if not with_reference:
+        return []
+    probe = _probe_item(with_reference[0].n, with_reference[0].task)
+    own = canonical(probe.n)
+    labels = tuple(f"qzlabel{k}zq" for k in range(probe.n))
+    messages = template.messages(
+        Contents(probe.prompt, probe.candidates, _REFERENCE),
+        own.order,
+        own.symbols(labels),
+        labels,
+        task=probe.task.value,
+    )
+    if any(_REFERENCE in message.content for message in messages):
+        return []
+    return [
+        f"{len(with_reference)} of {len(items)} items have a reference answer, which template "
+        f"{template.path} does not show."
+    ]
+
+
+def _check_shots(items: Sequence[Item], settings: PromptSettings) -> list[str]:
+    shots = settings.shots
+    if not shots:
+        return []
+    tasks = {item.task for item in items}
+    texts = {(item.prompt, item.candidates): item.id for item in items}
+    ids = {item.id for item in items}
+    for shot in shots:
+        gold_of_shot(shot)
+        if tasks and shot.task not in tasks:
+            raise TemplateError(
+                f"{shot.id}: an example of task {shot.task.value!r} cannot go with items of task "
+                f"{', '.join(sorted(tasks))}. Take examples of the same task."
+            )
+        twin = texts.get((shot.prompt, shot.candidates))
+        if shot.id in ids or twin is not None:
+            raise TemplateError(
+                f"{shot.id}: is one of the examples and (as {twin or shot.id}) to be judged as "
+                "well, which would show its gold. Leave it out of one of the two."
+            )
+    counts: dict[int, int] = {}
+    for shot in shots:
+        counts[shot.n] = counts.get(shot.n, 0) + 1
+    return [
+        f"{count} examples with {n} candidates cannot have the right one equally often at every "
+        f"position. Give a multiple of {n}."
+        for n, count in counts.items()
+        if count % n
+    ]
+
+
+def _check_content(items: Iterable[Item], labels: tuple[str, ...]) -> list[str]:
+    """Refuse multi-letter labels that occur in the texts; count single ones that look like labels."""
+    words = [label for label in labels if len(label) > 1 and not label.isdecimal()]
+    word = _any_word(words)
+    short = [label for label in labels if label not in words]
+    alone = _as_label(short)
+    hits: list[str] = []
+    total = 0
+    for item in items:
+        total += 1
+        if word is not None:
+            for where, text in _texts_of(item):
+                match = word.search(text)
+                if match is not None:
+                    raise TemplateError(
+                        f"{item.id}: the label {match[0]!r} occurs in the {where}, so an answer "
+                        "that quotes it could not be told from a verdict. Choose labels that do "
+                        "not occur in the texts, such as A and B."
+                    )
+        if any(_looks_labelled(text, alone) for _, text in _texts_of(item)):
+            hits.append(item.id)
+    if not hits:
+        return []
+    return [
+        f"{len(hits)} of {total} items contain text that looks like a label ({', '.join(short[:4])}"
+        f"{', ...' if len(short) > 4 else ''}) of their own, the first is {hits[0]}. Answers are "
+        "still read by their format; other labels would be safer."
+    ]
+
+
+def _texts_of(item: Item) -> Iterator[tuple[str, str]]:
+    def parts(text: Text) -> Iterator[str]:
+        if isinstance(text, str):
+            yield text
+        else:
+            yield from (message.content for message in text)
+
+    for text in parts(item.prompt):
+        yield "prompt", text
+    for candidate, content in enumerate(item.candidates):
+        for text in parts(content):
+            yield f"text of candidate {candidate}", text
+    if item.reference is not None:
+        yield "reference", item.reference
+
+
+def _any_word(labels: Sequence[str]) -> re.Pattern[str] | None:
+    if not labels:
+        return None
+    # Scripts without spaces have no word boundaries: there any occurrence counts.
+    forms = [
+        rf"\b{re.escape(label)}\b" if label.isascii() else re.escape(label) for label in labels
+    ]
+    return re.compile("|".join(forms), re.IGNORECASE)
+
+
+def _as_label(labels: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+    """A letter in brackets or tags, before a full stop or colon at a line's start, or after "answer".
+
+    Three patterns that begin with a letter or a small class each: about ten times faster than one.
+    """
+    if not labels:
+        return ()
+    letter = f"(?:{'|'.join(re.escape(label) for label in labels)})"
+    return (
+        re.compile(rf"[(\[>]{letter}[)\]<]"),
+        re.compile(rf"\n[ \t]{{0,8}}\**{letter}\**[.):]\s"),
+        re.compile(rf"(?:nswer|ption|hoice)(?: is)?:? \**{letter}(?!\w)"),
+    )
+
+
+def _looks_labelled(text: str, patterns: tuple[re.Pattern[str], ...]) -> bool:
+    headed = f"\n{text}"
+    return any(pattern.search(headed) for pattern in patterns)

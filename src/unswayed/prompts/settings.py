@@ -1,0 +1,108 @@
+"""What the user decides about prompts, what a rendered prompt is, and which labels are printed."""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from unswayed.errors import TemplateError
+from unswayed.items import Item, Message
+
+__all__ = ["PromptSettings", "Rendered", "check_labels", "label_set_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSettings:
+    """How a run asks. One value stands for one wording: a template file is read once per value.
+
+    Attributes:
+        prompt: The prompt that `Ask.prompt_id == "default"` means.
+        label_set: Answer symbols in canonical order, at least as many as candidates; None for
+            A, B, C, ... (1, 2, 3, ... for more than 26 candidates).
+        template: Path of the user's template file, used for "default".
+        shots: Worked examples shown before the question: items with their gold.
+        max_tokens: Cap on generated tokens, over the prompt's own.
+        top_logprobs: Alternatives per token to ask for where the answer is the label itself.
+    """
+
+    prompt: str = "direct"
+    label_set: tuple[str, ...] | None = None
+    template: str | None = None
+    shots: tuple[Item, ...] = ()
+    max_tokens: int | None = None
+    top_logprobs: int = 20
+
+
+class Rendered(NamedTuple):
+    """A prompt ready to be sent.
+
+    Attributes:
+        messages: The chat.
+        labels: The label set in canonical order, length n.
+        max_tokens: Cap on generated tokens.
+        top_logprobs: Alternatives per token to ask for; 0 for reasoning prompts.
+        answer_only: The answer is the label itself, so next-token label logits are the answer.
+    """
+
+    messages: tuple[Message, ...]
+    labels: tuple[str, ...]
+    max_tokens: int
+    top_logprobs: int
+    answer_only: bool
+
+
+_LETTERS: Final = tuple(string.ascii_uppercase)
+_FORBIDDEN: Final = re.compile(r"[<>\[\]{}\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+
+
+def label_set_of(n: int, settings: PromptSettings) -> tuple[str, ...]:
+    """The labels of an item with n candidates, in canonical order.
+
+    Raises:
+        TemplateError: If the label set is malformed or has fewer than n labels.
+    """
+    if settings.label_set is None:
+        return _LETTERS[:n] if n <= len(_LETTERS) else tuple(str(k) for k in range(1, n + 1))
+    check_labels(settings.label_set)
+    if len(settings.label_set) < n:
+        raise TemplateError(
+            f"{n} candidates need {n} labels, but the label set has "
+            f"{len(settings.label_set)} ({', '.join(settings.label_set)}). Give more labels."
+        )
+    return settings.label_set[:n]
+
+
+def check_labels(labels: Sequence[str]) -> None:
+    """Check that labels can be printed and read back.
+
+    Labels that differ only in case (m and M) are allowed: answers are then read case-sensitively.
+
+    Raises:
+        TemplateError: If a label is empty, repeated, padded, means a tie or cannot be delimited.
+    """
+    seen: dict[str, str] = {}
+    for label in labels:
+        if not label.strip():
+            raise TemplateError("the label set has an empty label. Give every label a symbol.")
+        if label != label.strip():
+            raise TemplateError(f"label {label!r} begins or ends with white space. Remove it.")
+        if _FORBIDDEN.search(label):
+            raise TemplateError(
+                f"label {label!r} contains a bracket, a line break or an unprintable character, "
+                "which cannot be told from the format of an answer. Choose another symbol."
+            )
+        if label.casefold() == "tie":
+            raise TemplateError(f"label {label!r} would be read as a tie. Choose another symbol.")
+        # Full-width and ASCII forms look alike and are read as one.
+        key = unicodedata.normalize("NFKC", label)
+        if key in seen:
+            raise TemplateError(
+                f"label {label!r} occurs twice in the label set"
+                + (f" (as {seen[key]!r})" if seen[key] != label else "")
+                + ". Labels must be distinct."
+            )
+        seen[key] = label

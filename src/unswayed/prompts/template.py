@@ -1,0 +1,247 @@
+"""The user's own prompt: one text file in the Jinja language.
+
+The file is the user message. Lines of the form `--- system ---`, `--- user ---` and
+`--- assistant ---` divide it into several messages. It may begin with settings between two `---`
+lines: `answer: direct` (the reply is the label; the default) or `answer: reasoning` (the reply is
+reasoning and a tagged label), and `max_tokens: 64`.
+
+A template may use
+    question     the prompt as text (a conversation: role before each turn)
+    turns        the prompt's turns, each with `.role` and `.text` (one turn for a plain prompt)
+    system       text of the system messages of the prompt, "" if there are none
+    candidates   in display order, each with `.label`, `.text`, `.turns`
+    labels       the labels in canonical order
+    reference    the reference answer or none
+    n, task      number of candidates, name of the task
+
+White space stays as written, except for the line break before a section line and one more at the
+very end of a message. Texts are inserted as they are: there is no escaping, and nothing inside a
+text is read as a template or as a section line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from unswayed.errors import TemplateError
+from unswayed.items import Message, Text, text_of
+from unswayed.prompts.blocks import Contents
+from unswayed.registry import did_you_mean
+
+if TYPE_CHECKING:
+    import jinja2
+    from jinja2.sandbox import SandboxedEnvironment
+
+__all__ = ["Template", "read_template"]
+
+_SECTION: Final = re.compile(r"---[ \t]*(system|user|assistant)[ \t]*---[ \t]*")
+_DIRECT_TOKENS: Final = 16
+_REASONING_TOKENS: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    label: str
+    text: str
+    turns: tuple[_Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template that has been read and compiled.
+
+    Attributes:
+        path: Where it came from, for messages.
+        source: The whole file.
+        answer_only: The answer is the label itself.
+        max_tokens: Cap on generated tokens.
+        sections: Role and compiled text of each message.
+    """
+
+    path: str
+    source: str
+    answer_only: bool
+    max_tokens: int
+    sections: tuple[tuple[str, jinja2.Template], ...]
+
+    def messages(
+        self,
+        contents: Contents,
+        order: Sequence[int],
+        symbols: Sequence[str],
+        labels: tuple[str, ...],
+        *,
+        task: str,
+    ) -> tuple[Message, ...]:
+        """Render every message.
+
+        Args:
+            contents: The texts, by candidate.
+            order: `order[p]` = candidate at position p.
+            symbols: `symbols[p]` = label printed at position p.
+            labels: The label set in canonical order.
+            task: Name of the task.
+
+        Raises:
+            TemplateError: If the template uses something that does not exist.
+        """
+        turns = _turns(contents.question, "user")
+        candidates = [
+            _Candidate(symbol, _plain(text), _turns(text, "assistant"))
+            for symbol, text in zip(symbols, (contents.candidates[c] for c in order), strict=True)
+        ]
+        fields: dict[str, object] = {
+            "question": _plain(contents.question),
+            "turns": turns,
+            "system": "\n\n".join(turn.text for turn in turns if turn.role == "system"),
+            "candidates": candidates,
+            "labels": labels,
+            "reference": contents.reference,
+            "n": len(labels),
+            "task": task,
+        }
+        return tuple(Message(role, self._render(text, fields)) for role, text in self.sections)
+
+    def _render(self, text: jinja2.Template, fields: dict[str, object]) -> str:
+        import jinja2
+
+        try:
+            return text.render(fields)
+        except jinja2.UndefinedError as error:
+            raise TemplateError(
+                f"template {self.path}: {error.message}. It may use question, turns, system, "
+                "candidates (.label, .text, .turns), labels, reference, n and task."
+            ) from None
+        except (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError) as error:
+            raise TemplateError(f"template {self.path}: {error}") from None
+
+
+def _plain(text: Text) -> str:
+    if not isinstance(text, str) and len(text) == 1:
+        return text[0].content
+    return text_of(text)
+
+
+def _turns(text: Text, role: str) -> tuple[_Turn, ...]:
+    if isinstance(text, str):
+        return (_Turn(role, text),)
+    return tuple(_Turn(message.role, message.content) for message in text)
+
+
+def read_template(path: str) -> Template:
+    """Read and compile a template file.
+
+    Raises:
+        TemplateError: If it cannot be read, has unknown settings or is not valid Jinja.
+    """
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline=None) as file:
+            source = file.read()
+    except OSError as error:
+        raise TemplateError(f"template {path}: cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise TemplateError(f"template {path}: is not UTF-8 text.") from None
+    settings, body, first_line = _front_matter(path, source)
+    answer = settings.get("answer", "direct")
+    if answer not in {"direct", "reasoning"}:
+        raise TemplateError(f"template {path}: answer is {answer!r}; write direct or reasoning.")
+    limit = settings.get("max_tokens")
+    if limit is not None and not (limit.isdecimal() and int(limit) > 0):
+        raise TemplateError(f"template {path}: max_tokens is {limit!r}; write a whole number.")
+    sections = _sections(path, body, first_line)
+    environment = _environment()
+    compiled = []
+    for role, start, text in sections:
+        compiled.append((role, _compile(environment, path, text, start)))
+    answer_only = answer == "direct"
+    own_cap = _DIRECT_TOKENS if answer_only else _REASONING_TOKENS
+    return Template(
+        path=path,
+        source=source,
+        answer_only=answer_only,
+        max_tokens=own_cap if limit is None else int(limit),
+        sections=tuple(compiled),
+    )
+
+
+def _environment() -> SandboxedEnvironment:
+    import jinja2
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    return ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, autoescape=False)
+
+
+def _compile(
+    environment: SandboxedEnvironment, path: str, text: str, first_line: int
+) -> jinja2.Template:
+    import jinja2
+
+    try:
+        return environment.from_string(text)
+    except jinja2.TemplateSyntaxError as error:
+        line = first_line + (error.lineno or 1) - 1
+        raise TemplateError(f"template {path}, line {line}: {error.message}") from None
+
+
+def _front_matter(path: str, source: str) -> tuple[dict[str, str], str, int]:
+    """The settings, the rest of the file, and the line it begins on."""
+    lines = source.split("\n")
+    if lines[0].rstrip() != "---":
+        return {}, source, 1
+    settings: dict[str, str] = {}
+    for number, line in enumerate(lines[1:], start=2):
+        if line.rstrip() == "---":
+            return settings, "\n".join(lines[number:]), number + 1
+        if not line.strip():
+            continue
+        name, colon, value = line.partition(":")
+        name = name.strip()
+        if not colon or name not in {"answer", "max_tokens"}:
+            raise TemplateError(
+                f"template {path}, line {number}: {line.strip()!r} is not a setting. "
+                f"{did_you_mean(name, ('answer', 'max_tokens'))}"
+            )
+        settings[name] = value.strip()
+    raise TemplateError(
+        f"template {path}: the settings that begin on line 1 have no closing `---` line."
+    )
+
+
+def _sections(path: str, body: str, first_line: int) -> list[tuple[str, int, str]]:
+    """Role, first line and source of each message."""
+    lines = body.split("\n")
+    marks = [
+        (number, match[1])
+        for number, line in enumerate(lines)
+        if (match := _SECTION.fullmatch(line)) is not None
+    ]
+    if not marks:
+        if not body.strip():
+            raise TemplateError(f"template {path}: is empty.")
+        return [("user", first_line, body)]
+    if "\n".join(lines[: marks[0][0]]).strip():
+        raise TemplateError(
+            f"template {path}: there is text before the first section line "
+            f"(--- {marks[0][1]} ---). Put a section line above it."
+        )
+    ends = [number for number, _ in marks[1:]] + [len(lines)]
+    sections = []
+    for (start, role), end in zip(marks, ends, strict=True):
+        text = "\n".join(lines[start + 1 : end])
+        sections.append((role, first_line + start + 1, text))
+    if sections[-1][0] != "user":
+        raise TemplateError(
+            f"template {path}: the last message must be the user's, but it is the "
+            f"{sections[-1][0]} message."
+        )
+    return sections

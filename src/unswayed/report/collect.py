@@ -1,0 +1,216 @@
+"""From a finished audit, or its run directory, to what a report is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.auditing.run import AuditRecord
+from unswayed.auditing.run_directory import read_json, write_text
+from unswayed.decisions import MISSING, UNPARSED, BoolArray, Decision, DecisionTable
+from unswayed.errors import RunDirectoryError
+from unswayed.items import Item, Message, blind, text_of
+from unswayed.methods import METHODS
+from unswayed.presentation import Ask, Presentation
+from unswayed.prompts import PromptSettings, render
+from unswayed.report.data import FlippedItem, RunData, Shown
+from unswayed.runner import Question
+
+__all__ = ["FLIPS_FILE", "load_run", "run_data", "write_report"]
+
+FLIPS_FILE: Final = "flipped.json"
+MOST_FLIPS: Final = 10_000
+MOST_SHOWN: Final = 8
+MOST_EXAMPLES: Final = 3
+
+PLANTED = (
+    "The bias of this model was planted, as a shift of the logits. That favours corrections that "
+    "assume such a shift; other judges may need others."
+)
+
+
+class _Flips(msgspec.Struct, frozen=True):
+    """What a report needs beyond run.json and metrics.json."""
+
+    n_flipped: int
+    flipped: tuple[FlippedItem, ...]
+    unparsed_examples: tuple[str, ...]
+
+
+def run_data(record: AuditRecord) -> RunData:
+    """What the report of an audit is made from."""
+    return _data(record.metrics, record.run, _collect(record))
+
+
+def load_run(directory: str | Path) -> RunData:
+    """What the report of a finished run is made from.
+
+    Raises:
+        RunDirectoryError: If the directory holds no finished run.
+    """
+    path = Path(directory)
+    metrics, run = read_json(path / "metrics.json"), read_json(path / "run.json")
+    flips = path / FLIPS_FILE
+    try:
+        found = msgspec.json.decode(flips.read_bytes(), type=_Flips)
+    except FileNotFoundError:
+        found = _Flips(int(metrics.get("flips", {}).get("total", 0)), (), ())
+    except (OSError, msgspec.DecodeError) as error:
+        raise RunDirectoryError(f"cannot read {flips}: {error}. Run the audit again.") from None
+    return _data(metrics, run, found)
+
+
+def write_report(directory: Path, record: AuditRecord) -> RunData:
+    """Write `report.html` and what `unswayed report` needs to write it again."""
+    from unswayed.report import render_report
+
+    found = _collect(record)
+    data = _data(record.metrics, record.run, found)
+    write_text(directory / FLIPS_FILE, msgspec.json.encode(found).decode("utf-8"))
+    write_text(directory / "report.html", render_report([data]))
+    return data
+
+
+def _data(metrics: Mapping[str, Any], run: Mapping[str, Any], found: _Flips) -> RunData:
+    model = str(metrics.get("model", ""))
+    return RunData(
+        metrics=metrics,
+        run=run,
+        flipped=found.flipped,
+        n_flipped=found.n_flipped,
+        unparsed_examples=found.unparsed_examples,
+        caveats=(PLANTED,) if model.startswith(("tiny/", "simulated/")) else (),
+        about={name: _phrase(name) for name in metrics["methods"]},
+    )
+
+
+def _phrase(name: str) -> str:
+    """What a method does, in the imperative, without a capital and a full stop."""
+    base = name.partition(":")[0]
+    if base not in METHODS:
+        return ""
+    idea = METHODS.load(base).about.idea.rstrip(".")
+    return idea[:1].lower() + idea[1:]
+
+
+def _collect(record: AuditRecord) -> _Flips:
+    flipped: list[tuple[float, int, int]] = []
+    for place, table in enumerate(record.tables):
+        views = record.plan.strata[place].views
+        seen = table.select([Ask(view) for view in views])
+        rows = _flipped_rows(seen, record.plan.strata[place].permutable)
+        flipped.extend((_least_sure(seen, row), place, int(row)) for row in rows)
+    flipped.sort(key=lambda one: (-one[0], one[1], one[2]))
+    kept = flipped[:MOST_FLIPS]
+    wanted = [
+        (record.plan.strata[place].items[row], record.plan.strata[place].views)
+        for _, place, row in kept
+    ]
+    return _Flips(
+        n_flipped=len(flipped),
+        flipped=tuple(_describe(record, item, views) for item, views in wanted),
+        unparsed_examples=tuple(_unparsed(record)),
+    )
+
+
+def _flipped_rows(seen: DecisionTable, permutable: BoolArray) -> NDArray[np.intp]:
+    read = ((seen.choices != UNPARSED) & (seen.choices != MISSING)).all(axis=1)
+    differ = (seen.choices != seen.choices[:, :1]).any(axis=1)
+    return np.flatnonzero(read & differ & permutable)
+
+
+def _least_sure(seen: DecisionTable, row: int) -> float:
+    """The lowest probability among the choices of an item; 0 where there are none."""
+    if seen.probs is None or (seen.choices[row] < 0).any():
+        return 0.0
+    chosen = seen.probs[row, np.arange(seen.choices.shape[1]), seen.choices[row]]
+    least = float(chosen.min())
+    return 0.0 if np.isnan(least) else least
+
+
+def _describe(record: AuditRecord, item: Item, views: tuple[Presentation, ...]) -> FlippedItem:
+    seen = blind(item)
+    questions = [Question(seen, Ask(view)) for view in views]
+    decisions = list(record.source(questions))
+    gold = item.gold
+    return FlippedItem(
+        item_id=item.id,
+        group=item.group,
+        gold=None if isinstance(gold, float | dict) else _choice(gold),
+        candidates=tuple(text_of(candidate) for candidate in item.candidates),
+        shown=tuple(_shown(item, one, record.prompts) for one in _most_telling(decisions)),
+    )
+
+
+def _choice(gold: int | str | tuple[int, ...] | None) -> Any:
+    return gold
+
+
+def _most_telling(decisions: list[Decision]) -> list[Decision]:
+    """The item's own order first, then one presentation for each further answer, then the rest."""
+    first: dict[object, Decision] = {}
+    for decision in decisions:
+        first.setdefault(decision.choice, decision)
+    chosen = list(first.values())
+    chosen.extend(decision for decision in decisions if decision not in chosen)
+    return chosen[:MOST_SHOWN]
+
+
+def _shown(item: Item, decision: Decision, prompts: PromptSettings | None) -> Shown:
+    label = None
+    prob = None
+    if isinstance(decision.choice, int):
+        label = decision.labels[decision.order.index(decision.choice)]
+        prob = None if decision.probs is None else decision.probs[decision.choice]
+    answer, reasoning = _split(decision.text)
+    return Shown(
+        order=decision.order,
+        labels=decision.labels,
+        messages=_messages(item, decision, prompts),
+        choice=decision.choice,
+        label=label,
+        prob=prob,
+        text=answer,
+        reasoning=reasoning,
+    )
+
+
+def _split(text: str | None) -> tuple[str | None, str | None]:
+    """The answer, and the reasoning before it where it is marked."""
+    if text is None or "</think>" not in text:
+        return text, None
+    reasoning, _, answer = text.rpartition("</think>")
+    return answer.strip(), reasoning.removeprefix("<think>").strip() or None
+
+
+def _messages(
+    item: Item, decision: Decision, prompts: PromptSettings | None
+) -> tuple[Message, ...]:
+    """The prompt as it was sent; for recorded decisions, whose prompt is not known, the layout."""
+    if prompts is not None:
+        ask = decision.ask._replace(sample=0)
+        return render(blind(item), ask, prompts).messages
+    texts = [text_of(item.candidates[candidate]) for candidate in decision.order]
+    if not any(texts):
+        return ()
+    shown = [f"{label}: {text}" for label, text in zip(decision.labels, texts, strict=True)]
+    return (Message("shown", "\n\n".join([text_of(item.prompt), *shown])),)
+
+
+def _unparsed(record: AuditRecord) -> Iterator[str]:
+    """Raw text of a few answers that could not be read."""
+    found = 0
+    for stratum, table in zip(record.plan.strata, record.tables, strict=True):
+        for row, column in np.argwhere(table.choices == UNPARSED)[:50]:
+            question = Question(blind(stratum.items[row]), table.asks[column])
+            for decision in record.source([question]):
+                if decision.text:
+                    yield decision.text[:2000]
+                    found += 1
+            if found >= MOST_EXAMPLES:
+                return

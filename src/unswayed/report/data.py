@@ -1,0 +1,84 @@
+"""What a report is made from: the metrics and settings of a run, and its flipped items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from unswayed.decisions import Choice
+from unswayed.items import Message
+
+__all__ = ["FlippedItem", "RunData", "Shown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One presentation of an item and what the judge made of it.
+
+    Attributes:
+        order: `order[p]` = candidate shown at position p.
+        labels: `labels[p]` = the symbol printed at position p.
+        messages: The rendered prompt.
+        choice: Candidate, "tie", or None (unparsed).
+        label: The label the judge named, as printed; None where it named none.
+        prob: Probability of the choice; None if unknown.
+        text: The judge's answer as it came back.
+        reasoning: Its reasoning, where the answer carries any.
+    """
+
+    order: tuple[int, ...]
+    labels: tuple[str, ...]
+    messages: tuple[Message, ...]
+    choice: Choice
+    label: str | None = None
+    prob: float | None = None
+    text: str | None = None
+    reasoning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlippedItem:
+    """An item whose verdict changed with the presentation.
+
+    Attributes:
+        candidates: The candidates' texts, by candidate.
+        gold: Candidate, several candidates, "tie" or None.
+        shown: Its presentations, the item's own order first.
+    """
+
+    item_id: str
+    group: str | None
+    gold: Choice | tuple[int, ...]
+    candidates: tuple[str, ...]
+    shown: tuple[Shown, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunData:
+    """One audited run.
+
+    `run` is read by these keys, each of which may be missing: `version`, `command` (a string or a
+    list of arguments), `created` (ISO date or time), `model`, `data`, `protocol`, `prompt`,
+    `intervals` (a string, or a mapping whose values are shown in order), `seed`, `packages`
+    (name to version), `time_s`, `task`, `labels` (the label set, in label order).
+
+    Attributes:
+        metrics: `metrics.json`, parsed. Beyond `formats.md` these optional keys are read: `skipped`
+            (method to reason) and `flips` (`{"total", "first", "last"}`: flipped items, and those
+            in which the first or the last position was chosen every time).
+        run: `run.json`, parsed.
+        flipped: Surest first; may hold fewer than `n_flipped`.
+        n_flipped: Items with at least two parsed choices that differ (a tie is a choice).
+        unparsed_examples: Raw answers that could not be read.
+        caveats: Sentences about what this run does not show, added to the standing ones.
+        about: Method to what it does, as a phrase in the imperative ("ask twice and ...").
+    """
+
+    metrics: Mapping[str, Any]  # parsed JSON; `reading.read_audit` gives it types
+    run: Mapping[str, Any]
+    flipped: Sequence[FlippedItem] = ()
+    n_flipped: int = 0
+    unparsed_examples: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,334 @@
+"""How it was measured: settings, the command without its secrets, definitions, caveats."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from unswayed.report.findings import UNPARSED_NOTE, Finding, State
+from unswayed.report.lead import unparsed_note
+from unswayed.report.numerals import NARROW, count, percent, plural, visible
+from unswayed.report.table import Column
+
+__all__ = ["Fact", "caveats", "command_text", "date_text", "definitions", "facts", "measured"]
+
+HIDDEN = "(left out)"
+WIDTH = 72
+
+_SECRET_NAME = re.compile(
+    r"key|token|secret|password|passwd|credential|authori[sz]ation|header", re.I
+)
+_ASSIGNMENT = re.compile(r"^(-{0,2}[A-Za-z][\w.-]*)([=:])(.+)$", re.S)
+_SECRETS = (
+    (re.compile(r"\b(?:sk|pk|rk|ghp|gho|hf|xox[abp])[-_][A-Za-z0-9_-]{8,}"), HIDDEN),
+    (re.compile(r"(?i)\bbearer\s+\S+"), HIDDEN),
+    (re.compile(r"(?<=://)[^/@\s]+@"), ""),
+    (re.compile(r"(?i)([?&][^=&\s]*(?:key|token|secret|sig)[^=&\s]*=)[^&\s]+"), rf"\1{HIDDEN}"),
+)
+_NOT_SECRET = frozenset({"--max-tokens", "--tokens", "--keyed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A line of the facts list; a fingerprint is shown shortened, in mono."""
+
+    term: str
+    text: str
+    fingerprint: str = ""
+
+
+def _clean(text: str) -> str:
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def without_secrets(arguments: Sequence[str]) -> list[str]:
+    """Arguments without keys, tokens, passwords and headers."""
+    made: list[str] = []
+    hide_next = False
+    for argument in arguments:
+        if hide_next:
+            made.append(HIDDEN)
+            hide_next = False
+            continue
+        named = _ASSIGNMENT.match(argument)
+        option = argument.startswith("-")
+        if named and _SECRET_NAME.search(named[1]) and named[1] not in _NOT_SECRET:
+            made.append(f"{named[1]}{named[2]}{HIDDEN}")
+        elif option and _SECRET_NAME.search(argument) and argument not in _NOT_SECRET:
+            made.append(argument)
+            hide_next = True
+        else:
+            made.append(_clean(argument))
+    return made
+
+
+def command_text(command: object) -> str:
+    """The command to run again, broken before options where it is long."""
+    if isinstance(command, str):
+        try:
+            arguments = shlex.split(command)
+        except ValueError:
+            return visible(_clean(command))
+    elif isinstance(command, Sequence):
+        arguments = [str(argument) for argument in command]
+    else:
+        return ""
+    lines: list[str] = []
+    current = ""
+    for argument in without_secrets(arguments):
+        word = argument if argument.endswith(HIDDEN) else shlex.quote(argument)
+        full = len(current) + len(word) + 1 > WIDTH
+        if current and full and (argument.startswith("-") or len(word) > WIDTH // 2):
+            lines.append(current)
+            current = f"    {word}"
+        else:
+            current = f"{current} {word}" if current else word
+    return visible(" \\\n".join([*lines, current]) if current else "")
+
+
+def date_text(created: object) -> str:
+    """An ISO date or time as "20 November 2026"; empty if it is neither."""
+    if not isinstance(created, str):
+        return ""
+    try:
+        day = datetime.fromisoformat(created.replace("Z", "+00:00"))
+    except ValueError:
+        return ""
+    return f"{day.day} {day:%B %Y}"
+
+
+def _words(value: object) -> str:
+    """A setting as words: mappings and lists are joined, what is empty is left out."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {_words(v)}".strip() for k, v in value.items() if _words(v))
+    if isinstance(value, list | tuple):
+        return ", ".join(_words(one) for one in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "" if value is None else str(value)
+
+
+def _named(value: object, fallback: str) -> tuple[str, str]:
+    """Name with its remaining settings, and the fingerprint, of a model or a prompt."""
+    if not isinstance(value, Mapping):
+        return (_words(value) or fallback), ""
+    rest = {k: v for k, v in value.items() if k not in {"name", "fingerprint"}}
+    parts = (str(value.get("name") or fallback), _words(rest))
+    return ", ".join(part for part in parts if part), str(value.get("fingerprint") or "")
+
+
+def short(fingerprint: str) -> str:
+    """A fingerprint short enough to read: the first 12 digits."""
+    kind, colon, digits = fingerprint.rpartition(":")
+    return f"{kind}{colon}{digits[:12]}…" if len(digits) > 12 else fingerprint
+
+
+def facts(found: Finding) -> list[Fact]:
+    """Everything a reader needs to repeat or to doubt the measurement."""
+    audit, run = found.audit, found.run.run
+    model, model_mark = _named(run.get("model"), audit.model)
+    prompt, prompt_mark = _named(run.get("prompt"), "")
+    data = run.get("data")
+    data_mark = str(data.get("fingerprint") or "") if isinstance(data, Mapping) else ""
+    made = [
+        Fact("Model", model, short(model_mark)),
+        Fact("Data", _data(found), short(data_mark)),
+        Fact("Protocol", _protocol(found)),
+        Fact("Prompt", prompt, short(prompt_mark)),
+        Fact("Calls", _calls(found)),
+        Fact("Unparsed", _unparsed(found)),
+        Fact("Tokens and cost", _cost(found)),
+        Fact("Time", _time(run.get("time_s"))),
+        Fact("Intervals", _intervals(run)),
+        Fact("Version", _version(run, found.run.metrics.get("unswayed"))),
+    ]
+    return [
+        Fact(fact.term, visible(_clean(fact.text)), visible(fact.fingerprint))
+        for fact in made
+        if fact.text
+    ]
+
+
+def _data(found: Finding) -> str:
+    audit = found.audit
+    parts = [audit.data, plural(audit.n_items, "item")]
+    if audit.groups:
+        parts[-1] += f" in {plural(len(audit.groups), 'group')}"
+    if audit.counts.get("bad_lines"):
+        parts.append(f"{plural(audit.counts['bad_lines'], 'bad line')} left out")
+    return ", ".join(parts)
+
+
+def _protocol(found: Finding) -> str:
+    orders, shown = found.audit.orders, found.audit.n_presentations
+    parts = [_protocols_measured(found), f"orders {orders}" if orders else ""]
+    if shown:
+        parts.append(f"{plural(shown, 'presentation')} of an item in each")
+    return ", ".join(part for part in parts if part)
+
+
+def _protocols_measured(found: Finding) -> str:
+    words = {"coupled": "coupled", "order": "order-only", "label": "label-only"}
+    return ", ".join(words[p] for p in words if p in found.audit.protocols)
+
+
+def _calls(found: Finding) -> str:
+    audit = found.audit
+    if not audit.planned and not audit.answered:
+        return ""
+    made = audit.answered - audit.cached
+    return (
+        f"{count(audit.planned)} planned, {count(made)} made, {count(audit.cached)} from cache, "
+        f"{count(audit.failed)} failed"
+    )
+
+
+def _unparsed(found: Finding) -> str:
+    audit = found.audit
+    if not audit.answered:
+        return ""
+    text = f"{count(audit.unparsed)} of {count(audit.answered)}"
+    if audit.label_mass is not None:
+        text += f"; mean label mass {audit.label_mass:.3f}"
+    return text
+
+
+def _cost(found: Finding) -> str:
+    audit = found.audit
+    if not audit.input_tokens and not audit.output_tokens and audit.cost_usd is None:
+        return ""
+    price = "price unknown" if audit.cost_usd is None else f"${audit.cost_usd:,.2f}"
+    return f"{count(audit.input_tokens)} in, {count(audit.output_tokens)} out, {price}"
+
+
+def _time(seconds: object) -> str:
+    if not isinstance(seconds, int | float):
+        return ""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def _intervals(run: Mapping[str, object]) -> str:
+    text = _words(run.get("intervals")) or "percentile bootstrap over items"
+    if not text.startswith("95"):
+        text = f"95 %, {text}"
+    text = text.replace("95 %", f"95{NARROW}%")
+    seed = _words(run.get("seed"))
+    return f"{text}, seed {seed}" if seed and "seed" not in text else text
+
+
+def _version(run: Mapping[str, object], version: object) -> str:
+    packages = run.get("packages")
+    own = run.get("version") or version
+    made = [f"unswayed {own}"] if own else []
+    if isinstance(packages, Mapping):
+        made += [f"{k} {v}" for k, v in packages.items() if k != "unswayed"]
+    return ", ".join(made)
+
+
+def measured(found: Finding) -> str:
+    """How every item was asked, in one or two sentences."""
+    orders = found.audit.n_presentations
+    protocols = set(found.audit.protocols)
+    if found.n == 2 and {"coupled", "order", "label"} <= protocols:
+        text = (
+            "Every item was asked in four layouts: both orders of the answers, with both "
+            "assignments of the letters."
+        )
+    elif found.n == 2 and protocols <= {"coupled"} and orders in {0, 2}:
+        text = "Every item was asked in both orders of its answers."
+    else:
+        text = f"Every item was asked in {plural(orders or 1, 'presentation')}."
+    if len(found.audit.methods) > 1:
+        text += " All methods were scored from this one pool of calls."
+    return text
+
+
+def definitions(columns: Sequence[Column]) -> list[tuple[str, str]]:
+    """What the words on this page mean: the shown columns, calls and intervals."""
+    made = [(column.title, column.meaning) for column in columns]
+    made.append(
+        ("Calls per item", "model calls a method reads, its fitting calls spread over the items")
+    )
+    made.append(
+        (
+            "Interval",
+            "range made so that 95 of 100 such ranges, from fresh items of this kind, hold the "
+            "true value",
+        )
+    )
+    return made
+
+
+def caveats(found: Finding, *, alone: bool = True) -> list[str]:
+    """What this run does not show: its own caveats and the standing ones.
+
+    Args:
+        found: The run.
+        alone: Whether it is the only run of the page; figures of one of several would confuse.
+    """
+    made = [visible(text) for text in found.run.caveats]
+    if found.state is not State.UNPARSED and found.unparsed_share > UNPARSED_NOTE:
+        made.append(unparsed_note(found))
+    made += _left_out(found)
+    incomplete = found.audit.base_row.estimates.get("incomplete")
+    if incomplete is not None and incomplete.value:
+        made.append(
+            f"{plural(round(incomplete.value), 'item')} with a missing presentation: left out of "
+            "consistency and consistent accuracy."
+        )
+    if found.audit.has_gold:
+        wrong = "Consistency is not correctness: a judge can be wrong in every order."
+        made.append(wrong + (_wrong(found) if alone else ""))
+    made.append(
+        "Intervals speak about more items of this kind, not about other prompts, other versions of "
+        "the model or other tasks."
+    )
+    if len(found.audit.methods) > 1:
+        made.append(
+            "Methods were compared on the same items without a correction for the number of methods."
+        )
+    return made
+
+
+def _left_out(found: Finding) -> list[str]:
+    """Items that some figures leave out, and why."""
+    counts = found.audit.counts
+    made = []
+    if counts.get("not_permutable"):
+        made.append(
+            f"{plural(counts['not_permutable'], 'item')} whose candidates refer to each other: "
+            "asked in their own order only, left out of what compares orders."
+        )
+    if counts.get("gold_ties"):
+        made.append(
+            f"{plural(counts['gold_ties'], 'item')} whose gold label is a tie: left out of "
+            "accuracy unless ties are scored as a class."
+        )
+    if counts.get("no_gold") and found.audit.has_gold:
+        made.append(
+            f"{plural(counts['no_gold'], 'item')} without a gold label: left out of accuracy."
+        )
+    return made
+
+
+def _wrong(found: Finding) -> str:
+    method = found.recommended
+    if method is None:
+        return ""
+    accuracy = found.audit.methods[method].get("accuracy")
+    if accuracy is None or accuracy.value is None:
+        return ""
+    single = method == found.audit.base
+    under = "single calls" if single else method
+    what = "verdicts" if single else "items"
+    return f" Of the {what}, {percent(1 - accuracy.value)} are wrong under {under}."

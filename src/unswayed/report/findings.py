@@ -1,0 +1,235 @@
+"""What a run shows, decided from intervals before a word is written.
+
+The states and their limits are the report's rules: 3 points of half-width settle a question, a
+position or label is favoured when its whole interval lies above 1/n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from unswayed.decisions import Estimate
+from unswayed.report.data import RunData
+from unswayed.report.numerals import ordinal, two_digits_up
+from unswayed.report.reading import Audit, Rates, read_audit
+
+__all__ = ["Finding", "State", "disjoint", "find", "half_width"]
+
+SETTLED_POINTS = 0.03
+"""Half-width of an interval below which "no bias" may be said."""
+
+FEWEST_ITEMS = 20
+UNPARSED_LIMIT = 0.20
+"""Share of unreadable answers above which the report describes the rest only."""
+
+UNPARSED_NOTE = 0.05
+FLIPS_MATTER = 0.10
+"""Flip rate whose interval must lie above this for flips without a favoured position to be the
+headline."""
+
+ITEMS_FOR_SETTLED = 1067
+"""Items that give a share of one half an interval of ±3 points: (1.96 * 0.5 / 0.03) ** 2."""
+
+
+class State(StrEnum):
+    """What the headline is about."""
+
+    UNPARSED = "unparsed"
+    ONE_ORDER = "one order"
+    FEW = "few"
+    POSITION = "position"
+    HIDDEN = "hidden"
+    FLIPS = "flips"
+    CLEAN = "clean"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The state of a run and the numbers that decided it.
+
+    Attributes:
+        n: Number of candidates.
+        items: Items with every presentation.
+        rates: By position, as the judge is normally asked.
+        favoured: Position whose interval lies above 1/n (the largest share); None if there is none.
+        avoided: Position whose interval lies below 1/n where none is favoured.
+        widest: What its widest interval is about, and that estimate.
+        settling: Items that would settle ±3 points; only in state FEW.
+        hidden: In state HIDDEN: "position" or "label" with its index and share.
+    """
+
+    run: RunData
+    audit: Audit
+    state: State
+    n: int
+    items: int
+    rates: Rates
+    favoured: int | None = None
+    avoided: int | None = None
+    widest: tuple[str, Estimate] | None = None
+    settling: int | None = None
+    hidden: tuple[str, int, Estimate] | None = None
+
+    @property
+    def width(self) -> float | None:
+        """Half of the widest interval, as a fraction."""
+        return None if self.widest is None else half_width(self.widest[1])
+
+    @property
+    def expected(self) -> float:
+        """The share of a judge without bias."""
+        return 1 / self.n
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The label symbols, in label order."""
+        given = self.run.run.get("labels")
+        if isinstance(given, list | tuple) and len(given) >= self.n:
+            return tuple(str(symbol) for symbol in given)
+        shown = next((view for item in self.run.flipped for view in item.shown), None)
+        if shown is not None and len(shown.labels) == self.n:
+            return shown.labels  # coupled: labels stand in their own order
+        if self.n > 26:
+            return tuple(str(label + 1) for label in range(self.n))
+        return tuple(chr(65 + label) for label in range(self.n))
+
+    @property
+    def position(self) -> int:
+        """The position the report speaks about: the favoured one, else the first."""
+        return self.favoured or 0
+
+    @property
+    def unparsed_share(self) -> float:
+        """Share of the answers that could not be read."""
+        return self.audit.unparsed / self.audit.answered if self.audit.answered else 0.0
+
+    @property
+    def recommends(self) -> bool:
+        """Whether the data carry a recommendation."""
+        return self.state not in {State.UNPARSED, State.ONE_ORDER, State.FEW}
+
+    @property
+    def recommended(self) -> str | None:
+        """The recommended method, where one may be recommended."""
+        found = self.audit.recommendation
+        if not self.recommends or found is None or len(self.audit.methods) < 2:
+            return None
+        if found.method not in self.audit.methods:
+            return None
+        return found.method
+
+
+def half_width(estimate: Estimate) -> float | None:
+    """Half the interval, as a fraction."""
+    if estimate.low is None or estimate.high is None:
+        return None
+    return (estimate.high - estimate.low) / 2
+
+
+def disjoint(a: Estimate, b: Estimate) -> bool:
+    """Whether two intervals have no point in common."""
+    if a.low is None or a.high is None or b.low is None or b.high is None:
+        return False
+    return a.high < b.low or b.high < a.low
+
+
+def above(estimate: Estimate, expected: float) -> bool:
+    """Whether the whole interval lies above the expected share."""
+    return estimate.low is not None and estimate.low > expected
+
+
+def below(estimate: Estimate, expected: float) -> bool:
+    """Whether the whole interval lies below the expected share."""
+    return estimate.high is not None and estimate.high < expected
+
+
+def favoured_of(rates: Rates) -> int | None:
+    """The index with the largest share among those whose interval lies above 1/n."""
+    over = [i for i, rate in enumerate(rates) if above(rate, 1 / len(rates))]
+    return max(over, key=lambda i: rates[i].value or 0.0, default=None)
+
+
+def find(run: RunData, audit: Audit | None = None) -> Finding:
+    """Decide what a run shows."""
+    audit = read_audit(run.metrics) if audit is None else audit
+    rates = audit.rates("coupled", "position")
+    made = Finding(
+        run=run,
+        audit=audit,
+        state=State.CLEAN,
+        n=audit.n,
+        items=audit.complete_items,
+        rates=rates,
+        favoured=favoured_of(rates),
+        avoided=next((i for i, rate in enumerate(rates) if below(rate, 1 / len(rates))), None),
+    )
+    return _with_state(replace(made, widest=_widest(audit, made.labels)))
+
+
+def _widest(audit: Audit, labels: tuple[str, ...]) -> tuple[str, Estimate] | None:
+    """The interval that decides whether "no bias" may be said.
+
+    The widest by position; the widest by label only where the positions are settled.
+    """
+    positions = [
+        (f"the {ordinal(position)}-position rate", rate)
+        for position, rate in enumerate(audit.rates("coupled", "position"))
+    ]
+    by_label = [
+        (f"the share of the label {label}", rate)
+        for label, rate in zip(labels, audit.rates("label", "label"), strict=False)
+    ]
+    first, second = _widest_of(positions), _widest_of(by_label)
+    if first is None or second is None:
+        return first or second
+    unsettled = (half_width(first[1]) or 0.0) > SETTLED_POINTS
+    wider = (half_width(second[1]) or 0.0) > SETTLED_POINTS
+    return first if unsettled or not wider or audit.complete_items < FEWEST_ITEMS else second
+
+
+def _widest_of(rows: Sequence[tuple[str, Estimate]]) -> tuple[str, Estimate] | None:
+    known = [row for row in rows if half_width(row[1]) is not None]
+    return max(known, key=lambda row: round(half_width(row[1]) or 0.0, 9), default=None)
+
+
+def _with_state(found: Finding) -> Finding:
+    audit = found.audit
+    if found.unparsed_share > UNPARSED_LIMIT:
+        return replace(found, state=State.UNPARSED)
+    if audit.plain.get("consistency") is None and audit.base_row.get("consistency") is None:
+        return replace(found, state=State.ONE_ORDER)
+    if found.items < FEWEST_ITEMS:
+        return replace(found, state=State.FEW, settling=_settling(found))
+    if found.favoured is not None or found.avoided is not None:
+        return replace(found, state=State.POSITION)
+    hidden = _hidden(audit)
+    if hidden is not None:
+        return replace(found, state=State.HIDDEN, hidden=hidden)
+    if found.width is None or found.width > SETTLED_POINTS:
+        return replace(found, state=State.FEW, settling=_settling(found))
+    consistency = audit.plain.get("consistency") or audit.base_row.get("consistency")
+    if consistency is not None and consistency.high is not None:
+        flips = 1 - consistency.high
+        return replace(found, state=State.FLIPS if flips > FLIPS_MATTER else State.CLEAN)
+    return found
+
+
+def _settling(found: Finding) -> int:
+    """Items that would settle ±3 points: the interval shrinks with the root of their number."""
+    if not found.width:
+        return two_digits_up(ITEMS_FOR_SETTLED)
+    scaled = found.items * (found.width / SETTLED_POINTS) ** 2
+    return max(FEWEST_ITEMS, two_digits_up(scaled))
+
+
+def _hidden(audit: Audit) -> tuple[str, int, Estimate] | None:
+    """A position or label favoured on its own although the two together favour nothing."""
+    found: list[tuple[str, int, Estimate]] = []
+    for kind, protocol in (("position", "order"), ("label", "label")):
+        rates = audit.rates(protocol, kind)
+        index = favoured_of(rates) if rates else None
+        if index is not None:
+            found.append((kind, index, rates[index]))
+    return max(found, key=lambda one: one[2].value or 0.0, default=None)

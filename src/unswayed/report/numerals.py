@@ -1,0 +1,149 @@
+"""Numbers and names as the report writes them.
+
+Percent with one decimal and a narrow no-break space, intervals with an en dash, a real minus sign.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from unswayed.decisions import Estimate
+
+__all__ = [
+    "calls_phrase",
+    "calls_text",
+    "count",
+    "interval",
+    "one_line",
+    "ordinal",
+    "percent",
+    "plural",
+    "points",
+    "share",
+    "signed",
+    "spelled",
+    "two_digits_up",
+    "visible",
+    "whole",
+]
+
+NARROW = "\u202f"
+MINUS = "\u2212"
+
+_ORDINALS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+)  # fmt: skip
+_CARDINALS = (
+    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+)  # fmt: skip
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BIDI_CONTROL = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c]")
+_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"}
+_CONTROLS |= dict.fromkeys(range(0x7F, 0xA0), 0xFFFD)
+
+
+def visible(text: str) -> str:
+    """Text in which every character can be written and seen.
+
+    Control characters become their pictures, lone surrogates U+FFFD: neither can be encoded or
+    change a terminal's state.
+    """
+    return _SURROGATE.sub("\ufffd", text).translate(_CONTROLS)
+
+
+def one_line(text: str) -> str:
+    """A name for places without markup: one line, no direction overrides."""
+    return visible(" ".join(_BIDI_CONTROL.sub("", text).split()))
+
+
+def share(value: float, digits: int = 1) -> str:
+    """A fraction in percent without the sign: 0.7825 is 78.2 or 78.3."""
+    text = f"{100 * value:.{digits}f}"
+    if float(text) == 0:
+        text = text.removeprefix("-")
+    return text.replace("-", MINUS)
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A fraction in percent with the sign."""
+    return f"{share(value, digits)}{NARROW}%"
+
+
+def whole(value: float, *, beside: float | None = None) -> str:
+    """Whole percent, without the sign; with a decimal where that would hide a difference.
+
+    Args:
+        value: A fraction.
+        beside: The fraction it is compared with in the same sentence.
+    """
+    text = share(value, 0)
+    if beside is not None and beside != value and text == share(beside, 0):
+        return share(value, 1)
+    return text if 0.005 <= value <= 0.995 or value in (0.0, 1.0) else share(value, 1)
+
+
+def interval(estimate: Estimate, *, digits: int = 1) -> str:
+    """The interval in percent, without the sign; empty if there is none."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f"{share(estimate.low, digits)}–{share(estimate.high, digits)}"
+
+
+def signed(value: float) -> str:
+    """A difference of fractions in points, with its sign."""
+    text = f"{100 * value:+.1f}"
+    return text.replace("-", MINUS) if float(text) else "0.0"
+
+
+def points(estimate: Estimate) -> str:
+    """A difference with its interval: "−0.3 points, 95 % interval −1.2 to +0.5"."""
+    value = f"{signed(estimate.value or 0.0)} points"
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value}, 95{NARROW}% interval {signed(estimate.low)} to {signed(estimate.high)}"
+
+
+def count(number: int) -> str:
+    """A count with thousands separators."""
+    return f"{number:,}"
+
+
+def spelled(number: int) -> str:
+    """Small counts in words, as they stand inside a sentence."""
+    return _CARDINALS[number] if 0 <= number < len(_CARDINALS) else count(number)
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """A count with its noun."""
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+def calls_text(calls: float) -> str:
+    """Calls per item with at most two decimals: 2, 1.2, 1.05."""
+    return f"{calls:.2f}".rstrip("0").rstrip(".")
+
+
+def calls_phrase(calls: float) -> str:
+    """Calls per item with their noun."""
+    text = calls_text(calls)
+    return f"{text} call per item" if text == "1" else f"{text} calls per item"
+
+
+def ordinal(position: int) -> str:
+    """The word for a position, 0 first."""
+    if position < len(_ORDINALS):
+        return _ORDINALS[position]
+    number = position + 1
+    suffix = (
+        "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
+    return f"{number}{suffix}"
+
+
+def two_digits_up(number: float) -> int:
+    """Rounded up to two significant digits: 1067 is 1100."""
+    if number <= 10:
+        return math.ceil(number)
+    scale = 10 ** (math.floor(math.log10(number)) - 1)
+    return int(math.ceil(round(number / scale, 9)) * scale)

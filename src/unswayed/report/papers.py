@@ -1,0 +1,259 @@
+"""Figures for papers: the report's charts as PDF, SVG and PNG, drawn by matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unswayed.errors import UsageError
+from unswayed.registry import require
+from unswayed.report.claims import groups_of
+from unswayed.report.data import RunData
+from unswayed.report.findings import Finding, find
+from unswayed.report.frontier import Dot, dots_of
+from unswayed.report.numerals import calls_text, one_line, share
+from unswayed.report.page import run_names
+from unswayed.report.plots import PROTOCOLS, rate_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from unswayed.decisions import Estimate
+
+__all__ = ["write_figures"]
+
+FORMATS = ("pdf", "svg", "png")
+ACCENT, GREY, INK = "#1b5e9e", "#8a9198", "#1c2024"
+COLUMN_IN = 3.35
+"""Width of one column of a two-column paper, in inches."""
+
+STYLE: dict[Any, Any] = {  # matplotlib types the keys as literals of its own
+    "font.family": "sans-serif",
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "unswayed",
+}
+
+
+def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
+    """Write the figures of every run, each as PDF, SVG and PNG (300 dpi).
+
+    Args:
+        runs: The runs; with several, file names start with the run's number.
+        directory: Made if it does not exist.
+
+    Returns:
+        The files written: position, protocols, frontier and groups, as far as they were measured.
+
+    Raises:
+        MissingExtraError: If matplotlib is not installed.
+        UsageError: If there is no run, or the directory cannot be written.
+    """
+    require("matplotlib", extra="figures", feature="Figures for papers")
+    import matplotlib as mpl
+
+    if not runs:
+        raise UsageError("figures need at least one run.")
+    findings = [find(run) for run in runs]
+    makers: tuple[tuple[str, Callable[[Finding], Figure | None]], ...] = (
+        ("position", position_figure),
+        ("protocols", protocols_figure),
+        ("frontier", frontier_figure),
+        ("groups", groups_figure),
+    )
+    written: list[Path] = []
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with mpl.rc_context(STYLE):
+            for number, (found, run_name) in enumerate(
+                zip(findings, run_names(findings), strict=True), start=1
+            ):
+                prefix = f"{number}-" if len(findings) > 1 else ""
+                for name, make in makers:
+                    figure = make(found)
+                    if figure is None:
+                        continue
+                    if run_name:
+                        figure.suptitle(_escaped(run_name), x=0.01, ha="left")
+                    written += _save(figure, directory / f"{prefix}{name}")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write figures to {directory}: {error.strerror or error}."
+        ) from None
+    return written
+
+
+def _save(figure: Figure, stem: Path) -> list[Path]:
+    made = []
+    for kind in FORMATS:
+        path = stem.with_name(f"{stem.name}.{kind}")
+        dated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[kind]
+        figure.savefig(path, dpi=300, bbox_inches="tight", metadata=dated)
+        made.append(path)
+    return made
+
+
+def _escaped(text: str) -> str:
+    """A name as matplotlib writes it: a dollar would start mathematics."""
+    return one_line(text).replace("$", r"\$")
+
+
+def _figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
+
+
+def _errors(estimates: Sequence[Estimate]) -> tuple[list[float], list[list[float]]]:
+    """Values and distances to the interval's ends, in percent."""
+    values = [100 * (e.value or 0.0) for e in estimates]
+    low = [
+        v - 100 * (v / 100 if e.low is None else e.low)
+        for v, e in zip(values, estimates, strict=True)
+    ]
+    high = [
+        100 * (v / 100 if e.high is None else e.high) - v
+        for v, e in zip(values, estimates, strict=True)
+    ]
+    return values, [[max(0.0, x) for x in low], [max(0.0, x) for x in high]]
+
+
+def _rows(axes: Axes, names: Sequence[str], estimates: Sequence[Estimate]) -> None:
+    """Estimates with intervals, one row each, the first at the top."""
+    values, errors = _errors(estimates)
+    places = list(range(len(values)))
+    axes.errorbar(
+        values, places, xerr=errors, fmt="|", color=ACCENT, ecolor=ACCENT, elinewidth=1.2,
+        markersize=8, markeredgewidth=1.6,
+    )  # fmt: skip
+    axes.set_yticks(places, [_escaped(name) for name in names])
+    axes.set_ylim(len(values) - 0.5, -0.5)
+    axes.set_xlim(0, 100)
+    axes.grid(axis="x", color="#e9e6e0", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def position_figure(found: Finding) -> Figure | None:
+    """Shares by position and by label with their intervals."""
+    panels = [
+        (title, protocol, what, rates)
+        for title, protocol, what in (
+            ("As normally asked", "coupled", "position"),
+            ("Position alone", "order", "position"),
+            ("Label alone", "label", "label"),
+        )
+        if (rates := found.audit.rates(protocol, what))
+    ]
+    if not panels:
+        return None
+    figure, axes = _figure(2.3 * len(panels), 0.7 + 0.24 * found.n, len(panels))
+    for ax, (title, protocol, what, rates) in zip(axes, panels, strict=True):
+        names = [rate_name(found.labels, i, found.n, protocol, what) for i in range(len(rates))]
+        values, errors = _errors(rates)
+        expected = 100 / len(rates)
+        colours = [
+            ACCENT if v - e > expected else GREY for v, e in zip(values, errors[0], strict=True)
+        ]
+        places = list(range(len(rates)))
+        ax.barh(places, values, color=colours, height=0.55)
+        ax.errorbar(values, places, xerr=errors, fmt="none", ecolor=INK, elinewidth=0.9)
+        ax.axvline(expected, color=INK, linewidth=0.8, linestyle=(0, (3, 3)))
+        ax.set_yticks(places, [_escaped(name) for name in names])
+        ax.invert_yaxis()
+        ax.set_xlim(0, 100)
+        ax.set_title(title)
+        ax.set_xlabel("% of choices")
+    return figure
+
+
+def protocols_figure(found: Finding) -> Figure | None:
+    """Consistency by protocol."""
+    rows = [
+        (title, estimate)
+        for protocol, title in PROTOCOLS
+        if (row := found.audit.protocols.get(protocol)) is not None
+        and (estimate := row.get("consistency")) is not None
+    ]
+    if len(rows) < 2:
+        return None
+    figure, (ax,) = _figure(COLUMN_IN, 0.7 + 0.3 * len(rows))
+    _rows(ax, [title for title, _ in rows], [estimate for _, estimate in rows])
+    ax.set_xlabel("consistency, %")
+    return figure
+
+
+def frontier_figure(found: Finding) -> Figure | None:
+    """Accuracy and consistency against calls per item."""
+    panels = [
+        (title, dots)
+        for metric, title in (("accuracy", "Accuracy"), ("consistency", "Consistency"))
+        if len(dots := dots_of(found.audit, metric, found.recommended)) > 1
+    ]
+    if not panels:
+        return None
+    figure, axes = _figure(COLUMN_IN * len(panels), 3.1, len(panels))
+    for ax, (title, dots) in zip(axes, panels, strict=True):
+        _frontier(ax, dots)
+        ax.set_title(title)
+        ax.set_xlabel("calls per item, log scale")
+        ax.set_ylabel("%")
+    return figure
+
+
+def _frontier(ax: Axes, dots: Sequence[Dot]) -> None:
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    for dot in dots:
+        values, errors = _errors([dot.estimate])
+        accent = dot.on_frontier or dot.recommended
+        colour = ACCENT if accent else GREY
+        ax.errorbar(
+            [dot.calls], values, yerr=None if dot.by_construction else errors, fmt="o", color=colour,
+            markersize=4.5, markerfacecolor=colour if dot.on_frontier else "white", elinewidth=0.9,
+        )  # fmt: skip
+        mark = "†" if dot.by_construction else ""
+        ax.annotate(
+            f"{_escaped(dot.name)} {share(dot.value)}{mark}", (dot.calls, values[0]),
+            xytext=(5, 3), textcoords="offset points", fontsize=6.5,
+            fontweight="bold" if dot.recommended else "normal",
+        )  # fmt: skip
+    steps = sorted((dot for dot in dots if dot.on_frontier), key=lambda dot: dot.calls)
+    if steps:
+        right = max(dot.calls for dot in dots)
+        x = [*(dot.calls for dot in steps), right]
+        y = [*(100 * dot.value for dot in steps), 100 * steps[-1].value]
+        ax.step(x, y, where="post", color=ACCENT, linewidth=0.9, alpha=0.75)
+    ax.set_xscale("log")
+    calls = sorted({dot.calls for dot in dots})
+    kept = [c for i, c in enumerate(calls) if i == 0 or c / calls[i - 1] > 1.2]
+    ax.set_xticks(kept)
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: calls_text(value)))
+    ax.margins(x=0.15)
+    ax.set_ylim(top=103)
+    ax.grid(axis="y", color="#e9e6e0", linewidth=0.6)
+    ax.set_axisbelow(True)
+
+
+def groups_figure(found: Finding) -> Figure | None:
+    """Consistency by group, the worst at the top."""
+    rows = groups_of(found)
+    if len(rows) < 2:
+        return None
+    figure, (ax,) = _figure(COLUMN_IN, 0.7 + 0.17 * len(rows))
+    _rows(ax, [group for group, _ in rows], [row.estimates["consistency"] for _, row in rows])
+    overall = found.audit.base_row.get("consistency")
+    if overall is not None and overall.value is not None:
+        ax.axvline(100 * overall.value, color=INK, linewidth=0.8, linestyle=(0, (3, 3)))
+    ax.set_xlabel("consistency, %; dashed: all items")
+    return figure

@@ -1,0 +1,139 @@
+"""The recommendation in words, from paired differences."""
+
+from __future__ import annotations
+
+from unswayed.decisions import Estimate
+from unswayed.report.claims import Claim
+from unswayed.report.data import RunData
+from unswayed.report.findings import Finding, State, find
+from unswayed.report.lead import orders_phrase
+from unswayed.report.numerals import calls_phrase, percent, points, signed, spelled
+from unswayed.report.reading import Recommendation
+from unswayed.report.wording import Line, line, name, plain_text, strong
+
+__all__ = ["recommendation", "remedies_claim"]
+
+GERUNDS = {
+    "average": "Averaging {orders} pays best.",
+    "vote": "Voting over {orders} pays best.",
+    "repeat": "Asking the same order again pays best.",
+}
+
+
+def recommendation(run: RunData) -> str:
+    """The recommendation in one or two sentences; empty where none can be given."""
+    found = find(run)
+    return " ".join(plain_text(sentence) for sentence in recommendation_of(found))
+
+
+def remedies_claim(found: Finding) -> Claim | None:
+    """What to use instead of a single call; None with fewer than two methods."""
+    if len(found.audit.methods) < 2:
+        return None
+    return Claim(_title(found), (*recommendation_of(found), *_repeat(found)))
+
+
+def _title(found: Finding) -> Line:
+    method = found.recommended
+    if method is None:
+        if found.state is State.UNPARSED:
+            return line("No method can be recommended while answers go unread.")
+        if found.state is State.FEW:
+            return line("These items are too few to recommend a method.")
+        return line("What each method costs, and what it buys.")
+    if method == found.audit.base:
+        return line("No method is measurably better than a single call.")
+    if method in GERUNDS:
+        return line(GERUNDS[method].format(orders=orders_phrase(found, method)))
+    return line("The method ", name(method), " pays best.")
+
+
+def recommendation_of(found: Finding) -> list[Line]:
+    """The recommendation, then the best method below its price."""
+    given = found.audit.recommendation
+    method = found.recommended
+    if method is None or given is None:
+        reason = given.reason if given is not None and found.recommends else ""
+        return [line(f"No recommendation: {reason.rstrip('.')}.")] if reason else []
+    made = [(*line(strong(f"Recommended: {method}."), " "), *_why(found, method, given))]
+    if given.alternative in found.audit.methods:
+        made.append(_cheaper(found, given.alternative or ""))
+    return made
+
+
+def _sentence_case(text: str) -> str:
+    text = text.strip().rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _price(found: Finding, method: str) -> float:
+    calls = found.audit.methods[method].calls
+    return float("inf") if calls is None else calls
+
+
+def _why(found: Finding, method: str, given: Recommendation) -> Line:
+    criterion = given.metric
+    what = given.criterion.replace("_", " ")
+    rows = found.audit.methods
+    scored = {k: e.value for k, row in rows.items() if (e := row.get(criterion)) and e.value}
+    if not scored:
+        reason = _sentence_case(given.reason)
+        return line(reason or "It is the cheapest method that the data allow to name.")
+    best = given.best or max(scored, key=lambda k: (scored[k], -_price(found, k)))
+    gap = found.audit.difference(method, best, criterion)
+    tail = f": difference {points(gap)})" if gap is not None else ")"
+    if method == found.audit.base:
+        if best == method:
+            return line(f"No other method has a higher {what}.")
+        return line(
+            f"No method is measurably better than a single call (the highest {what} is that of ",
+            name(best),
+            tail if gap is None else f": difference of a single call {points(gap)})",
+            ".",
+        )
+    if best == method:
+        cheaper = any(_price(found, k) < _price(found, method) for k in rows)
+        lower = "less accurate" if criterion == "accuracy" else "lower"
+        why = f"every cheaper method is measurably {lower}" if cheaper else "none is cheaper"
+        return line(f"It has the highest {what}, and {why}.")
+    article = "most accurate one" if criterion == "accuracy" else "highest one"
+    return line(
+        f"It is the cheapest method whose {what} cannot be told from the {article} (",
+        name(best),
+        tail,
+        ".",
+    )
+
+
+def _cheaper(found: Finding, method: str) -> Line:
+    row = found.audit.methods[method]
+    accuracy, consistency = row.get("accuracy"), row.get("consistency")
+    reached = []
+    if accuracy is not None:
+        reached.append(f"{percent(accuracy.value or 0.0)} accuracy")
+    if consistency is not None and not consistency.by_construction:
+        reached.append(f"{percent(consistency.value or 0.0)} consistency")
+    price = f" at {calls_phrase(row.calls)}" if row.calls is not None else ""
+    return line("With fewer calls, ", strong(method), f" reaches {' and '.join(reached)}{price}.")
+
+
+def _repeat(found: Finding) -> list[Line]:
+    """What asking again without changing the order does: the control for every gain."""
+    base = found.audit.base or ""
+    if "repeat" not in found.audit.methods or base == "repeat":
+        return []
+    gain = found.audit.difference("repeat", base, "accuracy")
+    if gain is None or gain.low is None or gain.high is None:
+        return []
+    times = found.audit.methods["repeat"].calls_next
+    often = f" {spelled(round(times))} times" if times else " again"
+    return [line(f"Asking the same order{often} (repeat) {_change(gain)}.")]
+
+
+def _change(gain: Estimate) -> str:
+    value = gain.value or 0.0
+    if gain.low is not None and gain.low > 0:
+        return f"gains {signed(value).removeprefix('+')} points of accuracy"
+    if gain.high is not None and gain.high < 0:
+        return f"loses {signed(-value).removeprefix('+')} points of accuracy"
+    return "gains nothing that can be told from chance"

@@ -1,0 +1,218 @@
+"use strict";
+/* All text from data enters the page through textContent; nothing is ever parsed as HTML. */
+document.documentElement.classList.add("js");
+/* 1. Sortable tables: headings become buttons; cells carry data-v; empty values stay last. */
+for (const table of document.querySelectorAll("table.data:not(.one)")) {
+  const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
+  const said = document.getElementById("sorted");
+  const sort = (head, column) => {
+    const now = head.getAttribute("aria-sort");
+    const way = now === null ? head.dataset.first : now === "ascending" ? "descending" : "ascending";
+    heads.forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", way);
+    const sign = way === "ascending" ? 1 : -1;
+    const rows = [...body.rows].sort((a, b) => {
+      const x = a.cells[column].dataset.v, y = b.cells[column].dataset.v;
+      if (x === "" || y === "") return (x === "") - (y === "");
+      return sign * (column === 0 ? x.localeCompare(y, "en") : x - y);
+    });
+    body.append(...rows);
+    said.textContent = `Sorted by ${head.textContent}, ${way}.`;
+  };
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    button.addEventListener("click", () => sort(head, column));
+    head.replaceChildren(button);
+  });
+}
+document.getElementById("sort-hint")?.removeAttribute("hidden");
+/* 2. Flipped items. `texts` holds every repeated string once; items refer to them by number. */
+if (document.getElementById("flips")) {
+  const data = JSON.parse(document.getElementById("flips").textContent), size = 8;
+  const at = (id) => document.getElementById(id);
+  const make = (tag, name, text) => {
+    const node = document.createElement(tag);
+    if (name) node.className = name;
+    if (text !== undefined) node.textContent = text;
+    return node;
+  };
+  const svgNode = (tag, name) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    node.setAttribute("class", name);
+    return node;
+  };
+  const n = (x) => x.toLocaleString("en");
+  let found = data.items, page = 0, current = null;
+
+  function words(item) {                     /* what the filter looks at, made when first needed */
+    if (item.search === undefined) {
+      const asked = item.v[0].p.filter((part) => part < 0).map((part) => data.texts[-1 - part]);
+      item.search = [item.i, item.g, ...item.t, ...asked].join("\n").toLowerCase();
+    }
+    return item.search;
+  }
+  /* A part: n >= 0 a candidate, n < 0 a text, [t] a role, [c, t] one turn of a candidate. */
+  function piece(item, view, part) {
+    if (part.length === 1) return make("span", "role", data.texts[part[0]]);
+    if (part < 0) {
+      const text = make("span", "text", data.texts[-1 - part]);
+      text.dir = "auto";
+      return text;
+    }
+    const [c, text] = Array.isArray(part) ? [part[0], data.texts[part[1]]] : [part, item.t[part]];
+    const chosen = c === view.c, block = make("span", `cand c${c}${chosen ? " chosen" : ""}`);
+    block.dir = "auto";
+    block.append(make("i", "", `${item.w} ${c + 1}${chosen ? ", chosen" : ""}`), text);
+    return block;
+  }
+  function side(item, view) {
+    const box = make("div", "side"), prompt = make("div", "prompt"), heading = data.texts[view.h];
+    prompt.tabIndex = 0;
+    prompt.setAttribute("role", "group");
+    prompt.setAttribute("aria-label", `Prompt, ${heading}`);
+    prompt.append(...view.p.map((part) => piece(item, view, part)));
+    const said = make("p", "said");
+    for (const [text, strong] of view.s) {
+      if (!strong) { said.append(data.texts[text]); continue; }
+      const bold = make("b");
+      bold.append(make("bdi", "", data.texts[text]));
+      said.append(bold);
+    }
+    if (view.q !== undefined) said.append(make("span", "", data.texts[view.q]));
+    box.append(make("h4", "", heading), prompt, said);
+    for (const [title, text] of view.d || []) {
+      const more = make("details"), body = make("div", "prompt", data.texts[text]);
+      body.dir = "auto";
+      more.append(make("summary", "", data.texts[title]), body);
+      more.addEventListener("toggle", ribbons);
+      box.append(more);
+    }
+    return box;
+  }
+  function ribbons() {                       /* draw where each answer went; decoration only */
+    const box = document.querySelector(".sides.two"), svg = box && box.querySelector(".ribbons");
+    if (!svg) return;
+    svg.replaceChildren();
+    const o = box.getBoundingClientRect();
+    const panels = [...box.querySelectorAll(".side > .prompt")].map((p) => p.getBoundingClientRect());
+    for (const c of [0, 1]) {
+      const [a, b] = [...box.querySelectorAll(`.cand.c${c}`)].map((p) => p.getBoundingClientRect());
+      const [l, r] = panels;
+      if (!a || !b || r.left < l.right) continue;
+      const x1 = l.right - o.left + 4, x2 = r.left - o.left - 4, m = (x1 + x2) / 2;
+      const y = (block, panel) => Math.min(Math.max(block.top + 14, panel.top + 8), panel.bottom - 8) - o.top;
+      const y1 = y(a, l), y2 = y(b, r);      /* at the block's name, kept inside a panel that scrolls */
+      const path = svgNode("path", `c${c}`);
+      path.setAttribute("d", `M${x1} ${y1}C${m} ${y1} ${m} ${y2} ${x2} ${y2}`);
+      svg.append(path);
+    }
+  }
+  function bring(prompt) {                   /* of many options, scroll to the one that was chosen */
+    const chosen = prompt.querySelector(".chosen");
+    if (!chosen) return;
+    const low = chosen.offsetTop + chosen.offsetHeight - prompt.clientHeight + 12;
+    if (low > 0) prompt.scrollTop = low;
+  }
+  function others(item) {
+    const more = make("details", "others"), box = make("div", "sides");
+    more.append(make("summary", "", `Show the other orders (${n(item.o.length)})`), box);
+    more.addEventListener("toggle", () => {
+      if (more.open && !box.childElementCount) box.append(...item.o.map((view) => side(item, view)));
+      ribbons();
+    });
+    return more;
+  }
+  function title(item) {
+    const head = make("h3");
+    head.append("Item ", make("bdi", "", item.i));
+    if (item.g) head.append(", ", make("bdi", "", item.g));
+    if (data.runs.length > 1) head.append(", ", make("bdi", "", data.runs[item.r || 0]));
+    return head;
+  }
+  function show(item, say = true) {
+    current = item;
+    const sides = make("div", item.v.length === 2 ? "sides two" : "sides");
+    sides.append(...item.v.map((view) => side(item, view)));
+    if (item.t.length === 2 && item.v.length === 2) {
+      const svg = svgNode("svg", "ribbons");
+      svg.setAttribute("aria-hidden", "true");
+      sides.append(svg);
+    }
+    at("detail").replaceChildren(title(item), make("p", "", data.texts[item.y]), sides);
+    if (item.o) at("detail").append(others(item));
+    if (item.t.length > 2) sides.querySelectorAll(".prompt").forEach(bring);
+    for (const button of at("list").querySelectorAll("button"))
+      if (button.item === item) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    if (say) at("shown").textContent = `Item ${item.i} is shown. ${data.texts[item.y]}`;
+    ribbons();
+  }
+  function entry(item) {
+    const row = make("li"), button = make("button"), name = make("span"), group = make("span", "muted");
+    button.type = "button";
+    button.item = item;
+    name.append(make("bdi", "", item.i));
+    group.append(make("bdi", "", data.runs.length > 1 ? data.runs[item.r || 0] : item.g));
+    const excerpt = make("span", "ex");
+    item.t.forEach((text, i) => excerpt.append(i ? " / " : "", make("bdi", "", text.slice(0, 120))));
+    button.append(name, group, excerpt);
+    button.addEventListener("click", () => show(item));
+    if (item === current) button.setAttribute("aria-current", "true");
+    row.append(button);
+    return row;
+  }
+  function counted() {
+    const inside = data.items.length;
+    if (found.length === 0) return "No item matches.";
+    if (found.length < inside)
+      return `${n(found.length)} of ${n(inside)} ${inside < data.total ? "embedded " : ""}items match`;
+    return inside < data.total ? `surest ${n(inside)} of ${n(data.total)}; all in decisions.jsonl`
+      : `${n(inside)} flipped ${inside === 1 ? "item" : "items"}, surest first`;
+  }
+  function draw() {
+    const pages = Math.max(1, Math.ceil(found.length / size));
+    page = Math.min(page, pages - 1);
+    at("list").replaceChildren(...found.slice(page * size, (page + 1) * size).map(entry));
+    at("count").textContent = counted();
+    at("where").textContent = `Page ${n(page + 1)} of ${n(pages)}`;
+    at("prev").disabled = page === 0;
+    at("next").disabled = page === pages - 1;
+  }
+  function filter() {
+    const wanted = at("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const run = at("run") ? at("run").value : "";
+    found = data.items.filter((item) => (run === "" || (item.r || 0) === Number(run))
+      && wanted.every((word) => words(item).includes(word)));
+    page = 0;
+    draw();
+    if (found.length && !found.includes(current)) show(found[0]);
+  }
+  function turn(step) {
+    page += step;
+    draw();
+  }
+  at("filter").addEventListener("input", filter);
+  at("run")?.addEventListener("change", filter);
+  at("prev").addEventListener("click", () => turn(-1));
+  at("next").addEventListener("click", () => turn(1));
+  at("list").addEventListener("keydown", (event) => {
+    const buttons = [...at("list").querySelectorAll("button")], here = buttons.indexOf(document.activeElement);
+    const to = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: buttons.length - 1 }[event.key];
+    if (to === undefined || here < 0) return;
+    event.preventDefault();
+    if (to < 0 && page === 0) return;
+    if (to >= buttons.length && (page + 1) * size >= found.length) return;
+    if (to < 0 || to >= buttons.length) turn(to < 0 ? -1 : 1);
+    const fresh = [...at("list").querySelectorAll("button")];
+    const next = fresh[to < 0 ? fresh.length - 1 : to >= buttons.length ? 0 : to];
+    next.focus();
+    next.click();
+  });
+  addEventListener("resize", ribbons);
+  at("detail").addEventListener("scroll", ribbons, true);
+  at("finder").hidden = false;
+  draw();
+  if (found.length) show(found[0], false);
+}

@@ -1,0 +1,150 @@
+"""The report in the terminal: headline, a table of all methods, the recommendation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unswayed.report.data import RunData
+from unswayed.report.findings import Finding, find
+from unswayed.report.lead import headline_of, lede_of, missing_calls
+from unswayed.report.numerals import interval, one_line, percent, visible
+from unswayed.report.remedies import recommendation_of
+from unswayed.report.table import Cell, MetricsTable, main_table
+from unswayed.report.wording import Line, joined, listed, plain_text
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.table import Table
+    from rich.text import Text
+
+__all__ = ["terminal_report"]
+
+PROTOCOLS = (
+    ("coupled", "order and labels"),
+    ("order", "order only"),
+    ("label", "labels only"),
+)
+
+FEWEST_COLUMNS = 2
+GAP = 2
+
+
+def terminal_report(run: RunData) -> RenderableType:
+    """What the run shows, for `rich.print`: the same numbers and sentences as the page."""
+    from rich.console import Group
+    from rich.text import Text
+
+    found = find(run)
+    parts: list[RenderableType] = [Text(_spaced(headline_of(found)), style="bold")]
+    warning = missing_calls(found)
+    if warning:
+        parts.append(Text(warning, style="yellow"))
+    said = lede_of(found)
+    if said:
+        parts.append(_text(joined(said)))
+    protocols = _protocols(found)
+    if protocols:
+        parts += [Text(""), Text(protocols)]
+    table = main_table(found)
+    if table.rows:
+        parts += [Text(""), _Methods(table), *_notes(table)]
+    advice = recommendation_of(found)
+    if advice:
+        parts += [Text(""), _text(joined(advice))]
+    return Group(*parts)
+
+
+def _spaced(text: str) -> str:
+    """Without the narrow no-break space, which terminals draw as they like."""
+    return visible(text).replace("\u202f", " ").replace("\u2009", " ")
+
+
+def _text(sentence: Line) -> Text:
+    from rich.text import Text
+
+    made = Text()
+    for span in sentence:
+        made.append(_spaced(plain_text((span,))), style="bold" if span.kind == "strong" else None)
+    return made
+
+
+def _protocols(found: Finding) -> str:
+    """Consistency by protocol on one line."""
+    made = []
+    for protocol, words in PROTOCOLS:
+        row = found.audit.protocols.get(protocol)
+        estimate = row.get("consistency") if row is not None else None
+        if estimate is not None and estimate.value is not None:
+            range_ = interval(estimate)
+            made.append(f"{words} {percent(estimate.value)}{f' ({range_})' if range_ else ''}")
+    return _spaced(f"Same verdict after changing: {'; '.join(made)}.") if len(made) > 1 else ""
+
+
+class _Methods:
+    """The table of methods; columns that the terminal has no room for are named below it."""
+
+    def __init__(self, table: MetricsTable) -> None:
+        self.table = table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw as many columns as fit, the first ones first."""
+        from rich.text import Text
+
+        shown = len(self.table.columns)
+        while shown > FEWEST_COLUMNS and self._width(shown) > options.max_width:
+            shown -= 1
+        yield self._drawn(shown)
+        left_out = [column.title for column in self.table.columns[shown:]]
+        if left_out:
+            yield Text(f"No room for {listed(left_out)}: see the report.", style="dim")
+
+    def _width(self, shown: int) -> int:
+        """Width of the table with its first `shown` metrics."""
+        names = [max(len(row.name), len(row.remark)) for row in self.table.rows]
+        width = max([len("Method"), *names]) + GAP + len("per item")
+        for index in range(shown):
+            cells = [row.cells[index] for row in self.table.rows]
+            words = self.table.columns[index].title.split()
+            width += GAP + max(
+                [len(text) for cell in cells for text in (f"{cell.text}†", cell.below)]
+                + [len(word) for word in words]
+            )
+        return width
+
+    def _drawn(self, shown: int) -> Table:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+        made.add_column("Method", no_wrap=True)
+        made.add_column("Calls\nper item", justify="right")
+        for column in self.table.columns[:shown]:
+            made.add_column(column.title.replace(" ", "\n"), justify="right", no_wrap=True)
+        for row in self.table.rows:
+            name = Text(one_line(row.name), style="bold" if row.kind == "rec" else "")
+            if row.remark:
+                name.append(f"\n{row.remark}", style="dim")
+            made.add_row(name, row.calls.text, *(_cell(cell) for cell in row.cells[:shown]))
+        return made
+
+
+def _cell(cell: Cell) -> Text:
+    from rich.text import Text
+
+    if cell.by_construction:
+        return Text(f"{cell.text}†", style="dim")
+    made = Text(cell.text, style="bold" if cell.best else "")
+    if cell.below:
+        made.append(f"\n{cell.below}", style="dim")
+    return made
+
+
+def _notes(table: MetricsTable) -> list[Text]:
+    from rich.text import Text
+
+    notes = ["Values in %, except calls; 95 % intervals below; bold: best measured."]
+    if any(cell.by_construction for row in table.rows for cell in row.cells):
+        notes.append("† holds by construction; not compared.")
+    notes.extend(table.notes)
+    return [Text(_spaced(" ".join(notes)), style="dim")]

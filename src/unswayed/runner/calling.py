@@ -1,0 +1,265 @@
+"""Makes the calls that are missing and records them, until done, stopped or out of budget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from unswayed.backends.protocol import Backend
+from unswayed.calls import Failure, Query, Request, Response
+from unswayed.errors import UsageError
+from unswayed.parsing import was_truncated
+from unswayed.runner.missing import MissingCalls
+from unswayed.runner.planning import most_tokens, price_of
+from unswayed.runner.progress import ShowsProgress
+from unswayed.runner.questions import (
+    Draft,
+    Drafter,
+    Question,
+    RunCounts,
+    RunSettings,
+    agreed_logprobs,
+)
+from unswayed.runner.writer import Answered, BatchWriter, Failed
+from unswayed.store import CallStore
+
+__all__ = ["make_calls"]
+
+GRACE_S: Final = 3.0
+"""How long calls in flight may take to finish after the run was asked to stop."""
+TICK_S: Final = 0.2
+MOST_LOOKS: Final = 8
+"""Chunks of recorded calls skipped in one go while calls are in flight (about 40 ms)."""
+
+
+async def make_calls(
+    questions: Iterable[Question],
+    backend: Backend,
+    store: CallStore,
+    settings: RunSettings,
+    *,
+    progress: ShowsProgress | None = None,
+    stop: asyncio.Event | None = None,
+) -> RunCounts:
+    """Ask every question whose answer is not recorded, each distinct call once.
+
+    Questions are pulled as the backend takes calls, so there may be any number. Answers are
+    committed within 200 ms; a kill repeats at most the calls in flight and 100 uncommitted
+    answers. If everything is recorded the backend is never asked.
+
+    Args:
+        questions: What to ask.
+        backend: Who to ask.
+        store: Where answers are recorded.
+        settings: Prompts, sampling and budget.
+        progress: Shown while calls are made, and once at the end.
+        stop: Set it to stop: nothing more is sent, calls in flight get 3 s to finish.
+
+    Returns:
+        The counts; failed calls are counted and in the store's error table, never raised.
+
+    Raises:
+        UsageError: If there is a budget and no price is known.
+        TemplateError: If a question cannot be rendered; what was answered before is kept.
+        StoreError: If answers cannot be recorded (disk full); the run stops at once.
+    """
+    if settings.budget_usd is not None and price_of(backend, 1, 1) is None:
+        raise UsageError(
+            f"no price is known for {backend.model}, so a budget cannot be kept. Give its price "
+            "in a price table of your own, or leave out the budget."
+        )
+    asks_logprobs = agreed_logprobs(store, backend.model, backend, record=True)
+    drafter = Drafter(backend.model, asks_logprobs, settings)
+    missing = MissingCalls(questions, drafter, store)
+    run = _Run(missing, backend, store, settings, stop or asyncio.Event())
+    return await run.carry_out(progress)
+
+
+class _Flight(NamedTuple):
+    """A call in flight and the most it can cost in USD."""
+
+    draft: Draft
+    reserved: float
+
+
+class _Run:
+    """The state of one `make_calls`. Everything but the commits happens in the event loop."""
+
+    def __init__(
+        self,
+        missing: MissingCalls,
+        backend: Backend,
+        store: CallStore,
+        settings: RunSettings,
+        stop: asyncio.Event,
+    ) -> None:
+        self.counts = RunCounts()
+        self._missing = missing
+        self._backend = backend
+        self._budget = settings.budget_usd
+        self._stop = stop
+        self._error: Exception | None = None
+        self._in_flight: dict[Request, _Flight] = {}
+        self._spent = store.totals().cost_usd
+        self._reserved = 0.0
+        self._writer = BatchWriter(store, self._count)
+
+    async def carry_out(self, progress: ShowsProgress | None) -> RunCounts:
+        """Run to the end, however it comes."""
+        calling = asyncio.create_task(self._call_all())
+        helpers = [
+            asyncio.create_task(self._stop.wait()),
+            asyncio.create_task(self._writer.broken.wait()),
+        ]
+        ticking = None if progress is None else asyncio.create_task(self._tick(progress))
+        try:
+            await asyncio.wait({calling, *helpers}, return_when=asyncio.FIRST_COMPLETED)
+            if self._stop.is_set() and not calling.done():
+                await asyncio.wait(
+                    {calling, helpers[1]}, timeout=GRACE_S, return_when=asyncio.FIRST_COMPLETED
+                )
+        finally:
+            for task in (calling, *helpers, *([] if ticking is None else [ticking])):
+                task.cancel()
+            await asyncio.wait({calling})
+            await self._writer.close()
+            self._meet()
+            if progress is not None:
+                progress.update(self.counts)
+                progress.close()
+        self._writer.check()
+        if not calling.cancelled():
+            calling.result()
+        unfinished = self._missing or self._in_flight or not self._missing.exhausted
+        self.counts.interrupted = self._stop.is_set() and bool(unfinished)
+        return self.counts
+
+    async def _tick(self, progress: ShowsProgress) -> None:
+        while True:
+            self._meet()
+            progress.update(self.counts)
+            await asyncio.sleep(TICK_S)
+
+    def _meet(self) -> None:
+        self.counts.planned = self._missing.n_distinct
+        self.counts.cached = self._missing.n_cached
+
+    # --- sending -----------------------------------------------------------------------------
+
+    async def _call_all(self) -> None:
+        # Several rounds: what holds a round up (the budget reserved by calls in flight, a long
+        # stretch of recorded calls) may be gone when its calls are done.
+        while await self._find_next():
+            answers = self._backend.answer(self._pull())
+            try:
+                async for query, result in answers:
+                    self._take(query, result)
+                    await self._writer.room()
+            finally:
+                close = getattr(answers, "aclose", None)
+                if close is not None:
+                    await close()
+            self._give_up_unanswered()
+            if self._error is not None:
+                raise self._error
+
+    async def _find_next(self) -> bool:
+        """Whether there is a call to make and money for it, nothing being in flight."""
+        while not self._missing and not self._missing.exhausted and self._goes_on():
+            self._missing.look()
+            await asyncio.sleep(0)  # a long stretch of recorded calls must not block the loop
+        if not self._missing or not self._goes_on():
+            return False
+        self._reserved = 0.0
+        if not self._affordable(self._most(self._missing.peek().request)):
+            self.counts.budget_spent = True
+            return False
+        return True
+
+    def _pull(self) -> Iterator[Query]:
+        """The queries of one round, drafted as the backend asks for them."""
+        while self._goes_on():
+            try:
+                for _ in range(MOST_LOOKS):
+                    if self._missing or self._missing.exhausted:
+                        break
+                    self._missing.look()
+            except Exception as error:  # raised when the calls in flight are done
+                self._error = error
+                return
+            if not self._missing:
+                return
+            most = self._most(self._missing.peek().request)
+            if not self._affordable(most):
+                return
+            draft = self._missing.pop()
+            self._reserved += most
+            self._in_flight[draft.request] = _Flight(draft, most)
+            yield draft.query
+
+    def _goes_on(self) -> bool:
+        return not self._stop.is_set() and self.counts.fatal is None
+
+    def _most(self, request: Request) -> float:
+        if self._budget is None:
+            return 0.0
+        return price_of(self._backend, *most_tokens(request)) or 0.0
+
+    def _affordable(self, most: float) -> bool:
+        return self._budget is None or self._spent + self._reserved + most <= self._budget
+
+    # --- receiving ---------------------------------------------------------------------------
+
+    def _take(self, query: Query, result: Response | Failure) -> None:
+        flight = self._in_flight.pop(query.request, None)
+        if flight is None:
+            return  # answered twice: the first answer stays
+        draft = flight.draft
+        self._reserved -= flight.reserved
+        if isinstance(result, Failure):
+            if result.fatal and self.counts.fatal is None:
+                self.counts.fatal = result.message
+            self._writer.add(Failed(draft.key, draft.request, result))
+            return
+        # without a stated cost the worst is assumed
+        self._spent += flight.reserved if result.cost_usd is None else result.cost_usd
+        decision = draft.read(result)
+        truncated = was_truncated(result, decision)
+        retried = truncated and self._missing.add_retry(draft)
+        self._writer.add(
+            Answered(
+                draft.key,
+                draft.request,
+                result,
+                truncated=truncated,
+                unparsed=decision.choice is None and not retried,
+                is_retry=draft.is_retry,
+            )
+        )
+
+    def _give_up_unanswered(self) -> None:
+        """Record calls that a backend took and never answered, so that none is lost silently."""
+        for draft, _ in self._in_flight.values():
+            failure = Failure(
+                error="BadResponseError",
+                message=f"{draft.question.item.id}: {self._backend.model} took the call and gave "
+                "neither an answer nor an error",
+            )
+            self._writer.add(Failed(draft.key, draft.request, failure))
+        self._in_flight.clear()
+
+    def _count(self, answered: Sequence[Answered], failed: Sequence[Failed]) -> None:
+        counts = self.counts
+        for row in answered:
+            response = row.response
+            counts.made += 1
+            counts.retried += response.retries
+            counts.truncated_retries += row.is_retry
+            counts.unparsed += row.unparsed
+            counts.input_tokens += response.input_tokens
+            counts.output_tokens += response.output_tokens
+            counts.cost_usd += response.cost_usd or 0.0
+        for lost in failed:
+            counts.failed += 1
+            counts.retried += lost.failure.attempts - 1

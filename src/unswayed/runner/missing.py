@@ -1,0 +1,114 @@
+"""The distinct calls that are not recorded yet, found lazily."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from unswayed.parsing import was_truncated
+from unswayed.runner.questions import Draft, Drafter, Question
+from unswayed.store import CallStore
+
+__all__ = ["MissingCalls"]
+
+CHUNK: Final = 100
+"""Questions drafted at a time: about 5 ms of work between two looks at the network."""
+
+
+class MissingCalls:
+    """A queue of drafts to send, filled from the questions as they are needed.
+
+    Memory holds one chunk of drafts and the keys met so far (about 100 bytes each), however many
+    questions there are.
+
+    Attributes:
+        n_questions: Questions looked at.
+        n_distinct: Distinct calls among them, retries of cut-off answers included.
+        n_cached: Those that are recorded.
+        exhausted: Whether all questions were looked at.
+    """
+
+    def __init__(self, questions: Iterable[Question], drafter: Drafter, store: CallStore) -> None:
+        self.n_questions = 0
+        self.n_distinct = 0
+        self.n_cached = 0
+        self.exhausted = False
+        self._questions = iter(questions)
+        self._drafter = drafter
+        self._store = store
+        self._seen: set[bytes] = set()
+        self._ready: deque[Draft] = deque()
+
+    def __bool__(self) -> bool:
+        """Whether a draft is ready."""
+        return bool(self._ready)
+
+    def pop(self) -> Draft:
+        """The next draft.
+
+        Raises:
+            IndexError: If none is ready.
+        """
+        return self._ready.popleft()
+
+    def peek(self) -> Draft:
+        """The next draft, left in its place.
+
+        Raises:
+            IndexError: If none is ready.
+        """
+        return self._ready[0]
+
+    def look(self) -> None:
+        """Look at one chunk of questions; afterwards drafts may be ready.
+
+        Raises:
+            TemplateError: If a question cannot be rendered.
+        """
+        chunk = list(itertools.islice(self._questions, CHUNK))
+        if not chunk:
+            self.exhausted = True
+            return
+        self.n_questions += len(chunk)
+        new: dict[bytes, Draft] = {}
+        for question in chunk:
+            draft = self._drafter.draft(question)
+            if draft.key not in self._seen:
+                self._seen.add(draft.key)
+                new[draft.key] = draft
+        self.n_distinct += len(new)
+        recorded = self._store.recorded(new)
+        self.n_cached += len(recorded)
+        for key, draft in new.items():
+            if key not in recorded:
+                self._ready.append(draft)
+            elif recorded[key]:
+                self._retry_recorded(draft)
+
+    def add_retry(self, draft: Draft) -> bool:
+        """Queue the longer retry of a cut-off answer, unless there is none or it was met before.
+
+        Returns:
+            Whether a retry is (or was) asked for, so that the cut-off answer does not count.
+        """
+        longer = self._drafter.longer(draft)
+        if longer is None:
+            return False
+        if longer.key not in self._seen:
+            self._seen.add(longer.key)
+            self.n_distinct += 1
+            if longer.key in self._store.known([longer.key]):
+                self.n_cached += 1
+            else:
+                self._ready.append(longer)
+        return True
+
+    def _retry_recorded(self, draft: Draft) -> None:
+        # a run may have been killed between a cut-off answer and its retry
+        found = self._store.get(draft.key)
+        if found is None:
+            return
+        if was_truncated(found[1], draft.read(found[1])):
+            self.add_retry(draft)

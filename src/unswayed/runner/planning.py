@@ -1,0 +1,128 @@
+"""What a run will cost, before it is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from unswayed.backends.protocol import Backend
+from unswayed.calls import Request
+from unswayed.runner.missing import MissingCalls
+from unswayed.runner.questions import Drafter, Question, RunSettings, agreed_logprobs
+from unswayed.store import CallStore, Totals, prompt_bytes
+
+__all__ = ["CallPlan", "Estimator", "most_tokens", "plan_calls", "price_of"]
+
+TOKENS_PER_BYTE: Final = 0.25
+TOKENS_PER_MESSAGE: Final = 4
+ENOUGH_CALLS: Final = 20
+"""Recorded calls from which their real usage replaces the rules of thumb."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """What a run would do.
+
+    Attributes:
+        n_questions: Questions asked.
+        n_distinct: Distinct calls behind them.
+        n_cached: Of these, recorded already.
+        n_to_make: Of these, still to be made.
+        est_input_tokens, est_output_tokens: Of the calls to make; see `Estimator`.
+        est_cost_usd: Of the calls to make; None where no price is known.
+    """
+
+    n_questions: int
+    n_distinct: int
+    n_cached: int
+    n_to_make: int
+    est_input_tokens: int
+    est_output_tokens: int
+    est_cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """Expected tokens of a call.
+
+    Once enough calls are recorded, their tokens per prompt byte and their used share of the cap
+    on generated tokens are taken. Before, a prompt counts 1 token per 4 UTF-8 bytes (that is 4
+    characters of English, 1.3 of Chinese) and 4 per message, and an answer its whole cap: an
+    upper bound that is far too high for reasoning prompts.
+    """
+
+    tokens_per_byte: float = TOKENS_PER_BYTE
+    tokens_per_message: float = TOKENS_PER_MESSAGE
+    used_share_of_cap: float = 1.0
+
+    @classmethod
+    def learned(cls, totals: Totals) -> Estimator:
+        """The estimator that a store's calls allow."""
+        if totals.calls < ENOUGH_CALLS or not totals.input_tokens or not totals.prompt_bytes:
+            return cls()
+        return cls(
+            tokens_per_byte=totals.input_tokens / totals.prompt_bytes,
+            tokens_per_message=0.0,
+            used_share_of_cap=min(1.0, totals.output_tokens / totals.max_tokens),
+        )
+
+    def tokens(self, request: Request) -> tuple[int, int]:
+        """Expected input and output tokens."""
+        tokens_in = self.tokens_per_byte * prompt_bytes(request)
+        tokens_in += self.tokens_per_message * len(request.messages)
+        return math.ceil(tokens_in), math.ceil(self.used_share_of_cap * request.max_tokens)
+
+
+def most_tokens(request: Request) -> tuple[int, int]:
+    """The most input and output tokens a call can cost, for the budget.
+
+    Byte-level tokenisers never make more tokens than bytes; the rest is room for a chat template.
+    """
+    return prompt_bytes(request) + 16 * len(request.messages) + 64, request.max_tokens
+
+
+def price_of(backend: Backend, tokens_in: int, tokens_out: int) -> float | None:
+    """Price of a call of that size in USD; 0 for what costs nothing, None if unknown."""
+    price = backend.price(tokens_in, tokens_out)
+    return 0.0 if price is None and backend.offline else price
+
+
+def plan_calls(
+    questions: Iterable[Question], backend: Backend, store: CallStore, settings: RunSettings
+) -> CallPlan:
+    """Count and price the distinct calls, making none and writing nothing.
+
+    Args:
+        questions: Everything the run will ask.
+        backend: Used for its name and prices only; it may be one that was never connected.
+        store: What is recorded; may be read-only or `CallStore.in_memory()`.
+        settings: As for `make_calls`.
+
+    Raises:
+        TemplateError: If a question cannot be rendered.
+    """
+    asks_logprobs = agreed_logprobs(store, backend.model, backend)
+    missing = MissingCalls(questions, Drafter(backend.model, asks_logprobs, settings), store)
+    estimator = Estimator.learned(store.totals())
+    to_make = total_in = total_out = 0
+    cost: float | None = 0.0
+    while not missing.exhausted:
+        missing.look()
+        while missing:
+            tokens_in, tokens_out = estimator.tokens(missing.pop().request)
+            to_make += 1
+            total_in += tokens_in
+            total_out += tokens_out
+            price = price_of(backend, tokens_in, tokens_out)
+            cost = None if cost is None or price is None else cost + price
+    return CallPlan(
+        n_questions=missing.n_questions,
+        n_distinct=missing.n_distinct,
+        n_cached=missing.n_cached,
+        n_to_make=to_make,
+        est_input_tokens=total_in,
+        est_output_tokens=total_out,
+        est_cost_usd=cost,
+    )

@@ -1,0 +1,398 @@
+"""`CallStore`: requests and responses, failures, and the items of one run."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from unswayed.calls import Failure, Request, Response
+from unswayed.errors import RunDirectoryError, StoreError
+from unswayed.items import ItemSet, decode_item, encode_item
+from unswayed.store.data import check_same_data, what_is_asked
+from unswayed.store.lock import WriterLock
+from unswayed.store.records import (
+    CallFailure,
+    RecordedCall,
+    Totals,
+    decode_failure,
+    decode_request,
+    decode_response,
+    encode_failure,
+    encode_request,
+    encode_response,
+    prompt_bytes,
+)
+from unswayed.store.schema import connect_readonly, connect_writer, explained
+
+__all__ = ["CallStore"]
+
+FILE_NAME: Final = "calls.sqlite"
+CHUNK: Final = 500  # keys per query
+
+
+class CallStore:
+    """The pool of recorded calls of one run directory: one writer, any number of readers.
+
+    All methods may be called from any thread. What `put_many` returned from is committed: it
+    survives a kill of the process at any later moment.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: Path | None,
+        *,
+        read_only: bool = False,
+        lock: WriterLock | None = None,
+    ) -> None:
+        self.path = path
+        self.read_only = read_only
+        self._connection = connection
+        self._lock = lock
+        self._guard = threading.RLock()
+        with explained(path, "read"):
+            rows = connection.execute("SELECT DISTINCT key FROM failures")
+            self._failed = {key for (key,) in rows}
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        wait_s: float = 0.0,
+    ) -> CallStore:
+        """Open `calls.sqlite`.
+
+        Args:
+            path: The file, or the run directory it lies in; ":memory:" for `in_memory()`.
+            create: Make it (and its directory) if it is not there.
+            read_only: Take no lock and write nothing; works beside a writer and in a directory
+                that cannot be written.
+            wait_s: How long to wait for another writer before giving up.
+
+        Raises:
+            RunDirectoryError: If the directory cannot be used: read-only, in use by another
+                process (named), not there, or its file is of something else.
+            StoreError: If the file is damaged or the disk is full.
+        """
+        if str(path) == ":memory:":
+            return cls.in_memory()
+        file = _database_file(Path(path))
+        if read_only:
+            return cls(connect_readonly(file), file, read_only=True)
+        if not create and not file.exists():
+            raise RunDirectoryError(f"there are no recorded calls in {file.parent}.")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunDirectoryError(
+                f"cannot make {file.parent}: {error.strerror or error}. Give another --out."
+            ) from None
+        lock = WriterLock.acquire(file.with_name(file.name + ".lock"), wait_s=wait_s)
+        try:
+            return cls(connect_writer(file), file, lock=lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def in_memory(cls) -> CallStore:
+        """A pool that lasts as long as the object."""
+        return cls(connect_writer(None), None)
+
+    def close(self) -> None:
+        """Close the file and let other writers in; a second call does nothing."""
+        with self._guard:
+            self._connection.close()
+            if self._lock is not None:
+                self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return int(self._rows("SELECT count(*) FROM calls")[0][0])
+
+    # --- calls -------------------------------------------------------------------------------
+
+    def keys(self) -> set[bytes]:
+        """The keys of all committed calls (1e6 in about a second)."""
+        return {key for (key,) in self._rows("SELECT key FROM calls")}
+
+    def known(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Those of `keys` that are committed."""
+        return set(self.recorded(keys))
+
+    def recorded(self, keys: Iterable[bytes]) -> dict[bytes, bool]:
+        """Those of `keys` that are committed, and whether their answer was cut off."""
+        found: dict[bytes, bool] = {}
+        for chunk in _chunks(keys):
+            rows = self._select("SELECT key, truncated FROM calls", chunk)
+            found.update((key, bool(truncated)) for key, truncated in rows)
+        return found
+
+    def get(self, key: bytes) -> tuple[Request, Response] | None:
+        """One call, or None if it is not committed.
+
+        Raises:
+            StoreError: If the row is damaged.
+        """
+        rows = self._rows("SELECT request, response FROM calls WHERE key = ?", (key,))
+        if not rows:
+            return None
+        request, response = rows[0]
+        return decode_request(request, key), decode_response(response, key)
+
+    def responses(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Response]]:
+        """The responses of those of `keys` that are committed, in the order of `keys`.
+
+        Raises:
+            StoreError: If a row is damaged.
+        """
+        for chunk in _chunks(keys):
+            found = dict(self._select("SELECT key, response FROM calls", chunk))
+            for key in chunk:
+                if key in found:
+                    yield key, decode_response(found[key], key)
+
+    def calls(self) -> Iterator[RecordedCall]:
+        """Every committed call in the order it was recorded.
+
+        Raises:
+            StoreError: If a row is damaged.
+        """
+        last = 0
+        sql = "SELECT id, key, request, response, made_at FROM calls WHERE id > ? ORDER BY id"
+        while rows := self._rows(f"{sql} LIMIT {CHUNK}", (last,)):
+            for row_id, key, request, response, made_at in rows:
+                last = row_id
+                yield RecordedCall(
+                    key, decode_request(request, key), decode_response(response, key), made_at
+                )
+
+    def put_many(
+        self,
+        rows: Sequence[tuple[bytes, Request, Response]],
+        *,
+        truncated: Collection[bytes] = (),
+    ) -> None:
+        """Commit calls, all or none; a key that is there already keeps its first answer.
+
+        Args:
+            rows: Key, request, response.
+            truncated: The keys among them whose answer was cut off and asks for a longer one.
+
+        Raises:
+            StoreError: If they cannot be written (disk full); nothing committed before is lost.
+        """
+        now = time.time()
+        encoded = [
+            (key, now, encode_request(request), encode_response(response), key in truncated)
+            for key, request, response in rows
+        ]
+        sums = (
+            len(rows),
+            sum(response.input_tokens for _, _, response in rows),
+            sum(response.cached_tokens for _, _, response in rows),
+            sum(response.output_tokens for _, _, response in rows),
+            sum(response.cost_usd or 0.0 for _, _, response in rows),
+            sum(prompt_bytes(request) for _, request, _ in rows),
+            sum(request.max_tokens for _, request, _ in rows),
+        )
+        with self._guard:
+            healed = self._failed.intersection(key for key, _, _ in rows)
+            with self._transaction() as connection:
+                connection.executemany(
+                    "INSERT OR IGNORE INTO calls (key, made_at, request, response, truncated) "
+                    "VALUES (?, ?, ?, ?, ?)",
+                    encoded,
+                )
+                connection.execute(
+                    "UPDATE totals SET calls = calls + ?, input_tokens = input_tokens + ?, "
+                    "cached_tokens = cached_tokens + ?, output_tokens = output_tokens + ?, "
+                    "cost_usd = cost_usd + ?, prompt_bytes = prompt_bytes + ?, "
+                    "max_tokens = max_tokens + ?",
+                    sums,
+                )
+                if healed:
+                    connection.executemany(
+                        "DELETE FROM failures WHERE key = ?", [(key,) for key in healed]
+                    )
+            self._failed -= healed
+
+    def totals(self) -> Totals:
+        """What all calls of the run directory have cost so far."""
+        return Totals(*self._rows("SELECT * FROM totals")[0])
+
+    # --- failures ----------------------------------------------------------------------------
+
+    def put_failures(self, rows: Sequence[tuple[bytes, Request, Failure]]) -> None:
+        """Record calls that failed for good; a later answer to the same key clears them.
+
+        Raises:
+            StoreError: If they cannot be written.
+        """
+        now = time.time()
+        encoded = [
+            (key, now, encode_request(request), encode_failure(failure), failure.error)
+            for key, request, failure in rows
+        ]
+        with self._guard:
+            with self._transaction() as connection:
+                connection.executemany(
+                    "INSERT INTO failures (key, failed_at, request, failure, error) "
+                    "VALUES (?, ?, ?, ?, ?)",
+                    encoded,
+                )
+            self._failed.update(key for key, _, _ in rows)
+
+    def failures(self) -> Iterator[CallFailure]:
+        """Every failure that no later answer cleared, over all runs, oldest first.
+
+        Raises:
+            StoreError: If a row is damaged.
+        """
+        for key, request, failure, failed_at in self._rows(
+            "SELECT key, request, failure, failed_at FROM failures ORDER BY id"
+        ):
+            yield CallFailure(
+                key, decode_request(request, key), decode_failure(failure, key), failed_at
+            )
+
+    def failure_counts(self) -> dict[str, int]:
+        """Calls that have failed and not succeeded since, by the error they failed with last."""
+        # SQLite takes the other columns from the row that has the maximum
+        latest = "SELECT error, max(id) FROM failures GROUP BY key"
+        return dict(self._rows(f"SELECT error, count(*) FROM ({latest}) GROUP BY error"))
+
+    # --- what the run is about ---------------------------------------------------------------
+
+    def note(self, name: str, value: str) -> None:
+        """Remember a fact about the run.
+
+        Raises:
+            StoreError: If it cannot be written.
+        """
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+                (name, value),
+            )
+
+    def noted(self, name: str) -> str | None:
+        """A remembered fact, or None."""
+        rows = self._rows("SELECT value FROM meta WHERE name = ?", (name,))
+        return None if not rows else str(rows[0][0])
+
+    def bind(self, *, model: str, items: ItemSet) -> None:
+        """Tie the run directory to a model and its data, and keep the items in it.
+
+        The same data may grow or shrink (`--limit`): every item of the smaller set must be in the
+        larger one, and what is asked of it must be the same. Gold, group and meta may change:
+        no call depends on them.
+
+        Raises:
+            RunDirectoryError: If it belongs to another model or to other data.
+            StoreError: If it cannot be written.
+        """
+        bound = self.noted("model")
+        if bound is not None and bound != model:
+            raise RunDirectoryError(
+                f"{self._directory()} holds calls of model {bound!r}, not {model!r}. "
+                "Give another --out."
+            )
+        asked = {item.id: what_is_asked(item) for item in items}
+        stored: dict[str, bytes] = dict(self._rows("SELECT id, asked FROM items"))
+        check_same_data(stored, asked, name=items.name, directory=self._directory())
+        with self._transaction() as connection:
+            connection.execute("UPDATE items SET place = NULL")
+            connection.executemany(
+                "INSERT INTO items VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET place = excluded.place, json = excluded.json",
+                (
+                    (item.id, place, asked[item.id], encode_item(item))
+                    for place, item in enumerate(items)
+                ),
+            )
+            connection.executemany(
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+                [("model", model), ("data", items.name), ("fingerprint", items.fingerprint)],
+            )
+
+    @property
+    def model(self) -> str | None:
+        """The model the run directory is bound to."""
+        return self.noted("model")
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Fingerprint of the items of the latest run."""
+        return self.noted("fingerprint")
+
+    def items(self) -> ItemSet:
+        """The items of the latest run, with gold, in their order.
+
+        Raises:
+            RunDirectoryError: If no run was bound to this directory.
+        """
+        rows = self._rows("SELECT json FROM items WHERE place IS NOT NULL ORDER BY place")
+        if not rows:
+            raise RunDirectoryError(f"{self._directory()} holds no items: no run was made in it.")
+        return ItemSet.of((decode_item(json) for (json,) in rows), name=self.noted("data") or "")
+
+    # --- SQL ---------------------------------------------------------------------------------
+
+    def _directory(self) -> str:
+        return "the pool in memory" if self.path is None else str(self.path.parent)
+
+    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        # Any: the types of SQLite's columns are those of schema.py, beyond the type checker
+        with self._guard, explained(self.path, "read"):
+            rows: list[tuple[Any, ...]] = self._connection.execute(sql, values).fetchall()
+            return rows
+
+    def _select(self, sql: str, keys: Sequence[bytes]) -> list[tuple[Any, ...]]:
+        return self._rows(f"{sql} WHERE key IN ({','.join('?' * len(keys))})", keys)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        connection = self._connection
+        if self.read_only:
+            raise StoreError(f"{self.path} was opened for reading only.")
+        with self._guard, explained(self.path, "write"):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+
+def _database_file(path: Path) -> Path:
+    # directories are named after models, such as `gpt-4.1-mini`: a dot does not make a file
+    return path if path.is_file() or path.suffix == ".sqlite" else path / FILE_NAME
+
+
+def _chunks(keys: Iterable[bytes]) -> Iterator[list[bytes]]:
+    remaining = iter(keys)
+    while chunk := list(itertools.islice(remaining, CHUNK)):
+        yield chunk

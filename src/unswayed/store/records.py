@@ -1,0 +1,183 @@
+"""Rows of the store: requests, responses and failures as bytes, and back."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+from unswayed.calls import Failure, Request, Response, TokenLogprob
+from unswayed.errors import StoreError
+
+__all__ = [
+    "CallFailure",
+    "RecordedCall",
+    "Totals",
+    "decode_failure",
+    "decode_request",
+    "decode_response",
+    "encode_failure",
+    "encode_request",
+    "encode_response",
+    "prompt_bytes",
+]
+
+COMPRESS_FROM: Final = 8192
+"""Bytes of JSON from which a record is compressed. zlib level 1 costs about 25 CPU-us per kB and
+halves it: too dear for the usual 1-4 kB, worth it for long texts with logprobs per token."""
+
+LOWEST_LOGPROB: Final = -9999.0
+"""What OpenAI's API writes for a probability of zero; JSON has no minus infinity."""
+
+
+class RecordedCall(NamedTuple):
+    """One committed call."""
+
+    key: bytes
+    request: Request
+    response: Response
+    made_at: float
+
+
+class CallFailure(NamedTuple):
+    """One failed call; `failed_at` is seconds since the epoch."""
+
+    key: bytes
+    request: Request
+    failure: Failure
+    failed_at: float
+
+
+class Totals(NamedTuple):
+    """Sums over everything the run directory has paid for.
+
+    Attributes:
+        calls: Answers received (a call that two processes paid for counts twice).
+        prompt_bytes: UTF-8 bytes of the prompts, to learn tokens per byte from.
+        max_tokens: Sum of the caps on generated tokens, to learn the used share from.
+    """
+
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_usd: float
+    prompt_bytes: int
+    max_tokens: int
+
+
+Record = TypeVar("Record", Request, Response, Failure)
+
+_ENCODER = msgspec.json.Encoder()
+_REQUEST = msgspec.json.Decoder(Request)
+_RESPONSE = msgspec.json.Decoder(Response)
+_FAILURE = msgspec.json.Decoder(Failure)
+
+
+def prompt_bytes(request: Request) -> int:
+    """UTF-8 bytes of the messages: with byte-level tokenisers, at least as many as tokens."""
+    return sum(
+        len(content) if content.isascii() else len(content.encode("utf-8", "surrogatepass"))
+        for _, content in ((message.role, message.content) for message in request.messages)
+    )
+
+
+def encode_request(request: Request) -> bytes:
+    """JSON, compressed where long."""
+    return _packed(_ENCODER.encode(request))
+
+
+def encode_response(response: Response) -> bytes:
+    """JSON, compressed where long.
+
+    What JSON cannot hold is replaced rather than losing a paid answer: minus infinity by
+    `LOWEST_LOGPROB`, lone surrogates by U+FFFD.
+    """
+    try:
+        encoded = _ENCODER.encode(response)
+    except UnicodeEncodeError:
+        return encode_response(_mended(response))
+    # unset fields are omitted, so a null is either text or a number that JSON does not have
+    if b"null" in encoded and response.top_logprobs is not None:
+        encoded = _ENCODER.encode(_mended(response))
+    return _packed(encoded)
+
+
+def encode_failure(failure: Failure) -> bytes:
+    """JSON."""
+    return _ENCODER.encode(msgspec.structs.replace(failure, message=_mended_text(failure.message)))
+
+
+def decode_request(data: bytes, key: bytes) -> Request:
+    """The request of a row.
+
+    Raises:
+        StoreError: If the row is damaged; the message names its key.
+    """
+    return _decoded(_REQUEST, data, key)
+
+
+def decode_response(data: bytes, key: bytes) -> Response:
+    """The response of a row.
+
+    Raises:
+        StoreError: If the row is damaged; the message names its key.
+    """
+    return _decoded(_RESPONSE, data, key)
+
+
+def decode_failure(data: bytes, key: bytes) -> Failure:
+    """The failure of a row.
+
+    Raises:
+        StoreError: If the row is damaged; the message names its key.
+    """
+    return _decoded(_FAILURE, data, key)
+
+
+def _packed(encoded: bytes) -> bytes:
+    # JSON objects begin with "{" and zlib streams with 0x78, so a row says what it is
+    return encoded if len(encoded) < COMPRESS_FROM else zlib.compress(encoded, 1)
+
+
+def _decoded(decoder: msgspec.json.Decoder[Record], data: bytes, key: bytes) -> Record:
+    try:
+        return decoder.decode(data if data[:1] == b"{" else zlib.decompress(data))
+    except (msgspec.MsgspecError, zlib.error, UnicodeDecodeError, TypeError) as error:
+        raise StoreError(
+            f"the recorded call {key.hex()[:16]} is damaged ({error}). Move calls.sqlite aside "
+            "and repeat the same command to make the calls again."
+        ) from error
+
+
+def _mended_text(text: str) -> str:
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _mended(response: Response) -> Response:
+    tops = response.top_logprobs
+    tokens = response.tokens
+    return msgspec.structs.replace(
+        response,
+        text=_mended_text(response.text),
+        finish_reason=_mended_text(response.finish_reason),
+        model=None if response.model is None else _mended_text(response.model),
+        reasoning=None if response.reasoning is None else _mended_text(response.reasoning),
+        tokens=None if tokens is None else tuple(_mended_text(token) for token in tokens),
+        top_logprobs=None
+        if tops is None
+        else tuple(
+            tuple(
+                TokenLogprob(
+                    _mended_text(token), logprob if math.isfinite(logprob) else LOWEST_LOGPROB
+                )
+                for token, logprob in alternatives
+                if not math.isnan(logprob)
+            )
+            for alternatives in tops
+        ),
+    )

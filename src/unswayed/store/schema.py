@@ -1,0 +1,207 @@
+"""The tables of `calls.sqlite`, how the file is opened, and what its errors mean.
+
+`calls` is a rowid table with a unique index on the key. A WITHOUT ROWID table keeps the random
+32-byte keys and the 1-5 kB payloads in one tree, so every insert splits full pages: 4-15 thousand
+rows/s where this layout does 25-60 thousand, and half-empty pages on disk (benchmarks/store.py).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from unswayed.errors import RunDirectoryError, StoreError, UnswayedError
+
+__all__ = ["connect_readonly", "connect_writer", "explain", "explained"]
+
+APPLICATION_ID: Final = 0x756E7377  # "unsw": tells our files from any other SQLite file
+SCHEMA_VERSION: Final = 1
+PAGE_SIZE: Final = 16384
+BUSY_MS: Final = 30_000
+
+TABLES: Final = (
+    """CREATE TABLE calls (
+        id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, made_at REAL NOT NULL,
+        request BLOB NOT NULL, response BLOB NOT NULL, truncated INTEGER NOT NULL)""",
+    """CREATE TABLE failures (
+        id INTEGER PRIMARY KEY, key BLOB NOT NULL, failed_at REAL NOT NULL,
+        request BLOB NOT NULL, failure BLOB NOT NULL, error TEXT NOT NULL)""",
+    "CREATE INDEX failures_of_key ON failures (key)",
+    """CREATE TABLE items (
+        id TEXT PRIMARY KEY, place INTEGER, asked BLOB NOT NULL, json BLOB NOT NULL)""",
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE totals (
+        calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL, cost_usd REAL NOT NULL, prompt_bytes INTEGER NOT NULL,
+        max_tokens INTEGER NOT NULL)""",
+    "INSERT INTO totals VALUES (0, 0, 0, 0, 0.0, 0, 0)",
+)
+
+
+def connect_writer(path: Path | None) -> sqlite3.Connection:
+    """Open for reading and writing, making the tables where the file is new.
+
+    Args:
+        path: The database file; None for one in memory.
+
+    Raises:
+        RunDirectoryError: If the file belongs to something else or to another version.
+        StoreError: If it is damaged, or the disk is full.
+    """
+    with explained(path, "open"):
+        connection = sqlite3.connect(
+            ":memory:" if path is None else path,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=BUSY_MS / 1000,
+        )
+        try:
+            new = _is_new(connection)
+            if new:
+                connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+            else:
+                _check(connection, path)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA cache_size = -65536")  # KiB: holds the key index of 1e6 rows
+            if new:
+                _create(connection)
+            connection.execute("BEGIN IMMEDIATE")  # a read-only file is found now, not after calls
+            connection.execute("UPDATE totals SET calls = calls")
+            connection.execute("ROLLBACK")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def connect_readonly(path: Path) -> sqlite3.Connection:
+    """Open for reading only; also from a directory that cannot be written.
+
+    Raises:
+        RunDirectoryError: If there is no such file, or it belongs to something else.
+        StoreError: If it is damaged.
+    """
+    if not path.exists():
+        raise RunDirectoryError(
+            f"there are no recorded calls in {path.parent} ({path.name} is missing). "
+            "Give the directory of a run."
+        )
+    with explained(path, "read"):
+        try:
+            return _connect_uri(path, "mode=ro")
+        except sqlite3.OperationalError as error:
+            # SQLite shares a WAL file through a -shm file that it cannot make here. Without a
+            # journal nobody is writing and everything is in the main file.
+            journal = path.with_name(path.name + "-wal")
+            if _base_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
+                raise
+            if journal.exists() and journal.stat().st_size:
+                raise RunDirectoryError(
+                    f"{path} was not closed (it has a journal) and {path.parent} cannot be "
+                    "written. Copy the whole directory to where it can be, and read the copy."
+                ) from None
+            return _connect_uri(path, "mode=ro&immutable=1")
+
+
+def _connect_uri(path: Path, options: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{options}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=BUSY_MS / 1000,
+    )
+    try:
+        _check(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    """Whether nothing was ever created in it (also after a kill during creation)."""
+    if _pragma(connection, "application_id") == APPLICATION_ID:
+        return False
+    return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]) == 0
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _is_new(connection):  # another process may have made it since
+            for statement in TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _check(connection: sqlite3.Connection, path: Path | None) -> None:
+    if _pragma(connection, "application_id") != APPLICATION_ID:
+        raise RunDirectoryError(
+            f"{path} is not a file of recorded calls of unswayed. Give another --out."
+        )
+    version = _pragma(connection, "user_version")
+    if version != SCHEMA_VERSION:
+        raise RunDirectoryError(
+            f"{path} has schema version {version}; this version of unswayed reads "
+            f"{SCHEMA_VERSION}. Use the version of unswayed that wrote it, or give another --out."
+        )
+
+
+def _base_code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def explain(error: sqlite3.Error, path: Path | None, doing: str) -> UnswayedError:
+    """What an SQLite error means for the run and what to do about it.
+
+    Args:
+        error: As SQLite raised it.
+        path: The database file; None for one in memory.
+        doing: Verb for the message: open, read, write.
+    """
+    where = "the calls in memory" if path is None else str(path)
+    code = _base_code(error)
+    if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
+        return StoreError(
+            f"cannot {doing} {where}: {error}. Everything committed before is kept. Free some "
+            "space (or mend the disk) and repeat the same command."
+        )
+    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+        return StoreError(
+            f"{where} is damaged ({error}). Move it aside and repeat the same command to make the "
+            f"calls again; `sqlite3 {where} .recover` may save what is in it."
+        )
+    if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN}:
+        return RunDirectoryError(
+            f"cannot {doing} {where}: {error}. Make the directory writable or give another --out."
+        )
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return StoreError(
+            f"cannot {doing} {where}: another program holds it ({error}). Close that program and "
+            "repeat the same command."
+        )
+    return StoreError(f"cannot {doing} {where}: {error}.")
+
+
+@contextmanager
+def explained(path: Path | None, doing: str) -> Iterator[None]:
+    """Turn SQLite's errors into ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explain(error, path, doing) from error

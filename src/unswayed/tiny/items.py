@@ -1,0 +1,286 @@
+"""The world of the tiny judge: its words, what they are worth, and the items made of them.
+
+A judge item asks which of two three-word answers is better; a multiple-choice item asks which of
+four nouns is largest. Every word has a true worth, so gold is known exactly, and random draws give
+a continuum of margins with near-ties. Sets are generated, never stored: the same seed gives the
+same items, another seed gives fresh ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.errors import UnknownNameError, UsageError
+from unswayed.items import Item, ItemSet, Task
+from unswayed.registry import did_you_mean
+
+__all__ = [
+    "BUILT_IN",
+    "LABELS",
+    "NOUNS",
+    "TOPICS",
+    "VOCABULARY",
+    "WORDS",
+    "JudgeContents",
+    "McqContents",
+    "Worth",
+    "builtin_items",
+    "draw_judge",
+    "draw_mcq",
+    "judge_items",
+    "mcq_items",
+    "worth",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+GOOD: Final = _words(
+    "accurate helpful clear precise complete correct kind relevant thorough concise honest useful "
+    "detailed polite sound fair"
+)
+MIDDLING: Final = _words(
+    "plain short long usual casual formal simple mixed average common neutral brief quick typical "
+    "wordy dry"
+)
+BAD: Final = _words(
+    "wrong rude vague messy false lazy broken unsafe confused empty biased sloppy noisy harsh "
+    "stale dull"
+)
+WORDS: Final = GOOD + MIDDLING + BAD
+"""Quality words; the answers of judge items are three of them."""
+
+TOPICS: Final = _words("cooking travel health money music sports history gardens movies science")
+NOUNS: Final = _words(
+    "atom germ flea ant bee snail mouse frog rat bird cat duck fox dog goat sheep wolf pig child "
+    "man deer lion bear cow horse bull car shark truck giraffe elephant bus train whale house ship "
+    "tower hill mountain moon"
+)
+"""Things, smallest first; the candidates of multiple-choice items are four of them."""
+
+LABELS: Final = ("A", "B", "C", "D")
+SPECIAL: Final = ("<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>")
+GLUE: Final = _words("rate the answers about which is better : . of these largest")
+CONTENT_FREE: Final = ("N/A", "[MASK]")
+"""Texts without content that contextual calibration asks about; seen in training as such."""
+
+VOCABULARY: Final = SPECIAL + LABELS + GLUE + TOPICS + WORDS + NOUNS + CONTENT_FREE
+"""Every token; its place here is its id."""
+
+QUESTION: Final = "largest"
+BUILT_IN_SEED: Final = 999
+WORLD_SEED: Final = 123
+CHUNK: Final = 1000
+"""Contents are drawn in chunks of this size, so a smaller set is the beginning of a larger one."""
+CLOSE_RANKS: Final = 4
+"""Multiple-choice items whose two largest nouns are at most this many ranks apart are "close"."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Worth:
+    """What words are worth, truly and to the tiny judge.
+
+    The judge learned from raters with systematic errors, so even without position bias it would
+    not always be right.
+
+    Attributes:
+        words, words_learned: True worth and the raters' worth of `WORDS`, shape (48,).
+        sizes, sizes_learned: True size, evenly spaced in [-1, 1], and the raters' size of
+            `NOUNS`, shape (40,).
+        topic_bias: By how many logits the raters favour the first position beyond the common
+            amount, per topic, shape (10,).
+    """
+
+    words: FloatArray
+    words_learned: FloatArray
+    sizes: FloatArray
+    sizes_learned: FloatArray
+    topic_bias: FloatArray
+
+
+@functools.cache
+def worth() -> Worth:
+    """The one world that all items and all training answers come from."""
+    rng = np.random.default_rng(WORLD_SEED)
+    words = np.concatenate(
+        [
+            rng.uniform(0.3, 1.0, len(GOOD)),
+            rng.uniform(-0.4, 0.4, len(MIDDLING)),
+            rng.uniform(-1.0, -0.3, len(BAD)),
+        ]
+    )
+    sizes = np.linspace(-1.0, 1.0, len(NOUNS))
+    made = Worth(
+        words=words,
+        words_learned=words + rng.normal(0.0, 0.30, len(WORDS)),
+        sizes=sizes,
+        sizes_learned=sizes + rng.normal(0.0, 0.22, len(NOUNS)),
+        topic_bias=rng.normal(0.0, 0.6, len(TOPICS)),
+    )
+    for array in (made.words, made.words_learned, made.sizes, made.sizes_learned, made.topic_bias):
+        array.setflags(write=False)
+    return made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgeContents:
+    """What judge items are about.
+
+    Attributes:
+        topics: Index into `TOPICS`, shape (n,).
+        words: Indices into `WORDS`, shape (n, 2, 3).
+    """
+
+    topics: IntArray
+    words: IntArray
+
+    def quality(self, of_words: FloatArray) -> FloatArray:
+        """Sum of the words' worth per candidate, shape (n, 2)."""
+        total: FloatArray = of_words[self.words].sum(axis=-1)
+        return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class McqContents:
+    """What multiple-choice items are about.
+
+    Attributes:
+        nouns: Four different indices into `NOUNS`, shape (n, 4).
+    """
+
+    nouns: IntArray
+
+
+def draw_judge(n: int, rng: np.random.Generator) -> JudgeContents:
+    """Draw n judge items' contents, topics first."""
+    topics = rng.integers(0, len(TOPICS), n)
+    return JudgeContents(topics=topics, words=rng.integers(0, len(WORDS), (n, 2, 3)))
+
+
+def draw_mcq(n: int, rng: np.random.Generator) -> McqContents:
+    """Draw n multiple-choice items' contents."""
+    return McqContents(nouns=np.argsort(rng.random((n, len(NOUNS))), axis=1)[:, :4])
+
+
+def judge_items(n: int = 1000, seed: int = BUILT_IN_SEED) -> ItemSet:
+    """Judge items: prompt a topic, candidates such as "clear polite short", group the topic.
+
+    Args:
+        n: How many; no two have the same topic and answers, in whatever order.
+        seed: Another seed gives held-out items.
+
+    Returns:
+        Pairwise items; gold is the candidate of higher true worth, `meta.utility` both worths.
+
+    Raises:
+        UsageError: If n is below 1.
+    """
+    rng = np.random.default_rng(seed)
+    name = "tiny-judge" if seed == BUILT_IN_SEED else f"tiny-judge-{seed}"
+
+    def chunk() -> Iterator[tuple[Hashable, Item]]:
+        contents = draw_judge(CHUNK, rng)
+        quality = contents.quality(worth().words)
+        for topic, words, utility in zip(contents.topics, contents.words, quality, strict=True):
+            first, second = (tuple(sorted(answer)) for answer in words.tolist())
+            if first == second:
+                continue  # the same words on both sides: there is no better answer
+            item = Item(
+                id="",
+                task=Task.PAIRWISE,
+                prompt=TOPICS[topic],
+                candidates=tuple(" ".join(WORDS[word] for word in answer) for answer in words),
+                gold=int(utility.argmax()),
+                group=TOPICS[topic],
+                meta={"source": name, "utility": utility.tolist()},
+            )
+            yield (int(topic), frozenset((first, second))), item
+
+    return _distinct(n, chunk, name=name)
+
+
+def mcq_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
+    """Multiple-choice items: which of four nouns is largest.
+
+    Args:
+        n: How many; no two have the same four nouns.
+        seed: Another seed gives held-out items.
+
+    Returns:
+        MCQ items; gold is the largest noun, `meta.utility` the true sizes, group "close sizes"
+        or "clear sizes" by how far apart the two largest are.
+
+    Raises:
+        UsageError: If n is below 1 or more than there are sets of four nouns to draw from.
+    """
+    rng = np.random.default_rng(seed)
+    name = "tiny-mcq" if seed == BUILT_IN_SEED else f"tiny-mcq-{seed}"
+
+    def chunk() -> Iterator[tuple[Hashable, Item]]:
+        for nouns in draw_mcq(CHUNK, rng).nouns:
+            second, largest = np.sort(nouns)[-2:]
+            item = Item(
+                id="",
+                task=Task.MCQ,
+                prompt=QUESTION,
+                candidates=tuple(NOUNS[noun] for noun in nouns),
+                gold=int(nouns.argmax()),  # nouns are listed by size
+                group="close sizes" if largest - second <= CLOSE_RANKS else "clear sizes",
+                meta={"source": name, "utility": worth().sizes[nouns].tolist()},
+            )
+            yield frozenset(nouns.tolist()), item
+
+    if n > 50_000:
+        raise UsageError(f"{name}: {n} items asked for; 50000 different ones at most.")
+    return _distinct(n, chunk, name=name)
+
+
+def _distinct(
+    n: int, chunk: Callable[[], Iterator[tuple[Hashable, Item]]], *, name: str
+) -> ItemSet:
+    """The first n items with different contents, in the order drawn, numbered."""
+    if n < 1:
+        raise UsageError(f"{name}: {n} items asked for; ask for at least 1.")
+    kept: dict[Hashable, Item] = {}
+    while len(kept) < n:
+        for content, item in chunk():
+            kept.setdefault(content, item)
+    chosen = itertools.islice(kept.values(), n)
+    return ItemSet.of(
+        (
+            msgspec.structs.replace(item, id=f"{name}-{number:04d}")
+            for number, item in enumerate(chosen)
+        ),
+        name=name,
+    )
+
+
+BUILT_IN: Final[Mapping[str, Callable[[], ItemSet]]] = {
+    "tiny-judge": judge_items,
+    "tiny-mcq": mcq_items,
+}
+"""The built-in sets by the name that stands for them on the command line."""
+
+
+def builtin_items(name: str) -> ItemSet:
+    """A built-in set.
+
+    Raises:
+        UnknownNameError: If there is no such set.
+    """
+    if name not in BUILT_IN:
+        raise UnknownNameError(f"unknown built-in set {name!r}. {did_you_mean(name, BUILT_IN)}")
+    return BUILT_IN[name]()

@@ -1,0 +1,250 @@
+"""Permutation groups: P presentations of one item in consecutive rows, whole groups only.
+
+Everything that can be wrong with the data is found here, before a model is loaded: missing gold,
+items with different numbers of candidates, prompts that are too long (the whole item is dropped,
+never one of its presentations), items that may not be permuted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from unswayed.errors import ItemError, UsageError
+from unswayed.items import Item, Message, Task, blind, fingerprint
+from unswayed.presentation import Ask, Presentation, presentations
+from unswayed.prompts import PromptSettings, render
+from unswayed.training.recipe import Data, Prompt
+
+__all__ = [
+    "Counts",
+    "Groups",
+    "Row",
+    "TokenCount",
+    "build_groups",
+    "group_presentations",
+    "prompt_settings",
+]
+
+TokenCount = Callable[[Sequence[Message]], int]
+"""Tokens of a rendered chat with the answer about to begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One presentation of one item.
+
+    Attributes:
+        item_id: The item.
+        presentation: Index within the group.
+        shown: Order and labels.
+        symbols: The answer symbols, in label order.
+        gold: The right candidates.
+        messages: The rendered chat.
+        answer_only: Whether the prompt asks for a label and nothing else.
+        max_tokens: The prompt's own cap on the response.
+    """
+
+    item_id: str
+    presentation: int
+    shown: Presentation
+    symbols: tuple[str, ...]
+    gold: tuple[int, ...]
+    messages: tuple[Message, ...]
+    answer_only: bool
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What became of the items.
+
+    Attributes:
+        given, kept: Items before and after; kept are trained on.
+        held_out: Items kept apart.
+        overlong: Items with a prompt above the limit in at least one presentation.
+        longest_prompt: Tokens of the longest prompt kept; 0 if tokens were not counted.
+        without_gold: Items without a right candidate, dropped.
+        not_permutable: Items that may be shown in their own order only.
+    """
+
+    given: int
+    kept: int
+    held_out: int
+    overlong: int
+    longest_prompt: int
+    without_gold: int
+    not_permutable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The training data.
+
+    Attributes:
+        rows: P consecutive rows per item, in presentation order.
+        n_presentations: P.
+        n_candidates: n, the same for every item.
+        items: The items trained on, in row order.
+        held_out: Items kept apart to follow consistency.
+        fingerprint: sha256 over the items trained on and held out.
+        counts: What became of the items.
+    """
+
+    rows: tuple[Row, ...]
+    n_presentations: int
+    n_candidates: int
+    items: tuple[Item, ...]
+    held_out: tuple[Item, ...]
+    fingerprint: str
+    counts: Counts
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def prompt_settings(prompt: Prompt) -> PromptSettings:
+    """The settings of `unswayed.prompts` for a recipe's prompt."""
+    return PromptSettings(
+        prompt=prompt.style,
+        label_set=prompt.labels,
+        template=prompt.template,
+        max_tokens=prompt.max_response_tokens,
+    )
+
+
+def group_presentations(data: Data, n: int) -> tuple[Presentation, ...]:
+    """The P presentations of a permutation group, the canonical one first.
+
+    Raises:
+        UsageError: If the set has fewer than two orders: there would be nothing to compare.
+    """
+    name = data.orders or ("swap" if n == 2 else "structured")
+    made = presentations(name, n, seed=data.order_seed)
+    if len(made) < 2:
+        raise UsageError(
+            f"data.orders {name!r} gives {len(made)} presentation; a permutation group needs at "
+            "least 2. Use swap (2 candidates), structured, cyclic or full."
+        )
+    return made
+
+
+def build_groups(
+    items: Sequence[Item],
+    data: Data,
+    prompt: Prompt,
+    *,
+    seed: int = 0,
+    count_tokens: TokenCount | None = None,
+) -> Groups:
+    """Lay the items out in permutation groups.
+
+    Args:
+        items: Items of one task.
+        data: Orders, limits, and how many items are held out.
+        prompt: How an item is put to the model.
+        seed: Draws the held-out items; their choice depends on item ids only.
+        count_tokens: Counts the tokens of a rendered chat; None skips the length check.
+
+    Raises:
+        ItemError: If gold is missing, the numbers of candidates differ, or nothing is left.
+        UsageError: If the orders do not make a group.
+    """
+    usable, without_gold = _with_gold(items, data)
+    permutable = [item for item in usable if item.permutable]
+    n = _one_number_of_candidates(permutable)
+    shown = group_presentations(data, n)
+    settings = prompt_settings(prompt)
+    groups: list[tuple[Item, tuple[Row, ...]]] = []
+    overlong, longest = 0, 0
+    for item in permutable:
+        rows = tuple(_row(item, t, one, settings) for t, one in enumerate(shown))
+        if count_tokens is not None:
+            length = max(count_tokens(row.messages) for row in rows)
+            if length > data.max_prompt_tokens:
+                overlong += 1
+                continue
+            longest = max(longest, length)
+        groups.append((item, rows))
+    apart = _held_out([item for item, _ in groups], data.held_out, seed)
+    trained = [(item, rows) for item, rows in groups if item.id not in apart]
+    if not trained:
+        raise ItemError(
+            f"nothing to train on: {len(items)} items given, {overlong} with a prompt above "
+            f"{data.max_prompt_tokens} tokens, {without_gold} without gold, "
+            f"{len(usable) - len(permutable)} not permutable, {len(apart)} held out."
+        )
+    held_out = tuple(item for item, _ in groups if item.id in apart)
+    kept = tuple(item for item, _ in trained)
+    return Groups(
+        rows=tuple(row for _, rows in trained for row in rows),
+        n_presentations=len(shown),
+        n_candidates=n,
+        items=kept,
+        held_out=held_out,
+        fingerprint=fingerprint((*kept, *held_out)),
+        counts=Counts(
+            given=len(items),
+            kept=len(kept),
+            held_out=len(held_out),
+            overlong=overlong,
+            longest_prompt=longest,
+            without_gold=without_gold,
+            not_permutable=len(usable) - len(permutable),
+        ),
+    )
+
+
+def _with_gold(items: Sequence[Item], data: Data) -> tuple[list[Item], int]:
+    for item in items:
+        if item.task not in (Task.PAIRWISE, Task.MCQ):
+            raise ItemError(
+                f"{item.id}: task {item.task.value} cannot be trained; pairwise and mcq can."
+            )
+    usable = [item for item in items if item.gold_candidates()]
+    missing = [item for item in items if not item.gold_candidates()]
+    if missing and data.without_gold == "stop":
+        first = missing[0]
+        what = "is a tie" if first.gold == "tie" else "is missing"
+        raise ItemError(
+            f"{first.id}: gold {what}; {len(missing)} of {len(items)} items name no right "
+            'candidate. Add gold, or set data.without_gold = "drop" in the recipe.'
+        )
+    return usable, len(missing)
+
+
+def _one_number_of_candidates(items: Sequence[Item]) -> int:
+    counts = Counter(item.n for item in items)
+    if len(counts) > 1:
+        found = ", ".join(f"{count} items with {n}" for n, count in sorted(counts.items()))
+        raise ItemError(
+            f"items have different numbers of candidates ({found}); a training run needs one, "
+            "because a permutation group has one size. Train on one number at a time."
+        )
+    if not counts:
+        raise ItemError("nothing to train on: no item has gold and may be permuted.")
+    return next(iter(counts))
+
+
+def _held_out(items: Sequence[Item], count: int, seed: int) -> frozenset[str]:
+    ranked = sorted(
+        (item.id for item in items),
+        key=lambda item_id: hashlib.sha256(f"{seed}\x00{item_id}".encode()).digest(),
+    )
+    return frozenset(ranked[:count])
+
+
+def _row(item: Item, index: int, shown: Presentation, settings: PromptSettings) -> Row:
+    rendered = render(blind(item), Ask(shown), settings)
+    return Row(
+        item_id=item.id,
+        presentation=index,
+        shown=shown,
+        symbols=rendered.labels,
+        gold=item.gold_candidates(),
+        messages=rendered.messages,
+        answer_only=rendered.answer_only,
+        max_tokens=rendered.max_tokens,
+    )

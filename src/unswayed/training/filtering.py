@@ -1,0 +1,133 @@
+"""The data filter: keep the items on which the model is inconsistent.
+
+An item on which the model already names the same candidate in every order gives a permutation
+group little to learn from. The filter asks greedily under a few orders and keeps items with more
+than one distinct answer, whole items only. It is a step of its own, so that its calls are recorded
+and the kept items are a file like any other.
+
+Source: PA-GRPO (arXiv 2603.21016), Appendix D: both orders for two candidates, the cyclic orders
+for more. Not for evaluation items: a set filtered by a model's own mistakes measures that filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from unswayed.decisions import Choice, Decision
+from unswayed.items import Item, text_of
+from unswayed.presentation import Ask, Presentation, presentations
+
+__all__ = ["FilterReport", "Filtered", "filter_asks", "keep_inconsistent"]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterReport:
+    """What the filter did.
+
+    Attributes:
+        given: Items given.
+        kept: Items with more than one distinct answer.
+        consistent: Items answered alike under every order, dropped.
+        unparsed: Items with fewer than two parsed answers and at least one unparsed, dropped
+            (kept with `count_unparsed`).
+        incomplete: Items with a call missing, dropped.
+        evaluation: Items that also occur in an evaluation set, dropped.
+        unparsed_answers: Unparsed answers over all items.
+    """
+
+    given: int
+    kept: int
+    consistent: int
+    unparsed: int
+    incomplete: int
+    evaluation: int
+    unparsed_answers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """The items kept, in their order, and the report."""
+
+    items: tuple[Item, ...]
+    report: FilterReport
+
+
+def filter_asks(
+    n: int, *, prompt_id: str = "default", orders: str | None = None
+) -> tuple[Ask, ...]:
+    """What the filter asks about an item with n candidates.
+
+    Args:
+        n: Number of candidates.
+        prompt_id: The prompt, normally the one that training uses.
+        orders: Set of orders; None for swap (n = 2) or cyclic.
+    """
+    name = orders or ("swap" if n == 2 else "cyclic")
+    return tuple(Ask(shown, prompt_id=prompt_id) for shown in presentations(name, n))
+
+
+def keep_inconsistent(
+    items: Sequence[Item],
+    decisions: Iterable[Decision],
+    *,
+    prompt_id: str = "default",
+    orders: str | None = None,
+    count_unparsed: bool = False,
+    evaluation: Sequence[Item] = (),
+) -> Filtered:
+    """Keep the items with more than one distinct candidate (or tie) among their answers.
+
+    Args:
+        items: Candidates for training.
+        decisions: Greedy answers to `filter_asks`; others are left out.
+        prompt_id: As given to `filter_asks`.
+        orders: As given to `filter_asks`.
+        count_unparsed: Let an unparsed answer count as a distinct one.
+        evaluation: Items that must not be trained on; compared by their text, not by id.
+    """
+    answers: dict[str, dict[Presentation, Choice]] = {}
+    for decision in decisions:
+        ask = decision.ask
+        if ask.prompt_id == prompt_id and ask.sample == 0 and ask.substitute is None:
+            answers.setdefault(decision.item_id, {})[ask.presentation] = decision.choice
+    forbidden = {_content(item) for item in evaluation}
+    tally = dict.fromkeys(("kept", "consistent", "unparsed", "incomplete", "evaluation"), 0)
+    kept: list[Item] = []
+    unparsed_answers = 0
+    for item in items:
+        asked = [ask.presentation for ask in filter_asks(item.n, orders=orders)]
+        seen = answers.get(item.id, {})
+        choices = [seen[shown] for shown in asked if shown in seen]
+        unparsed_answers += choices.count(None)
+        fate = _fate(item, choices, len(asked), forbidden, count_unparsed)
+        tally[fate] += 1
+        if fate == "kept":
+            kept.append(item)
+    return Filtered(
+        items=tuple(kept),
+        report=FilterReport(given=len(items), unparsed_answers=unparsed_answers, **tally),
+    )
+
+
+def _fate(
+    item: Item,
+    choices: Sequence[Choice],
+    wanted: int,
+    forbidden: set[tuple[str, frozenset[str]]],
+    count_unparsed: bool,
+) -> str:
+    if forbidden and _content(item) in forbidden:
+        return "evaluation"
+    if len(choices) < wanted:
+        return "incomplete"
+    distinct = {choice for choice in choices if choice is not None}
+    if len(distinct) > 1 or (count_unparsed and None in choices):
+        return "kept"
+    return "unparsed" if None in choices else "consistent"
+
+
+def _content(item: Item) -> tuple[str, frozenset[str]]:
+    """What makes two items the same question: prompt and candidates in any order."""
+    normal = " ".join(text_of(item.prompt).split()).casefold()
+    return normal, frozenset(" ".join(text_of(c).split()).casefold() for c in item.candidates)

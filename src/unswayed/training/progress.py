@@ -1,0 +1,210 @@
+"""What happens between steps: the log, held-out checks, records beside checkpoints, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from unswayed.training.provenance import Record, write_record
+
+if TYPE_CHECKING:
+    _Base: Any  # transformers.TrainerCallback, imported only where it is used
+else:
+    _Base = object
+
+__all__ = [
+    "LOG",
+    "Interrupt",
+    "RunHooks",
+    "Step",
+    "catch_interrupt",
+    "past_checks",
+    "quiet",
+    "run_callback",
+    "trim_log",
+]
+
+LOG: Final = "train.jsonl"
+
+Step = Mapping[str, float]
+"""One log line: `step`, `steps`, and every metric of the step."""
+
+
+class Interrupt:
+    """Whether Ctrl-C was pressed."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+
+@contextmanager
+def catch_interrupt() -> Iterator[Interrupt]:
+    """The first Ctrl-C asks for a stop after the step; the second interrupts at once.
+
+    Outside the main thread, where Python delivers no signals, this changes nothing.
+    """
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+
+    def handle(number: int, frame: types.FrameType | None) -> None:
+        if interrupt.requested:
+            raise KeyboardInterrupt
+        interrupt.requested = True
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the progress bars and deprecation notes of transformers, which are not the user's."""
+    from transformers.utils import logging as untyped
+
+    logging: Any = untyped
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+            yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def trim_log(out: Path, step: int) -> None:
+    """Forget log lines after `step`: they belong to a part of a run that is run again."""
+    path = out / LOG
+    if not path.exists():
+        return
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+    path.write_text("".join(kept), encoding="utf-8")
+
+
+def past_checks(out: Path) -> dict[int, Mapping[str, float]]:
+    """The held-out figures in a run's log, by step."""
+    path = out / LOG
+    if not path.exists():
+        return {}
+    found: dict[int, Mapping[str, float]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        logged = json.loads(line)
+        figures = {key: value for key, value in logged.items() if key.startswith("held_out/")}
+        if figures:
+            found[int(logged["step"])] = figures
+    return found
+
+
+class RunHooks(_Base):  # type: ignore[misc]
+    """Mixed into `transformers.TrainerCallback`; one per run.
+
+    Args:
+        out: Folder of the run.
+        record: Written beside every checkpoint.
+        interrupt: Set by Ctrl-C.
+        stop_every: Steps after which a stop can be resumed exactly (the inner updates).
+        check_every: Steps between checks; 0 for the end only.
+        check: Measures the model on the held-out items; None if there are none.
+        report: Called with every log line on the main process.
+    """
+
+    def __init__(
+        self,
+        *,
+        out: Path,
+        record: Record,
+        interrupt: Interrupt,
+        stop_every: int,
+        check_every: int,
+        check: Callable[[], Mapping[str, float]] | None,
+        report: Callable[[Step], None] | None,
+    ) -> None:
+        self.out = out
+        self.record = record
+        self.interrupt = interrupt
+        self.stop_every = stop_every
+        self.check_every = check_every
+        self.check = check
+        self.report = report
+        self.checked: dict[int, Mapping[str, float]] = {}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Measure the untrained model, so that the end has something to be compared with."""
+        self.checked |= past_checks(self.out)
+        if self.check_every and state.global_step == 0:
+            self._measure(state)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Stop after Ctrl-C on all processes alike; check the held-out items."""
+        if state.global_step % self.stop_every == 0 and self._anyone_interrupted():
+            control.should_save = True
+            control.should_training_stop = True
+        if self.check_every and state.global_step % self.check_every == 0:
+            self._measure(state)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Check the held-out items once more, if the last step was not checked."""
+        if not self.interrupt.requested:
+            self._measure(state)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Put the record beside the checkpoint, so that another run cannot take it for its own."""
+        if state.is_world_process_zero:
+            write_record(self.record, self.out / f"checkpoint-{state.global_step}")
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
+    ) -> None:
+        """Append the metrics to the log file and report them."""
+        if logs is not None and "loss" in logs:  # not the summary at the end
+            self._write(state, {k: v for k, v in logs.items() if isinstance(v, int | float)})
+
+    def _measure(self, state: Any) -> None:
+        if self.check is None or state.global_step in self.checked:
+            return
+        found = {f"held_out/{key}": value for key, value in self.check().items()}
+        self.checked[state.global_step] = found
+        self._write(state, found)
+
+    def _write(self, state: Any, metrics: Mapping[str, float]) -> None:
+        if not state.is_world_process_zero:
+            return
+        line = {"step": state.global_step, "steps": state.max_steps, **metrics}
+        with (self.out / LOG).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        if self.report is not None:
+            self.report(line)
+
+    def _anyone_interrupted(self) -> bool:
+        import torch.distributed as dist
+
+        if not (dist.is_available() and dist.is_initialized()):
+            return self.interrupt.requested
+        import torch
+
+        device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+        asked = torch.tensor([int(self.interrupt.requested)], device=device)
+        dist.all_reduce(asked, op=dist.ReduceOp.MAX)
+        self.interrupt.requested = bool(asked.item())
+        return self.interrupt.requested
+
+
+def run_callback(**settings: Any) -> RunHooks:
+    """A `RunHooks` that transformers accepts as a callback."""
+    from transformers import TrainerCallback
+
+    made: RunHooks = type("RunCallback", (RunHooks, TrainerCallback), {})(**settings)
+    return made

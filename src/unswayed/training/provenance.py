@@ -1,0 +1,204 @@
+"""What a training run was: its record beside every checkpoint, and the card of what it made."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from unswayed.errors import RunDirectoryError
+from unswayed.rewards import RewardSettings
+from unswayed.training.data import Groups
+from unswayed.training.recipe import Kind, Recipe
+
+__all__ = [
+    "RECORD",
+    "check_same_run",
+    "last_checkpoint",
+    "model_card",
+    "packages",
+    "read_record",
+    "run_record",
+    "write_record",
+]
+
+RECORD: Final = "training.json"
+_PACKAGES: Final = (
+    "unswayed",
+    "torch",
+    "transformers",
+    "trl",
+    "peft",
+    "accelerate",
+    "datasets",
+    "numpy",
+    "vllm",
+)
+_GROWS: Final = ("optimiser.steps", "optimiser.epochs")
+"""What may change in a resumed run, if the learning rate is constant: how long it goes on."""
+
+Record = Mapping[str, Any]
+
+
+def packages() -> dict[str, str]:
+    """Versions of the packages that matter, of those installed."""
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def run_record(
+    kind: Kind,
+    model: str,
+    recipe: Recipe,
+    settings: RewardSettings | None,
+    groups: Groups,
+    *,
+    prompt_fingerprint: str,
+    n_processes: int = 1,
+) -> Record:
+    """Everything that decides what a run learns, and what it ran on."""
+    return {
+        "kind": kind,
+        "model": model,
+        "recipe_name": recipe.name,
+        "recipe_fingerprint": recipe.fingerprint(),
+        "recipe": recipe.identity(),
+        "reward": None if settings is None else dataclasses.asdict(settings),
+        "presentations": groups.n_presentations,
+        "candidates": groups.n_candidates,
+        "samples": recipe.rollout.samples,
+        "data": {"fingerprint": groups.fingerprint, **dataclasses.asdict(groups.counts)},
+        "prompt_fingerprint": prompt_fingerprint,
+        "processes": n_processes,
+        "packages": packages(),
+    }
+
+
+def write_record(record: Record, folder: Path) -> None:
+    """Write the record into a folder that exists."""
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+
+
+def read_record(folder: Path) -> Record:
+    """Read the record of a checkpoint.
+
+    Raises:
+        RunDirectoryError: If there is none, or it cannot be read.
+    """
+    try:
+        found: Record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(
+            f"{folder}: no readable {RECORD} beside the checkpoint ({error}); it cannot be told "
+            "whether it belongs to this run. Choose another --out."
+        ) from None
+    return found
+
+
+def check_same_run(old: Record, new: Record, folder: Path) -> None:
+    """Check that a checkpoint belongs to the run that is to be resumed.
+
+    Raises:
+        RunDirectoryError: Naming every field that differs, with both values.
+    """
+    before, now = _comparable(old), _comparable(new)
+    differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    if now.get("recipe.optimiser.schedule") == "constant":
+        differing = [key for key in differing if key.removeprefix("recipe.") not in _GROWS]
+    if differing:
+        shown = "; ".join(
+            f"{key} was {before.get(key)!r} and is {now.get(key)!r}" for key in differing[:6]
+        )
+        more = f" and {len(differing) - 6} more" if len(differing) > 6 else ""
+        raise RunDirectoryError(
+            f"{folder} holds a checkpoint of another run: {shown}{more}. Resume with the recipe, "
+            "model and data it began with, or choose another --out."
+        )
+
+
+def last_checkpoint(out: Path) -> Path | None:
+    """The newest checkpoint of a folder, by its step."""
+    steps = {
+        int(name): path
+        for path in out.glob("checkpoint-*")
+        if path.is_dir() and (name := path.name.removeprefix("checkpoint-")).isdigit()
+    }
+    return steps[max(steps)] if steps else None
+
+
+def model_card(record: Record, *, steps: int, checks: Mapping[str, float], name: str) -> str:
+    """The README of what was trained: what it is, how it was made, what it is not."""
+    data = record["data"]
+    lora = any(key.startswith("recipe.lora.rank") for key in _comparable(record))
+    made = "LoRA adapter" if lora else "model"
+    method = {
+        "pa-grpo": "PA-GRPO (arXiv 2603.21016)",
+        "grpo": "GRPO, the baseline of arXiv 2603.21016",
+        "rl": "GRPO with a reward and an advantage of the user's choice",
+        "pif": "PIF-style symbol-binding SFT with negatives: our reading, the paper's loss is not public",
+    }[record["kind"]]
+    lines = [
+        "---",
+        f"base_model: {record['model']}",
+        f"library_name: {'peft' if lora else 'transformers'}",
+        "tags: [unswayed, selection-bias, position-bias]",
+        "---",
+        "",
+        f"# {record['recipe_name']} ({record['kind']})",
+        "",
+        f"A {made} trained from `{record['model']}` so that its answer depends on what is compared "
+        "and not on where it stands.",
+        "",
+        f"- Method: {method}.",
+        f"- Model name for unswayed: `{name}`.",
+        f"- Steps: {steps}.",
+        f"- Data: {data['kept']} items x {record['presentations']} presentations "
+        f"({data['given']} given, {data['held_out']} held out, {data['overlong']} too long, "
+        f"{data['without_gold']} without gold, {data['not_permutable']} not permutable).",
+        f"- Data fingerprint: `{data['fingerprint']}`.",
+        f"- Prompt fingerprint: `{record['prompt_fingerprint']}`.",
+        f"- Recipe fingerprint: `{record['recipe_fingerprint']}`.",
+        f"- Packages: {', '.join(f'{k} {v}' for k, v in record['packages'].items())}.",
+    ]
+    if checks:
+        lines += ["", "## Held-out items", "", "| figure | value |", "|---|---|"]
+        lines += [f"| {key} | {value:.3f} |" for key, value in checks.items()]
+    lines += ["", "## Recipe", "", "| field | value |", "|---|---|"]
+    for table in ("recipe", "reward"):
+        for key, value in (record[table] or {}).items():
+            lines.append(f"| {table}.{key} | {value} |")
+    lines += [
+        "",
+        "## Limits",
+        "",
+        "- Trained and checked on one task, one prompt and the data above; other prompts, label "
+        "sets and tasks need an audit of their own.",
+        "- Consistency is not accuracy: agreement can be reached on wrong answers. Audit both, on "
+        "items that were not trained on.",
+        "- Where gold came from a model or from few annotators, their preferences were learned too.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _comparable(record: Record) -> dict[str, object]:
+    flat: dict[str, object] = {
+        key: record.get(key)
+        for key in ("kind", "model", "presentations", "candidates", "prompt_fingerprint")
+    }
+    flat["data.fingerprint"] = (record.get("data") or {}).get("fingerprint")
+    for table in ("recipe", "reward"):
+        for key, value in (record.get(table) or {}).items():
+            flat[f"{table}.{key}"] = list(value) if isinstance(value, tuple) else value
+    # The template's path may differ between machines; its content is in the prompt fingerprint.
+    flat.pop("recipe.prompt.template", None)
+    return flat

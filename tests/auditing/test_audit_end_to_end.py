@@ -1,0 +1,281 @@
+"""Whole audits of simulated judges: planted bias is found, costs are right, gold stays out."""
+
+import asyncio
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from unswayed.auditing.planning import plan_audit, questions_of
+from unswayed.auditing.run import AuditRecord, audit_model
+from unswayed.auditing.settings import AuditSettings
+from unswayed.backends import open_backend
+from unswayed.backends.simulated import simulated_items
+from unswayed.errors import UnknownNameError, UsageError
+from unswayed.items import Item, ItemSet, Task
+from unswayed.store import CallStore
+
+SETTINGS = AuditSettings(resamples=200)
+
+
+def run(
+    items: ItemSet,
+    settings: AuditSettings = SETTINGS,
+    *,
+    model: str = "simulated/judge?slot=0.6&label=0.4",
+    store: CallStore | None = None,
+) -> AuditRecord:
+    backend = open_backend(model)
+    return asyncio.run(
+        audit_model(
+            items,
+            settings,
+            backend,
+            CallStore.in_memory() if store is None else store,
+            command="test",
+        )
+    )
+
+
+def value(record: AuditRecord, method: str, metric: str) -> float:
+    found = record.metrics["methods"][method][metric]["value"]
+    assert isinstance(found, float)
+    return found
+
+
+@pytest.fixture(scope="module")
+def pairs() -> ItemSet:
+    return simulated_items(400, 2, seed=1)
+
+
+@pytest.fixture(scope="module")
+def questions() -> ItemSet:
+    return simulated_items(200, 4, seed=1)
+
+
+def test_an_unbiased_judge_is_consistent_under_every_protocol(pairs: ItemSet) -> None:
+    record = run(
+        pairs, replace(SETTINGS, protocol="all"), model="simulated/judge?slot=0&label=0&noise=0"
+    )
+    for protocol in ("coupled", "label", "order"):
+        assert record.metrics["protocols"][protocol]["consistency"]["value"] == 1.0
+    assert record.metrics["flips"]["total"] == 0
+
+
+def test_pure_position_bias_leaves_label_only_swaps_alone(pairs: ItemSet) -> None:
+    record = run(
+        pairs, replace(SETTINGS, protocol="all"), model="simulated/judge?slot=2&label=0&noise=0"
+    )
+    protocols = record.metrics["protocols"]
+    assert protocols["label"]["consistency"]["value"] == 1.0
+    assert protocols["order"]["consistency"]["value"] < 0.8
+    assert (
+        protocols["coupled"]["consistency"]["value"] == protocols["order"]["consistency"]["value"]
+    )
+    first, second = record.metrics["methods"]["direct"]["position_rate"]
+    assert first["value"] > 0.6
+    assert first["value"] + second["value"] == pytest.approx(1)
+
+
+def test_pure_label_bias_leaves_order_only_swaps_alone(pairs: ItemSet) -> None:
+    record = run(
+        pairs, replace(SETTINGS, protocol="all"), model="simulated/judge?slot=0&label=2&noise=0"
+    )
+    assert record.metrics["protocols"]["order"]["consistency"]["value"] == 1.0
+    assert record.metrics["protocols"]["label"]["consistency"]["value"] < 0.8
+
+
+def test_one_pool_serves_all_methods_and_each_call_is_made_once(pairs: ItemSet) -> None:
+    record = run(pairs, AuditSettings(methods=("direct", "vote", "average"), resamples=200))
+    assert record.metrics["calls"]["made"] == 2 * len(pairs)
+    rows = record.metrics["methods"]
+    assert [rows[name]["calls_per_item"] for name in ("direct", "vote", "average")] == [1, 2, 2]
+
+
+def test_a_fitted_method_pays_its_estimation_calls(pairs: ItemSet) -> None:
+    record = run(pairs, AuditSettings(methods=("pride",), estimation_items=40, resamples=200))
+    row = record.metrics["methods"]["pride"]
+    # 40 items in both orders; their own order is asked for the verdict anyway: 40 of 400 more.
+    assert row["estimation_calls"] == 80
+    assert row["calls_per_item"] == 1.0
+    assert row["calls_per_item_amortised"] == pytest.approx(1.1)
+
+
+def test_methods_that_read_every_order_hold_by_construction(pairs: ItemSet) -> None:
+    rows = run(pairs).metrics["methods"]
+    assert rows["average"]["consistency"]["by_construction"] is True
+    assert rows["average"]["consistency"]["value"] == 1.0
+    assert "by_construction" not in rows["direct"]["consistency"]
+
+
+def test_averaging_over_a_cyclic_set_is_not_by_construction_under_all_orders(
+    questions: ItemSet,
+) -> None:
+    # 24 views, but the average reads a coset of 4: views of different cosets can disagree.
+    settings = AuditSettings(methods=("average",), orders="full", resamples=200)
+    few = ItemSet.of(questions.items[:60], name="few")
+    row = run(few, settings, model="simulated/judge?slot=2,0,0,0&label=0&noise=0.8").metrics[
+        "methods"
+    ]["average"]
+    assert "by_construction" not in row["consistency"]
+    assert 0.5 < row["consistency"]["value"] < 1
+
+
+def test_pride_removes_additive_bias_that_direct_has(questions: ItemSet) -> None:
+    record = run(
+        questions,
+        AuditSettings(methods=("direct", "pride"), resamples=200),
+        model="simulated/judge?slot=0,0.5,1.5,0&label=0&noise=0.2",
+    )
+    assert value(record, "pride", "consistency") > value(record, "direct", "consistency") + 0.1
+    gain = record.metrics["differences"]["pride-direct"]["accuracy"]
+    assert gain["low"] > 0
+
+
+def test_verdicts_do_not_depend_on_gold(pairs: ItemSet) -> None:
+    other = ItemSet.of(
+        [msgspec.structs.replace(item, gold=1 - int(item.gold)) for item in pairs],  # type: ignore[arg-type]
+        name="other",
+    )
+    settings = AuditSettings(methods=("direct", "pride", "average"), resamples=200)
+    one, two = run(pairs, settings), run(other, settings)
+    for method in settings.methods:
+        assert value(one, method, "consistency") == value(two, method, "consistency")
+        assert value(one, method, "accuracy") == pytest.approx(1 - value(two, method, "accuracy"))
+
+
+def test_without_gold_methods_are_ranked_by_agreement_with_the_full_pool(pairs: ItemSet) -> None:
+    blind = ItemSet.of([msgspec.structs.replace(item, gold=None) for item in pairs], name="blind")
+    record = run(blind, AuditSettings(methods=("vote", "average", "pride"), resamples=200))
+    recommendation = record.metrics["recommendation"]
+    assert recommendation["criterion"].startswith("agreement")
+    assert recommendation["method"] != "average"
+    assert record.metrics["methods"]["direct"]["accuracy"]["value"] is None
+    assert 0.5 < record.metrics["methods"]["pride"]["agreement"]["value"] < 1
+
+
+def test_items_that_may_not_be_permuted_have_one_verdict_and_stay_out_of_order_metrics(
+    pairs: ItemSet,
+) -> None:
+    fixed = [msgspec.structs.replace(item, permutable=False) for item in pairs.items[:50]]
+    mixed = ItemSet.of([*fixed, *pairs.items[50:]], name="mixed")
+    record = run(mixed)
+    assert record.metrics["calls"]["made"] == 50 + 2 * 350
+    for method in ("direct", "average"):
+        assert record.metrics["methods"][method]["consistency"]["n"] == 350
+        assert record.metrics["methods"][method]["accuracy"]["n"] == 400
+    assert record.metrics["data"]["not_permutable"] == 50
+
+
+def test_items_of_different_sizes_are_measured_per_number(
+    pairs: ItemSet, questions: ItemSet
+) -> None:
+    as_questions = [msgspec.structs.replace(item, task=Task.MCQ) for item in pairs.items[:100]]
+    renamed = [
+        msgspec.structs.replace(item, id=f"four-{item.id}", task=Task.MCQ) for item in questions
+    ]
+    record = run(ItemSet.of([*as_questions, *renamed], name="mixed"))
+    direct = record.metrics["methods"]["direct"]
+    assert sorted(direct["strata"]) == ["2", "4"]
+    assert len(direct["strata"]["4"]["position_rate"]) == 4
+    assert record.metrics["methods"]["average"]["calls_per_item"] == pytest.approx(
+        (100 * 2 + 200 * 4) / 300
+    )
+
+
+def test_methods_that_need_probabilities_are_skipped_with_the_reason(pairs: ItemSet) -> None:
+    record = run(pairs, model="simulated/judge?logprobs=0")
+    assert "average" not in record.metrics["methods"]
+    assert "probabilities" in record.metrics["skipped"]["average"]
+
+
+def test_sampled_probabilities_are_an_explicit_choice(pairs: ItemSet) -> None:
+    few = ItemSet.of(pairs.items[:50], name="few")
+    settings = AuditSettings(methods=("average",), probs="sampled:5", resamples=200)
+    record = run(few, settings, model="simulated/judge?logprobs=0")
+    # each of 2 presentations: the greedy call and 5 samples
+    assert record.metrics["calls"]["made"] == 50 * 2 * 6
+    assert record.metrics["methods"]["average"]["accuracy"]["n"] == 50
+    table = record.tables[0]
+    greedy = [column for column, ask in enumerate(table.asks) if ask.sample == 0]
+    assert table.probs is not None
+    steps = table.probs[:, greedy] * 6 - 0.5  # (count + 1/2) / 6
+    assert np.allclose(steps, np.round(steps))
+
+
+def test_unparsed_answers_are_counted_and_never_verdicts(pairs: ItemSet) -> None:
+    record = run(pairs, model="simulated/judge?unparsed=0.3&slot=0&label=0&noise=0")
+    assert 150 < record.metrics["calls"]["unparsed"] < 330  # .3 of 800, 10 sd wide
+    assert value(record, "direct", "unparsed_rate") == pytest.approx(
+        record.metrics["calls"]["unparsed"] / 800
+    )
+    assert record.metrics["recommendation"]["method"] is None
+
+
+def test_a_second_run_on_the_same_store_makes_no_call_and_finds_the_same(pairs: ItemSet) -> None:
+    store = CallStore.in_memory()
+    one, two = run(pairs, store=store), run(pairs, store=store)
+    assert two.metrics["calls"]["made"] == 0
+    assert two.metrics["calls"]["cached"] == one.metrics["calls"]["made"]
+    assert one.metrics["methods"] == two.metrics["methods"]
+
+
+def test_more_items_leave_folds_and_estimation_sets_of_the_others_alone(pairs: ItemSet) -> None:
+    settings = AuditSettings(methods=("pride",), estimation_items=20)
+    small = plan_audit(ItemSet.of(pairs.items[:200], name="s"), settings, gives_probs=True)
+    large = plan_audit(pairs, settings, gives_probs=True)
+    folds = dict(zip((item.id for item in large.items), large.strata[0].folds, strict=True))
+    for item, fold in zip(small.items, small.strata[0].folds, strict=True):
+        assert folds[item.id] == fold
+
+
+def test_no_question_carries_gold(pairs: ItemSet) -> None:
+    plan = plan_audit(pairs, AuditSettings(methods=("all",)), gives_probs=True)
+    assert all(question.item.gold is None for question in questions_of(plan))
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        (AuditSettings(methods=("prid",)), UnknownNameError, "Did you mean 'pride'"),
+        (AuditSettings(orders="swop"), UnknownNameError, "Did you mean 'swap'"),
+        (AuditSettings(protocol="labels"), UsageError, "Did you mean 'label'"),
+        (AuditSettings(probs="sampled:2"), UsageError, "at least 5"),
+        (AuditSettings(probs="sampled:many"), UsageError, "sampled:R"),
+    ],
+)
+def test_bad_settings_say_what_to_give(
+    settings: AuditSettings, error: type[Exception], message: str, pairs: ItemSet
+) -> None:
+    with pytest.raises(error, match=message):
+        plan_audit(pairs, settings, gives_probs=True)
+
+
+def test_a_bad_group_field_is_refused(pairs: ItemSet) -> None:
+    with pytest.raises(UsageError, match=r"meta\.FIELD"):
+        run(pairs, replace(SETTINGS, group_by="source"))
+
+
+def test_orders_that_do_not_exist_for_an_item_name_it(questions: ItemSet) -> None:
+    with pytest.raises(UsageError, match=questions[0].id):
+        plan_audit(questions, AuditSettings(orders="swap"), gives_probs=True)
+
+
+def test_groups_and_macro_average_follow_the_group_field() -> None:
+    items = [
+        Item(
+            id=f"i{k}",
+            prompt="p",
+            candidates=(f"a{k}", f"b{k}"),
+            gold=0,
+            group="even" if k % 2 == 0 else "odd",
+            meta={"utility": [1.0, 0.0], "source": f"s{k % 3}"},
+        )
+        for k in range(60)
+    ]
+    data = ItemSet.of(items, name="grouped")
+    assert sorted(run(data).metrics["groups"]) == ["even", "odd"]
+    by_source = run(data, replace(SETTINGS, group_by="meta.source"))
+    assert sorted(by_source.metrics["groups"]) == ["s0", "s1", "s2"]
+    assert "accuracy" in by_source.metrics["macro"]["direct"]

@@ -1,0 +1,83 @@
+"""A small Llama with random weights and a byte-level BPE tokenizer, as a plain folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unswayed.items import Item, Task
+from unswayed.presentation import Ask, canonical
+from unswayed.prompts import PromptSettings, render
+
+CHAT_TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}"
+    "{{ '<|' + message['role'] + '|>' + message['content'] + eos_token }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
+SPECIAL = ["<s>", "</s>", "<pad>", "<|user|>", "<|assistant|>", "<|system|>"]
+LAYERS, WIDTH, HEADS, INNER = 2, 64, 4, 128
+
+
+def corpus() -> list[str]:
+    """Our own prompts about made-up items."""
+    things = ("rivers", "bridges", "kettles", "planets", "sonnets", "engines", "gardens")
+    texts = []
+    for number, thing in enumerate(things):
+        for n in (2, 4):
+            item = Item(
+                id=f"c{number}-{n}",
+                task=Task.PAIRWISE if n == 2 else Task.MCQ,
+                prompt=f"How do {thing} change over the years, and why?",
+                candidates=tuple(
+                    f"{thing} change in way {k} because of {t}."
+                    for k, t in zip(range(n), things, strict=False)
+                ),
+            )
+            rendered = render(item, Ask(canonical(n)), PromptSettings())
+            texts += [message.content for message in rendered.messages]
+    return texts
+
+
+def make_random_llama(
+    folder: Path, *, seed: int = 0, vocabulary: int = 600, chat_template: str | None = CHAT_TEMPLATE
+) -> Path:
+    """Write the model; the same seed gives the same weights."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=SPECIAL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(corpus(), trainer)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        bos_token="<s>",
+        eos_token="</s>",
+        pad_token="<pad>",
+        additional_special_tokens=SPECIAL[3:],
+        chat_template=chat_template,
+    )
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=WIDTH,
+        intermediate_size=INNER,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        max_position_embeddings=1024,
+        initializer_range=0.2,
+        bos_token_id=0,
+        eos_token_id=1,
+        pad_token_id=2,
+        tie_word_embeddings=True,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -1,0 +1,153 @@
+"""Judges with planted content, position, label and noise terms, as tables of decisions.
+
+The generators of the method specification: for two candidates, u ~ N(0, 1.5) and
+logit P(A) = +-1.2 u + label (label A) +- slot (A first) + N(0, noise), gold ~ Bernoulli(sigmoid(2u)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unswayed.decisions import TIE, DecisionTable
+from unswayed.items import Item, Task
+from unswayed.methods.protocol import Method
+from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation
+
+FOUR = (X0, X1, X2, X3)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Decisions on items with known gold.
+
+    Attributes:
+        table: One column per presentation.
+        gold: Right candidate, shape (I,).
+    """
+
+    table: DecisionTable
+    gold: np.ndarray
+
+
+def table_of(
+    probs: np.ndarray, shown: Sequence[Presentation], groups: Sequence[str] | None = None
+) -> DecisionTable:
+    """Probabilities by candidate, shape (I, T, n), as a table."""
+    rows, _, n = probs.shape
+    items = tuple(
+        Item(
+            id=f"s{row}",
+            task=Task.PAIRWISE if n == 2 else Task.MCQ,
+            prompt="?",
+            candidates=tuple(f"{row}.{c}" for c in range(n)),
+            group=None if groups is None else groups[row],
+        )
+        for row in range(rows)
+    )
+    return DecisionTable(
+        items=items,
+        asks=tuple(Ask(shape) for shape in shown),
+        shown=tuple(shown),
+        label_set=tuple("ABCDEFG"[:n]),
+        choices=probs.argmax(axis=2).astype(np.int16),
+        probs=probs,
+    )
+
+
+def saturating(logit: np.ndarray) -> np.ndarray:
+    """A judge whose scale is stretched above 0 and squeezed below."""
+    return np.where(logit > 0, 3.0 * logit, 0.7 * logit)
+
+
+def pairs(
+    count: int,
+    *,
+    label: float = 0.4,
+    slot: float = 0.6,
+    noise: float = 0.4,
+    seed: int = 0,
+    shift: float = 0.0,
+    link: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Simulated:
+    """Two candidates under X0, X1, X2, X3.
+
+    Args:
+        count: Items.
+        label: Preference for the label A, in logits.
+        slot: Preference for the first position, in logits.
+        noise: Standard deviation of each call's own noise.
+        seed: Seed of the draw.
+        shift: Mean advantage of candidate 0; 1.4 makes it right in 80 % of the items.
+        link: Monotone distortion of logit P(A).
+    """
+    rng = np.random.default_rng(seed)
+    u = rng.normal(shift, 1.5, count)
+    gold = np.where(rng.random(count) < 1 / (1 + np.exp(-2 * u)), 0, 1)
+    probs = np.empty((count, 4, 2))
+    for column, shape in enumerate(FOUR):
+        holder = shape.candidate_of_label(0)
+        first = shape.position_of_label(0) == 0
+        logit = 1.2 * u * (1 if holder == 0 else -1) + label + (slot if first else -slot)
+        logit = logit + rng.normal(0, noise, count)
+        p_a = 1 / (1 + np.exp(-(logit if link is None else link(logit))))
+        probs[:, column, holder] = p_a
+        probs[:, column, 1 - holder] = 1 - p_a
+    return Simulated(table_of(probs, FOUR), gold)
+
+
+def choices_options(
+    count: int,
+    n: int,
+    shown: Sequence[Presentation],
+    *,
+    positions: Sequence[float],
+    labels: Sequence[float],
+    noise: float = 0.4,
+    seed: int = 0,
+) -> Simulated:
+    """n options: log p = quality + position effect + label effect + noise; gold is noisy quality."""
+    rng = np.random.default_rng(seed)
+    quality = rng.normal(0, 1.2, (count, n))
+    gold = (quality + rng.gumbel(0, 0.35, (count, n))).argmax(axis=1)
+    logit = np.repeat(quality[:, None, :], len(shown), axis=1)
+    logit += rng.normal(0, noise, logit.shape)
+    for column, shape in enumerate(shown):
+        for position, candidate in enumerate(shape.order):
+            logit[:, column, candidate] += positions[position] + labels[shape.labels[position]]
+    probs = np.exp(logit)
+    probs /= probs.sum(axis=2, keepdims=True)
+    return Simulated(table_of(probs, shown), gold)
+
+
+def verdicts(method: Method, table: DecisionTable, views: Sequence[Presentation]) -> np.ndarray:
+    """Choices by candidate of the item itself under each view, shape (I, views)."""
+    result = np.empty((len(table), len(views)), dtype=int)
+    for at, outer in enumerate(views):
+        seen = method.decide_table(table.select(method.asks(table.n), through=outer)).choices
+        back = np.array(outer.order)
+        result[:, at] = np.where(seen >= 0, back[np.maximum(seen, 0)], seen)
+    return result
+
+
+def accuracy(choices: np.ndarray, gold: np.ndarray) -> float:
+    """Mean accuracy in percent; ties and nulls are wrong."""
+    return 100 * float((choices == gold[:, None]).mean())
+
+
+def kappa(choices: np.ndarray, n: int = 2) -> float:
+    """Fleiss' kappa in percent, raters = views."""
+    counts = np.stack([(choices == c).sum(axis=1) for c in range(n)], axis=1)
+    raters = choices.shape[1]
+    agreed = ((counts**2).sum(axis=1) - raters) / (raters * (raters - 1))
+    share = counts.sum(axis=0) / counts.sum()
+    expected = float((share**2).sum())
+    return 100 * (float(agreed.mean()) - expected) / (1 - expected)
+
+
+def consistency(choices: np.ndarray) -> float:
+    """Share of items with one choice under all views, in percent."""
+    same = (choices == choices[:, :1]).all(axis=1) & (choices[:, 0] != TIE)
+    return 100 * float(same.mean())

@@ -1,0 +1,78 @@
+"""Drift: a judge that stayed the same passes, a judge that changed is noticed."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+from simulated_judges import pairs
+
+from unswayed.decisions import Decision
+from unswayed.errors import MethodError
+from unswayed.methods.drift import compare, drift
+from unswayed.methods.names import parse_method
+from unswayed.methods.protocol import FittedMethod, MethodWarning
+
+SPECS = ("pride", "cell-median", "additive", "calibraeval:resamples=60", "batch")
+
+
+def tables(spec: str, count: int, **planted: float):
+    table = pairs(count, **planted).table  # type: ignore[arg-type]
+    method: FittedMethod = parse_method(spec)  # type: ignore[assignment]
+    asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(table.items)))
+    return {2: table.select(asks)}
+
+
+def fitted(spec: str) -> FittedMethod:
+    method: FittedMethod = parse_method(spec)  # type: ignore[assignment]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MethodWarning)
+        return method.fit_tables(tables(spec, 200, seed=1))
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_judge_that_changed_is_noticed(spec: str) -> None:
+    found = compare(fitted(spec), tables(spec, 100, seed=2, label=1.6, slot=1.2), resamples=60)
+    assert any(entry.moved for entry in found)
+    moved = next(entry for entry in found if entry.moved)
+    assert "moved" in str(moved)
+    assert moved.fresh.low is not None
+    assert moved.fresh.high is not None
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_judge_that_stayed_the_same_mostly_passes(spec: str) -> None:
+    method = fitted(spec)
+    alarms = sum(
+        any(entry.moved for entry in compare(method, tables(spec, 60, seed=seed), resamples=60))
+        for seed in range(10, 20)
+    )
+    assert alarms <= 3  # batch and a resampled threshold are the noisiest
+
+
+def test_it_reads_decisions_and_leaves_the_method_alone() -> None:
+    method = fitted("pride")
+    table = tables("pride", 40, seed=3)[2]
+    assert table.probs is not None
+    decisions = [
+        Decision(
+            item_id=item.id,
+            order=shown.order,
+            labels=shown.symbols("AB"),
+            label_set=("A", "B"),
+            choice=int(table.choices[row, column]),
+            probs=tuple(table.probs[row, column].tolist()),
+        )
+        for row, item in enumerate(table.items)
+        for column, shown in enumerate(table.shown)
+    ]
+    before = method.estimates()
+    found = drift(method, table.items, decisions, resamples=30)
+    assert [entry.name for entry in found] == list(before)
+    assert method.estimates() == before
+
+
+def test_nothing_to_compare_is_an_error() -> None:
+    method = fitted("pride")
+    with pytest.raises(MethodError, match="nothing to compare"):
+        compare(method, {}, resamples=2)

@@ -1,0 +1,152 @@
+"""Fitted methods as files: round trip, and refusing what they do not belong to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from simulated_judges import pairs
+
+from unswayed.errors import MethodError, UnknownNameError, UsageError
+from unswayed.items import Item
+from unswayed.methods.files import (
+    FittedFile,
+    decode_method,
+    encode_method,
+    from_json,
+    load_method,
+    save_method,
+    to_json,
+)
+from unswayed.methods.pride import PriDe
+from unswayed.methods.vote import Vote
+from unswayed.presentation import X0, X2, Ask
+
+PAIR = [Ask(X0), Ask(X2)]
+
+
+@pytest.fixture
+def fitted() -> PriDe:
+    return PriDe().fit_tables({2: pairs(40).table.select(PAIR)})
+
+
+@pytest.fixture
+def path(tmp_path: Path, fitted: PriDe) -> Path:
+    target = tmp_path / "pride.json"
+    save_method(
+        target,
+        fitted,
+        model="tiny/judge@1",
+        prompt_fingerprint="sha256:aa",
+        label_set=("A", "B"),
+        estimation_fingerprint="sha256:bb",
+        estimation_ids=["s1", "s2"],
+        diagnostics={"items": 40},
+        version="0.1.0",
+    )
+    return target
+
+
+def test_a_file_gives_back_the_same_method(path: Path, fitted: PriDe) -> None:
+    record = load_method(
+        path, model="tiny/judge@1", prompt_fingerprint="sha256:aa", label_set=("A", "B")
+    )
+    assert record.load() == fitted
+    assert record.diagnostics == {"items": 40}
+    assert record.version == "0.1.0"
+    assert json.loads(path.read_text())["method"]["name"] == "pride"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"model": "openai/other"}, "fitted for tiny/judge@1, not for openai/other"),
+        ({"prompt_fingerprint": "sha256:cc"}, "fitted for another prompt"),
+        ({"label_set": ("X", "Y")}, "fitted for the labels A B, not for X Y"),
+        ({"label_set": ("B", "A")}, "fitted for the labels A B, not for B A"),
+    ],
+)
+def test_another_model_prompt_or_label_set_is_refused(path: Path, given, message: str) -> None:
+    with pytest.raises(MethodError, match=message):
+        load_method(path, **given)
+
+
+def test_a_longer_list_of_the_same_labels_is_the_same_label_set(path: Path) -> None:
+    load_method(path, label_set=("A", "B", "C"))
+
+
+def test_items_the_method_was_fitted_on_are_noticed(path: Path) -> None:
+    items = [Item(id=name, prompt="?", candidates=("a", "b")) for name in ("s2", "s3")]
+    assert load_method(path).overlap(items) == ("s2",)
+
+
+def test_an_unfitted_method_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(MethodError, match="pride has learned nothing yet"):
+        save_method(
+            tmp_path / "x.json",
+            PriDe(),
+            model="m",
+            prompt_fingerprint="p",
+            label_set=("A", "B"),
+            estimation_fingerprint="e",
+        )
+
+
+def test_a_method_without_anything_to_learn_can_be_saved(tmp_path: Path) -> None:
+    record = save_method(
+        tmp_path / "vote.json",
+        Vote(orders="balanced"),
+        model="m",
+        prompt_fingerprint="p",
+        label_set=("A", "B"),
+        estimation_fingerprint="",
+    )
+    assert record.load() == Vote(orders="balanced")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda data: data["method"].update(name="prode"), UnknownNameError, "prode"),
+        (lambda data: data["method"].update(extra=1), MethodError, "unknown fields.*extra"),
+        (lambda data: data["method"].update(seed="x"), MethodError, "the file is damaged"),
+        (lambda data: data.update(unswayed_method=99), UsageError, "newer unswayed"),
+        (lambda data: data.pop("model"), UsageError, "not a method file"),
+        (lambda data: data.update(surprise=1), UsageError, "not a method file"),
+    ],
+)
+def test_damaged_files_are_refused_with_the_reason(path: Path, change, error, message) -> None:
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    with pytest.raises(error, match=message):
+        load_method(path)
+
+
+def test_files_that_are_not_there_or_not_json(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot read"):
+        load_method(tmp_path / "none.json")
+    (tmp_path / "text.json").write_text("hello")
+    with pytest.raises(UsageError, match="not a method file"):
+        load_method(tmp_path / "text.json")
+    with pytest.raises(UsageError, match="cannot write"):
+        save_method(
+            tmp_path / "no" / "where.json",
+            Vote(),
+            model="m",
+            prompt_fingerprint="p",
+            label_set=("A", "B"),
+            estimation_fingerprint="",
+        )
+
+
+def test_the_bytes_do_not_depend_on_when_they_were_written(fitted: PriDe) -> None:
+    assert encode_method(fitted) == encode_method(decode_method(encode_method(fitted)))
+    assert from_json(to_json(fitted)) == fitted
+
+
+def test_a_record_compares_only_what_it_is_given(path: Path) -> None:
+    record = load_method(path)
+    assert isinstance(record, FittedFile)
+    record.check()

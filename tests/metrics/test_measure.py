@@ -1,0 +1,215 @@
+"""Rows of metrics.json: strata, groups, differences, registration."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from metric_builders import SWAP, M, T, U, outcomes, simulated
+
+from unswayed.errors import ShapeError, UnknownNameError, UsageError
+from unswayed.metrics import METRICS, difference, measure, measure_groups, self_check
+from unswayed.metrics.groups import UNGROUPED
+from unswayed.metrics.measure import load_metrics
+from unswayed.metrics.patterns import pattern_codes
+from unswayed.presentation import presentations
+
+
+def test_a_row_is_json_with_every_contract_key() -> None:
+    made = simulated(50, 2, orders="swap", position=0.6, seed=1)
+    row = json.loads(json.dumps(measure([made]), allow_nan=False))
+    single = ["accuracy", "accuracy_fractional", "consistency", "consistent_accuracy", "rstd"]
+    for name in [*single, "ckld", "fleiss_kappa", "icc2k", "icc3k", "unparsed_rate", "tie_rate"]:
+        assert set(row[name]) == {"value", "low", "high", "n"}, name
+        assert row[name]["low"] <= row[name]["value"] <= row[name]["high"]
+    for name in ("position_rate", "label_rate"):
+        assert len(row[name]) == 2
+    assert "strata" not in row
+    assert "pairwise_agreement" not in row  # only for more than two candidates
+
+
+def test_items_of_different_size_are_measured_by_number_of_candidates() -> None:
+    two = outcomes([[0, 0], [0, 1]])
+    four = outcomes([[0, 0, 0, 1]] * 2, shown=presentations("cyclic", 4), ids=["m1", "m2"])
+    row = measure([four, two], resamples=0)
+    # what is defined for all is pooled over items: (1 + .5 + .75 + .75) / 4
+    assert row["accuracy"] == {"value": 0.75, "n": 4}
+    assert row["consistency"] == {"value": (1 + 0 + 0.75 + 0.75) / 4, "n": 4}
+    # what depends on labels or positions is not
+    assert not {"rstd", "position_rate", "label_rate", "ckld", "fleiss_kappa"} & row.keys()
+    assert row["set_size"] == [2, 4]
+    strata = row["strata"]
+    assert list(strata) == ["4", "2"]  # type: ignore[call-overload]
+    assert len(strata["4"]["position_rate"]) == 4  # type: ignore[index]
+    assert strata["2"]["accuracy"]["value"] == 0.75  # type: ignore[index]
+    assert strata["4"]["set_size"] == 4  # type: ignore[index]
+    assert "pairwise_agreement" in strata["4"]  # type: ignore[index]
+
+
+def test_strata_of_the_same_size_and_empty_input_are_refused() -> None:
+    two = outcomes([[0, 0]])
+    with pytest.raises(ShapeError, match="2 strata have 2 candidates"):
+        measure([two, two])
+    with pytest.raises(ShapeError, match="no items"):
+        measure([])
+    with pytest.raises(UsageError, match="write exclude or class"):
+        measure([two], gold_ties="ignore")  # type: ignore[arg-type]
+
+
+def test_an_unknown_metric_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'consistency'"):
+        measure([outcomes([[0, 0]])], names=["consistancy"])
+
+
+def test_what_was_left_out_is_counted() -> None:
+    rows = [[0, U], [T, T], [0, M], [1, M], [0, 0]]
+    made = outcomes(
+        rows, gold=[0, "tie", None, 1, (0, 1)], permutable=[True, True, True, False, True]
+    )
+    assert measure([made], resamples=0)["counts"] == {
+        "items": 5,
+        "calls": 8,
+        "missing": 1,
+        "not_permutable": 1,
+        "unparsed": 1,
+        "ties": 2,
+        "gold_one": 2,
+        "gold_several": 1,
+        "gold_tie": 1,
+        "gold_none": 1,
+    }
+
+
+@pytest.mark.parametrize("name", sorted(METRICS))
+def test_every_metric_loads_and_its_statistics_collapse_to_patterns(name: str) -> None:
+    metric = load_metrics([name])[name]
+    for n, orders in ((2, "swap"), (3, "cyclic")):
+        if not metric.applies_to(n):
+            continue
+        made = simulated(40, n, orders=orders, position=0.4, seed=3)
+        statistics = metric.statistics(made)
+        assert statistics.dtype == np.float64
+        assert len(statistics) == 40
+        left_out = statistics[:, 0] == 0
+        assert not statistics[left_out].any()
+        whole = metric.values(statistics.sum(axis=0, keepdims=True))
+        assert whole.shape[0] == 1
+        if not metric.reads_probs:
+            first, kind = pattern_codes(made)
+            np.testing.assert_array_equal(metric.statistics(made.rows(first))[kind], statistics)
+
+
+def test_a_bootstrap_value_is_the_value_of_the_resampled_items() -> None:
+    """Weights in the sums are the same as items repeated in the outcomes."""
+    made = simulated(30, 3, orders="cyclic", position=0.5, seed=8)
+    drawn = np.random.default_rng(0).integers(0, 30, 30)
+    weights = np.bincount(drawn, minlength=30).astype(float)
+    for name, metric in load_metrics().items():
+        if metric.applies_to(3):
+            from_sums = metric.values((weights @ metric.statistics(made))[None, :])
+            repeated = metric.statistics(made.rows(drawn)).sum(axis=0, keepdims=True)
+            np.testing.assert_allclose(from_sums, metric.values(repeated), atol=1e-9, err_msg=name)
+
+
+def test_differences_are_paired_by_item() -> None:
+    base = simulated(300, 2, orders="swap", position=0.0, seed=5)
+    choices = base.choices.copy()
+    choices[:60, 0] = 0  # the other method differs on a few items only
+    other = outcomes(choices.tolist(), gold=base.gold.argmax(axis=1).tolist())
+    paired = difference([other], [base], "accuracy")
+    rows = [measure([side], names=["accuracy"])["accuracy"] for side in (other, base)]
+    assert paired.value == pytest.approx(rows[0]["value"] - rows[1]["value"])  # type: ignore[index]
+    assert paired.n == 300
+    assert paired.low is not None
+    assert paired.high is not None
+    width = paired.high - paired.low
+    assert width < 0.5 * (rows[0]["high"] - rows[0]["low"])  # type: ignore[index]
+
+
+def test_differences_match_items_by_id_and_leave_out_the_rest() -> None:
+    a = outcomes([[0, 0], [0, 0], [1, 1]], ids=["x", "y", "z"])
+    b = outcomes([[1, 1], [1, 1], [0, M]], ids=["z", "x", "y"])
+    # accuracy counts x, y, z on both sides: 2/3 - 1/3
+    assert difference([a], [b], "accuracy").value == pytest.approx(1 / 3)
+    # consistency of y is undefined in b, so y is left out on both sides
+    assert difference([a], [b], "consistency").n == 2
+
+
+def test_a_method_does_not_differ_from_itself_but_could() -> None:
+    made = simulated(100, 2, orders="swap", position=0.5, seed=6)
+    same = difference([made], [made], "accuracy")
+    assert same.value == 0.0
+    share = 1 - 0.025 ** (1 / 100)
+    assert (same.low, same.high) == (pytest.approx(-share), pytest.approx(share))
+
+
+def test_differences_that_make_no_sense_say_why() -> None:
+    two = outcomes([[0, 0]])
+    with pytest.raises(UsageError, match="list of values"):
+        difference([two], [two], "position_rate")
+    other = outcomes([[0, 0]], ids=["elsewhere"])
+    assert (
+        difference([two], [other], "accuracy").reason == "no item counts in accuracy on both sides"
+    )
+    four = outcomes([[0, 0, 0, 1]], shown=presentations("cyclic", 4), ids=["m"])
+    assert "different numbers" in str(difference([two, four], [two, four], "rstd").reason)
+    assert difference([two, four], [two, four], "accuracy").value == 0.0
+
+
+def test_groups_are_measured_alone_and_averaged_plainly() -> None:
+    made = outcomes(
+        [[0, 0]] * 6 + [[1, 1]] * 2 + [[0, 1]] * 2, groups=["big"] * 6 + ["small"] * 2 + [None] * 2
+    )
+    rows, macro = measure_groups([made])
+    assert list(rows) == [UNGROUPED, "big", "small"]
+    assert rows["big"]["accuracy"]["value"] == 1.0  # type: ignore[index]
+    assert rows["small"]["accuracy"]["value"] == 0.0  # type: ignore[index]
+    cell = macro["accuracy"]
+    assert cell["value"] == 0.5  # type: ignore[index]
+    assert (cell["n"], cell["groups"]) == (10, 3)  # type: ignore[index]
+    assert cell["low"] < 0.5 < cell["high"]  # type: ignore[index,operator]
+    assert macro["groups"] == 3
+
+
+def test_the_macro_interval_resamples_within_groups() -> None:
+    made = outcomes(
+        [[0, 0]] * 50 + [[1, 1]] * 50 + [[0, 0]] * 100, groups=["a"] * 100 + ["b"] * 100
+    )
+    _, macro = measure_groups([made], names=["accuracy"], seed=2)
+    cell = macro["accuracy"]
+    # only group a varies: half of the standard error of 50 of 100
+    assert cell["high"] - cell["low"] == pytest.approx(2 * 1.96 * 0.05 / 2, rel=0.15)  # type: ignore[index]
+
+
+def test_a_metric_undefined_in_one_group_is_averaged_over_the_others() -> None:
+    made = outcomes([[0, 0], [0, 1], [0, 0]], gold=[0, 0, None], groups=["a", "a", "b"])
+    _, macro = measure_groups([made], resamples=50)
+    assert macro["accuracy"]["value"] == 0.75  # type: ignore[index]
+    assert macro["accuracy"]["groups"] == 1  # type: ignore[index]
+    assert macro["consistency"]["groups"] == 2  # type: ignore[index]
+
+
+def test_items_without_groups_have_no_group_rows() -> None:
+    assert measure_groups([outcomes([[0, 0]])]) == ({}, {})
+
+
+codes = st.sampled_from([0, 1, T, U, M])
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(st.tuples(codes, codes), min_size=1, max_size=12))
+def test_accuracy_never_exceeds_its_bound(rows: list[tuple[int, int]]) -> None:
+    made = outcomes(rows, shown=SWAP, gold=[0, 1, None, "tie"] * 3 if len(rows) == 12 else None)
+    self_check(measure([made], resamples=20), [made])
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=12))
+def test_accuracy_meets_its_bound_where_everything_is_read(rows: list[tuple[int, int]]) -> None:
+    row = measure([outcomes(rows)], resamples=0)
+    acc, con, both = (
+        row[name]["value"]  # type: ignore[index]
+        for name in ("accuracy", "consistency", "consistent_accuracy")
+    )
+    assert acc == pytest.approx(both + (1 - con) / 2)

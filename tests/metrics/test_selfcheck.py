@@ -1,0 +1,71 @@
+"""Impossible tables are found, in our own rows and in published ones."""
+
+import pytest
+from metric_builders import M, outcomes
+
+from unswayed.errors import UsageError
+from unswayed.metrics import ImpossibleTableError, check_cells, measure, self_check
+from unswayed.metrics.selfcheck import excess
+from unswayed.presentation import X0, X1, X2, X3
+
+
+def test_the_identity_of_a_published_row() -> None:
+    # 22.2 + 74.8 / 2 = 59.6
+    assert excess(0.596, 0.252, 0.222) == pytest.approx(0.0)
+
+
+def test_a_doctored_row_is_refused() -> None:
+    made = outcomes([[0, 0], [0, 1], [1, 1]])
+    row = measure([made], resamples=50)
+    self_check(row, [made])
+    accuracy = dict(row["accuracy"])  # type: ignore[call-overload]
+    accuracy["value"] = accuracy["high"] = 0.9
+    with pytest.raises(ImpossibleTableError, match=r"accuracy: measured 0\.9"):
+        self_check({**row, "accuracy": accuracy}, [made])
+
+
+def test_a_value_outside_its_interval_is_refused() -> None:
+    made = outcomes([[0, 0], [0, M]], gold=[None, None])
+    cell = {"value": 0.5, "low": 0.6, "high": 0.7, "n": 2}
+    with pytest.raises(ImpossibleTableError, match=r"tie_rate: 0\.5 is outside"):
+        self_check({"tie_rate": cell}, [made])
+
+
+def test_four_presentations_have_a_wider_bound() -> None:
+    # right in three of four: accuracy .75 with CA 0 and consistency 0 is possible here
+    made = outcomes([[0, 0, 0, 1]], shown=[X0, X1, X2, X3])
+    self_check(measure([made], resamples=0), [made])
+    assert excess(0.75, 0.0, 0.0, views=4) == 0.0
+    assert excess(0.75, 0.0, 0.0, views=2) == 0.25
+
+
+def test_published_rows_are_checked_within_their_rounding() -> None:
+    rows = [
+        {"model": "fine", "Acc": "59.6", "Con": "25.2", "CA": "22.2"},
+        {"model": "rounded", "Acc": "59.7", "Con": "25.2", "CA": "22.2"},  # .1 over, rounding .125
+        {"model": "over", "Acc": "60.0", "Con": "25.2", "CA": "22.2"},
+        {"model": "worse", "Acc": "69.1", "Con": "25.2", "CA": "22.2"},
+        {"model": "no consistency", "Acc": "69.1", "CA": "22.2"},
+    ]
+    found = check_cells(rows)
+    assert [(bad.row, bad.name) for bad in found] == [(4, "worse"), (3, "over")]
+    assert found[0].excess == pytest.approx(9.5)
+    assert found[0].rule == "accuracy <= CA + (1 - Con) / 2"
+
+
+def test_tables_in_fractions_and_a_given_tolerance() -> None:
+    rows = [{"accuracy": 0.61, "consistency": 0.252, "consistent_accuracy": 0.222}]
+    assert len(check_cells(rows)) == 1
+    assert check_cells(rows, tolerance=0.02) == []
+
+
+def test_consistent_accuracy_cannot_exceed_accuracy_or_consistency() -> None:
+    rows = [{"acc": "50.0", "con": "40.0", "ca": "55.0"}]
+    assert {bad.rule for bad in check_cells(rows)} == {"CA <= accuracy", "CA <= consistency"}
+
+
+def test_a_table_that_cannot_be_checked_says_why() -> None:
+    with pytest.raises(UsageError, match="no row has all three"):
+        check_cells([{"accuracy": 0.5}])
+    with pytest.raises(UsageError, match=r"row 1: accuracy 120.0 is not between 0 and 100"):
+        check_cells([{"acc": 120.0, "con": 40.0, "ca": 10.0}])

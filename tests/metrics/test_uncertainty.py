@@ -1,0 +1,168 @@
+"""The bootstrap: right width, right coverage, one distribution for both ways of drawing."""
+
+import numpy as np
+import pytest
+from metric_builders import SWAP, by_letter, outcomes, simulated
+
+from unswayed.metrics import measure
+from unswayed.metrics.patterns import pattern_codes, unique_rows
+from unswayed.metrics.uncertainty import alike_interval, interval, resample_sums
+
+
+def test_patterns_and_items_are_drawn_from_the_same_distribution() -> None:
+    # 12 000 items of 6 kinds: few patterns are drawn as counts, the same rows singly as items
+    counts = np.array([5000, 3000, 2500, 1000, 499, 1], dtype=np.int64)
+    statistics = np.column_stack([np.ones(6), [0.0, 1.0, 2.0, 5.0, 0.5, 40.0]])
+    draws = np.full(600, 12_000, dtype=np.int64)
+    by_pattern = resample_sums(statistics, counts, draws, np.random.default_rng(0))
+    singly = np.repeat(statistics, counts, axis=0)
+    ones = np.ones(12_000, dtype=np.int64)
+    by_item = resample_sums(singly, ones, draws, np.random.default_rng(1))
+    expected = singly[:, 1].sum()
+    deviation = singly[:, 1].std() * np.sqrt(12_000)
+    for sums in (by_pattern, by_item):
+        assert (sums[:, 0] == 12_000).all()  # every resample has as many items as the sample
+        assert sums[:, 1].mean() == pytest.approx(expected, abs=4 * deviation / np.sqrt(600))
+        assert sums[:, 1].std() == pytest.approx(deviation, rel=0.12)
+
+
+def test_every_item_can_be_drawn_from_every_block() -> None:
+    # 8 192 + 808 items: the second block is not a power of two
+    items = 9000
+    watched = [0, 1, 4000, 8190, 8191, 8192, 8193, 8998, 8999]
+    statistics = np.zeros((items, len(watched)))
+    statistics[watched, range(len(watched))] = 1.0
+    ones = np.ones(items, dtype=np.int64)
+    draws = np.full(2000, items, dtype=np.int64)
+    seen = resample_sums(statistics, ones, draws, np.random.default_rng(3))
+    # each is drawn a Poisson-like number of times with mean and variance 1 in every resample
+    np.testing.assert_allclose(seen.mean(axis=0), 1.0, atol=5 / np.sqrt(2000))
+    np.testing.assert_allclose(seen.var(axis=0), 1.0, atol=0.2)
+
+
+def test_a_rate_has_the_binomial_interval() -> None:
+    made = outcomes([[0, 0]] * 300 + [[0, 1]] * 100, gold=[None] * 400)
+    cell = measure([made], names=["consistency"], seed=1)["consistency"]
+    half = 1.96 * np.sqrt(0.75 * 0.25 / 400)
+    assert cell["low"] == pytest.approx(0.75 - half, abs=0.01)  # type: ignore[index]
+    assert cell["high"] == pytest.approx(0.75 + half, abs=0.01)  # type: ignore[index]
+
+
+def test_intervals_are_reproducible_and_depend_on_the_seed() -> None:
+    made = simulated(60, 3, orders="cyclic", position=0.5, seed=4)
+    assert measure([made], seed=7) == measure([made], seed=7)
+    assert measure([made], seed=7)["accuracy"] != measure([made], seed=8)["accuracy"]
+
+
+def test_item_clusters_cover_and_single_calls_do_not() -> None:
+    """150 items x 24 presentations: about 95 % against about half (methods.md C)."""
+    generator = np.random.default_rng(11)
+    trials, items, views = 150, 150, 24
+    covered = {"items": 0, "calls": 0}
+    for trial in range(trials):
+        easy = generator.beta(0.6, 0.4, size=items)  # true mean 0.6, items differ a lot
+        right = generator.random((items, views)) < easy[:, None]
+        value = float(right.mean())
+        per_item = np.column_stack([np.ones(items), right.mean(axis=1)])
+        per_call = np.array([[1.0, 1.0], [1.0, 0.0]])
+        samples = {
+            "items": resample_sums(
+                per_item,
+                np.ones(items, dtype=np.int64),
+                np.full(300, items, dtype=np.int64),
+                np.random.default_rng([trial, 0]),
+            ),
+            "calls": resample_sums(
+                per_call,
+                np.array([right.sum(), right.size - right.sum()], dtype=np.int64),
+                np.full(300, right.size, dtype=np.int64),
+                np.random.default_rng([trial, 1]),
+            ),
+        }
+        for kind, sums in samples.items():
+            bounds = interval(value, sums[:, 1] / sums[:, 0], n_items=items, limits=(0, 1))
+            assert bounds is not None
+            covered[kind] += bounds[0] <= 0.6 <= bounds[1]
+    assert 0.90 <= covered["items"] / trials <= 0.99
+    assert covered["calls"] / trials <= 0.60
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high"),
+    [
+        # u = 1 - 0.025^(1/10) = .3085, the exact binomial interval of 0 of 10
+        (0.0, 0.0, 0.3085),
+        (1.0, 0.6915, 1.0),
+        (0.5, 0.3458, 0.6542),
+    ],
+)
+def test_items_all_alike_do_not_claim_certainty(value: float, low: float, high: float) -> None:
+    assert alike_interval(value, 10, (0.0, 1.0)) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_a_rate_never_observed_has_the_exact_upper_bound() -> None:
+    scipy_stats = pytest.importorskip("scipy.stats")
+    cell = measure([outcomes([[0, 0]] * 25)], names=["unparsed_rate"])["unparsed_rate"]
+    exact = scipy_stats.binomtest(0, 25).proportion_ci(0.95, method="exact")
+    assert (cell["value"], cell["low"]) == (0.0, 0.0)  # type: ignore[index]
+    assert cell["high"] == pytest.approx(exact.high)  # type: ignore[index]
+
+
+def test_alike_items_have_no_interval_where_the_value_is_not_a_mean() -> None:
+    # always "A": RStd is 0.5 in every resample, and nothing is known about its spread
+    made = outcomes([by_letter("AA", SWAP)] * 20)
+    row = measure([made], names=["rstd", "position_rate", "primacy"])
+    assert row["rstd"] == {"value": 0.5, "n": 20}
+    first, last = row["position_rate"]  # type: ignore[misc]
+    assert first["high"] == 1.0
+    assert first["low"] == pytest.approx(0.025 ** (1 / 20))
+    assert last["high"] == pytest.approx(1 - 0.025 ** (1 / 20))
+    assert row["primacy"]["low"] == pytest.approx(first["low"] - 0.5)  # type: ignore[index]
+
+
+def test_values_that_hold_by_construction_are_their_own_interval() -> None:
+    made = outcomes([[0, 0], [1, 1]])
+    row = measure([made], names=["consistency"], by_construction=frozenset({"consistency"}))
+    assert row["consistency"] == {
+        "value": 1.0,
+        "low": 1.0,
+        "high": 1.0,
+        "n": 2,
+        "by_construction": True,
+    }
+
+
+def test_an_interval_contains_its_value() -> None:
+    # RStd is biased upwards in resamples: for a nearly fair judge the quantiles lie above it
+    made = outcomes([[0, 0], [1, 1], [0, 1], [1, 0]] * 5, gold=[0, 0, 0, 0] * 5)
+    cell = measure([made], names=["rstd"])["rstd"]
+    assert cell["value"] == 0.0  # type: ignore[index]
+    assert cell["low"] == 0.0 < cell["high"]  # type: ignore[index]
+
+
+def test_an_interval_needs_half_of_its_resamples() -> None:
+    samples = np.array([np.nan, np.nan, 0.1, 0.2])
+    assert interval(0.1, samples, n_items=4, limits=None) is None
+
+
+def test_an_interval_needs_finite_ends() -> None:
+    samples = np.concatenate([np.linspace(0.1, 0.3, 980), np.full(20, np.inf)])
+    bounds = interval(0.2, samples, n_items=4, limits=None)
+    assert bounds is not None
+    assert bounds[1] < 0.3
+    more = np.concatenate([samples, np.full(10, np.inf)])
+    assert interval(0.2, more, n_items=4, limits=None) is None
+
+
+def test_patterns_number_the_distinct_rows() -> None:
+    rows = np.array([[1, 2], [1, 3], [1, 2], [-1, 2]])
+    first, kind = unique_rows(rows)
+    assert len(first) == 3
+    np.testing.assert_array_equal(rows[first][kind], rows)
+
+
+def test_patterns_keep_items_apart_that_differ_in_ties_or_gold() -> None:
+    tied = np.zeros((3, 2, 2), dtype=bool)
+    tied[1] = True
+    made = outcomes([[-2, -2], [-2, -2], [-2, -2]], gold=[0, 0, 1], tied=tied)
+    assert len(pattern_codes(made)[0]) == 3

@@ -1,0 +1,204 @@
+"""kill -9 at random points of a run, then the same command: nothing committed is paid for twice.
+
+A real server process counts what it is asked, the real HTTP client asks, and the process that
+runs both the client and the store is killed without warning.
+"""
+
+import asyncio
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from unswayed.backends import BackendSettings, open_backend
+from unswayed.backends.client import HttpBackend
+from unswayed.calls import Request
+from unswayed.decisions import Decision
+from unswayed.items import Item
+from unswayed.presentation import X0, X2, Ask
+from unswayed.prompts import PromptSettings
+from unswayed.runner import Question, RunCounts, RunSettings, make_calls, read_decisions
+from unswayed.runner.writer import MOST_UNCOMMITTED
+from unswayed.store import CallStore
+
+MODEL = "openai-api/killtest/fake"
+CONNECTIONS = 16
+N_ITEMS = 1000
+N_CALLS = 2 * N_ITEMS
+LINE = 65  # bytes of one line of the server's log: a sha256 in hex
+SETTINGS = RunSettings(prompts=PromptSettings())
+
+COMMAND = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from test_kill9 import one_run
+print(one_run(sys.argv[2], sys.argv[3]).exit_code)
+"""
+
+
+def questions() -> Iterator[Question]:
+    for number in range(N_ITEMS):
+        item = Item(
+            id=f"q{number}",
+            prompt=f"Which answer to question {number} is better?",
+            candidates=(f"It is {number}.", f"It is not {number}, but {number + 1}."),
+        )
+        for presentation in (X0, X2):
+            yield Question(item, Ask(presentation))
+
+
+def connect(url: str) -> HttpBackend:
+    settings = BackendSettings(base_url=url, max_connections=CONNECTIONS)
+    backend = open_backend(MODEL, settings)
+    assert isinstance(backend, HttpBackend)
+    return backend
+
+
+def one_run(directory: str | Path, url: str) -> RunCounts:
+    """The command that is killed and repeated."""
+
+    async def work() -> RunCounts:
+        backend = connect(url)
+        try:
+            with CallStore.open(directory) as store:
+                return await make_calls(questions(), backend, store, SETTINGS)
+        finally:
+            await backend.close()
+
+    return asyncio.run(work())
+
+
+@dataclass(frozen=True)
+class Server:
+    url: str
+    log: Path
+
+    @property
+    def n_received(self) -> int:
+        return self.log.stat().st_size // LINE if self.log.exists() else 0
+
+    def received(self, start: int = 0) -> list[str]:
+        """Hashes of the bodies received, in order, from request number `start` on."""
+        return self.log.read_text().split()[start:]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    log = tmp_path / "received.txt"
+    script = Path(__file__).parent / "backends" / "fake_server.py"
+    process = subprocess.Popen(
+        [sys.executable, script, "--port", "0", "--latency-ms", "4", "--log", log],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    yield Server(f"http://127.0.0.1:{int(process.stdout.readline())}/v1", log)
+    process.kill()
+    process.communicate()
+
+
+def start_run(directory: Path, url: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", COMMAND, str(Path(__file__).parent), str(directory), url],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "KILLTEST_BASE_URL": url},
+    )
+
+
+def kill_after(process: subprocess.Popen[str], server: Server, n_received: int) -> bool:
+    """kill -9 once the server has received so many requests; False if the run was done before."""
+    while server.n_received < n_received and process.poll() is None:
+        time.sleep(0.0005)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    return process.returncode == -signal.SIGKILL
+
+
+def committed(directory: Path, backend: HttpBackend) -> set[str]:
+    """Hashes of the bodies of all committed calls."""
+
+    def body_hash(request: Request) -> str:
+        return hashlib.sha256(backend.dialect.encode(request, backend.traits)).hexdigest()
+
+    with CallStore.open(directory, read_only=True) as store:
+        return {body_hash(call.request) for call in store.calls()}
+
+
+def without_times(decisions: Iterator[Decision]) -> list[Decision]:
+    return [msgspec.structs.replace(decision, latency_s=None) for decision in decisions]
+
+
+def test_kill_9_repeats_no_committed_call_and_changes_no_result(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KILLTEST_BASE_URL", server.url)
+    backend = connect(server.url)
+    chance = random.Random(os.getpid())
+    done: set[str] = set()
+    kills = paid_twice = 0
+    for _ in range(4):
+        before = server.n_received
+        process = start_run(tmp_path / "killed", server.url)
+        point = before + chance.randint(100, 600)
+        kills += kill_after(process, server, point)
+        received = server.received(before)
+        assert not done & set(received), "a committed call was made again"
+        if (tmp_path / "killed" / "calls.sqlite").exists():
+            now_done = committed(tmp_path / "killed", backend)
+        assert done <= now_done, "a committed call was lost"
+        lost = set(received) - now_done
+        assert len(lost) <= CONNECTIONS + MOST_UNCOMMITTED
+        paid_twice += len(lost)
+        done = now_done
+    assert kills >= 3
+    assert 0 < len(done) < N_CALLS
+
+    before = server.n_received
+    last = start_run(tmp_path / "killed", server.url)
+    assert last.communicate(timeout=60)[0] == "0\n"
+    finished = server.received(before)
+    assert not done & set(finished), "a committed call was made again"
+    assert len(finished) == N_CALLS - len(done)
+    assert server.n_received == N_CALLS + paid_twice
+    assert max(Counter(server.received()).values()) <= kills + 1
+
+    one_run(tmp_path / "undisturbed", server.url)
+    found = []
+    for name in ("killed", "undisturbed"):
+        with CallStore.open(tmp_path / name, create=False) as store:
+            assert len(store) == N_CALLS
+            assert store.failure_counts() == {}
+            found.append(
+                without_times(read_decisions(questions(), store, SETTINGS, model=backend.model))
+            )
+    assert len(found[0]) == N_CALLS
+    assert found[0] == found[1]
+
+
+def test_two_commands_on_one_directory_pay_once(tmp_path: Path, server: Server) -> None:
+    first = start_run(tmp_path / "run", server.url)
+    while server.n_received < 50:
+        time.sleep(0.001)
+    second = subprocess.run(
+        [sys.executable, "-c", COMMAND, str(Path(__file__).parent), tmp_path / "run", server.url],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "KILLTEST_BASE_URL": server.url},
+    )
+    assert first.poll() is None, "the first run ended too early to be disturbed"
+    assert second.returncode != 0
+    assert f"is being written by process {first.pid}" in second.stderr
+    assert first.communicate(timeout=60)[0] == "0\n"
+    assert len(server.received()) == len(set(server.received())) == N_CALLS

@@ -1,0 +1,754 @@
+"""The runner: each distinct call once, whatever stops it; budgets hold; failures are no verdicts."""
+
+import asyncio
+import contextlib
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unswayed.backends.protocol import Backend
+from unswayed.calls import Failure, Query, Request, Response, key_of
+from unswayed.errors import ItemError, StoreError, TemplateError, UsageError
+from unswayed.items import Item, Task
+from unswayed.presentation import X0, X2, Ask, Substitution, presentations
+from unswayed.prompts import PromptSettings, render
+from unswayed.runner import (
+    Progress,
+    Question,
+    RunCounts,
+    RunSettings,
+    calling,
+    make_calls,
+    plan_calls,
+    read_decisions,
+    requests_for,
+)
+from unswayed.runner.planning import Estimator, most_tokens
+from unswayed.runner.progress import describe
+from unswayed.store import CallStore
+
+SETTINGS = RunSettings(prompts=PromptSettings())
+
+
+def label_by_content(query: Query) -> Response:
+    """A judge whose answer depends on the prompt only."""
+    number = key_of(query.request)[0] % len(query.request.labels)
+    return Response(
+        text=query.request.labels[number], input_tokens=100, output_tokens=1, cost_usd=0.01
+    )
+
+
+@dataclass
+class FakeBackend:
+    """Answers in random order with a number of calls in flight, and remembers what it was asked."""
+
+    reply: Callable[[Query], Response | Failure | None] = label_by_content
+    model: str = "fake/one"
+    gives_logprobs: bool = True
+    generates: bool = True
+    offline: bool = False
+    template: str | None = None
+    per_token: float | None = 0.0
+    connections: int = 8
+    delay_s: float = 0.0
+    asked: list[Request] = field(default_factory=list)
+
+    async def answer(
+        self, queries: Iterable[Query]
+    ) -> AsyncIterator[tuple[Query, Response | Failure]]:
+        chance = random.Random(0)
+        pulled = iter(queries)
+        open_: list[Query] = []
+        while True:
+            while len(open_) < self.connections:
+                query = next(pulled, None)
+                if query is None:
+                    break
+                self.asked.append(query.request)
+                open_.append(query)
+            if not open_:
+                return
+            await asyncio.sleep(self.delay_s)
+            query = open_.pop(chance.randrange(len(open_)))
+            result = self.reply(query)
+            if result is not None:
+                yield query, result
+
+    def price(self, input_tokens: int, output_tokens: int) -> float | None:
+        return None if self.per_token is None else self.per_token * (input_tokens + output_tokens)
+
+    async def close(self) -> None:
+        pass
+
+
+class Unreachable(FakeBackend):
+    async def answer(
+        self, queries: Iterable[Query]
+    ) -> AsyncIterator[tuple[Query, Response | Failure]]:
+        raise AssertionError("a run whose calls are all recorded asked the backend")
+        yield  # makes it a generator
+
+    def price(self, input_tokens: int, output_tokens: int) -> float | None:
+        return None
+
+
+def pair(number: int) -> Item:
+    return Item(
+        id=f"q{number}", prompt=f"Question {number}?", candidates=(f"yes {number}", f"no {number}")
+    )
+
+
+def questions(n_items: int, *asks: Ask) -> list[Question]:
+    return [
+        Question(pair(number), ask)
+        for number in range(n_items)
+        for ask in asks or (Ask(X0), Ask(X2))
+    ]
+
+
+def run(
+    asked: Iterable[Question],
+    backend: Backend,
+    store: CallStore,
+    how: RunSettings = SETTINGS,
+    **options: object,
+) -> RunCounts:
+    return asyncio.run(make_calls(asked, backend, store, how, **options))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store() -> Iterator[CallStore]:
+    with CallStore.in_memory() as opened:
+        yield opened
+
+
+# --- requests --------------------------------------------------------------------------------
+
+
+def test_requests_are_greedy_except_for_repeated_samples() -> None:
+    how = RunSettings(prompts=PromptSettings(), sample_temperature=0.7)
+    made = [
+        request
+        for _, request in requests_for(
+            questions(1, Ask(X0), Ask(X0, sample=1), Ask(X0, sample=2)), FakeBackend(), how
+        )
+    ]
+    assert [(request.temperature, request.sample) for request in made] == [
+        (0.0, 0),
+        (0.7, 1),
+        (0.7, 2),
+    ]
+    assert len({key_of(request) for request in made}) == 3
+    assert made[0].model == "fake/one"
+    assert made[0].labels == ("A", "B")
+
+
+def test_logprobs_are_asked_for_where_the_backend_gives_them() -> None:
+    (_, asked), *_ = requests_for(questions(1), FakeBackend(), SETTINGS)
+    (_, not_asked), *_ = requests_for(questions(1), FakeBackend(gives_logprobs=False), SETTINGS)
+    assert asked.top_logprobs == render(pair(0), Ask(X0), SETTINGS.prompts).top_logprobs > 0
+    assert not_asked.top_logprobs == 0
+
+
+def test_simulated_judges_see_the_item_in_the_key() -> None:
+    twins = [Question(Item(id=name, prompt="?", candidates=("a", "b")), Ask(X0)) for name in "xy"]
+    simulated = FakeBackend(model="simulated/slot=1")
+    assert [request.nonce for _, request in requests_for(twins, simulated, SETTINGS)] == ["x", "y"]
+    real = [request for _, request in requests_for(twins, FakeBackend(), SETTINGS)]
+    assert real[0] == real[1]
+    assert real[0].nonce is None
+
+
+def test_a_lone_surrogate_names_the_item(store: CallStore) -> None:
+    broken = Item(id="q7", prompt="half a character: \ud83d", candidates=("a", "b"))
+    with pytest.raises(ItemError, match="q7: its text has half a character"):
+        run([Question(broken, Ask(X0))], FakeBackend(), store)
+
+
+# --- each distinct call once -----------------------------------------------------------------
+
+
+def test_equal_calls_are_made_once(store: CallStore) -> None:
+    item = Item(id="m", prompt="?", candidates=("1", "2", "3", "4"), task=Task.MCQ)
+    everything = [Question(item, Ask(p)) for p in presentations("full", 4)]
+    everything += [Question(item, Ask(p)) for p in presentations("cyclic", 4)]  # a second method
+    everything += [Question(item, Ask(presentations("full", 4)[0]))] * 5
+    content_free = Substitution(("N/A",) * 4, "N/A")
+    everything += [  # the same call for every item
+        Question(
+            msgspec.structs.replace(item, id=name),
+            Ask(everything[0].ask.presentation, substitute=content_free),
+        )
+        for name in ("m", "m2", "m3")
+    ]
+    backend = FakeBackend()
+    counts = run(everything, backend, store)
+    assert len(backend.asked) == len({key_of(request) for request in backend.asked}) == 24 + 1
+    assert (counts.planned, counts.made, counts.cached, counts.failed) == (25, 25, 0, 0)
+    decisions = list(read_decisions(everything, store, SETTINGS, model=backend.model))
+    assert [d.item_id for d in decisions] == [q.item.id for q in everything]
+    assert [d.ask for d in decisions] == [q.ask for q in everything]
+
+
+def test_decisions_are_the_recorded_answers_by_candidate(store: CallStore) -> None:
+    asked = questions(40)
+    run(asked, FakeBackend(), store)
+    decisions = list(read_decisions(asked, store, SETTINGS, model="fake/one"))
+    for (item, ask), decision in zip(asked, decisions, strict=True):
+        [(_, request)] = requests_for([Question(item, ask)], FakeBackend(), SETTINGS)
+        label = key_of(request)[0] % 2
+        assert decision.choice == ask.presentation.order[label]
+        assert (decision.item_id, decision.model, decision.cost_usd) == (item.id, "fake/one", 0.01)
+
+
+def test_questions_without_an_answer_are_left_out(store: CallStore) -> None:
+    run(questions(3), FakeBackend(), store)
+    found = list(read_decisions(questions(5), store, SETTINGS, model="fake/one"))
+    assert {decision.item_id for decision in found} == {"q0", "q1", "q2"}
+    assert list(read_decisions(questions(3), store, SETTINGS, model="fake/two")) == []
+
+
+def test_a_second_run_makes_only_what_is_missing(tmp_path: Path) -> None:
+    with CallStore.open(tmp_path) as store:
+        first = FakeBackend()
+        run(questions(30), first, store)
+    with CallStore.open(tmp_path) as store:
+        second = FakeBackend()
+        counts = run(questions(50), second, store)
+    assert (counts.planned, counts.made, counts.cached) == (100, 40, 60)
+    assert len(second.asked) == 40
+    assert not {key_of(r) for r in first.asked} & {key_of(r) for r in second.asked}
+
+
+def test_a_run_that_is_all_recorded_needs_no_backend(store: CallStore) -> None:
+    asked = questions(300)
+    run(asked, FakeBackend(), store)
+    counts = run(asked, Unreachable(), store)
+    assert (counts.planned, counts.made, counts.cached, counts.exit_code) == (600, 0, 600, 0)
+
+
+def test_questions_are_pulled_as_calls_are_made(store: CallStore) -> None:
+    pulled = 0
+
+    def endless() -> Iterator[Question]:
+        nonlocal pulled
+        for question in questions(3000):
+            pulled += 1
+            yield question
+
+    ahead = 0
+
+    def reply(query: Query) -> Response:
+        nonlocal ahead
+        ahead = max(ahead, pulled - len(backend.asked))
+        return label_by_content(query)
+
+    backend = FakeBackend(reply)
+    counts = run(endless(), backend, store)
+    assert counts.made == 6000
+    assert ahead <= 100  # one chunk
+
+
+def test_two_runs_at_once_share_a_store(store: CallStore) -> None:
+    async def both() -> list[RunCounts]:
+        one, two = FakeBackend(delay_s=0.0005), FakeBackend(delay_s=0.0005)
+        return await asyncio.gather(
+            make_calls(questions(60, Ask(X0)), one, store, SETTINGS),
+            make_calls(questions(60, Ask(X2)), two, store, SETTINGS),
+        )
+
+    assert [counts.made for counts in asyncio.run(both())] == [60, 60]
+    assert len(store) == 120
+
+
+def test_keys_stay_when_the_server_turns_out_to_give_no_logprobs(tmp_path: Path) -> None:
+    backend = FakeBackend()
+
+    def reply(query: Query) -> Response:
+        backend.gives_logprobs = False  # learned from the first answer
+        return label_by_content(query)
+
+    backend.reply = reply
+    with CallStore.open(tmp_path) as store:
+        run(questions(200), backend, store)
+        assert {request.top_logprobs for request in backend.asked} == {20}
+        counts = run(questions(200), backend, store)
+        assert (counts.made, counts.cached) == (0, 400)
+        assert plan_calls(questions(200), backend, store, SETTINGS).n_to_make == 0
+        assert len(list(read_decisions(questions(200), store, SETTINGS, model="fake/one"))) == 400
+
+
+# --- planning --------------------------------------------------------------------------------
+
+
+def test_a_plan_counts_and_prices_and_writes_nothing(tmp_path: Path) -> None:
+    with CallStore.open(tmp_path) as store:
+        run(questions(5), FakeBackend(), store)
+    backend = FakeBackend(per_token=0.001)
+    with CallStore.open(tmp_path, read_only=True) as store:
+        plan = plan_calls([*questions(8), *questions(8)], backend, store, SETTINGS)
+    assert (plan.n_questions, plan.n_distinct, plan.n_cached, plan.n_to_make) == (32, 16, 10, 6)
+    assert backend.asked == []
+    [(_, request)] = requests_for(questions(8)[-1:], backend, SETTINGS)
+    size = sum(len(message.content) for message in request.messages)
+    # by the rules of thumb: a token per 4 bytes, 4 per message, the whole cap
+    tokens_in = -(-size // 4) + 4 * len(request.messages)
+    assert plan.est_input_tokens == pytest.approx(6 * tokens_in, abs=6)
+    assert plan.est_output_tokens == 6 * request.max_tokens
+    assert plan.est_cost_usd == pytest.approx(
+        0.001 * (plan.est_input_tokens + plan.est_output_tokens)
+    )
+
+
+def test_a_plan_learns_from_recorded_calls(store: CallStore) -> None:
+    run(questions(50), FakeBackend(), store)  # 100 tokens in, 1 out, each
+    plan = plan_calls(questions(60), FakeBackend(per_token=0.001), store, SETTINGS)
+    assert plan.n_to_make == 20
+    assert plan.est_input_tokens == pytest.approx(20 * 100, rel=0.02)
+    assert plan.est_output_tokens == 20
+
+
+def test_an_unknown_price_is_none_and_a_local_model_is_free(store: CallStore) -> None:
+    assert (
+        plan_calls(questions(2), FakeBackend(per_token=None), store, SETTINGS).est_cost_usd is None
+    )
+    local = FakeBackend(per_token=None, offline=True)
+    assert plan_calls(questions(2), local, store, SETTINGS).est_cost_usd == 0.0
+
+
+def test_an_estimate_needs_enough_calls_to_learn_from(store: CallStore) -> None:
+    run(questions(9), FakeBackend(), store)  # 18 calls
+    assert Estimator.learned(store.totals()) == Estimator()
+    run(questions(10), FakeBackend(), store)
+    assert Estimator.learned(store.totals()) != Estimator()
+
+
+# --- budget ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    budget=st.floats(0, 2.0),
+    shares=st.lists(st.floats(0, 1), min_size=1, max_size=20),
+    connections=st.integers(1, 30),
+    unstated=st.booleans(),
+)
+def test_a_budget_is_never_exceeded_and_used_while_a_call_fits(
+    budget: float, shares: list[float], connections: int, unstated: bool
+) -> None:
+    paid: list[float] = []
+
+    def reply(query: Query) -> Response:
+        most = 0.0001 * sum(most_tokens(query.request))
+        cost = most * shares[len(paid) % len(shares)]
+        paid.append(cost)
+        known = not unstated or len(paid) % 3  # some servers do not state their usage
+        return Response(text="A", cost_usd=cost if known else None)
+
+    backend = FakeBackend(reply, per_token=0.0001, connections=connections)
+    how = RunSettings(prompts=PromptSettings(), budget_usd=budget)
+    with CallStore.in_memory() as store:
+        counts = run(questions(20), backend, store, how)
+    assert sum(paid) <= budget
+    assert counts.made == len(paid)
+    if counts.budget_spent:
+        assert counts.made < 40
+        assert counts.exit_code == 3
+        if not unstated:  # what is left would not pay for one more call
+            assert (
+                budget - sum(paid)
+                < 0.0001
+                * max(
+                    sum(most_tokens(r))
+                    for r in backend.asked
+                    or [request for _, request in requests_for(questions(1), backend, how)]
+                )
+                * 1.2
+            )
+    else:
+        assert counts.made == 40
+
+
+def test_a_budget_counts_what_earlier_runs_of_the_directory_spent(tmp_path: Path) -> None:
+    how = RunSettings(prompts=PromptSettings(), budget_usd=0.305)
+    free_to_reserve = FakeBackend(per_token=0.0)  # every answer is billed 0.01
+    with CallStore.open(tmp_path) as store:
+        counts = run(questions(10), free_to_reserve, store, how)
+        assert counts.cost_usd == pytest.approx(0.2)
+    with CallStore.open(tmp_path) as store:
+        counts = run(questions(30), FakeBackend(connections=1), store, how)
+        assert counts.budget_spent
+        assert store.totals().cost_usd == pytest.approx(0.31)  # a bill above the price it stated
+    with CallStore.open(tmp_path) as store:
+        counts = run(questions(30), Unreachable(offline=True), store, how)
+        assert (counts.made, counts.budget_spent) == (0, True)
+
+
+def test_a_budget_without_a_price_is_refused_before_any_call(store: CallStore) -> None:
+    backend = FakeBackend(per_token=None)
+    with pytest.raises(UsageError, match="no price is known for fake/one"):
+        run(questions(1), backend, store, RunSettings(prompts=PromptSettings(), budget_usd=1.0))
+    assert backend.asked == []
+
+
+def test_a_recorded_run_fits_into_any_budget(store: CallStore) -> None:
+    run(questions(5), FakeBackend(), store)
+    how = RunSettings(prompts=PromptSettings(), budget_usd=0.0)
+    counts = run(questions(5), FakeBackend(per_token=1.0), store, how)
+    assert (counts.cached, counts.budget_spent, counts.exit_code) == (10, False, 0)
+
+
+# --- failures --------------------------------------------------------------------------------
+
+
+def test_failed_calls_are_counted_kept_apart_and_tried_again_next_time(store: CallStore) -> None:
+    def reply(query: Query) -> Response | Failure:
+        if query.item.id in {"q1", "q3"}:
+            return Failure(error="ServerError", message=f"{query.item.id}: 500", attempts=4)
+        return msgspec.structs.replace(label_by_content(query), retries=1)
+
+    counts = run(questions(5), FakeBackend(reply), store)
+    assert (counts.planned, counts.made, counts.failed, counts.exit_code) == (10, 6, 4, 3)
+    assert counts.retried == 6 * 1 + 4 * 3
+    assert store.failure_counts() == {"ServerError": 4}
+    decisions = list(read_decisions(questions(5), store, SETTINGS, model="fake/one"))
+    assert {decision.item_id for decision in decisions} == {"q0", "q2", "q4"}
+    counts = run(questions(5), FakeBackend(), store)
+    assert (counts.made, counts.cached, counts.failed) == (4, 6, 0)
+    assert store.failure_counts() == {}
+
+
+def test_a_fatal_failure_stops_the_run_and_keeps_what_was_done(store: CallStore) -> None:
+    def reply(query: Query) -> Response | Failure:
+        if query.item.id == "q10":
+            return Failure(error="AuthError", message="the key was refused", status=401, fatal=True)
+        return label_by_content(query)
+
+    backend = FakeBackend(reply)
+    counts = run(questions(500), backend, store)
+    assert counts.fatal == "the key was refused"
+    assert counts.exit_code == 3
+    assert not counts.interrupted
+    assert 20 <= len(backend.asked) <= 60  # 20 calls before q10, then those in flight
+    assert counts.made + counts.failed == len(backend.asked)
+    assert len(store) == counts.made
+
+
+def test_a_call_that_a_backend_forgets_is_a_failure(store: CallStore) -> None:
+    def reply(query: Query) -> Response | None:
+        return None if query.item.id == "q1" else label_by_content(query)
+
+    counts = run(questions(3), FakeBackend(reply), store)
+    assert (counts.made, counts.failed) == (4, 2)
+    assert all("q1: fake/one took the call" in f.failure.message for f in store.failures())
+
+
+def test_an_error_in_a_question_keeps_what_was_answered(store: CallStore) -> None:
+    odd = Question(
+        Item(id="odd", prompt="?", candidates=("a", "b", "c"), task=Task.MCQ),
+        Ask(presentations("identity", 3)[0]),
+    )
+    how = RunSettings(prompts=PromptSettings(label_set=("A", "B")))
+    with pytest.raises(TemplateError, match="odd"):
+        run([*questions(200), odd], FakeBackend(), store, how)
+    assert len(store) == 400
+
+
+# --- cut-off answers -------------------------------------------------------------------------
+
+
+def cut_off_below(limit: int) -> Callable[[Query], Response]:
+    def reply(query: Query) -> Response:
+        if query.request.max_tokens < limit:
+            return Response(
+                text="I was about to", finish_reason="length", cost_usd=0.01, output_tokens=5
+            )
+        return Response(text=query.request.labels[1], cost_usd=0.02, output_tokens=9)
+
+    return reply
+
+
+def test_a_cut_off_answer_is_asked_again_once_with_a_larger_cap(store: CallStore) -> None:
+    cap = render(pair(0), Ask(X0), SETTINGS.prompts).max_tokens
+    backend = FakeBackend(cut_off_below(2 * cap))
+    counts = run(questions(3), backend, store)
+    assert sorted({request.max_tokens for request in backend.asked}) == [cap, 4 * cap]
+    assert (counts.planned, counts.made, counts.truncated_retries, counts.unparsed) == (
+        12,
+        12,
+        6,
+        0,
+    )
+    decisions = list(read_decisions(questions(3), store, SETTINGS, model="fake/one"))
+    assert [decision.choice for decision in decisions] == [1, 0] * 3
+    assert {(d.output_tokens, d.cost_usd) for d in decisions} == {(14, 0.03)}
+    assert run(questions(3), FakeBackend(), store).made == 0
+
+
+def test_an_answer_that_stays_cut_off_is_unparsed(store: CallStore) -> None:
+    backend = FakeBackend(cut_off_below(10**6))
+    counts = run(questions(3), backend, store)
+    assert (counts.made, counts.truncated_retries, counts.unparsed) == (12, 6, 6)
+    decisions = list(read_decisions(questions(3), store, SETTINGS, model="fake/one"))
+    assert [decision.choice for decision in decisions] == [None] * 6
+    assert run(questions(3), FakeBackend(), store).made == 0  # not a third time
+
+
+def test_a_retry_that_a_kill_prevented_is_made_by_the_next_run(store: CallStore) -> None:
+    how = RunSettings(prompts=PromptSettings(), retry_max_tokens=1)
+    cap = render(pair(0), Ask(X0), SETTINGS.prompts).max_tokens
+    backend = FakeBackend(cut_off_below(2 * cap))
+    counts = run(questions(3), backend, store, how)
+    assert (counts.made, counts.truncated_retries, counts.unparsed) == (6, 0, 6)
+    assert plan_calls(questions(3), backend, store, SETTINGS).n_to_make == 6
+    counts = run(questions(3), backend, store)
+    assert (counts.planned, counts.cached, counts.made, counts.truncated_retries) == (12, 6, 6, 6)
+
+
+# --- stopping --------------------------------------------------------------------------------
+
+
+def stop_after(n: int, store: CallStore, **options: object) -> tuple[RunCounts, FakeBackend]:
+    async def work() -> tuple[RunCounts, FakeBackend]:
+        stop = asyncio.Event()
+
+        def reply(query: Query) -> Response:
+            if len(backend.asked) >= n:
+                stop.set()
+            return label_by_content(query)
+
+        backend = FakeBackend(reply, **options)  # type: ignore[arg-type]
+        return await make_calls(questions(500), backend, store, SETTINGS, stop=stop), backend
+
+    return asyncio.run(work())
+
+
+def test_a_stop_lets_calls_in_flight_finish_and_keeps_them(store: CallStore) -> None:
+    counts, backend = stop_after(100, store)
+    assert counts.interrupted
+    assert counts.exit_code == 130
+    assert 100 <= len(backend.asked) <= 120
+    assert len(store) == counts.made == len(backend.asked)
+    assert run(questions(500), FakeBackend(), store).made == 1000 - counts.made
+
+
+def test_a_stop_does_not_wait_long_for_calls_in_flight(
+    store: CallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calling, "GRACE_S", 0.05)
+
+    async def work() -> RunCounts:
+        stop = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.1, stop.set)
+        async with asyncio.timeout(20):
+            return await make_calls(
+                questions(5), FakeBackend(delay_s=3600), store, SETTINGS, stop=stop
+            )
+
+    counts = asyncio.run(work())
+    assert counts.interrupted
+    assert (counts.made, counts.failed) == (0, 0)
+
+
+def test_a_stop_after_the_last_call_is_no_interruption(store: CallStore) -> None:
+    async def work() -> RunCounts:
+        stop = asyncio.Event()
+        counts = await make_calls(questions(5), FakeBackend(), store, SETTINGS, stop=stop)
+        stop.set()
+        return counts
+
+    assert not asyncio.run(work()).interrupted
+
+
+def test_a_cancelled_run_commits_what_it_has(store: CallStore) -> None:
+    async def work() -> None:
+        backend = FakeBackend(delay_s=0.001)
+        task = asyncio.create_task(make_calls(questions(5000), backend, store, SETTINGS))
+        while len(backend.asked) < 60:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        assert task.cancelled()
+        assert len(store) >= len(backend.asked) - backend.connections
+
+    asyncio.run(work())
+
+
+def test_a_full_disk_stops_the_run_at_once(tmp_path: Path) -> None:
+    def reply(query: Query) -> Response:
+        return Response(text="A" + "x" * 3000)
+
+    with CallStore.open(tmp_path) as store:
+        run(questions(2), FakeBackend(), store)
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages + 30}")
+        backend = FakeBackend(reply)
+        with pytest.raises(StoreError, match="Free some space"):
+            run(questions(5000), backend, store)
+        committed = len(store)
+    assert 4 < committed < 1000
+    assert len(backend.asked) <= committed + 100 + 8  # what came in while the commit failed
+    with CallStore.open(tmp_path) as store:
+        assert run(questions(500), FakeBackend(), store).cached == committed
+
+
+INTERRUPTED = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[1])
+from test_runner import SETTINGS, FakeBackend, label_by_content, questions
+from unswayed.runner import make_calls, stop_on_interrupt
+from unswayed.store import CallStore
+
+async def main():
+    def reply(query):
+        if len(backend.asked) == 300:
+            print("going", flush=True)
+        return label_by_content(query)
+    backend = FakeBackend(reply, delay_s=float(sys.argv[3]))
+    with CallStore.open(sys.argv[2]) as store, stop_on_interrupt() as stop:
+        counts = await make_calls(questions(100_000), backend, store, SETTINGS, stop=stop)
+        print(counts.made, len(store), flush=True)
+        sys.exit(counts.exit_code)
+
+asyncio.run(main())
+"""
+
+
+def start(code: str, *args: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), str(Path(__file__).parent), *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_ctrl_c_once_stops_flushes_and_reports(tmp_path: Path) -> None:
+    process = start(INTERRUPTED, tmp_path, 0.001)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "going\n"
+    process.send_signal(signal.SIGINT)
+    said, complaints = process.communicate(timeout=30)
+    assert process.returncode == 130
+    made, recorded = map(int, said.split())
+    assert made == recorded >= 290
+    assert "the same command goes on from here" in complaints
+
+
+def test_ctrl_c_twice_leaves_at_once_and_loses_nothing_committed(tmp_path: Path) -> None:
+    hang = INTERRUPTED.replace(
+        'print("going", flush=True)',
+        'print("going", flush=True); backend.delay_s = 3600',
+    )
+    process = start(hang, tmp_path, 0.001)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == "going\n"
+    process.send_signal(signal.SIGINT)
+    while "Press Ctrl-C again" not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert said == ""  # it never got to its report
+    with CallStore.open(tmp_path) as store:
+        assert 100 <= len(store) <= 300
+        assert len(list(store.calls())) == len(store)
+
+
+# --- progress --------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Steps:
+    def __init__(self, *times: float) -> None:
+        self.times = iter(times)
+
+    def __call__(self) -> float:
+        return next(self.times)
+
+
+def test_the_line_says_everything() -> None:
+    counts = RunCounts(
+        planned=900, made=500, cached=200, failed=3, retried=7, unparsed=2,
+        input_tokens=409_000, output_tokens=1_500, cost_usd=1.25,
+    )  # fmt: skip
+    assert describe(counts, total=4800, per_s=10.0) == (
+        "703/4,800 calls · 200 recorded before · 10/s · 410k tokens · $1.25 · 7 retries · "
+        "2 unparsed · 3 failed · 7 min left"  # 4097 calls at 10/s: 409.7 s = 6.8 min
+    )
+    assert describe(RunCounts(made=5), total=None, per_s=0.0) == (
+        "5 calls · 0 tokens · $0.0000 · 0 retries · 0 unparsed"
+    )
+
+
+def test_retries_of_cut_off_answers_raise_the_total() -> None:
+    assert describe(RunCounts(planned=12, made=12), total=10, per_s=1.0).startswith("12/12 calls")
+
+
+def test_a_terminal_gets_one_live_line() -> None:
+    stream = Terminal()
+    progress = Progress(100, stream=stream, clock=Steps(0.0, 0.0, 2.0))
+    progress.update(RunCounts(made=0))
+    progress.update(RunCounts(made=40))
+    progress.close()
+    shown = stream.getvalue()
+    assert shown.count("\n") == 1
+    assert shown.count("\r") == 2
+    assert "40/100 calls · 20/s" in shown  # 40 calls in 2 s
+    assert "3 s left" in shown
+
+
+def test_a_log_gets_plain_lines_now_and_then_and_the_last_one() -> None:
+    stream = io.StringIO()
+    progress = Progress(10, stream=stream, clock=Steps(0.0, 0.2, 0.4, 5.1, 5.3))
+    for made in range(1, 5):
+        progress.update(RunCounts(made=made))
+    progress.close()
+    assert [line.split(" · ")[0] for line in stream.getvalue().splitlines()] == [
+        "3/10 calls",
+        "4/10 calls",
+    ]
+    assert "\r" not in stream.getvalue()
+
+
+def test_a_run_shows_its_final_counts(store: CallStore) -> None:
+    stream = io.StringIO()
+    run(questions(20), FakeBackend(), store, progress=Progress(40, stream=stream))
+    assert stream.getvalue().splitlines()[-1].startswith("40/40 calls")
+
+
+def test_the_progress_line_goes_to_standard_error_by_default(
+    capsys: pytest.CaptureFixture[str], store: CallStore
+) -> None:
+    run(questions(1), FakeBackend(), store, progress=Progress())
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("2 calls · ")
+
+
+def test_decisions_do_not_depend_on_the_order_of_answers(tmp_path: Path) -> None:
+    found: list[Sequence[object]] = []
+    for connections in (1, 30):
+        with CallStore.open(tmp_path / str(connections)) as store:
+            run(questions(100), FakeBackend(connections=connections), store)
+            found.append(list(read_decisions(questions(100), store, SETTINGS, model="fake/one")))
+    assert found[0] == found[1]
+    assert os.listdir(tmp_path / "1") == ["calls.sqlite"]

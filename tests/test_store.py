@@ -1,0 +1,547 @@
+"""The store: what was committed comes back, whatever happens to the process, the disk or the file."""
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from unswayed.calls import Failure, Request, Response, TokenLogprob, key_of
+from unswayed.errors import RunDirectoryError, StoreError
+from unswayed.items import Item, ItemSet, Message
+from unswayed.store import CallStore, prompt_bytes
+
+TEXT = st.text(max_size=40)
+REQUESTS = st.builds(
+    Request,
+    model=TEXT,
+    messages=st.lists(st.builds(Message, role=TEXT, content=TEXT), max_size=3).map(tuple),
+    labels=st.lists(TEXT, min_size=2, max_size=4).map(tuple),
+    max_tokens=st.integers(1, 9000),
+    temperature=st.floats(0, 2),
+    top_logprobs=st.integers(0, 20),
+    sample=st.integers(0, 9),
+    nonce=st.none() | TEXT,
+)
+ALTERNATIVE = st.builds(TokenLogprob, TEXT, st.floats(-9999, 0))
+RESPONSES = st.builds(
+    Response,
+    text=TEXT | st.integers(0, 30_000).map(lambda n: "aé" * n),  # up to 90 kB: compressed
+    reasoning=st.none() | TEXT,
+    tokens=st.none() | st.lists(TEXT, max_size=3).map(tuple),
+    top_logprobs=st.none()
+    | st.lists(st.lists(ALTERNATIVE, max_size=3).map(tuple), max_size=3).map(tuple),
+    exact=st.booleans(),
+    finish_reason=TEXT,
+    input_tokens=st.integers(0, 10**6),
+    cached_tokens=st.integers(0, 10**6),
+    output_tokens=st.integers(0, 10**6),
+    cost_usd=st.none() | st.floats(0, 100),
+    latency_s=st.floats(0, 1000),
+    retries=st.integers(0, 9),
+    model=st.none() | TEXT,
+)
+
+
+def request(number: int, *, content: str = "Which is better?") -> Request:
+    return Request(
+        model="fake/one",
+        messages=(Message("user", f"{content} {number}"),),
+        labels=("A", "B"),
+        max_tokens=5,
+    )
+
+
+def row(number: int, **fields: object) -> tuple[bytes, Request, Response]:
+    asked = request(number)
+    return key_of(asked), asked, Response(**{"text": f"answer {number}", **fields})  # type: ignore[arg-type]
+
+
+def items(*ids: str, gold: int | None = 0, prompt: str = "q") -> ItemSet:
+    return ItemSet.of(
+        [Item(id=name, prompt=prompt, candidates=("a", "b"), gold=gold) for name in ids],
+        name="pairs",
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[CallStore]:
+    with CallStore.open(tmp_path / "run") as opened:
+        yield opened
+
+
+def run_python(code: str, *args: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def start_python(code: str, *args: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+HOLD = """
+import sys, time
+from unswayed.store import CallStore
+store = CallStore.open(sys.argv[1])
+print("open", flush=True)
+time.sleep(float(sys.argv[2]))
+store.close()
+"""
+
+
+# --- calls -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(REQUESTS, RESPONSES), min_size=1, max_size=4, unique_by=lambda r: r[0]))
+def test_calls_come_back_as_they_were(pairs: list[tuple[Request, Response]]) -> None:
+    rows = [(key_of(asked), asked, response) for asked, response in pairs]
+    with CallStore.in_memory() as store:
+        store.put_many(rows)
+        keys = [key for key, _, _ in rows]
+        assert [store.get(key) for key in keys] == pairs
+        assert list(store.responses(keys)) == [(key, response) for key, _, response in rows]
+        assert [(call.key, call.request, call.response) for call in store.calls()] == rows
+        assert store.keys() == set(keys)
+
+
+def test_calls_survive_reopening(tmp_path: Path) -> None:
+    with CallStore.open(tmp_path) as store:
+        store.put_many([row(1), row(2)])
+    with CallStore.open(tmp_path, create=False) as store:
+        assert len(store) == 2
+        found = store.get(row(2)[0])
+        assert found is not None
+        assert found[1].text == "answer 2"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.sqlite"]
+
+
+def test_a_directory_with_a_dot_in_its_name_is_a_directory(tmp_path: Path) -> None:
+    with CallStore.open(tmp_path / "pairs-gpt-4.1-mini") as store:
+        assert store.path == tmp_path / "pairs-gpt-4.1-mini" / "calls.sqlite"
+    with CallStore.open(tmp_path / "pairs-gpt-4.1-mini" / "calls.sqlite") as store:
+        assert store.path == tmp_path / "pairs-gpt-4.1-mini" / "calls.sqlite"
+
+
+def test_the_first_answer_to_a_key_stays(store: CallStore) -> None:
+    store.put_many([row(1, text="first", cost_usd=1.0)])
+    store.put_many([row(1, text="second", cost_usd=2.0)])
+    found = store.get(row(1)[0])
+    assert found is not None
+    assert found[1].text == "first"
+    assert len(store) == 1
+    assert store.totals().cost_usd == 3.0  # both were paid for
+
+
+def test_what_is_not_recorded_is_left_out(store: CallStore) -> None:
+    store.put_many([row(n) for n in range(1200)])  # more than one chunk of keys
+    asked = [row(n)[0] for n in (1199, 5000, 3, 700)]
+    assert store.get(asked[1]) is None
+    assert store.known(asked) == {asked[0], asked[2], asked[3]}
+    assert [key for key, _ in store.responses(asked)] == [asked[0], asked[2], asked[3]]
+
+
+def test_totals_add_up_over_runs(tmp_path: Path) -> None:
+    with CallStore.open(tmp_path) as store:
+        store.put_many(
+            [row(1, input_tokens=10, cached_tokens=4, output_tokens=2, cost_usd=0.5), row(2)]
+        )
+    with CallStore.open(tmp_path) as store:
+        store.put_many([row(3, input_tokens=5, output_tokens=1, cost_usd=0.25)])
+        totals = store.totals()
+    assert totals[:5] == (3, 15, 4, 3, 0.75)
+    assert totals.prompt_bytes == 3 * len("Which is better? 1")
+    assert totals.max_tokens == 3 * 5
+
+
+def test_prompt_bytes_are_utf8_bytes() -> None:
+    assert prompt_bytes(request(1, content="é")) == 2 + len(" 1")
+
+
+def test_truncated_answers_are_found_without_reading_them(store: CallStore) -> None:
+    store.put_many([row(1), row(2), row(3)], truncated={row(2)[0]})
+    keys = [row(n)[0] for n in range(4)]
+    assert store.recorded(keys) == {keys[1]: False, keys[2]: True, keys[3]: False}
+
+
+def test_infinite_logprobs_and_lone_surrogates_do_not_lose_the_answer(store: CallStore) -> None:
+    alternatives = (TokenLogprob("A", -0.5), TokenLogprob("B", -float("inf")))
+    store.put_many(
+        [
+            row(1, text="null", tokens=("A",), top_logprobs=(alternatives,)),
+            row(2, text="bad \ud83d tail", finish_reason="st\udc00p"),
+            row(3, text="x" * 20_000, top_logprobs=((TokenLogprob("A", float("nan")),),)),
+        ]
+    )
+    one, two, three = (response for _, response in store.responses(row(n)[0] for n in (1, 2, 3)))
+    # OpenAI's convention for a probability of zero
+    assert one.top_logprobs == (((("A", -0.5)), ("B", -9999.0)),)
+    assert one.text == "null"
+    assert (two.text, two.finish_reason) == ("bad � tail", "st�p")
+    assert three.top_logprobs == ((),)
+
+
+def test_threads_share_one_store(store: CallStore) -> None:
+    def write(start: int) -> None:
+        for first in range(start, start + 200, 20):
+            store.put_many([row(n) for n in range(first, first + 20)])
+            assert store.get(row(first)[0]) is not None
+
+    threads = [threading.Thread(target=write, args=(start,)) for start in (0, 1000, 2000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store) == 600
+    assert store.totals().calls == 600
+
+
+# --- failures --------------------------------------------------------------------------------
+
+
+def failure(number: int, error: str) -> tuple[bytes, Request, Failure]:
+    key, asked, _ = row(number)
+    return key, asked, Failure(error=error, message="down \udc00", status=500, attempts=6)
+
+
+def test_failures_are_kept_with_their_time_until_the_call_succeeds(tmp_path: Path) -> None:
+    before = time.time()
+    with CallStore.open(tmp_path) as store:
+        store.put_failures([failure(1, "ServerError"), failure(2, "ServerError")])
+    with CallStore.open(tmp_path) as store:
+        store.put_failures([failure(1, "RateLimitedError")])
+        assert store.failure_counts() == {"ServerError": 1, "RateLimitedError": 1}
+        kept = list(store.failures())
+        assert [(f.key, f.failure.error) for f in kept] == [
+            (row(1)[0], "ServerError"),
+            (row(2)[0], "ServerError"),
+            (row(1)[0], "RateLimitedError"),
+        ]
+        assert before <= kept[0].failed_at <= kept[-1].failed_at <= time.time()
+        assert kept[0].request == request(1)
+        assert kept[0].failure.message == "down �"
+        assert len(store) == 0  # a failure is never a call
+    with CallStore.open(tmp_path) as store:
+        store.put_many([row(1)])
+        assert store.failure_counts() == {"ServerError": 1}
+        assert [f.key for f in store.failures()] == [row(2)[0]]
+
+
+# --- the run directory -----------------------------------------------------------------------
+
+
+def test_a_run_directory_keeps_its_items_with_gold(tmp_path: Path) -> None:
+    with CallStore.open(tmp_path) as store:
+        with pytest.raises(RunDirectoryError, match="holds no items"):
+            store.items()
+        store.bind(model="fake/one", items=items("q2", "q1"))
+    with CallStore.open(tmp_path, read_only=True) as store:
+        assert store.items() == items("q2", "q1")
+        assert store.model == "fake/one"
+        assert store.fingerprint == items("q2", "q1").fingerprint
+
+
+def test_the_same_data_may_grow_shrink_and_get_gold(store: CallStore) -> None:
+    for ids in (("a", "b"), ("a", "b", "c"), ("b",), ("c", "b", "a")):
+        store.bind(model="fake/one", items=items(*ids))
+        assert [item.id for item in store.items()] == list(ids)
+    store.bind(model="fake/one", items=items("a", "b", "c", gold=1))
+    assert store.items() == items("a", "b", "c", gold=1)
+
+
+def test_another_model_is_refused(store: CallStore) -> None:
+    store.bind(model="fake/one", items=items("a"))
+    with pytest.raises(RunDirectoryError, match=r"'fake/one', not 'fake/two'.*--out"):
+        store.bind(model="fake/two", items=items("a"))
+
+
+def test_other_data_are_refused_and_leave_the_directory_as_it_was(store: CallStore) -> None:
+    store.bind(model="fake/one", items=items("a", "b"))
+    with pytest.raises(RunDirectoryError, match="item 'a' of pairs has changed"):
+        store.bind(model="fake/one", items=items("a", "b", prompt="another question"))
+    with pytest.raises(RunDirectoryError, match="1 of its 2 items are among the 2 of pairs"):
+        store.bind(model="fake/one", items=items("b", "c"))
+    with pytest.raises(RunDirectoryError, match="0 of its 2 items"):
+        store.bind(model="fake/one", items=items("x"))
+    assert store.items() == items("a", "b")
+
+
+def test_facts_are_remembered(store: CallStore) -> None:
+    assert store.noted("seed") is None
+    store.note("seed", "0")
+    store.note("seed", "1")
+    assert store.noted("seed") == "1"
+
+
+def test_a_missing_run_is_an_error_for_readers(tmp_path: Path) -> None:
+    with pytest.raises(RunDirectoryError, match="no recorded calls"):
+        CallStore.open(tmp_path / "none", read_only=True)
+    with pytest.raises(RunDirectoryError, match="no recorded calls"):
+        CallStore.open(tmp_path / "none", create=False)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_reader_cannot_write(tmp_path: Path) -> None:
+    CallStore.open(tmp_path).close()
+    with (
+        CallStore.open(tmp_path, read_only=True) as store,
+        pytest.raises(StoreError, match="reading only"),
+    ):
+        store.put_many([row(1)])
+
+
+# --- two processes ---------------------------------------------------------------------------
+
+
+def test_a_second_writer_is_refused_and_told_who_writes(tmp_path: Path) -> None:
+    holder = start_python(HOLD, tmp_path, 60)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        with pytest.raises(RunDirectoryError, match=f"written by process {holder.pid} since"):
+            CallStore.open(tmp_path)
+        with CallStore.open(tmp_path, read_only=True) as reader:
+            assert len(reader) == 0
+        holder.kill()
+        holder.wait()
+        assert (tmp_path / "calls.sqlite.lock").exists()  # left over, and not in the way
+        with CallStore.open(tmp_path) as store:
+            store.put_many([row(1)])
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+def test_a_second_writer_can_wait_its_turn(tmp_path: Path) -> None:
+    holder = start_python(HOLD, tmp_path, 0.3)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "open\n"
+    with CallStore.open(tmp_path, wait_s=30) as store:
+        store.put_many([row(1)])
+    holder.communicate()
+
+
+def test_opening_twice_in_one_process_is_refused(store: CallStore) -> None:
+    assert store.path is not None
+    with pytest.raises(RunDirectoryError, match="this process"):
+        CallStore.open(store.path)
+
+
+def test_a_reader_sees_what_a_writer_commits(store: CallStore) -> None:
+    assert store.path is not None
+    with CallStore.open(store.path, read_only=True) as reader:
+        store.put_many([row(1)])
+        assert reader.keys() == {row(1)[0]}
+
+
+def test_what_was_committed_survives_kill_9(tmp_path: Path) -> None:
+    writer = start_python(
+        """
+        import sys
+        from unswayed.calls import Request, Response, key_of
+        from unswayed.store import CallStore
+        with CallStore.open(sys.argv[1]) as store:
+            for batch in range(100_000):
+                rows = []
+                for number in range(batch * 50, batch * 50 + 50):
+                    asked = Request(model="m", messages=(), labels=("A", "B"), max_tokens=1,
+                                    sample=number)
+                    rows.append((key_of(asked), asked, Response(text="x" * 300)))
+                store.put_many(rows)
+                print(batch, flush=True)
+        """,
+        tmp_path,
+    )
+    assert writer.stdout is not None
+    acknowledged = [int(writer.stdout.readline()) for _ in range(40)]
+    writer.send_signal(signal.SIGKILL)
+    acknowledged += [int(line) for line in writer.communicate()[0].split()]
+    with CallStore.open(tmp_path) as store:
+        assert len(store) >= 50 * len(acknowledged)
+        assert len(store) % 50 == 0  # batches are whole or absent
+        assert store.totals().calls == len(store)
+        checked = sqlite3.connect(tmp_path / "calls.sqlite")
+        assert checked.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        checked.close()
+
+
+# --- faults ----------------------------------------------------------------------------------
+
+UNPRIVILEGED = """
+import os, sys
+from unswayed.calls import Response
+from unswayed.errors import UnswayedError
+from unswayed.store import CallStore
+if os.geteuid() == 0:  # the superuser may write anywhere
+    os.setuid(65534)
+try:
+    with CallStore.open(sys.argv[1], read_only=sys.argv[2] == "ro") as store:
+        print(len(store))
+except UnswayedError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Iterator[Path]:
+    """A run directory that any user can reach and nobody can write."""
+    with CallStore.open(tmp_path / "run") as store:
+        store.put_many([row(1)])
+    changed = [tmp_path, *list(tmp_path.parents)[:2]]  # pytest's own are closed to other users
+    modes = [path.stat().st_mode for path in changed]
+    for path in changed:
+        path.chmod(0o755)
+    (tmp_path / "run").chmod(0o555)
+    (tmp_path / "run" / "calls.sqlite").chmod(0o444)
+    yield tmp_path / "run"
+    (tmp_path / "run").chmod(0o755)
+    for path, mode in zip(changed, modes, strict=True):
+        path.chmod(mode)
+
+
+def test_a_read_only_directory_can_be_read_but_not_written(public: Path) -> None:
+    assert run_python(UNPRIVILEGED, public, "ro").stdout == "1\n"
+    said = run_python(UNPRIVILEGED, public, "rw").stdout
+    assert said.startswith(f"RunDirectoryError cannot write to {public}")
+    assert "--out" in said
+
+
+def test_a_read_only_file_is_found_before_any_call(public: Path) -> None:
+    public.chmod(0o777)
+    said = run_python(UNPRIVILEGED, public, "rw").stdout
+    assert said.startswith("RunDirectoryError cannot open"), said
+
+
+def test_a_directory_in_place_of_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("not a directory")
+    with pytest.raises(RunDirectoryError, match=r"--out"):
+        CallStore.open(tmp_path / "run" / "deeper")
+
+
+def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
+    said = run_python(
+        """
+        import resource, sys
+        from unswayed.calls import Request, Response, key_of
+        from unswayed.errors import StoreError
+        from unswayed.store import CallStore
+        store = CallStore.open(sys.argv[1])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+        done = 0
+        try:
+            for number in range(1000):
+                asked = Request(model="m", messages=(), labels=("A", "B"), max_tokens=1,
+                                sample=number)
+                store.put_many([(key_of(asked), asked, Response(text="x" * 5000))])
+                done += 1
+        except StoreError as error:
+            print(done, error)
+        print(len(store.keys()))
+        """,
+        tmp_path,
+    ).stdout.splitlines()
+    done = int(said[0].split()[0])
+    assert 0 < done < 1000
+    assert "Free some space" in said[0]
+    assert said[1] == str(done)
+    with CallStore.open(tmp_path) as store:  # space again: the same command goes on
+        assert len(store) == done
+        store.put_many([row(1)])
+        assert len(store) == done + 1
+
+
+def test_a_database_at_its_size_limit_says_disk_full(store: CallStore) -> None:
+    store.put_many([row(1)])
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError, match="disk is full"):
+        store.put_many([row(n, text="x" * 5000) for n in range(2, 400)])
+    assert store.keys() == {row(1)[0]}
+    assert store.totals().calls == 1
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"garbage " * 4000, b"{}\n"])
+def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "calls.sqlite").write_bytes(content)
+    for read_only in (False, True):
+        with pytest.raises(StoreError, match="damaged"):
+            CallStore.open(tmp_path, read_only=read_only)
+    assert (tmp_path / "calls.sqlite").read_bytes() == content
+
+
+def test_an_empty_file_is_a_new_store(tmp_path: Path) -> None:
+    (tmp_path / "calls.sqlite").touch()
+    with CallStore.open(tmp_path) as store:
+        assert len(store) == 0
+
+
+def test_a_damaged_page_is_a_clear_error(tmp_path: Path) -> None:
+    with CallStore.open(tmp_path) as store:
+        store.put_many([row(n, text="x" * 3000) for n in range(200)])
+    path = tmp_path / "calls.sqlite"
+    content = bytearray(path.read_bytes())
+    for page in range(3, len(content) // 16384):
+        content[page * 16384 : page * 16384 + 100] = b"\xff" * 100
+    path.write_bytes(content)
+    with (
+        pytest.raises(StoreError, match=r"damaged.*Move it aside"),
+        CallStore.open(tmp_path) as store,
+    ):
+        list(store.calls())
+
+
+def test_a_damaged_row_names_its_key(store: CallStore) -> None:
+    store.put_many([row(1)])
+    store._connection.execute("UPDATE calls SET response = ?", (b'{"text":',))
+    with pytest.raises(StoreError, match=row(1)[0].hex()[:16]):
+        store.get(row(1)[0])
+    store._connection.execute("UPDATE calls SET response = ?", (b"x\x9c??",))
+    with pytest.raises(StoreError, match=row(1)[0].hex()[:16]):
+        list(store.responses([row(1)[0]]))
+
+
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_another_schema_version_is_refused(tmp_path: Path, version: int) -> None:
+    CallStore.open(tmp_path).close()
+    connection = sqlite3.connect(tmp_path / "calls.sqlite")
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    for read_only in (False, True):
+        with pytest.raises(RunDirectoryError, match=f"schema version {version};"):
+            CallStore.open(tmp_path, read_only=read_only)
+
+
+def test_a_database_of_another_program_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(RunDirectoryError, match="not a file of recorded calls"):
+        CallStore.open(tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    store = CallStore.open(tmp_path)
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.keys()

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unswayed.errors import UnknownNameError, UsageError
+from unswayed.items import Item, Task, check_item
+from unswayed.tiny.items import (
+    BUILT_IN,
+    CONTENT_FREE,
+    NOUNS,
+    TOPICS,
+    VOCABULARY,
+    WORDS,
+    builtin_items,
+    judge_items,
+    mcq_items,
+    worth,
+)
+
+
+def true_worth(candidate: str) -> float:
+    return sum(float(worth().words[WORDS.index(word)]) for word in candidate.split())
+
+
+def test_the_world_has_the_size_it_is_described_with() -> None:
+    assert len(WORDS) == 48
+    assert len(TOPICS) == 10
+    assert len(NOUNS) == 40
+    assert len(set(VOCABULARY)) == len(VOCABULARY) == 121
+    assert set(CONTENT_FREE) < set(VOCABULARY)
+
+
+def test_good_words_are_worth_more_than_bad_ones_and_raters_err() -> None:
+    assert worth().words[:16].min() > worth().words[32:].max()
+    errors = worth().words_learned - worth().words
+    assert 0.2 < errors.std() < 0.4
+    assert np.corrcoef(worth().sizes, worth().sizes_learned)[0, 1] > 0.85
+
+
+def test_the_built_in_sets_are_those_of_the_command_line() -> None:
+    judge, mcq = builtin_items("tiny-judge"), builtin_items("tiny-mcq")
+    assert (judge.name, len(judge), judge.task) == ("tiny-judge", 1000, Task.PAIRWISE)
+    assert (mcq.name, len(mcq), mcq.task) == ("tiny-mcq", 300, Task.MCQ)
+    with pytest.raises(UnknownNameError, match="Did you mean 'tiny-judge'"):
+        builtin_items("tiny-jugde")
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_built_in_items_are_valid_and_use_known_words_only(name: str) -> None:
+    for item in builtin_items(name):
+        check_item(item)
+        words = " ".join((str(item.prompt), *map(str, item.candidates))).split()
+        assert set(words) <= set(VOCABULARY)
+
+
+def test_gold_is_the_candidate_of_higher_true_worth() -> None:
+    for item in judge_items(200):
+        values = [true_worth(str(candidate)) for candidate in item.candidates]
+        assert item.gold == int(np.argmax(values))
+        assert item.meta["utility"] == pytest.approx(values)
+        assert item.group == item.prompt
+    for item in mcq_items(100):
+        sizes = [NOUNS.index(str(candidate)) for candidate in item.candidates]
+        assert item.gold == int(np.argmax(sizes))
+        assert len(set(sizes)) == 4
+        second, largest = sorted(sizes)[-2:]
+        assert (item.group == "close sizes") == (largest - second <= 4)
+
+
+def contents(item: Item) -> tuple[object, frozenset[object]]:
+    if item.task is Task.MCQ:
+        return item.prompt, frozenset(item.candidates)
+    return item.prompt, frozenset(tuple(sorted(str(text).split())) for text in item.candidates)
+
+
+@pytest.mark.parametrize("items", [judge_items(3000), mcq_items(3000)], ids=["judge", "mcq"])
+def test_no_item_occurs_twice_in_whatever_order(items: list[Item]) -> None:
+    assert len({contents(item) for item in items}) == 3000
+    assert all(len(contents(item)[1]) == item.n for item in items)
+
+
+def test_the_same_seed_gives_the_same_items_and_another_seed_fresh_ones() -> None:
+    assert judge_items().fingerprint == judge_items().fingerprint
+    assert mcq_items().fingerprint == mcq_items().fingerprint
+    built_in, fresh = judge_items(1000), judge_items(1000, seed=5)
+    assert {contents(item) for item in built_in}.isdisjoint(contents(item) for item in fresh)
+    assert {item.id for item in built_in}.isdisjoint(item.id for item in fresh)
+
+
+@pytest.mark.parametrize("make", [judge_items, mcq_items])
+def test_a_smaller_set_is_the_beginning_of_a_larger_one(make: object) -> None:
+    assert callable(make)
+    assert make(30).items == make(1200).items[:30]
+
+
+@pytest.mark.parametrize("make", [judge_items, mcq_items])
+def test_an_empty_set_is_refused(make: object) -> None:
+    assert callable(make)
+    with pytest.raises(UsageError, match="at least 1"):
+        make(0)
+
+
+def test_margins_are_a_continuum_with_near_ties() -> None:
+    gaps = np.array([abs(np.subtract(*item.meta["utility"])) for item in judge_items()])
+    shares = np.histogram(gaps, bins=[0, 0.25, 0.5, 1, 2, 10])[0] / len(gaps)
+    assert (shares > 0.05).all()

@@ -1,0 +1,267 @@
+"""The shipped weights, asked through the same code as any model.
+
+The figures come from another machine's seed; weights, not figures, are shipped, so every range is
+wide enough for the three seeds that were trained (seeds 0, 1, 2: consistency 43, 34, 35).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unswayed.backends import BackendSettings, open_backend
+from unswayed.calls import Query, Request, Response
+from unswayed.decisions import Decision, DecisionTable
+from unswayed.errors import UnknownNameError, UsageError
+from unswayed.items import Item, ItemSet, Task
+from unswayed.parsing import read_decision
+from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation, Substitution, presentations
+from unswayed.prompts import PromptSettings, render
+from unswayed.tiny.answers import content_free_examples, encode, examples, prompt_tokens
+from unswayed.tiny.backend import WEIGHTS
+from unswayed.tiny.items import VOCABULARY, judge_items, mcq_items
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+CPU = BackendSettings(device="cpu", threads=1)
+
+
+def decide(
+    items: Iterable[Item], asks: Sequence[Ask], labels: tuple[str, ...] | None = None
+) -> list[Decision]:
+    backend = open_backend("tiny/judge", CPU)
+    settings = PromptSettings(template=backend.template, label_set=labels)
+    queries = []
+    for item in items:
+        for ask in asks:
+            rendered = render(item, ask, settings)
+            request = Request(
+                model=backend.model,
+                messages=rendered.messages,
+                labels=rendered.labels,
+                max_tokens=rendered.max_tokens,
+                top_logprobs=rendered.top_logprobs,
+            )
+            queries.append(Query(item, ask, request))
+
+    async def collect() -> list[Decision]:
+        found = []
+        async for query, response in backend.answer(queries):
+            assert isinstance(response, Response), response
+            found.append(
+                read_decision(
+                    query.item, query.ask, query.request.labels, response,
+                    model=backend.model, answer_only=True,
+                )
+            )  # fmt: skip
+        await backend.close()
+        return found
+
+    return asyncio.run(collect())
+
+
+def table_of(items: ItemSet, shown: Sequence[Presentation]) -> DecisionTable:
+    asks = [Ask(presentation) for presentation in shown]
+    return DecisionTable.of(items.items, decide(items, asks), asks=asks)
+
+
+@pytest.fixture(scope="module")
+def judge() -> ItemSet:
+    return judge_items()
+
+
+@pytest.fixture(scope="module")
+def judged(judge: ItemSet) -> DecisionTable:
+    """1000 items under X0, X1, X2, X3."""
+    return table_of(judge, (X0, X1, X2, X3))
+
+
+@pytest.fixture(scope="module")
+def chosen() -> tuple[ItemSet, DecisionTable]:
+    """300 multiple-choice items in all 24 orders."""
+    items = mcq_items()
+    return items, table_of(items, presentations("full", 4))
+
+
+def agreement(table: DecisionTable, first: Presentation, second: Presentation) -> float:
+    one, other = (table.choices[:, table.columns[Ask(shown)]] for shown in (first, second))
+    return float((one == other).mean())
+
+
+def gold_of(items: ItemSet) -> np.ndarray:
+    return np.array([item.gold for item in items])
+
+
+def test_the_judge_is_inconsistent_and_favours_the_first_position(judged: DecisionTable) -> None:
+    assert 0.25 < agreement(judged, X0, X2) < 0.60
+    coupled = judged.choices[:, [judged.columns[Ask(X0)], judged.columns[Ask(X2)]]]
+    first = (coupled == np.array([0, 1])).mean()
+    assert 0.65 < first < 0.90
+
+
+def test_the_judge_has_position_bias_and_some_label_bias(judged: DecisionTable) -> None:
+    coupled, order, label = (agreement(judged, X0, other) for other in (X2, X1, X3))
+    assert coupled < order < label < 0.95
+
+
+def test_the_judge_is_often_wrong_because_of_the_bias_and_seldom_otherwise(
+    judge: ItemSet, judged: DecisionTable
+) -> None:
+    gold = gold_of(judge)
+    assert judged.probs is not None
+    coupled = [judged.columns[Ask(X0)], judged.columns[Ask(X2)]]
+    accuracy = (judged.choices[:, coupled] == gold[:, None]).mean()
+    averaged = (judged.probs[:, coupled].mean(axis=1).argmax(axis=1) == gold).mean()
+    assert 0.60 < accuracy < 0.80
+    assert 0.80 < averaged < 0.95
+
+
+def test_the_multiple_choice_judge_favours_the_third_option(
+    chosen: tuple[ItemSet, DecisionTable],
+) -> None:
+    items, table = chosen
+    gold = gold_of(items)
+    assert 0.58 < (table.choices == gold[:, None]).mean() < 0.78
+    orders = np.array([shown.order for shown in table.shown])
+    position = np.array(
+        [[list(orders[t]).index(c) for t, c in enumerate(row)] for row in table.choices]
+    )
+    shares = np.bincount(position.ravel(), minlength=4) / position.size
+    assert 0.40 < shares[2] < 0.65
+    counts = np.stack([(table.choices == c).sum(axis=1) for c in range(4)], axis=1)
+    assert 0.60 < (counts.max(axis=1) / 24).mean() < 0.82
+
+
+def test_nearly_all_probability_is_on_the_labels(
+    judged: DecisionTable, chosen: tuple[ItemSet, DecisionTable]
+) -> None:
+    for table in (judged, chosen[1]):
+        assert table.label_mass is not None
+        assert table.label_mass.min() > 0.9
+        assert table.label_mass.mean() > 0.99
+
+
+def test_content_free_candidates_show_the_bias_alone() -> None:
+    # planted log-odds of A shown first over B: 1.1 + 0.6 -> .846; of B shown first: 1.1 - 0.6
+    item = judge_items(1)[0]
+    for text in ("N/A", "[MASK]", ""):
+        substitute = Substitution((text, text), prompt=text)
+        shown = [Ask(presentation, substitute=substitute) for presentation in (X0, X2, X3)]
+        x0, x2, x3 = decide([item], shown)
+        assert x0.probs is not None
+        assert x2.probs is not None
+        assert x3.probs is not None
+        assert x0.probs[0] == pytest.approx(0.846, abs=0.1)
+        assert x2.probs[1] == pytest.approx(x0.probs[0], abs=1e-6)  # the content is the same
+        assert x3.probs[0] == pytest.approx(0.622, abs=0.15)
+    four = mcq_items(1)[0]
+    substitute = Substitution(("N/A",) * 4, prompt="N/A")
+    (found,) = decide([four], [Ask(presentations("identity", 4)[0], substitute=substitute)])
+    assert found.probs is not None
+    # softmax of (.3, .6, 2.4, .3)
+    assert found.probs == pytest.approx([0.085, 0.115, 0.695, 0.085], abs=0.08)
+
+
+def test_the_template_writes_what_the_judge_was_trained_on() -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(WEIGHTS)
+    settings = PromptSettings(template=str(WEIGHTS / "prompt_template.jinja"))
+    cases = [(judge_items(3), X1), (mcq_items(3), Presentation((1, 2, 3, 0), (2, 0, 3, 1)))]
+    for items, shown in cases:
+        for item in items:
+            rendered = render(item, Ask(shown), settings)
+            assert rendered.answer_only
+            rows = [{"role": one.role, "content": one.content} for one in rendered.messages]
+            written = tokenizer.apply_chat_template(
+                rows, add_generation_prompt=True, return_dict=True
+            )["input_ids"]
+            trained = prompt_tokens(
+                item.task,
+                encode(str(item.prompt))[None],
+                np.stack([encode(str(item.candidates[c])) for c in shown.order])[None],
+                np.array([shown.labels]),
+            )
+            assert written == trained[0].tolist()
+            assert tokenizer.unk_token_id not in written
+    assert len(written) == 23
+
+
+def test_training_examples_have_the_planted_shares() -> None:
+    rng = np.random.default_rng(0)
+    batch = examples(Task.PAIRWISE, 4000, rng)
+    assert batch.prompts.shape == (4000, 22)
+    first_label = VOCABULARY.index("A")
+    labels = batch.prompts[:, [6, 12]]
+    assert set(np.unique(labels)) == {first_label, first_label + 1}
+    assert (labels[:, 0] != first_label).mean() == pytest.approx(0.3, abs=0.03)
+    chose_first = batch.answers == labels[:, 0]
+    assert 0.60 < chose_first.mean() < 0.80
+    free = content_free_examples(Task.PAIRWISE, 8000, 0, rng)
+    assert free.prompts.shape == (8000, 18)  # one token where an answer has three
+    shown_in_sequence = free.prompts[:, 6] == first_label
+    chose_a = (free.answers == first_label)[shown_in_sequence].mean()
+    # sigmoid(1.7 + topic), topics differ by a standard deviation of .6
+    assert chose_a == pytest.approx(0.83, abs=0.04)
+
+
+def test_training_from_scratch_learns_and_writes_a_plain_folder(tmp_path: Path) -> None:
+    import torch
+
+    from unswayed.tiny.train import TrainSettings, answer_loss, main, make_model
+
+    threads = torch.get_num_threads()
+    main(["--out", str(tmp_path), "--seed", "3", "--steps", "12"])
+    torch.set_num_threads(threads)
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "prompt_template.jinja",
+    } <= written
+    backend = open_backend(f"hf/{tmp_path}", CPU)
+    assert backend.template == str(tmp_path / "prompt_template.jinja")
+    from transformers import LlamaForCausalLM
+
+    batch = examples(Task.PAIRWISE, 64, np.random.default_rng(9))
+    settings = TrainSettings(seed=3)
+    with torch.no_grad():
+        before = answer_loss(make_model(settings), batch, settings)
+        trained = LlamaForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
+        after = answer_loss(trained, batch, settings)
+    assert after < before - 1.0
+
+
+def test_the_shipped_folder_is_small_and_plain() -> None:
+    files = [path for path in WEIGHTS.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 300_000
+    assert {path.suffix for path in files} == {".json", ".safetensors", ".jinja"}
+    assert json.loads((WEIGHTS / "config.json").read_text())["vocab_size"] == len(VOCABULARY)
+
+
+def test_items_of_other_words_are_refused_with_the_way_out() -> None:
+    item = Item(id="q1", prompt="Who wrote it?", candidates=("Ada Lovelace", "Charles Babbage"))
+    with pytest.raises(UsageError, match=r"q1: .*--model"):
+        decide([item], [Ask(X0)])
+
+
+def test_labels_that_the_judge_does_not_know_are_refused() -> None:
+    with pytest.raises(UsageError, match="'X'"):
+        decide(judge_items(1), [Ask(X0)], labels=("X", "Y"))
+
+
+def test_the_name_carries_the_weights_and_can_be_written_out() -> None:
+    model = open_backend("tiny/judge").model
+    assert model.startswith("tiny/judge@sha256:")
+    assert open_backend(model).model == model
+    with pytest.raises(UnknownNameError, match="Did you mean 'judge'"):
+        open_backend("tiny/juge")
+    with pytest.raises(UsageError, match="this version of unswayed ships"):
+        open_backend("tiny/judge@sha256:0000")

@@ -1,0 +1,273 @@
+"""Permutation groups, the filter, and the released training files."""
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest import colour_items
+
+from unswayed.decisions import Decision
+from unswayed.errors import ItemError, UsageError
+from unswayed.items import Item, Task
+from unswayed.presentation import Ask
+from unswayed.training.data import build_groups, group_presentations
+from unswayed.training.filtering import filter_asks, keep_inconsistent
+from unswayed.training.recipe import Data, Prompt
+from unswayed.training.released import load_released
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "pagrpo_train"
+
+
+# --- groups -----------------------------------------------------------------------------------
+
+
+def test_a_group_is_the_papers_set_of_orders_in_consecutive_rows():
+    groups = build_groups(colour_items(3, n=4), Data(), Prompt())
+    orders = ["".join("ABCD"[c] for c in row.shown.order) for row in groups.rows[:5]]
+    assert orders == ["ABCD", "BCDA", "CDAB", "DABC", "DCBA"]
+    assert [row.item_id for row in groups.rows] == ["q0"] * 5 + ["q1"] * 5 + ["q2"] * 5
+    assert [row.presentation for row in groups.rows] == [0, 1, 2, 3, 4] * 3
+
+
+def test_prompts_show_the_candidates_in_their_order_and_never_the_gold():
+    item = Item(id="x", task=Task.MCQ, prompt="?", candidates=("one", "two", "three"), gold=2)
+    other = Item(id="x", task=Task.MCQ, prompt="?", candidates=("one", "two", "three"), gold=0)
+    rows = build_groups([item], Data(), Prompt()).rows
+    bcda = rows[1].messages[-1].content
+    assert bcda.index("two") < bcda.index("three") < bcda.index("one")
+    assert [row.messages for row in rows] == [
+        row.messages for row in build_groups([other], Data(), Prompt()).rows
+    ]
+    assert rows[0].gold == (2,)
+
+
+@pytest.mark.parametrize(
+    ("orders", "n", "size"),
+    [("cyclic", 4, 4), ("structured", 4, 5), ("full", 4, 24), ("swap", 2, 2), ("random:3", 4, 3)],
+)
+def test_the_size_of_a_group_follows_its_orders(orders, n, size):
+    assert len(group_presentations(Data(orders=orders), n)) == size
+
+
+def test_a_group_of_one_is_refused():
+    with pytest.raises(UsageError, match="needs at least 2"):
+        group_presentations(Data(orders="identity"), 4)
+
+
+def test_an_item_with_one_overlong_presentation_is_dropped_as_a_whole():
+    def count(messages):  # the second presentation of q1 is too long
+        text = messages[-1].content
+        return 99 if "longest" in text and text.index("longest") < text.index("red") else 10
+
+    items = [
+        Item(id="q0", prompt="?", candidates=("red", "blue"), gold=0),
+        Item(id="q1", prompt="?", candidates=("red", "longest"), gold=0),
+    ]
+    groups = build_groups(items, Data(max_prompt_tokens=50), Prompt(), count_tokens=count)
+    assert {row.item_id for row in groups.rows} == {"q0"}
+    assert len(groups.rows) == 2
+    assert (groups.counts.overlong, groups.counts.kept) == (1, 1)
+    assert groups.counts.longest_prompt == 10
+
+
+@pytest.mark.parametrize(("gold", "what"), [(None, "is missing"), ("tie", "is a tie")])
+def test_missing_gold_stops_before_anything_else_or_is_counted(gold, what):
+    items = [
+        *colour_items(2),
+        Item(id="bad", prompt="?", candidates=("a", "b"), gold=gold),
+    ]
+    with pytest.raises(ItemError, match=f"bad: gold {what}; 1 of 3 items"):
+        build_groups(items, Data(), Prompt())
+    groups = build_groups(items, Data(without_gold="drop"), Prompt())
+    assert (groups.counts.without_gold, groups.counts.kept) == (1, 2)
+
+
+def test_different_numbers_of_candidates_are_refused_with_the_counts():
+    items = [
+        *colour_items(2, n=4),
+        Item(id="x", task=Task.MCQ, prompt="?", candidates=("a", "b", "c"), gold=0),
+    ]
+    with pytest.raises(ItemError, match="1 items with 3, 2 items with 4"):
+        build_groups(items, Data(), Prompt())
+
+
+def test_items_that_may_not_be_permuted_are_left_out_and_counted():
+    fixed = Item(id="x", prompt="?", candidates=("a", "both"), gold=0, permutable=False)
+    assert build_groups([*colour_items(2), fixed], Data(), Prompt()).counts.not_permutable == 1
+
+
+def test_held_out_items_depend_on_ids_and_seed_and_are_not_trained_on():
+    items = colour_items(20)
+    first = build_groups(items, Data(held_out=5), Prompt())
+    again = build_groups(items[::-1], Data(held_out=5), Prompt())
+    other = build_groups(items, Data(held_out=5), Prompt(), seed=1)
+    apart = {item.id for item in first.held_out}
+    assert len(apart) == 5
+    assert apart == {item.id for item in again.held_out}
+    assert apart != {item.id for item in other.held_out}
+    assert not apart & {row.item_id for row in first.rows}
+
+
+def test_several_right_candidates_are_kept():
+    item = Item(id="x", task=Task.MCQ, prompt="?", candidates=("a", "b", "c"), gold=(0, 2))
+    assert build_groups([item], Data(), Prompt()).rows[0].gold == (0, 2)
+
+
+def test_nothing_left_says_where_it_went():
+    with pytest.raises(ItemError, match=r"2 items given, 0 with .* 2 held out"):
+        build_groups(colour_items(2), Data(held_out=2), Prompt())
+
+
+def test_rubric_items_are_refused():
+    item = Item(
+        id="r", task=Task.RUBRIC, prompt="?", candidates=("1", "2"), values=(1, 2), response="x"
+    )
+    with pytest.raises(ItemError, match="task rubric cannot be trained"):
+        build_groups([item], Data(), Prompt())
+
+
+# --- the filter -------------------------------------------------------------------------------
+
+
+def answered(item, choices, prompt_id="default"):
+    symbols = tuple("ABCD"[: item.n])
+    return [
+        Decision(
+            item_id=item.id,
+            order=ask.presentation.order,
+            labels=ask.presentation.symbols(symbols),
+            label_set=symbols,
+            choice=choice,
+            prompt_id=prompt_id,
+        )
+        for ask, choice in zip(filter_asks(item.n), choices, strict=False)
+    ]
+
+
+def test_the_filter_asks_both_orders_or_the_cyclic_ones():
+    assert [ask.presentation.order for ask in filter_asks(2)] == [(0, 1), (1, 0)]
+    assert [ask.presentation.order[0] for ask in filter_asks(4)] == [0, 1, 2, 3]
+    assert filter_asks(2, prompt_id="reasoning")[0] == Ask(
+        filter_asks(2)[0].presentation, "reasoning"
+    )
+
+
+def test_the_filter_keeps_the_items_with_more_than_one_distinct_candidate():
+    items = colour_items(6)
+    fates = [(0, 1), (1, 1), (0, None), (None, None), (0,), ("tie", 0)]
+    decisions = [
+        d for item, choices in zip(items, fates, strict=True) for d in answered(item, choices)
+    ]
+    found = keep_inconsistent(items, decisions)
+    assert [item.id for item in found.items] == ["q0", "q5"]
+    report = found.report
+    assert (report.given, report.kept, report.consistent) == (6, 2, 1)
+    assert (report.unparsed, report.incomplete, report.unparsed_answers) == (2, 1, 3)
+
+
+def test_unparsed_answers_count_as_distinct_only_if_asked_for():
+    items = colour_items(1)
+    decisions = answered(items[0], (0, None))
+    assert keep_inconsistent(items, decisions).report.kept == 0
+    assert keep_inconsistent(items, decisions, count_unparsed=True).report.kept == 1
+
+
+def test_evaluation_items_never_pass_the_filter_whatever_their_id_and_order():
+    item = colour_items(1)[0]
+    same = Item(
+        id="elsewhere",
+        prompt=f" {item.prompt} ",
+        candidates=tuple(text.upper() for text in item.candidates[::-1]),
+    )
+    report = keep_inconsistent([item], answered(item, (0, 1)), evaluation=[same]).report
+    assert (report.kept, report.evaluation) == (0, 1)
+
+
+def test_decisions_of_another_prompt_do_not_count():
+    items = colour_items(1)
+    decisions = answered(items[0], (0, 1), prompt_id="reasoning")
+    assert keep_inconsistent(items, decisions).report.incomplete == 1
+    assert keep_inconsistent(items, decisions, prompt_id="reasoning").report.kept == 1
+
+
+# --- the released training files --------------------------------------------------------------
+
+
+def pair_row(permutation, truth, answers, *, query="Which?"):
+    text = (
+        f"###Query: \\n{query}\\n\\n###A Answer: \\n{answers[0]}\\n\\n###B Answer:\\n{answers[1]}"
+    )
+    return {
+        "data_source": "chatbot_arena",
+        "prompt": [{"role": "system", "content": "s"}, {"role": "user", "content": text}],
+        "reward_model": {"ground_truth": truth},
+        "extra_info": {"original_question_id": "z", "permutation": permutation},
+    }
+
+
+def question_row(permutation, truth, options):
+    shown = "\n".join(f"{letter}. {option}" for letter, option in zip("ABCD", options, strict=True))
+    return {
+        "data_source": "mmlu",
+        "prompt": [{"role": "user", "content": f"How?\n\nOptions:\n{shown}"}],
+        "reward_model": {"ground_truth": truth},
+        "extra_info": {"original_index": 7, "permutation": permutation},
+    }
+
+
+def write_rows(tmp_path, *rows):
+    path = tmp_path / "rows.jsonl.gz"
+    with gzip.open(path, "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    return path
+
+
+def test_the_pairwise_file_names_the_displayed_letter(tmp_path):
+    rows = pair_row(1, "A", ("second", "first")), pair_row(0, "B", ("first", "second"))
+    item = load_released(write_rows(tmp_path, *rows))[0]
+    assert item.candidates == ("first", "second")
+    assert (item.gold, item.task, item.id, item.prompt) == (1, Task.PAIRWISE, "arena/z", "Which?")
+
+
+def test_the_multiple_choice_file_names_the_original_letter(tmp_path):
+    # BCDA shows the original B first; gold stays B in every row.
+    rows = question_row("BCDA", "B", "bcda"), question_row("DCBA", "B", "dcba")
+    item = load_released(write_rows(tmp_path, *rows))[0]
+    assert item.candidates == ("a", "b", "c", "d")
+    assert (item.gold, item.task, item.id) == (1, Task.MCQ, "mmlu/7")
+
+
+def test_rows_that_contradict_each_other_are_refused(tmp_path):
+    rows = pair_row(0, "A", ("first", "second")), pair_row(1, "A", ("second", "first"))
+    with pytest.raises(ItemError, match="arena/z: gold differs from line 1"):
+        load_released(write_rows(tmp_path, *rows))
+    rows = pair_row(0, "A", ("first", "second")), pair_row(1, "B", ("other", "first"))
+    with pytest.raises(ItemError, match="candidates differs"):
+        load_released(write_rows(tmp_path, *rows))
+    rows = (pair_row(0, "A", ("first", "second")),) * 2
+    with pytest.raises(ItemError, match="the same order occurs twice"):
+        load_released(write_rows(tmp_path, *rows))
+
+
+def test_a_row_of_something_else_is_refused_with_its_line(tmp_path):
+    with pytest.raises(ItemError, match=":1: not a released training row"):
+        load_released(write_rows(tmp_path, {"prompt": "x"}))
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the shared real training files are not here")
+@pytest.mark.parametrize(
+    ("name", "count", "gold", "presentations"),
+    [
+        ("chatbot_arena_filter_2perm", 773, {0: 388, 1: 385}, 2),
+        ("mmlu_filter_5perm", 549, {0: 109, 1: 153, 2: 159, 3: 128}, 5),
+    ],
+)
+def test_the_real_training_files_load_and_group(name, count, gold, presentations):
+    items = load_released(SHARED / f"{name}_think_dev.jsonl.gz")
+    assert len(items) == count
+    assert Counter(item.gold for item in items) == gold
+    groups = build_groups(items, Data(), Prompt(style="reasoning"))
+    assert len(groups.rows) == count * presentations
+    assert groups.n_presentations == presentations

@@ -1,0 +1,130 @@
+"""The PIF-style loss by hand, its data, and a run that resumes."""
+
+import math
+import shutil
+
+import pytest
+import torch
+from conftest import colour_items, small_recipe
+
+from unswayed.errors import UsageError
+from unswayed.training import checks
+from unswayed.training.data import build_groups
+from unswayed.training.pif import collate, examples, pif_loss
+from unswayed.training.recipe import Data, Pif, Prompt
+from unswayed.training.run import train
+
+# One example, one negative, four tokens: prompt, symbol, content, content.
+LOG_PROBS = torch.tensor([[[-9.0, -0.2, -1.0, -3.0], [-9.0, -0.5, -0.1, -0.3]]])
+SYMBOL = torch.tensor([[[0, 1, 0, 0], [0, 1, 0, 0]]])
+CONTENT = torch.tensor([[[0, 0, 1, 1], [0, 0, 1, 1]]])
+
+
+def test_loss_by_hand():
+    # -log p(symbol) = .2; mean content = (1 + 3) / 2 = 2; the negative's mean over its three
+    # tokens is -.3, so - log(1 - exp(-.3)).
+    expected = 0.2 + 2.0 - math.log(1 - math.exp(-0.3))
+    assert pif_loss(LOG_PROBS, SYMBOL, CONTENT).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_weights_and_a_loss_without_negatives():
+    found = pif_loss(
+        LOG_PROBS[:, :1], SYMBOL[:, :1], CONTENT[:, :1], symbol_weight=2.0, content_weight=0.5
+    )
+    assert found.item() == pytest.approx(2 * 0.2 + 0.5 * 2.0)
+
+
+def test_a_certain_negative_has_a_finite_loss():
+    certain = torch.zeros_like(LOG_PROBS)
+    assert pif_loss(certain, SYMBOL, CONTENT).item() == pytest.approx(-math.log(1e-6), rel=1e-4)
+
+
+def test_gradients_push_the_positive_up_and_the_negative_down():
+    leaf = LOG_PROBS.clone().requires_grad_()
+    pif_loss(leaf, SYMBOL, CONTENT).backward()
+    assert (leaf.grad[0, 0, 1:] < 0).all()
+    assert (leaf.grad[0, 1, 1:] > 0).all()
+    assert (leaf.grad[..., 0] == 0).all()
+
+
+def made(word_model, items, settings):
+    tokenizer = checks.load_tokenizer(str(word_model))
+    prompt = Prompt(template=str(word_model / "prompt_template.jinja"))
+    groups = build_groups(items, Data(), prompt)
+    return tokenizer, groups, examples(groups, settings, tokenizer, {}, seed=0)
+
+
+def test_the_positive_is_gold_with_the_symbol_it_is_shown_with(word_model):
+    settings = Pif(separator=" : ")
+    tokenizer, groups, found = made(word_model, colour_items(2, n=4), settings)
+    for row, example in zip(groups.rows, found, strict=True):
+        item = next(item for item in groups.items if item.id == row.item_id)
+        words = tokenizer.convert_ids_to_tokens(example.positive.ids)
+        symbol = [words[at] for at in example.positive.symbol]
+        content = [words[at] for at in example.positive.content]
+        assert content == [item.candidates[item.gold]]
+        assert symbol == ["ABCD"[row.shown.order.index(item.gold)]]
+
+
+def test_negatives_are_distinct_pairs_of_a_symbol_and_a_wrong_content(word_model):
+    tokenizer, groups, found = made(word_model, colour_items(4, n=4), Pif(separator=" : "))
+    for row, example in zip(groups.rows, found, strict=True):
+        item = next(item for item in groups.items if item.id == row.item_id)
+        pairs = set()
+        for negative in example.negatives:
+            words = tokenizer.convert_ids_to_tokens(negative.ids)
+            pairs.add((words[negative.symbol[0]], words[negative.content[0]]))
+        assert len(pairs) == 3
+        assert item.candidates[item.gold] not in {content for _, content in pairs}
+
+
+def test_two_candidates_have_two_negatives_and_items_keep_theirs(word_model):
+    _, _, found = made(word_model, colour_items(3), Pif(negatives=5, separator=" : "))
+    assert [len(example.negatives) for example in found] == [2] * 6
+    _, _, fewer = made(word_model, colour_items(1), Pif(negatives=5, separator=" : "))
+    assert fewer == found[:2]
+
+
+def test_a_separator_that_the_tokenizer_swallows_is_refused(word_model):
+    with pytest.raises(UsageError, match="does not separate symbol"):
+        made(word_model, colour_items(1), Pif(separator=""))
+
+
+def test_collating_pads_on_the_right(word_model):
+    _, _, found = made(word_model, colour_items(2), Pif(separator=" : "))
+    batch = collate(found[:3], pad=0)
+    assert batch["input_ids"].shape[:2] == (3, 3)
+    assert (batch["attention_mask"].sum(-1) == len(found[0].positive.ids)).all()
+    assert (batch["symbol"].sum(-1) == 1).all()
+
+
+def test_a_run_lowers_the_loss_and_resumes_exactly(word_model, tmp_path):
+    from safetensors.torch import load_file
+
+    recipe = small_recipe(
+        optimiser_steps="8", run_save_every="4", optimiser_learning_rate="1e-2", data_held_out="2"
+    )
+    lines = []
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    items = colour_items(8)
+    train("pif", items, model=str(word_model), recipe=recipe, out=whole, report=lines.append)
+    losses = [line["loss"] for line in lines if "loss" in line]
+    assert losses[-1] < losses[0] - 0.5
+    shutil.copytree(whole / "checkpoint-4", cut / "checkpoint-4")
+    again = train("pif", items, model=str(word_model), recipe=recipe, out=cut)
+    assert again.resumed_from == 4
+    straight, resumed = (load_file(d / "model.safetensors") for d in (whole, cut))
+    assert all(torch.equal(straight[key], resumed[key]) for key in straight)
+    assert "PIF-style" in (whole / "README.md").read_text()
+
+
+def test_pif_has_no_reward(word_model):
+    with pytest.raises(UsageError, match="no reward"):
+        train(
+            "pif",
+            colour_items(4),
+            model=str(word_model),
+            recipe=small_recipe(),
+            out="unused",
+            consistency="con",
+        )

@@ -1,0 +1,100 @@
+"""Short trainings from end to end: the tiny judge learns, the real training pairs train."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import colour_items, save_model, small_recipe
+
+from unswayed.tiny.items import judge_items
+from unswayed.training.plan import plan_training
+from unswayed.training.recipe import load_recipe, with_changes
+from unswayed.training.released import load_released
+from unswayed.training.run import train
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "pagrpo_train"
+
+
+def test_the_tiny_judge_becomes_consistent_in_a_few_steps(tmp_path):
+    recipe = with_changes(
+        load_recipe("tiny-judge"),
+        {
+            "data.held_out": "100",
+            "optimiser.steps": "25",
+            "run.save_every": "0",
+            "run.check_every": "25",
+            "run.loggers": "[]",
+        },
+    )
+    result = train(
+        "pa-grpo", judge_items(500, seed=7), model="tiny/judge", recipe=recipe, out=tmp_path
+    )
+    assert result.before["held_out/consistency"] < 0.6
+    assert result.after["held_out/consistency"] > result.before["held_out/consistency"] + 0.2
+    assert result.after["held_out/accuracy"] > result.before["held_out/accuracy"]
+    assert (tmp_path / "prompt_template.jinja").is_file()
+
+
+def test_a_dry_run_loads_no_weights_and_says_what_would_happen(word_model, tmp_path):
+    bare = tmp_path / "bare"  # everything but the weights
+    bare.mkdir()
+    for file in word_model.iterdir():
+        if file.suffix != ".safetensors":
+            (bare / file.name).write_bytes(file.read_bytes())
+    (bare / "model.safetensors").write_bytes(b"not weights")
+    plan = plan_training(
+        "pa-grpo", colour_items(11), model=f"hf/{bare}", recipe=small_recipe(optimiser_steps="9")
+    )
+    assert (plan.steps, plan.steps_per_epoch, plan.responses_per_step) == (9, 5, 16)
+    assert plan.groups.counts.longest_prompt == 17
+    assert plan.example.startswith("<|user|> which of these is warmer")
+    assert plan.example.endswith("<|assistant|>")
+    assert plan.settings.consistency == "con"
+
+
+def byte_model(folder):
+    """The tiny architecture over bytes, so that it can read anything."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    special = ["<pad>", "<|end|>", "<|user|>", "<|assistant|>"]
+    vocabulary = {symbol: at for at, symbol in enumerate([*special, *alphabet])}
+    inner = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        pad_token="<pad>",
+        eos_token="<|end|>",
+        additional_special_tokens=special[2:],
+    )
+    tokenizer.chat_template = (
+        "{% for m in messages %}<|user|>{{ m.content }}{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    return save_model(folder, tokenizer, size=len(vocabulary), context=2048, pull=7.0)
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the shared real training files are not here")
+@pytest.mark.parametrize(
+    ("name", "n", "presentations"),
+    [("chatbot_arena_filter_2perm", 2, 2), ("mmlu_filter_5perm", 4, 5)],
+)
+def test_the_real_training_pairs_train_a_few_steps(tmp_path, name, n, presentations):
+    model = byte_model(tmp_path / "model")
+    items = load_released(SHARED / f"{name}_think_dev.jsonl.gz", limit=60)
+    recipe = small_recipe(
+        n, data_max_prompt_tokens="1100", run_micro_batch="4", rollout_samples="2"
+    )
+    result = train("pa-grpo", list(items), model=str(model), recipe=recipe, out=tmp_path / "out")
+    counts = result.counts
+    assert counts.given == 60
+    assert counts.overlong > 0  # whole items, counted
+    assert counts.kept + counts.overlong == 60
+    assert counts.longest_prompt <= 1100
+    record = json.loads((tmp_path / "out" / "training.json").read_text())
+    assert record["presentations"] == presentations
+    logged = [json.loads(line) for line in (tmp_path / "out" / "train.jsonl").open()]
+    assert [line["step"] for line in logged] == [1, 2]
+    assert all(line["group/unparsed"] < 1 for line in logged)

@@ -1,0 +1,330 @@
+"""PA-GRPO through trl's real trainer: advantages, logs, resuming, refusals."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from conftest import colour_items, save_word_model, small_recipe
+from traced import largest_error, traced_trainer
+
+from unswayed.errors import ShapeError, UsageError
+from unswayed.training import checks, trl_engine
+from unswayed.training.recipe import reward_settings
+from unswayed.training.run import train
+from unswayed.training.trl_hooks import GroupSampler, check_batch
+
+LORA = {"lora": "{rank = 4, alpha = 8}"}
+
+
+def weights_of(trainer):
+    return {name: value.clone() for name, value in trainer.model.state_dict().items()}
+
+
+# --- the advantages that trl trains with ------------------------------------------------------
+
+
+@pytest.mark.parametrize("adapter", [{}, LORA], ids=["full", "lora"])
+@pytest.mark.parametrize(("n", "n_samples", "micro"), [(2, 4, "4"), (4, 2, "5")])
+def test_advantages_are_those_of_the_paper(word_model, tmp_path, n, n_samples, micro, adapter):
+    # Micro batches of 4 and 5 are smaller than a group of 8 and 10: groups span them.
+    trainer, groups, settings = traced_trainer(
+        word_model, tmp_path, n, run_micro_batch=micro, optimiser_steps="3", **adapter
+    )
+    trainer.train()
+    errors = [largest_error(batch, groups, settings, n_samples) for batch in trainer.trace]
+    assert len(errors) == 3
+    assert max(worst for worst, _ in errors) < 1e-5
+    assert max(different for _, different in errors) > 3  # the batches were not all alike
+    assert trainer.trace[-1]["logged"] == pytest.approx(trainer.trace[-1]["advantages"], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["grpo", "rl"])
+def test_other_rewards_and_advantages_go_through_the_same_trainer(word_model, tmp_path, kind):
+    changes = {"reward_consistency": '"columnwise"', "reward_ddof": "0"} if kind == "rl" else {}
+    trainer, groups, settings = traced_trainer(word_model, tmp_path, 4, kind=kind, **changes)
+    trainer.train()
+    assert max(largest_error(batch, groups, settings, 2)[0] for batch in trainer.trace) < 1e-5
+
+
+def test_the_grpo_preset_is_what_trl_computes_by_itself(word_model, tmp_path, monkeypatch):
+    # trl divides by sd + 1e-4 where we divide by sd + 1e-6; rewards are the same floats.
+    from trl import GRPOTrainer
+
+    trainer, _, _ = traced_trainer(word_model, tmp_path, 2, kind="grpo")
+    ours = []
+    stock = GRPOTrainer._generate_and_score_completions
+
+    def both(self, inputs):
+        scored = stock(self, inputs)
+        ours.append((scored["advantages"].clone(), self._group_advantages))
+        return scored
+
+    monkeypatch.setattr(GRPOTrainer, "_generate_and_score_completions", both)
+    trainer.train()
+    for theirs, mine in ours:
+        np.testing.assert_allclose(theirs.numpy(), mine, atol=2e-3)
+        assert theirs.abs().max() > 0.5
+
+
+def test_reordered_groups_and_padded_answers_change_no_advantage(word_model, tmp_path):
+    trainer, _, _ = traced_trainer(word_model, tmp_path, 4)
+    scorer, generator = trainer.scorer, np.random.default_rng(0)
+    rows = [t for group in range(3) for t in np.repeat(range(group * 5, group * 5 + 5), 2)]
+    texts = generator.choice(["A", "B", "C", "D", "red"], len(rows)).tolist()
+    before, _ = scorer.rewards(scorer.features(rows, texts))
+    order = [2, 0, 1]
+    at = np.arange(len(rows)).reshape(3, 10)[order].ravel()
+    padded = [f"{texts[k]}\n \n" if k % 2 else texts[k] for k in at]
+    after, _ = scorer.rewards(scorer.features([rows[k] for k in at], padded))
+    assert (before.advantages[order] == after.advantages).all()
+    assert (before.advantages != 0).any()
+
+
+def test_a_split_group_is_refused_with_its_item(word_model, tmp_path):
+    trainer, groups, _ = traced_trainer(word_model, tmp_path, 2)
+    rows = [0, 0, 0, 0, 2, 2, 2, 2]  # the first presentation of q0 and of another item
+    with pytest.raises(ShapeError, match=f"{groups.rows[0].item_id}: its permutation group was"):
+        trainer.scorer.rewards(trainer.scorer.features(rows, ["A"] * 8))
+    with pytest.raises(ShapeError, match="not whole groups"):
+        trainer.scorer.rewards(trainer.scorer.features(rows[:6], ["A"] * 6))
+
+
+def test_the_reward_parts_and_group_figures_are_logged(word_model, tmp_path):
+    trainer, _, _ = traced_trainer(word_model, tmp_path, 2, optimiser_steps="1")
+    trainer.train()
+    logged = trainer.state.log_history[0]
+    scorer, batch = trainer.scorer, trainer.trace[0]
+    found, choices = scorer.rewards(scorer.features(batch["rows"], batch["texts"]))
+    assert logged["rewards/consistency/mean"] == pytest.approx(found.consistency.mean(), abs=1e-5)
+    assert logged["rewards/accuracy/mean"] == pytest.approx(found.accuracy.mean(), abs=1e-5)
+    assert logged["reward"] == pytest.approx(found.total.mean(), abs=1e-5)
+    assert logged["group/unparsed"] == pytest.approx((choices == -1).mean())
+    still = (found.advantages == 0).all(axis=(1, 2)).mean()
+    assert logged["group/zero_advantage"] == pytest.approx(still)
+
+
+# --- the sampler ------------------------------------------------------------------------------
+
+
+def sampler(**changes):
+    arguments = {
+        "n_groups": 7,
+        "n_presentations": 3,
+        "n_samples": 2,
+        "groups_per_batch": 2,
+        "repeats": 2,
+        "shuffle": True,
+        "seed": 5,
+    }
+    return GroupSampler(**{**arguments, **changes})
+
+
+def test_the_sampler_yields_whole_groups_and_repeats_each_batch():
+    made = sampler()
+    rows = np.array(list(made)).reshape(3, 2, 2, 3, 2)  # batch, repeat, group, presentation, sample
+    assert len(made) == rows.size
+    assert (rows[:, 0] == rows[:, 1]).all()
+    assert (rows[..., 0] == rows[..., 1]).all()
+    assert (rows[..., 0] % 3 == np.arange(3)).all()
+    groups = rows[:, 0, :, 0, 0] // 3
+    assert len(set(groups.ravel().tolist())) == 6  # seven groups, six fit
+
+
+def test_the_order_of_an_epoch_follows_from_seed_and_epoch_alone():
+    first, second = sampler(), sampler()
+    list(first)
+    first.set_epoch(3)
+    second.set_epoch(3)
+    assert list(first) == list(second)
+    second.set_epoch(4)
+    assert list(first) != list(second)
+    assert list(sampler(seed=6)) != list(sampler())
+
+
+def test_without_shuffling_the_order_is_that_of_the_data():
+    assert list(sampler(shuffle=False, repeats=1))[:6] == [0, 0, 1, 1, 2, 2]
+
+
+def test_fewer_items_than_a_step_takes_are_refused():
+    with pytest.raises(UsageError, match="1 items do not fill one step of 2"):
+        sampler(n_groups=1)
+
+
+# --- resuming ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "items"),
+    [({}, 40), (LORA, 40), ({}, 6), ({"optimiser_inner_updates": "2"}, 40)],
+    ids=["full", "lora", "middle of the second epoch", "inner updates"],
+)
+def test_a_resumed_run_equals_an_uninterrupted_one_exactly(word_model, tmp_path, changes, items):
+    # Six items are three steps an epoch: step 4 is the first of the second epoch.
+    import torch
+
+    data = colour_items(items)
+    recipe = small_recipe(optimiser_steps="8", run_save_every="4", run_keep="9", **changes)
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    train("pa-grpo", data, model=str(word_model), recipe=recipe, out=whole)
+    shutil.copytree(whole / "checkpoint-4", cut / "checkpoint-4")  # all that a crash leaves
+    again = train("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut)
+    assert again.resumed_from == 4
+    assert again.steps == 8
+    from safetensors.torch import load_file
+
+    name = "adapter_model.safetensors" if changes == LORA else "model.safetensors"
+    straight, resumed = load_file(whole / name), load_file(cut / name)
+    assert all(torch.equal(straight[key], resumed[key]) for key in straight)
+    moved = load_file(whole / "checkpoint-4" / name)
+    assert any(not torch.equal(straight[key], moved[key]) for key in straight)
+
+
+def test_a_longer_run_goes_on_from_a_shorter_one(word_model, tmp_path):
+    from safetensors.numpy import load_file
+
+    data = colour_items(10)
+    runs = {}
+    for out, steps in (("whole", ("6",)), ("parts", ("3", "6"))):
+        for count in steps:
+            recipe = small_recipe(optimiser_steps=count, run_save_every="3")
+            train("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path / out)
+        runs[out] = load_file(tmp_path / out / "model.safetensors")
+    assert all((runs["whole"][key] == runs["parts"][key]).all() for key in runs["whole"])
+
+
+# --- refusals before any weights are loaded ---------------------------------------------------
+
+
+def test_a_batch_that_is_no_multiple_of_the_group_states_the_three_numbers():
+    with pytest.raises(UsageError, match=r"batch of 12 responses .* P x N = 2 x 4 = 8"):
+        check_batch(12, 10, 2, 4)
+    with pytest.raises(UsageError, match="11 rows are not a multiple of P = 2"):
+        check_batch(16, 11, 2, 4)
+
+
+def test_a_micro_batch_that_does_not_divide_states_the_numbers():
+    with pytest.raises(UsageError, match=r"2 items x P 2 x N 4 = 16 .* 1 processes .* of 5"):
+        trl_engine.split_batch(small_recipe(run_micro_batch="5"), 2, 1)
+
+
+def test_another_trl_is_refused():
+    with pytest.raises(UsageError, match=r"trl 1\.7\.2 is not supported; training needs trl>=1\.8"):
+        checks.check_trl(version="1.7.2")
+    with pytest.raises(UsageError, match=r"trl 2\.0\.0 is not supported"):
+        checks.check_trl(version="2.0.0")
+
+
+def test_a_trl_with_changed_hooks_is_refused():
+    class Changed:
+        def _get_train_sampler(self, dataset=None): ...
+        def _calculate_rewards(self, inputs, prompts, completions): ...
+        def _generate_and_score_completions(self, inputs): ...
+
+    with pytest.raises(UsageError, match="has changed _calculate_rewards"):
+        checks.check_trl(Changed)
+
+
+def test_a_model_in_memory_needs_lora_or_no_reference():
+    recipe = small_recipe()
+    with pytest.raises(UsageError, match=r"beta is 0\.001 .* must be a path"):
+        checks.check_reference(object(), recipe)
+    checks.check_reference(object(), small_recipe(optimiser_beta="0"))
+    checks.check_reference(object(), small_recipe(**LORA))
+    checks.check_reference("a/path", recipe)
+
+
+def test_a_model_without_a_chat_template_is_refused(tmp_path):
+    save_word_model(tmp_path, chat=None)
+    with pytest.raises(UsageError, match="has no chat template"):
+        train("pa-grpo", colour_items(4), model=str(tmp_path), recipe=small_recipe(), out="unused")
+
+
+def test_labels_that_are_not_one_token_are_refused(word_model):
+    recipe = small_recipe(prompt_labels='["yes", "no"]')
+    with pytest.raises(UsageError, match="label 'yes' as one token"):
+        train("pa-grpo", colour_items(4), model=str(word_model), recipe=recipe, out="unused")
+
+
+def test_prompts_beyond_the_models_context_are_refused(tmp_path):
+    save_word_model(tmp_path, context=12)
+    with pytest.raises(UsageError, match=r"longest prompt has 17 tokens .* more than the 12"):
+        train("pa-grpo", colour_items(4), model=str(tmp_path), recipe=small_recipe(), out="unused")
+
+
+def test_a_preset_cannot_be_turned_into_another_method(word_model):
+    with pytest.raises(UsageError, match="train rl --reward none --advantage group"):
+        train(
+            "pa-grpo",
+            colour_items(4),
+            model=str(word_model),
+            recipe=small_recipe(),
+            out="unused",
+            consistency="none",
+        )
+    assert reward_settings("rl", small_recipe(), consistency="none").consistency == "none"
+
+
+def test_a_checkpoint_of_another_recipe_is_refused(word_model, tmp_path):
+    from unswayed.errors import RunDirectoryError
+
+    data = colour_items(6)
+    recipe = small_recipe(optimiser_steps="1", run_save_every="1")
+    train("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path)
+    other = small_recipe(optimiser_steps="1", run_save_every="1", reward_lam="0.5")
+    with pytest.raises(RunDirectoryError, match=r"recipe\.reward\.lam was 1\.0 and is 0\.5"):
+        train("pa-grpo", data, model=str(word_model), recipe=other, out=tmp_path)
+    with pytest.raises(RunDirectoryError, match=r"data\.fingerprint was"):
+        train("pa-grpo", data[:5], model=str(word_model), recipe=recipe, out=tmp_path)
+    with pytest.raises(RunDirectoryError, match="kind was 'pa-grpo' and is 'grpo'"):
+        train("grpo", data, model=str(word_model), recipe=recipe, out=tmp_path)
+
+
+def test_the_result_is_a_model_folder_with_its_card(word_model, tmp_path):
+    recipe = small_recipe(data_held_out="3", run_check_every="1", **LORA)
+    lines = []
+    result = train(
+        "pa-grpo",
+        colour_items(9),
+        model=str(word_model),
+        recipe=recipe,
+        out=tmp_path,
+        report=lines.append,
+    )
+    assert result.model_name == f"hf/{word_model}+lora={tmp_path}"
+    assert {"held_out/consistency", "held_out/accuracy"} <= set(result.after)
+    assert [line["step"] for line in lines if "loss" in line] == [1, 2]
+    logged = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    assert logged == lines
+    card = (tmp_path / "README.md").read_text()
+    record = json.loads((tmp_path / "training.json").read_text())
+    assert record["data"]["fingerprint"] in card
+    assert "## Limits" in card
+    assert (tmp_path / "adapter_model.safetensors").exists()
+    assert (tmp_path / "prompt_template.jinja").exists()
+    assert not list(tmp_path.glob("*.bin"))
+
+
+def test_ctrl_c_saves_and_the_same_command_goes_on(word_model, tmp_path):
+    import os
+    import signal
+
+    from safetensors.numpy import load_file
+
+    data, recipe = colour_items(10), small_recipe(optimiser_steps="4")
+    train("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path / "whole")
+
+    def press(line):
+        if line["step"] == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    cut = tmp_path / "cut"
+    stopped = train("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut, report=press)
+    assert stopped.interrupted
+    assert stopped.steps == 3
+    finished = train("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut)
+    assert (finished.interrupted, finished.resumed_from, finished.steps) == (False, 3, 4)
+    whole, again = (load_file(tmp_path / d / "model.safetensors") for d in ("whole", "cut"))
+    assert all((whole[key] == again[key]).all() for key in whole)
+    steps = [json.loads(line)["step"] for line in (cut / "train.jsonl").read_text().splitlines()]
+    assert steps == [1, 2, 3, 4]

@@ -1,0 +1,112 @@
+"""A trainer that writes down what it trained with, and the check against the plain oracle.
+
+Run as a script it is one process of several: see `test_two_processes.py`.
+"""
+
+import json
+import math
+import os
+import sys
+from pathlib import Path
+
+import plain_pa_grpo
+from conftest import colour_items, small_recipe
+
+from unswayed.training import checks, trl_engine
+from unswayed.training.data import build_groups
+from unswayed.training.recipe import reward_settings
+
+
+def traced_trainer(model, out, n, *, kind="pa-grpo", items=6, **changes):
+    """A trainer whose `trace` gets one record per generated batch of this process."""
+    template = str(Path(model) / "prompt_template.jinja")
+    recipe = small_recipe(n, prompt_template=json.dumps(template), **changes)
+    groups = build_groups(colour_items(items, n=n), recipe.data, recipe.prompt)
+    settings = reward_settings(kind, recipe)
+    original = trl_engine.trainer_class()
+
+    class Traced(original):
+        def _generate_and_score_completions(self, inputs):
+            out = super()._generate_and_score_completions(inputs)
+            texts = self.processing_class.batch_decode(
+                out["completion_ids"], skip_special_tokens=True
+            )
+            logged = list(self._logs["advantages"])
+            self.trace.append(
+                {
+                    "rows": [example["row"] for example in inputs],
+                    "texts": texts,
+                    "advantages": out["advantages"].tolist(),
+                    "logged": logged,
+                }
+            )
+            return out
+
+    trl_engine.trainer_class = lambda: Traced
+    try:
+        trainer = trl_engine.build_trainer(
+            str(model), checks.load_tokenizer(str(model)), groups, recipe, settings, Path(out)
+        )
+    finally:
+        trl_engine.trainer_class = lambda: original
+    trainer.trace = []
+    return trainer, groups, settings
+
+
+def largest_error(batch, groups, settings, n_samples):
+    """Largest difference between what was trained with and Eq. 6-12, over one whole batch.
+
+    Labels are read here by their letter alone, and mapped by the order shown.
+    """
+    n_presentations = groups.n_presentations
+    unit = n_presentations * n_samples
+    worst, different = 0.0, set()
+    for start in range(0, len(batch["rows"]), unit):
+        rows = [groups.rows[row] for row in batch["rows"][start : start + unit]]
+        assert len({row.item_id for row in rows}) == 1
+        choices = []
+        for row, text in zip(rows, batch["texts"][start : start + unit], strict=True):
+            letter = text.strip()
+            shown = letter in "ABCD"[: groups.n_candidates] and len(letter) == 1
+            choices.append(row.shown.order["ABCD".index(letter)] if shown else -1)
+        table = [choices[t * n_samples : (t + 1) * n_samples] for t in range(n_presentations)]
+        case = {
+            "choices": table,
+            "gold": list(rows[0].gold),
+            "well_formed": [[True] * n_samples] * n_presentations,
+            "settings": {
+                "consistency": settings.consistency,
+                "advantage": settings.advantage,
+                "lam": settings.lam,
+                "epsilon": settings.epsilon,
+                "delta": settings.delta,
+                "ddof": settings.ddof,
+            },
+        }
+        total = plain_pa_grpo.plain_total(case)
+        expected = plain_pa_grpo.plain_advantages(total, case["settings"])
+        flat = [value for row in expected for value in row]
+        found = batch["advantages"][start : start + unit]
+        worst = max(worst, *(abs(a - b) for a, b in zip(flat, found, strict=True)))
+        different.update(round(value, 6) for value in found)
+    return worst, len(different)
+
+
+def main():
+    model, out, settings_json = sys.argv[1:]
+    arguments = json.loads(settings_json)
+    trainer, _, _ = traced_trainer(model, out, **arguments)
+    trainer.train()
+    total = math.fsum(value.double().sum().item() for value in trainer.model.state_dict().values())
+    found = {
+        "trace": trainer.trace,
+        "weights": total,
+        "samples": trainer.num_generations,
+        "processes": trainer.accelerator.num_processes,
+        "micro": trainer.args.per_device_train_batch_size,
+    }
+    Path(out, f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
