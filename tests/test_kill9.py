@@ -111,15 +111,23 @@ def start_run(directory: Path, url: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", COMMAND, str(Path(__file__).parent), str(directory), url],
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "KILLTEST_BASE_URL": url},
     )
 
 
+def wait_for(process: subprocess.Popen[str], server: Server, n_received: int) -> None:
+    """Until the server has received so many requests, or the run has ended."""
+    deadline = time.monotonic() + 60
+    while server.n_received < n_received and process.poll() is None:
+        assert time.monotonic() < deadline, f"stuck after {server.n_received} requests"
+        time.sleep(0.0005)
+
+
 def kill_after(process: subprocess.Popen[str], server: Server, n_received: int) -> bool:
     """kill -9 once the server has received so many requests; False if the run was done before."""
-    while server.n_received < n_received and process.poll() is None:
-        time.sleep(0.0005)
+    wait_for(process, server, n_received)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     return process.returncode == -signal.SIGKILL
@@ -188,17 +196,12 @@ def test_kill_9_repeats_no_committed_call_and_changes_no_result(
 
 def test_two_commands_on_one_directory_pay_once(tmp_path: Path, server: Server) -> None:
     first = start_run(tmp_path / "run", server.url)
-    while server.n_received < 50:
-        time.sleep(0.001)
-    second = subprocess.run(
-        [sys.executable, "-c", COMMAND, str(Path(__file__).parent), tmp_path / "run", server.url],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "KILLTEST_BASE_URL": server.url},
-    )
-    assert first.poll() is None, "the first run ended too early to be disturbed"
+    wait_for(first, server, 50)
+    first.send_signal(signal.SIGSTOP)  # in the middle of its run
+    second = start_run(tmp_path / "run", server.url)
+    _, complaint = second.communicate(timeout=60)
     assert second.returncode != 0
-    assert f"is being written by process {first.pid}" in second.stderr
+    assert f"is being written by process {first.pid}" in complaint
+    first.send_signal(signal.SIGCONT)
     assert first.communicate(timeout=60)[0] == "0\n"
     assert len(server.received()) == len(set(server.received())) == N_CALLS

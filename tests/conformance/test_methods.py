@@ -21,7 +21,7 @@ from unswayed.items import Item, Task, blind
 from unswayed.methods import METHODS
 from unswayed.methods.files import decode_method, encode_method
 from unswayed.methods.names import parse_method, spec_name
-from unswayed.methods.protocol import Method, is_fitted, learned_fields, why_not
+from unswayed.methods.protocol import Method, MethodWarning, is_fitted, learned_fields, why_not
 from unswayed.permutations import compose, cyclic, invert
 from unswayed.presentation import Ask, Presentation, canonical, presentations
 
@@ -278,6 +278,42 @@ def test_a_judge_without_bias_gets_the_same_verdict_under_every_view(spec: str) 
             sure = margin > 0.25  # an estimated correction is noise around 0, not 0 exactly
             np.testing.assert_array_equal(mapped[sure], own.choices[sure])
             assert sure.sum() >= 3
+
+
+@pytest.mark.parametrize("spec", ["vote", "average", "average:space=logit", "sequential"])
+@QUICK
+@given(n=st.integers(2, 4), seed=st.integers(0, 10**6))
+def test_methods_that_read_every_order_answer_alike_under_every_view(
+    spec: str, n: int, seed: int
+) -> None:
+    method = parse_method(spec)
+    items = make_items(8, n)
+    table = DecisionTable.of(items, pool(method, items, seed))
+    own = method.decide_table(table.select(method.asks(n)))
+    for shape in presentations("cyclic", n):
+        seen = method.decide_table(table.select(method.asks(n), through=shape))
+        mapped = np.where(seen.choices >= 0, np.array(shape.order)[seen.choices], seen.choices)
+        np.testing.assert_array_equal(mapped, own.choices)
+        np.testing.assert_array_equal(seen.tied, own.tied[:, list(shape.order)])
+
+
+@pytest.mark.parametrize("spec", [spec for spec in SPECS if learned_fields(parse_method(spec))])
+def test_what_was_learned_can_be_shown_and_learning_from_nothing_is_the_identity(spec: str) -> None:
+    method = parse_method(spec)
+    n = numbers_for(spec)[0]
+    if method.plan_fit(make_items(1, n)):
+        estimates = ready(spec, n).estimates()  # type: ignore[attr-defined]
+        assert estimates
+        assert all(estimate.n > 0 for estimate in estimates.values())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        empty = method.fit([], [])
+    if method.plan_fit(make_items(1, n)):
+        assert any(issubclass(entry.category, MethodWarning) for entry in caught)
+    item = make_items(1, n)[0]
+    calls = [answer(item, ask, 5) for ask in empty.asks(n)]
+    if len(calls) == 1:
+        assert empty.decide(item, calls).choice == calls[0].choice
 
 
 @pytest.mark.parametrize("spec", SPECS)

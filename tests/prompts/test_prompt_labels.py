@@ -62,7 +62,7 @@ def test_multi_letter_labels_in_the_content_are_refused_naming_the_item(item: It
     fine = Item(id="q1", prompt="?", candidates=("malice", "y"))  # part of a longer word
     settings = PromptSettings(label_set=("Alice", "Bob"))
     assert check_prompts([fine], settings) == []
-    with pytest.raises(TemplateError, match="q7: the label '(?i:alice)' occurs"):
+    with pytest.raises(TemplateError, match=r"q7: the label '(?i:alice)' occurs"):
         check_prompts([fine, item], settings)
 
 

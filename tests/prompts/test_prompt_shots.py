@@ -80,9 +80,9 @@ def test_the_judged_items_gold_is_not_shown() -> None:
 def test_an_example_that_is_to_be_judged_is_refused() -> None:
     settings = PromptSettings(shots=shots(2))
     leaked = settings.shots[0]
-    with pytest.raises(TemplateError, match="shot0: .*gold"):
+    with pytest.raises(TemplateError, match=r"shot0: .*gold"):
         check_prompts([leaked], settings)
-    with pytest.raises(TemplateError, match="shot0: .*gold"):
+    with pytest.raises(TemplateError, match=r"shot0: .*gold"):
         render(leaked, Ask(X0), settings)
 
 

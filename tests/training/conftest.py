@@ -47,7 +47,7 @@ def save_word_model(folder, *, seed=0, context=64, chat=CHAT):
     return folder
 
 
-def save_model(folder, tokenizer, *, size, seed=0, context=64, pull=1.2):
+def save_model(folder, tokenizer, *, size, seed=0, context=64, labels="ABCD", pull=1.2):
     """Random weights with a pull towards the labels everywhere, so that answers vary."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -73,7 +73,7 @@ def save_model(folder, tokenizer, *, size, seed=0, context=64, pull=1.2):
     with torch.no_grad():
         model.model.embed_tokens.weight[:, 0] = 2.0
         model.lm_head.weight[:, 0] = 0.0
-        for label in tokenizer.convert_tokens_to_ids(list("ABCD")):
+        for label in tokenizer.convert_tokens_to_ids(list(labels)):
             model.lm_head.weight[label, 0] = pull
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id

@@ -135,13 +135,18 @@ def _number(value: str | None) -> float | None:
 
 
 def server_words(body: bytes) -> str:
-    """The server's own message in an error body, whatever its form; on one line, shortened."""
+    """The server's own message in an error body, whatever its form; on one line."""
     text = body[:20_000].decode("utf-8", "replace")
     try:
         found = _find_message(msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = None
-    text = " ".join((found or text).split())
+    return " ".join((found or text).split())
+
+
+def shown(text: str, address: Address) -> str:
+    """The text without keys, then shortened: the other way round, half a key could be left."""
+    text = address.key.scrub(text)
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
 
 
@@ -166,7 +171,7 @@ def fault_of(reply: Reply, address: Address, *, model: str, wall: float) -> Faul
     status = reply.status
     if status == 200:
         return None
-    words = address.key.scrub(server_words(reply.body))
+    words = shown(server_words(reply.body), address)
     where = f"HTTP {status} from {address.shown}"
     said = f"{where}: {words}" if words else where
     out_of_money = status in {400, 403, 429} and _NO_MONEY.search(words)
@@ -216,7 +221,7 @@ def _auth(said: str, address: Address) -> str:
 def bad_response(message: str, address: Address, *, status: int = 200) -> Fault:
     """A fault for an answer that is not what the protocol promises."""
     return Fault(
-        error=BadResponseError, message=address.key.scrub(message), status=status, again=True
+        error=BadResponseError, message=shown(message, address), status=status, again=True
     )
 
 
@@ -226,7 +231,7 @@ def lost(error: ServerError, address: Address) -> Fault:
     hopeless = isinstance(error, UnreachableError) and error.hopeless
     return Fault(
         error=ServerError,
-        message=address.key.scrub(str(error)),
+        message=shown(str(error), address),
         again=not hopeless,
         fatal=hopeless,
         busy=isinstance(error, TimedOutError),

@@ -190,7 +190,7 @@ class OpenAIDialect:
             what = (
                 "no choices"
                 if said == b"null"
-                else f"an error: {said[:300].decode('utf-8', 'replace')}"
+                else f"an error: {said.decode('utf-8', 'replace')}"
             )
             raise BadResponseError(f"not a chat completion: {what}")
         choice = completion.choices[0]

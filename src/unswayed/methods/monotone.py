@@ -103,17 +103,19 @@ def solve(
 ) -> tuple[FloatArray, float]:
     """Minimise over nondecreasing g in [0, 1]: projected gradient from several starts.
 
-    Each step is g <- clip(isotonic(g - grad / (rho * count))); isotonic regression with
-    multiplicities followed by clipping is the exact projection, and rho = 2 max|eig H| / K bounds
-    the curvature, so the loss never rises.
+    Each step is g <- clip(isotonic(y - grad / (rho * count))) from an extrapolated y; isotonic
+    regression with multiplicities followed by clipping is the exact projection, and
+    rho = 2 max|eig H| / K bounds the curvature. A step that would raise the loss is taken again
+    without extrapolation, so the loss never rises. Every start runs until it changes little; the
+    best goes on to `tolerance`.
 
     Args:
         problem: The probabilities and the objective.
         weight: lambda.
         starts: The rank transform, the identity, then random monotone functions.
         seed: Seed of the random starts.
-        tolerance: Stop a start when a step lowers the loss by less.
-        most_steps: Stop a start after so many steps.
+        tolerance: Stop when two steps in a row lower the loss by less.
+        most_steps: Stop after so many steps.
 
     Returns:
         The best g at each z, shape (M,), and its loss. The constant `center` (loss 0) is returned
@@ -121,7 +123,12 @@ def solve(
     """
     best = np.full(len(problem.z), problem.form.center)
     best_loss = 0.0
+    coarse = max(tolerance, 1e-7)
     for start in _starts(problem, starts, seed):
+        g, reached = _descend_projected(problem, weight, start, coarse, most_steps)
+        if reached < best_loss - 1e-12:
+            best, best_loss = g, reached
+    for start in [best] if best_loss < 0 else _starts(problem, 1, seed):
         g, reached = _descend_projected(problem, weight, start, tolerance, most_steps)
         if reached < best_loss - 1e-12:
             best, best_loss = g, reached
@@ -144,19 +151,36 @@ def _descend_projected(
     from scipy.optimize import isotonic_regression
 
     hessian = problem.form.at(weight)
-    center, flat, rows = problem.form.center, problem.index.ravel(), len(problem.index)
+    center, rows, size = problem.form.center, len(problem.index), len(start)
+    index = np.ascontiguousarray(problem.index.T)
     step = 1.0 / (np.abs(np.linalg.eigvalsh(hessian)).max() * problem.count)
-    g = start
-    last = np.inf
+
+    def value_and_pull(g: FloatArray) -> tuple[float, FloatArray]:
+        v = g[index] - center
+        pull = hessian @ v
+        total: FloatArray = np.bincount(index.ravel(), pull.ravel(), size).astype(np.float64)
+        return float(np.vdot(pull, v)) / rows, total
+
+    g, (now, pull) = start, value_and_pull(start)
+    ahead, pull_ahead = g, pull
+    quiet, run = 0, 0
     for _ in range(most_steps):
-        v = g[problem.index] - center
-        pull = v @ hessian
-        now = float(np.vdot(pull, v)) / rows
-        if last - now < tolerance:
+        moved = isotonic_regression(ahead - step * pull_ahead, weights=problem.count).x
+        new: FloatArray = np.clip(moved, 0.0, 1.0)
+        reached, new_pull = value_and_pull(new)
+        if reached > now:
+            if run == 0:  # not even a plain step helps: rounding is all that is left
+                break
+            run, ahead, pull_ahead = 0, g, pull
+            continue
+        quiet = quiet + 1 if now - reached < tolerance else 0
+        run += 1
+        reach = run / (run + 3)  # the pull is linear in g, so it extrapolates along
+        ahead = new + reach * (new - g)
+        pull_ahead = new_pull + reach * (new_pull - pull)
+        g, now, pull = new, reached, new_pull
+        if quiet == 2:
             break
-        last = now
-        moved = g - step * np.bincount(flat, pull.ravel(), minlength=len(g))
-        g = np.clip(isotonic_regression(moved, weights=problem.count).x, 0.0, 1.0)
     return g, now
 
 

@@ -28,6 +28,8 @@ _IMPOSSIBLE: Final = -1000.0
 """Servers mark "not in the list" by -9999 or -inf; no real top-k log-probability is this low."""
 _ROUNDING: Final = 0.01
 """A log-probability may exceed 0 by rounding; beyond this the numbers are something else."""
+_LEAST: Final = 1e-300
+"""A returned label is never impossible, however small float64 makes it."""
 _TRIVIAL: Final = " \t\r\n\v\f\xa0▁ĠĊ*_`'\"“‘«([{<#>"
 _PREAMBLE: Final = re.compile(
     r"[\W_]*(?:(?:the|my|final|best|better|correct|right|answer|verdict|choice|option|assistant|"
@@ -110,25 +112,27 @@ def label_probs(
         return _UNKNOWN
     if valid == 1 or (valid < 4 and len(seen) == 1 and len(set(top)) == 1):
         smallest = min(smallest, math.log(max(-math.expm1(smallest), 1e-10)))
-    return _normalise([whole or part for whole, part in zip(full, begun, strict=True)], smallest)
+    found = [whole or part for whole, part in zip(full, begun, strict=True)]
+    return _normalise(found, smallest, least=0.0 if exact else _LEAST)
 
 
-def _normalise(found: list[list[float]], floor: float) -> LabelProbs:
+def _normalise(found: list[list[float]], floor: float, *, least: float) -> LabelProbs:
     """Sum, put the floor where nothing was found, renormalise."""
     peak = max((value for values in found for value in values), default=-math.inf)
     if peak == -math.inf:
         return LabelProbs(None, 0.0, True)
     # Relative to the peak, so that very small probabilities do not vanish before renormalising.
-    weights = [sum(math.exp(value - peak) for value in values) for values in found]
+    weights = [sum([math.exp(value - peak) for value in values]) for values in found]
     mass = min(1.0, sum(weights) * math.exp(peak))
     censored = not all(found)
     if censored:
-        least = max(math.exp(floor - peak), 1e-300)
+        bound = math.exp(floor - peak)
         weights = [
-            weight if values else least for weight, values in zip(weights, found, strict=True)
+            weight if values else bound for weight, values in zip(weights, found, strict=True)
         ]
+    weights = [max(weight, least) for weight in weights]
     total = sum(weights)
-    return LabelProbs(tuple(weight / total for weight in weights), mass, censored)
+    return LabelProbs(tuple([weight / total for weight in weights]), mass, censored)
 
 
 def _settles(

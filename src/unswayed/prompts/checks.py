@@ -50,10 +50,10 @@ def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
     template = template_of(settings)
     for task in dict.fromkeys(item.task for item in items):
         if template is not None:
-            for n in sorted({item.n for item in items if item.task is task}):
+            for n in sorted({item.n for item in items if item.task == task}):
                 check_template(template, n, task=task)
         else:
-            first = next(item for item in items if item.task is task)
+            first = next(item for item in items if item.task == task)
             render(first, Ask(canonical(first.n)), _without_shots(settings))
     if template is not None:
         warnings += _unused_reference(items, template)
@@ -115,7 +115,7 @@ def check_template(template: Template, n: int, *, task: Task) -> None:
             shown.order,
             shown.symbols(labels),
             labels,
-            task=task.value,
+            task=str(task),
         )
         text = "\n".join(message.content for message in messages)
         if _QUESTION not in text:
@@ -191,7 +191,7 @@ def _unused_reference(items: Sequence[Item], template: Template) -> list[str]:
         own.order,
         own.symbols(labels),
         labels,
-        task=probe.task.value,
+        task=str(probe.task),
     )
     if any(_REFERENCE in message.content for message in messages):
         return []
@@ -212,7 +212,7 @@ def _check_shots(items: Sequence[Item], settings: PromptSettings) -> list[str]:
         gold_of_shot(shot)
         if tasks and shot.task not in tasks:
             raise TemplateError(
-                f"{shot.id}: an example of task {shot.task.value!r} cannot go with items of task "
+                f"{shot.id}: an example of task {str(shot.task)!r} cannot go with items of task "
                 f"{', '.join(sorted(tasks))}. Take examples of the same task."
             )
         twin = texts.get((shot.prompt, shot.candidates))

@@ -141,7 +141,7 @@ def _make_frame(book: _Book, prompt: str, task: str, n: int, with_reference: boo
     style = PROMPTS.load(prompt)
     if task not in WORDINGS:
         raise TemplateError(
-            f"there is no built-in prompt for task {task!r} yet (there is for "
+            f"there is no built-in prompt for task {str(task)!r} yet (there is for "
             f"{', '.join(WORDINGS)}). Bring a template file."
         )
     wording = WORDINGS.load(task)
@@ -180,7 +180,7 @@ def _render_template(item: Item, ask: Ask, book: _Book, template: Template) -> R
         ask.presentation.order,
         ask.presentation.symbols(labels),
         labels,
-        task=item.task.value,
+        task=str(item.task),
     )
     if settings.shots:
         if not book.examples:
@@ -207,7 +207,7 @@ def _template_examples(book: _Book, template: Template) -> tuple[Message, ...]:
             shown.order,
             shown.symbols(labels),
             labels,
-            task=shot.task.value,
+            task=str(shot.task),
         )
         symbol = labels[shown.label_of_candidate(gold_of_shot(shot))]
         examples += [message for message in rendered if message.role != "system"]

@@ -198,10 +198,13 @@ def _front_matter(path: str, source: str) -> tuple[dict[str, str], str, int]:
     lines = source.split("\n")
     if lines[0].rstrip() != "---":
         return {}, source, 1
+    end = next((k for k, line in enumerate(lines[1:], start=1) if line.rstrip() == "---"), None)
+    if end is None:
+        raise TemplateError(
+            f"template {path}: the settings that begin on line 1 have no closing `---` line."
+        )
     settings: dict[str, str] = {}
-    for number, line in enumerate(lines[1:], start=2):
-        if line.rstrip() == "---":
-            return settings, "\n".join(lines[number:]), number + 1
+    for number, line in enumerate(lines[1:end], start=2):
         if not line.strip():
             continue
         name, colon, value = line.partition(":")
@@ -212,9 +215,7 @@ def _front_matter(path: str, source: str) -> tuple[dict[str, str], str, int]:
                 f"{did_you_mean(name, ('answer', 'max_tokens'))}"
             )
         settings[name] = value.strip()
-    raise TemplateError(
-        f"template {path}: the settings that begin on line 1 have no closing `---` line."
-    )
+    return settings, "\n".join(lines[end + 1 :]), end + 2
 
 
 def _sections(path: str, body: str, first_line: int) -> list[tuple[str, int, str]]:

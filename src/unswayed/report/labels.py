@@ -1,13 +1,12 @@
 """Where to write the names in a crowded scatter plot.
 
 Every label tries its places in order of preference: beside the dot, diagonal, above or below, then
-flags on a vertical leader. A place costs what it covers; the cheapest wins. Important and
-uncrowded dots choose first.
+flags on a vertical leader. A place costs what it covers; the cheapest arrangement wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -25,6 +24,8 @@ LEADER_COVERS_DOT = 90
 COVERS_LINE = 70
 FLAG_STEP = 13
 FLAGS = 14
+PASSES = 3
+TRIED = 20
 
 
 class Area(Protocol):
@@ -144,89 +145,142 @@ def _box(spot: Spot, one: _Try) -> Box:
     return Box(left - 1, one.y - HALF_LINE, left + spot.width + 1, one.y + HALF_LINE)
 
 
-class _Page:
-    """What is already on the drawing."""
+class _Choice(NamedTuple):
+    """A place with what it covers of the drawing, whatever the other labels do."""
 
-    def __init__(self, spots: Sequence[Spot], area: Area, lines: Sequence[Box]) -> None:
-        self.area = area
-        self.spots = spots
-        self.lines = lines
-        self.labels: list[Box] = []
-        self.poles: list[Box] = []
+    cost: float
+    one: _Try
+    box: Box
+    pole: Box | None
 
-    def fits(self, box: Box, anchor: Anchor) -> bool:
-        """Whether a label lies inside the drawing, above its axis."""
-        area = self.area
-        right = area.width + (10 if anchor == "start" else 2)
-        return (
-            box.left >= area.left - 2
-            and box.right <= right
-            and box.top >= 2
-            and box.bottom <= area.height - area.bottom
-        )
 
-    def cost(self, spot: Spot, one: _Try, box: Box) -> float:
-        """What a place costs: its preference and everything it covers."""
-        others = [other for other in self.spots if other is not spot]
-        stems = [Box(o.x - 2, o.high, o.x + 2, o.low) for o in others]
+def _fits(box: Box, anchor: Anchor, area: Area) -> bool:
+    """Whether a label lies inside the drawing, above its axis."""
+    right = area.width + (10 if anchor == "start" else 2)
+    return (
+        box.left >= area.left - 2
+        and box.right <= right
+        and box.top >= 2
+        and box.bottom <= area.height - area.bottom
+    )
+
+
+def _choices(spot: Spot, spots: Sequence[Spot], area: Area, lines: Sequence[Box]) -> list[_Choice]:
+    """The places that fit, cheapest first."""
+    others = [other for other in spots if other is not spot]
+    dots = [other.box for other in others]
+    stems = [Box(other.x - 2, other.high, other.x + 2, other.low) for other in others]
+    made = []
+    for one in _tries(spot):
+        box = _box(spot, one)
+        if not _fits(box, one.anchor, area):
+            continue
         cost = one.cost
-        cost += COVERS_LABEL * sum(box.covers(other) for other in (*self.labels, *self.poles))
-        cost += COVERS_DOT * sum(box.covers(other.box) for other in others)
+        cost += COVERS_DOT * sum(box.covers(dot) for dot in dots)
         cost += COVERS_DOT * sum(box.covers(stem) for stem in stems)
-        cost += COVERS_LINE * sum(box.covers(line) for line in self.lines)
+        cost += COVERS_LINE * sum(box.covers(line) for line in lines)
+        pole = None
         if one.pole is not None:
-            pole = _pole(spot, one)
-            cost += COVERS_LABEL * sum(pole.covers(other) for other in self.labels)
-            cost += COVERS_LINE * sum(pole.covers(line) for line in self.lines)
-            cost += LEADER_COVERS_DOT * sum(pole.covers(other.box) for other in others)
-        return cost
+            pole = Box(spot.x - 0.5, min(one.y, one.pole), spot.x + 0.5, max(one.y, one.pole))
+            cost += COVERS_LINE * sum(pole.covers(line) for line in lines)
+            cost += LEADER_COVERS_DOT * sum(pole.covers(dot) for dot in dots)
+            pole = pole._replace(left=spot.x - 2, right=spot.x + 2)
+        made.append(_Choice(cost, one, box, pole))
+    return sorted(made, key=lambda choice: choice.cost)
 
 
-def _pole(spot: Spot, one: _Try) -> Box:
-    pole = one.y if one.pole is None else one.pole
-    return Box(spot.x - 0.5, min(one.y, pole), spot.x + 0.5, max(one.y, pole))
+def _clash(a: _Choice, b: _Choice) -> int:
+    """How often two labels with their leaders are in each other's way."""
+    return (
+        a.box.covers(b.box)
+        + (a.pole is not None and a.pole.covers(b.box))
+        + (b.pole is not None and b.pole.covers(a.box))
+    )
+
+
+def _best(choices: Sequence[_Choice], others: Sequence[_Choice]) -> _Choice:
+    """The cheapest place beside labels that are already there."""
+    best: tuple[float, _Choice] | None = None
+    for choice in choices:
+        if best is not None and choice.cost >= best[0]:
+            break  # sorted: nothing that follows can be cheaper
+        cost = choice.cost + COVERS_LABEL * sum(_clash(choice, other) for other in others)
+        if best is None or cost < best[0]:
+            best = (cost, choice)
+    return choices[0] if best is None else best[1]
+
+
+Chosen = dict[int, _Choice]
+
+
+def _arranged(turns: Sequence[int], choices: Mapping[int, Sequence[_Choice]]) -> Chosen:
+    """Place the labels one after the other, then let each look again with all others in place."""
+    chosen: Chosen = {}
+    for _ in range(PASSES):
+        for index in turns:
+            chosen[index] = _best(choices[index], _others(chosen, index))
+    return chosen
+
+
+def _others(chosen: Chosen, index: int) -> list[_Choice]:
+    return [choice for other, choice in chosen.items() if other != index]
+
+
+def _total(chosen: Chosen) -> float:
+    """What an arrangement costs: every place, and every pair in each other's way."""
+    made = list(chosen.values())
+    clashes = sum(_clash(a, b) for k, a in enumerate(made) for b in made[:k])
+    return sum(choice.cost for choice in made) + COVERS_LABEL * clashes
+
+
+def _improved(chosen: Chosen, choices: Mapping[int, Sequence[_Choice]]) -> Chosen:
+    """Give each badly placed label a better place by moving those that stand there."""
+    best, cost = chosen, _total(chosen)
+    for index in sorted(chosen, key=lambda i: -chosen[i].cost):
+        for choice in choices[index][:TRIED]:
+            if choice.cost >= best[index].cost:
+                break
+            tried = {**best, index: choice}
+            for other in [k for k in tried if k != index and _clash(choice, tried[k])]:
+                tried[other] = _best(choices[other], _others(tried, other))
+            if _total(tried) < cost:
+                best, cost = tried, _total(tried)
+                break
+    return best
 
 
 def place(spots: Sequence[Spot], area: Area, lines: Sequence[Box]) -> tuple[Label, ...]:
     """Choose a place for every label.
+
+    Several turns are tried, the first with recommended and uncrowded dots ahead; the cheapest
+    arrangement wins. A name wider than the drawing is left out: the table has it.
 
     Args:
         spots: All dots; those without names are only kept clear of.
         area: The drawing.
         lines: The frontier as boxes.
     """
-    page = _Page(spots, area, lines)
 
     def crowd(spot: Spot) -> int:
         return sum(abs(spot.x - o.x) < 70 and abs(spot.y - o.y) < 34 for o in spots)
 
-    def turn(spot: Spot) -> tuple[bool, bool, float]:
-        return (not spot.recommended, crowd(spot) > 2, -spot.x)
-
-    made = []
-    for spot in sorted((spot for spot in spots if spot.names), key=turn):
-        chosen = _cheapest(spot, page)
-        if chosen is None:
-            continue  # a name wider than the drawing; the table has it
-        one, box = chosen
-        page.labels.append(box)
-        made.append(_label(spot, one))
-        if one.pole is not None:
-            page.poles.append(_pole(spot, one)._replace(left=spot.x - 2, right=spot.x + 2))
-    return tuple(made)
-
-
-def _cheapest(spot: Spot, page: _Page) -> tuple[_Try, Box] | None:
-    best: tuple[float, _Try, Box] | None = None
-    for one in _tries(spot):
-        if best is not None and one.cost >= best[0]:
-            continue  # its preference alone costs more
-        box = _box(spot, one)
-        if page.fits(box, one.anchor):
-            cost = page.cost(spot, one, box)
-            if best is None or cost < best[0]:
-                best = (cost, one, box)
-    return None if best is None else best[1:]
+    choices = {
+        index: found
+        for index, spot in enumerate(spots)
+        if spot.names and (found := _choices(spot, spots, area, lines))
+    }
+    ranked = sorted(
+        choices,
+        key=lambda i: (not spots[i].recommended, crowd(spots[i]) > 2, -spots[i].x, spots[i].y),
+    )
+    others = (
+        sorted(choices, key=lambda i: spots[i].x),
+        sorted(choices, key=lambda i: spots[i].y),
+        sorted(choices, key=lambda i: -choices[i][0].cost),
+    )
+    arrangements = [_improved(_arranged(turns, choices), choices) for turns in (ranked, *others)]
+    chosen = min(arrangements, key=_total)
+    return tuple(_label(spots[index], choice.one) for index, choice in sorted(chosen.items()))
 
 
 def _label(spot: Spot, one: _Try) -> Label:

@@ -1,0 +1,93 @@
+"""The pool: streamed decisions as columns, sampled probabilities, remembered readings."""
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from unswayed.auditing.design import strata_of
+from unswayed.auditing.pool import build_tables, remembering, sampled
+from unswayed.decisions import MISSING, Decision, DecisionTable
+from unswayed.errors import ShapeError
+from unswayed.items import Item
+from unswayed.presentation import X0, X2, Ask, Presentation
+from unswayed.runner import Question
+
+ITEMS = [Item(id=name, prompt="p", candidates=("x", "y"), gold=0) for name in ("a", "b", "c")]
+
+
+def decision(
+    item: str, shown: Presentation = X0, choice: int | None = 0, sample: int = 0, **fields: object
+) -> Decision:
+    return Decision(
+        item_id=item,
+        order=shown.order,
+        labels=shown.symbols("AB"),
+        label_set=("A", "B"),
+        choice=choice,
+        sample=sample,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def test_a_streamed_table_equals_one_built_from_a_list() -> None:
+    made = [
+        decision("a", X0, 0, probs=(0.8, 0.2), label_mass=0.9),
+        decision("c", X2, 1, probs=(0.3, 0.7)),
+        decision("b", X0, None),
+        decision("elsewhere", X0, 0),
+    ]
+    strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
+    (streamed,) = build_tables(strata, iter(made))
+    listed = DecisionTable.of(strata[0].items, made)
+    assert streamed.asks == listed.asks
+    assert streamed.choices.tolist() == listed.choices.tolist()
+    assert streamed.choices[0].tolist() == [0, MISSING]
+    assert streamed.probs is not None
+    assert listed.probs is not None
+    assert str(streamed.probs.tolist()) == str(listed.probs.tolist())  # NaN compares by its name
+
+
+def test_content_free_decisions_stay_out_of_the_pool() -> None:
+    strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
+    (table,) = build_tables(strata, [decision("a", substitute=("N/A", "N/A"))])
+    assert table.asks == ()
+
+
+def test_label_sets_must_agree() -> None:
+    strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
+    other = Decision(item_id="b", order=(0, 1), labels=("X", "Y"), label_set=("X", "Y"), choice=0)
+    with pytest.raises(ShapeError, match="b: label set"):
+        build_tables(strata, [decision("a"), other])
+
+
+def test_sampled_probabilities_are_laplace_shares_of_parsed_samples() -> None:
+    # candidate 0 named 3 times, 1 once, one sample unparsed: (3 + 1/2) / 5 and (1 + 1/2) / 5
+    choices = [0, 0, 1, None, 0]
+    samples = [decision("a", sample=k, choice=c) for k, c in enumerate(choices, start=1)]
+    *passed, greedy = sampled([decision("a", choice=1), *samples], 5)
+    assert passed == samples
+    assert greedy.probs == pytest.approx((0.7, 0.3))
+    assert greedy.choice == 1  # the greedy answer stays what it was
+
+
+def test_samples_met_twice_count_once_and_none_parsed_leaves_probabilities_unknown() -> None:
+    samples = [decision("a", sample=1, choice=0)] * 3
+    assert list(sampled([decision("a"), *samples], 5))[-1].probs == pytest.approx((0.75, 0.25))
+    unread = [decision("b", sample=k, choice=None) for k in (1, 2)]
+    assert list(sampled([decision("b", probs=(0.9, 0.1)), *unread], 5))[-1].probs is None
+
+
+def test_a_remembered_question_is_read_once() -> None:
+    read: list[str] = []
+
+    def source(questions: Iterable[Question]) -> Iterator[Decision]:
+        for question in questions:
+            read.append(question.item.id)
+            yield decision(question.item.id)
+
+    known = [Question(ITEMS[0], Ask(X0))]
+    again = remembering(source, known)
+    both = [*known, Question(ITEMS[1], Ask(X0))]
+    assert sorted(found.item_id for found in again(both)) == ["a", "b"]
+    assert sorted(found.item_id for found in again(known)) == ["a"]
+    assert read == ["a", "b"]

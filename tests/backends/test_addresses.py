@@ -1,0 +1,154 @@
+"""Where a key may go: to its own provider and to the address beside it, nowhere else."""
+
+import pickle
+
+import pytest
+from chat_cases import KEY
+
+from unswayed.backends.addresses import Address, Secret, Service, is_loopback, resolve
+from unswayed.errors import MissingKeyError, UsageError
+
+OPENAI = Service("OPENAI", "https://api.openai.com/v1")
+LOCAL = Service("LOCAL")
+
+
+def at(service: Service, base_url: str | None = None, **environ: str) -> Address:
+    return resolve(service, base_url=base_url, environ=environ, model="openai/m")
+
+
+def test_the_key_goes_to_the_providers_own_address() -> None:
+    address = at(OPENAI, OPENAI_API_KEY=KEY)
+    assert address.url == "https://api.openai.com/v1"
+    assert address.key.reveal() == KEY
+    assert address.is_own
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "https://evil.example/v1",
+        "http://evil.example/v1",
+        "https://api.openai.com.evil.example/v1",
+        "https://api.openai.com:8443/v1",
+        "http://api.openai.com/v1",
+        "http://localhost:8000/v1",
+        "http://127.0.0.1:8000/v1",
+    ],
+)
+def test_an_address_from_the_settings_gets_no_key_that_is_not_its_own(base_url: str) -> None:
+    address = at(OPENAI, base_url, OPENAI_API_KEY=KEY)
+    assert not address.key
+    assert not address.is_own
+    assert "OPENAI_BASE_URL" in address.no_key_reason
+    assert KEY not in address.no_key_reason
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    ["https://api.openai.com/v1", "https://API.openai.com:443/v1/", "https://gate.example/x"],
+)
+def test_an_address_from_the_settings_that_the_key_belongs_to_gets_it(base_url: str) -> None:
+    address = at(OPENAI, base_url, OPENAI_API_KEY=KEY, OPENAI_BASE_URL="https://gate.example/v1")
+    assert address.key.reveal() == KEY
+
+
+def test_the_address_beside_the_key_gets_it() -> None:
+    address = at(OPENAI, OPENAI_API_KEY=KEY, OPENAI_BASE_URL="https://gate.example/openai/v1/")
+    assert address.url == "https://gate.example/openai/v1"
+    assert address.key.reveal() == KEY
+    assert not address.is_own
+
+
+def test_a_key_does_not_travel_unencrypted() -> None:
+    with pytest.raises(UsageError, match="unencrypted"):
+        at(OPENAI, OPENAI_API_KEY=KEY, OPENAI_BASE_URL="http://gate.example/v1")
+    with pytest.raises(UsageError, match="unencrypted"):
+        at(LOCAL, LOCAL_API_KEY=KEY, LOCAL_BASE_URL="http://10.0.0.8:8000/v1")
+    assert at(LOCAL, LOCAL_API_KEY=KEY, LOCAL_BASE_URL="http://localhost:8000/v1").key
+
+
+def test_servers_on_this_machine_and_plain_ones_in_the_house_need_no_key() -> None:
+    assert at(OPENAI, "http://localhost:8000/v1").is_loopback
+    assert not at(LOCAL, LOCAL_BASE_URL="http://gpu-box:8000/v1").key
+    assert not at(LOCAL, LOCAL_BASE_URL="https://gate.example", LOCAL_API_KEY="").key
+
+
+def test_a_missing_key_says_which() -> None:
+    with pytest.raises(MissingKeyError, match="OPENAI_API_KEY"):
+        at(OPENAI)
+    with pytest.raises(MissingKeyError, match="LOCAL_API_KEY"):
+        at(LOCAL, LOCAL_BASE_URL="https://gate.example/v1")
+    with pytest.raises(MissingKeyError, match="LOCAL_BASE_URL"):
+        at(LOCAL, LOCAL_API_KEY=KEY)
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    ["localhost:8000", "ftp://host/v1", "http://", "http://host:99999/v1", "http://[::1/v1", "x"],
+)
+def test_what_is_no_address_is_refused(base_url: str) -> None:
+    with pytest.raises(UsageError, match="address"):
+        at(OPENAI, base_url)
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+    with pytest.raises(UsageError, match="user name or password") as caught:
+        at(OPENAI, f"https://me:{KEY}@host/v1")
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\nX: y", "two words", "schlüssel"])
+def test_a_key_that_cannot_be_a_header_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(UsageError, match="OPENAI_API_KEY") as caught:
+        at(OPENAI, OPENAI_API_KEY=key)
+    assert key not in str(caught.value)
+
+
+def test_white_space_around_a_key_is_no_part_of_it() -> None:
+    assert at(OPENAI, OPENAI_API_KEY=f" {KEY}\n").key.reveal() == KEY
+
+
+def test_a_query_is_kept_for_the_call_and_not_shown() -> None:
+    address = at(LOCAL, f"http://localhost:1/v1?token={KEY}#part")
+    assert address.join("chat/completions") == (
+        f"http://localhost:1/v1/chat/completions?token={KEY}"
+    )
+    assert address.shown == "http://localhost:1/v1"
+    assert KEY not in repr(address)
+
+
+def test_service_names_become_variable_names() -> None:
+    service = Service.named("together-ai")
+    assert service.key_variable == "TOGETHER_AI_API_KEY"
+    assert service.url_variable == "TOGETHER_AI_BASE_URL"
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("localhost", True),
+        ("a.localhost", True),
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("localhost.evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("10.0.0.1", False),
+        ("0.0.0.0", False),
+    ],
+)
+def test_loopback_is_told_by_the_name_alone(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+
+
+def test_a_secret_does_not_show_itself() -> None:
+    secret = Secret(KEY)
+    assert KEY not in f"{secret} {secret!r}"
+    assert secret.scrub(f"a {KEY} b") == "a [key hidden] b"
+    with pytest.raises(TypeError):
+        pickle.dumps(secret)
+
+
+def test_a_placeholder_key_does_not_garble_messages() -> None:
+    assert Secret("x").scrub("an extra box") == "an extra box"
+    assert Secret("").scrub("text") == "text"
