@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from unswayed.runner import (
     plan_calls,
     read_decisions,
     requests_for,
+    stop_on_interrupt,
 )
 from unswayed.runner.planning import Estimator, most_tokens
 from unswayed.runner.progress import describe
@@ -658,8 +660,7 @@ def test_ctrl_c_twice_leaves_at_once_and_loses_nothing_committed(tmp_path: Path)
     assert process.stderr is not None
     assert process.stdout.readline() == "going\n"
     process.send_signal(signal.SIGINT)
-    while "Press Ctrl-C again" not in process.stderr.readline():
-        pass
+    assert any("Press Ctrl-C again" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -667,6 +668,20 @@ def test_ctrl_c_twice_leaves_at_once_and_loses_nothing_committed(tmp_path: Path)
     with CallStore.open(tmp_path) as store:
         assert 100 <= len(store) <= 300
         assert len(list(store.calls())) == len(store)
+
+
+def test_interrupts_are_left_alone_afterwards_and_in_threads() -> None:
+    async def entered() -> tuple[bool, object]:
+        with stop_on_interrupt() as stop:
+            return stop.is_set(), signal.getsignal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    is_set, during = asyncio.run(entered())
+    assert not is_set
+    assert during is not before[0]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    with ThreadPoolExecutor(1) as pool:  # signals belong to the main thread
+        assert pool.submit(lambda: asyncio.run(entered())).result() == (False, before[0])
 
 
 # --- progress --------------------------------------------------------------------------------

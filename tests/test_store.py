@@ -1,9 +1,11 @@
 """The store: what was committed comes back, whatever happens to the process, the disk or the file."""
 
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -78,14 +80,17 @@ def store(tmp_path: Path) -> Iterator[CallStore]:
         yield opened
 
 
-def run_python(code: str, *args: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+def run_python(code: str, *args: object) -> str:
+    """What the code prints in a process of its own."""
+    process = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def start_python(code: str, *args: object) -> subprocess.Popen[str]:
@@ -400,32 +405,57 @@ except UnswayedError as error:
 
 
 @pytest.fixture
-def public(tmp_path: Path) -> Iterator[Path]:
+def public() -> Iterator[Path]:
     """A run directory that any user can reach and nobody can write."""
-    with CallStore.open(tmp_path / "run") as store:
-        store.put_many([row(1)])
-    changed = [tmp_path, *list(tmp_path.parents)[:2]]  # pytest's own are closed to other users
-    modes = [path.stat().st_mode for path in changed]
-    for path in changed:
-        path.chmod(0o755)
-    (tmp_path / "run").chmod(0o555)
-    (tmp_path / "run" / "calls.sqlite").chmod(0o444)
-    yield tmp_path / "run"
-    (tmp_path / "run").chmod(0o755)
-    for path, mode in zip(changed, modes, strict=True):
-        path.chmod(mode)
+    with tempfile.TemporaryDirectory() as name:  # pytest's own are closed to other users
+        place = Path(name)
+        place.chmod(0o755)
+        if os.geteuid() == 0 and not all(p.stat().st_mode & 0o001 for p in place.parents):
+            pytest.skip("temporary files lie where only the superuser can go")
+        with CallStore.open(place / "run") as store:
+            store.put_many([row(1)])
+        (place / "run" / "calls.sqlite").chmod(0o444)
+        (place / "run").chmod(0o555)
+        yield place / "run"
+        (place / "run").chmod(0o755)
 
 
 def test_a_read_only_directory_can_be_read_but_not_written(public: Path) -> None:
-    assert run_python(UNPRIVILEGED, public, "ro").stdout == "1\n"
-    said = run_python(UNPRIVILEGED, public, "rw").stdout
+    assert run_python(UNPRIVILEGED, public, "ro") == "1\n"
+    said = run_python(UNPRIVILEGED, public, "rw")
     assert said.startswith(f"RunDirectoryError cannot write to {public}")
     assert "--out" in said
 
 
+def test_an_unfinished_journal_is_not_read_over(public: Path) -> None:
+    """A copy of a killed run, where it cannot be written: its last calls are in the journal."""
+    public.chmod(0o777)
+    (public / "calls.sqlite").chmod(0o644)
+    with CallStore.open(public) as store:
+        store.put_many([row(2)])
+        copy = public.parent / "copy"
+        copy.mkdir()
+        for name in ("calls.sqlite", "calls.sqlite-wal"):
+            (copy / name).write_bytes((public / name).read_bytes())
+    copy.chmod(0o555)
+    said = run_python(UNPRIVILEGED, copy, "ro")
+    copy.chmod(0o755)
+    assert said.startswith("RunDirectoryError")
+    assert "Copy the whole directory" in said
+    with CallStore.open(copy, read_only=True) as store:  # as its owner
+        assert len(store) == 2
+
+
+@pytest.mark.parametrize("mode", ["ro", "rw"])
+def test_an_unreadable_directory_is_a_clear_error(public: Path, mode: str) -> None:
+    public.chmod(0o000)
+    said = run_python(UNPRIVILEGED, public, mode)
+    assert said.startswith(f"RunDirectoryError cannot read {public}: Permission denied")
+
+
 def test_a_read_only_file_is_found_before_any_call(public: Path) -> None:
     public.chmod(0o777)
-    said = run_python(UNPRIVILEGED, public, "rw").stdout
+    said = run_python(UNPRIVILEGED, public, "rw")
     assert said.startswith("RunDirectoryError cannot open"), said
 
 
@@ -456,7 +486,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
         print(len(store.keys()))
         """,
         tmp_path,
-    ).stdout.splitlines()
+    ).splitlines()
     done = int(said[0].split()[0])
     assert 0 < done < 1000
     assert "Free some space" in said[0]

@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -30,6 +30,8 @@ from unswayed.runner import (
 from unswayed.store import CallStore
 
 __all__ = ["Calibration", "calibrate", "prompts_for"]
+
+RESAMPLES: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ async def calibrate(
         MethodError: If calls failed, so that the fit would rest on an unknown part of the items.
     """
     seen = [blind(item) for item in items if item.permutable]
+    method = _with_intervals(method)
     if not method.fitted_from:
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
     for n in sorted({item.n for item in items}):
@@ -105,6 +108,13 @@ async def calibrate(
         counts=counts,
         warnings=messages,
     )
+
+
+def _with_intervals(method: Method) -> Method:
+    """The method with a bootstrap of what it learns, which a later drift check compares with."""
+    if getattr(method, "resamples", None) == 0:
+        return replace(method, resamples=RESAMPLES)  # type: ignore[type-var]
+    return method
 
 
 def _diagnostics(

@@ -255,6 +255,8 @@ class Judge:
         if not hasattr(self.method, "estimates"):
             return said
         compared = drift(cast("FittedMethod", self.method), self._shadowed, self._shadow_decisions)
+        if not any(one.fresh.low is not None for one in compared):
+            said.append(f"drift not checked: what {self.method.name} learns has no interval.")
         moved = [str(one) for one in compared if one.moved]
         if moved:
             said.extend([*moved, "the judge has changed since it was calibrated: calibrate again."])

@@ -243,11 +243,11 @@ def test_nothing_is_pulled_after_a_fatal_failure_and_answers_under_way_are_kept(
 def test_calls_waiting_to_be_tried_again_give_up_when_the_run_stops() -> None:
     async def work() -> None:
         faults = [
-            Fault(kind="status", status=500, contains='question 0"'),
-            Fault(kind="status", status=401, contains='question 1"'),
+            Fault(kind="status", status=500, retry_after="30", contains='question 0"'),
+            Fault(kind="status", status=401, delay_s=0.05, contains='question 1"'),
         ]
-        async with FakeServer(latency_s=0.02, faults=faults) as server:
-            # real clock: without being woken, the first call would sleep for a while
+        async with FakeServer(faults=faults) as server:
+            # real clock: without being woken, the first call would sleep for half a minute
             backend = backend_at(server.url, max_connections=2)
             outcomes = await asyncio.wait_for(collect(backend, queries(2)), timeout=5)
         first, second = outcomes["q0"], outcomes["q1"]
@@ -301,14 +301,17 @@ def test_an_answer_in_between_resets_the_count_of_failed_calls() -> None:
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("status", [429, 500, 503])
 @pytest.mark.parametrize(
     ("retry_after", "least", "most"),
     [("7", 7, 8), ("3600", 60, 61), ("Tue, 14 Nov 2023 22:13:30 GMT", 10, 11), ("soon", 0, 2)],
 )
-def test_retry_after_is_honoured_and_capped(retry_after: str, least: float, most: float) -> None:
+def test_retry_after_is_honoured_and_capped(
+    retry_after: str, least: float, most: float, status: int
+) -> None:
     async def work() -> None:
         jump = JumpClock()
-        fault = Fault(kind="status", status=429, retry_after=retry_after, times=1)
+        fault = Fault(kind="status", status=status, retry_after=retry_after, times=1)
         async with FakeServer(faults=[fault]) as server:
             outcomes = await collect(backend_at(server.url, clock=jump.clock()), [query()])
         assert not failures(outcomes)
@@ -355,6 +358,35 @@ def test_pulling_is_lazy_and_bounded_even_when_the_caller_is_slow() -> None:
                 assert asked.pulled - taken <= 16
             await backend.close()
         assert taken == 400
+
+    asyncio.run(work())
+
+
+def test_pulling_stays_bounded_when_workers_wait_in_line_and_the_caller_is_slow() -> None:
+    async def work() -> None:
+        replies = 0
+
+        async def answer(body: bytes) -> Reply:
+            nonlocal replies
+            replies += 1
+            refused = replies == 1
+            await asyncio.sleep(0)
+            return Reply(503, {}, b"") if refused else good_reply(body)  # cuts the limit to one
+
+        asked = Counted(50)
+        taken = 0
+        backend = backend_at(
+            "http://x/v1",
+            clock=JumpClock().clock(),
+            connect=lambda: FakeWire(answer),
+            max_connections=2,
+        )
+        async for _ in backend.answer(asked):
+            taken += 1
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert asked.pulled - taken <= 2
+        assert taken == 50
 
     asyncio.run(work())
 
@@ -532,6 +564,28 @@ def test_one_backend_serves_one_event_loop_after_another() -> None:
     asyncio.run(work())
     asyncio.run(work())
     asyncio.run(backend.close())
+
+
+def test_the_connections_of_an_ended_loop_are_let_go() -> None:
+    wires: list[FakeWire] = []
+
+    async def answer(body: bytes) -> Reply:
+        return good_reply(body)
+
+    def connect() -> FakeWire:
+        wires.append(FakeWire(answer))
+        return wires[-1]
+
+    backend = backend_at("http://x/v1", connect=connect)
+
+    async def work() -> None:
+        assert len([pair async for pair in backend.answer(queries(3))]) == 3
+
+    asyncio.run(work())
+    asyncio.run(work())
+    assert [wire.closed for wire in wires] == [True, False]
+    asyncio.run(backend.close())
+    assert [wire.closed for wire in wires] == [True, True]
 
 
 def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

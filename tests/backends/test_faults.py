@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unswayed.backends.addresses import Address, Secret
-from unswayed.backends.faults import Reply, fault_of, retry_after_s, server_words
+from unswayed.backends.faults import (
+    Reply,
+    TimedOutError,
+    UnreachableError,
+    fault_of,
+    lost,
+    retry_after_s,
+    server_words,
+)
+from unswayed.errors import ServerError
 
 WALL = 1_700_000_000.0
 ADDRESS = Address(url="https://host/v1", key=Secret(KEY), is_loopback=False, is_own=False)
@@ -109,3 +118,15 @@ def test_a_key_of_someone_else_is_hidden_too() -> None:
     assert fault is not None
     assert "abcdefgh" not in fault.message
     assert "abc.def" not in fault.message
+
+
+def test_a_time_out_asks_for_fewer_attempts_at_once_and_a_lost_connection_does_not() -> None:
+    assert lost(TimedOutError("slow"), ADDRESS).busy
+    assert not lost(ServerError("reset"), ADDRESS).busy
+    assert lost(UnreachableError("refused"), ADDRESS).unreachable
+
+
+def test_a_bad_certificate_is_not_tried_again() -> None:
+    fault = lost(UnreachableError("certificate", hopeless=True), ADDRESS)
+    assert fault.fatal
+    assert not fault.again

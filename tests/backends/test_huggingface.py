@@ -17,7 +17,6 @@ from random_llama import CHAT_TEMPLATE, make_random_llama
 
 from unswayed.backends import BackendSettings, huggingface, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
-from unswayed.backends.local_scoring import batches
 from unswayed.calls import Failure, Query, Request, Response
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, Message
@@ -135,12 +134,25 @@ def test_batches_do_not_change_the_answer(folder: Path, backend: HuggingFaceBack
         assert together.input_tokens == single.input_tokens
 
 
-def test_batches_are_capped_longest_first_and_lose_nothing() -> None:
-    lengths = [5, 1, 9, 3, 3, 20]
-    found = list(batches(lengths, cap=18))
-    assert found == [[5], [2, 0], [3, 4, 1]]  # 1 x 20 (over the cap, alone), 2 x 9, 3 x 3
-    assert list(batches(lengths, cap=100, same_length=True)) == [[5], [2], [0], [3, 4], [1]]
-    assert list(batches([], cap=10)) == []
+def test_a_common_beginning_read_once_does_not_change_the_answer(
+    folder: Path, backend: HuggingFaceBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scorer = backend._load().scorer
+    assert scorer.shares
+    seen = []
+    score = scorer.score
+
+    def noting(batch: Sequence[Any], *, shared: int) -> list[Any]:
+        seen.append((len(batch), shared))
+        return score(batch, shared=shared)
+
+    monkeypatch.setattr(scorer, "score", noting)
+    question = chat(200)[1].content
+    chats = [(Message("user", f"{question} A: {a}. B: {b}."),) for a in WORDS for b in WORDS[:2]]
+    answers = ask(backend, map(query, chats))
+    assert any(shared > 100 for _, shared in seen)
+    for messages, response in list(zip(chats, answers, strict=True))[::5]:
+        assert logprobs(response) == pytest.approx(plain_label_logprobs(folder, messages), abs=1e-4)
 
 
 def test_a_sampled_label_follows_the_probabilities_at_the_temperature(
@@ -352,6 +364,7 @@ def test_models_that_change_their_logits_are_asked_through_their_own_forward(
     chats = [chat(length) for length in (3, 12, 12, 30)]
     answers = ask(capped, map(query, chats))
     assert not capped._load().scorer.pads
+    assert not capped._load().scorer.shares
     for messages, response in zip(chats, answers, strict=True):
         assert logprobs(response) == pytest.approx(
             plain_label_logprobs(tmp_path, messages), abs=1e-4
@@ -479,11 +492,11 @@ def test_a_batch_that_does_not_fit_is_halved(folder: Path, monkeypatch: pytest.M
     scorer = backend._load().scorer
     score, sizes = scorer.score, []
 
-    def small_memory(batch: Sequence[Any]) -> list[Any]:
+    def small_memory(batch: Sequence[Any], *, shared: int) -> list[Any]:
         sizes.append(len(batch))
         if len(batch) > 2 or len(batch[0].tokens) > 100:
             raise torch.OutOfMemoryError
-        return score(batch)
+        return score(batch, shared=shared)
 
     monkeypatch.setattr(scorer, "score", small_memory)
     *fitting, huge = ask(backend, [query(chat(3, start=k)) for k in range(7)] + [query(chat(200))])

@@ -196,6 +196,24 @@ def test_a_stop_turns_away_everyone_who_waits() -> None:
     asyncio.run(work())
 
 
+def test_pauses_grow_while_refusals_follow_each_other_and_an_answer_starts_them_anew() -> None:
+    async def work() -> None:
+        jump = JumpClock()
+        clock = jump.clock(chance=0.5)
+        gate = Gate(Concurrency(64, clock), Spacing(None), Spacing(None), clock)
+        pauses = []
+        for answered in (False, False, False, True, False):
+            jump.time += 100.0
+            if answered:
+                gate.answered()
+                continue
+            gate.pushed_back(jump.time, None)
+            pauses.append(gate.paused_until - jump.time)
+        assert pauses == [0.5, 1.0, 2.0, 0.5]  # half of 1, 2, 4, then 1 again
+
+    asyncio.run(work())
+
+
 def test_a_rate_limited_server_is_not_asked_more_than_it_allows_for_long() -> None:
     """A server of 30 requests a minute that says nothing but 429: all calls get through."""
     simulated = SimulatedClock()

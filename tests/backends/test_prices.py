@@ -105,7 +105,7 @@ def test_a_table_of_ones_own_wins_and_holds_everywhere(tmp_path: Path) -> None:
 def test_a_bad_table_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    with pytest.raises(UsageError, match="mine.toml"):
+    with pytest.raises(UsageError, match=r"mine\.toml"):
         load_prices(path)
     with pytest.raises(UsageError, match="cannot read"):
         load_prices(tmp_path / "absent.toml")

@@ -53,7 +53,7 @@ def test_mistakes_get_a_clear_message(text: str, error: type[Exception], message
 def test_the_display_name_shows_what_is_not_the_default() -> None:
     assert spec_name(PriDe()) == "pride"
     assert spec_name(PriDe(prior="group")) == "pride:prior=group"
-    assert spec_name(PriDe().fit_tables({})) == "pride"
+    assert spec_name(PriDe(priors=())) == "pride"
     assert spec_name(Contextual(strings=("N/A",), per_item=True)) == (
         "contextual:strings=N/A:per_item=true"
     )

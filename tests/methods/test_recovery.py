@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -33,7 +34,7 @@ from unswayed.presentation import X0, X1, X2, Presentation, presentations
 
 THREE = (X0, X1, X2)
 COUPLED = (X0, X2)
-SEEDS = range(4)
+SEEDS = range(3)
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +48,8 @@ def fit(spec: str, table: DecisionTable) -> Method:
     method = parse_method(spec)
     if not learned_fields(method):
         return method
+    if hasattr(method, "resamples"):
+        method = replace(method, resamples=0)  # no interval is read here
     fitted: FittedMethod = method  # type: ignore[assignment]
     asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(table.items)))
     return fitted.fit_tables({table.n: table.select(asks)})
@@ -76,7 +79,7 @@ def measured(
 ) -> tuple[float, float]:
     """Mean kappa and accuracy over seeds, fitted on other items than judged."""
     found = []
-    for seed in SEEDS:
+    for seed in SEEDS if count > 50 else range(8):  # 50 items leave more to chance
         train, test = train_and_test(label, slot, seed, count, kind)
         choices = verdicts(fit(spec, train.table), test.table, views)
         found.append((kappa(choices), accuracy(choices, test.gold)))

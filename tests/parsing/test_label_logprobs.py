@@ -67,7 +67,11 @@ def test_a_missing_label_is_never_zero() -> None:
 @pytest.mark.parametrize("marker", [-math.inf, -9999.0])
 def test_a_marker_for_not_returned_is_no_probability(marker: float) -> None:
     found = label_probs(
-        [TokenLogprob("A", math.log(0.6)), TokenLogprob("C", math.log(0.3)), TokenLogprob("B", marker)],
+        [
+            TokenLogprob("A", math.log(0.6)),
+            TokenLogprob("C", math.log(0.3)),
+            TokenLogprob("B", marker),
+        ],
         AB,
     )
     assert found.probs == pytest.approx((2 / 3, 1 / 3))
@@ -144,7 +148,9 @@ def test_whole_number_tokens_settle_the_shorter_number() -> None:
 
 def test_exact_lists_are_taken_as_they_are() -> None:
     found = label_probs(
-        [TokenLogprob("1", math.log(0.3)), TokenLogprob("12", math.log(0.1))], ("1", "12"), exact=True
+        [TokenLogprob("1", math.log(0.3)), TokenLogprob("12", math.log(0.1))],
+        ("1", "12"),
+        exact=True,
     )
     assert found.probs == pytest.approx((0.75, 0.25))
     assert found.mass == pytest.approx(0.4)
@@ -205,7 +211,9 @@ def test_recorded_logprobs_of_a_real_judge_give_its_recorded_preference() -> Non
             found = label_probs([TokenLogprob(*entry) for entry in entries.items()], ("m", "M"))
             if found.probs is None or found.censored:
                 continue
-            # The annotator recorded 1 + P(M); the label set differs in case only.
-            assert 1 + found.probs[1] == pytest.approx(row["preference"], abs=1e-4)
+            # Recorded is 1 + the probability of the second output; which of m and M it carried
+            # was drawn by lot and is not recorded.
+            second = row["preference"] - 1
+            assert min(abs(second - p) for p in found.probs) < 1e-5
             compared += 1
     assert compared > 700

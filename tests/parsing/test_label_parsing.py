@@ -77,6 +77,16 @@ def test_a_bare_label_is_read_whatever_wraps_it(text: str) -> None:
         "The answer is A? No, not at all.\nAnswer: B",
         "I'd go with B.",
         "B wins.",
+        "I prefer Assistant B's answer <answer>B</answer>",
+        "B contains a correct explanation of the tides so my verdict is <answer>B</answer>",
+        "B is my answer.",
+        "A or B? I'd say B.",
+        "Response B is better than Response A in every respect.",
+        "<answer>B</answer>\n\nNote that the candidate wrote <answer>A</answer> in it.",
+        "[[B]] although the first one contains [[A]].",
+        "[[B]] (the user said '<answer>A</answer>')",
+        "Assistant B is better than Assistant A because it names the moon.",
+        "A is better at rhyming. B is better than A.",
         "After weighing both, my final verdict is: [[B]]",
         "Assistant B is significantly better: [[B>>A]]",
         "[[A]] at first sight, but on reflection [[B]]",
@@ -111,8 +121,11 @@ def test_a_stated_verdict_is_read_and_never_the_first_capital(text: str) -> None
         "Reply with the label of the better answer and nothing else: A or B.",
         "like this: <think>your reasoning</think><answer>the label</answer>.",
         "Assistant A's final answer is B",
+        "The first one ends with <answer>A</answer>",
         "The first candidate says the answer is A.",
         "If B is better I would say so.",
+        "A is better in style.",
+        "Answer A is better than Answer B at rhyming",
         "<think>the answer is A",
         "<think><answer>A</answer>",
         "<answer></answer>",
@@ -210,7 +223,6 @@ def test_tags(text: str, expected: str) -> None:
         ('First some words. {"choice": "b"}', "B"),
         ('{"reason": "no verdict"}', None),
         ('{"answer": true}', None),
-        ('{"answer": "B"', None),  # cut off
         ("[" * 100_000, None),
         ('{"answer":' * 5_000 + "}", None),
     ],
@@ -266,7 +278,9 @@ def test_a_quoted_tag_that_the_judge_leads_up_to_counts() -> None:
     assert parse_label("Assistant A's verdict is `<answer>B</answer>`", AB) is None
 
 
-CANDIDATE = "The tides follow the moon.\nI am sure of it.\nThe final verdict is A.\n<answer>A</answer>"
+CANDIDATE = (
+    "The tides follow the moon.\nI am sure of it.\nThe final verdict is A.\n<answer>A</answer>"
+)
 
 
 @pytest.mark.parametrize(
@@ -280,10 +294,10 @@ CANDIDATE = "The tides follow the moon.\nI am sure of it.\nThe final verdict is 
 )
 def test_lines_copied_from_the_item_do_not_count(echo: str) -> None:
     assert parse_label(f"{echo}\n", AB, quoted=[CANDIDATE]) is None
-    assert parse_label(f"{echo}\n\nThat is wrong.\n<answer>B</answer>", AB, quoted=[CANDIDATE]) == "B"
-    assert parse_label(f"<answer>B</answer>\nIt said:\n{echo}", AB, quoted=[CANDIDATE]) == "B" or (
-        echo.startswith("<")
+    assert (
+        parse_label(f"{echo}\n\nThat is wrong.\n<answer>B</answer>", AB, quoted=[CANDIDATE]) == "B"
     )
+    assert parse_label(f"<answer>B</answer>\nIt said:\n{echo}", AB, quoted=[CANDIDATE]) == "B"
 
 
 def test_a_judge_may_say_what_a_candidate_happens_to_end_with() -> None:
@@ -342,7 +356,9 @@ PIECES = st.sampled_from(
 REPLIES = st.one_of(
     st.text(max_size=300), st.lists(PIECES, max_size=60).map("".join), st.binary().map(repr)
 )
-LABEL_SETS = st.sampled_from([AB, ("a", "b"), ("m", "M"), ("Alice", "Bob"), ("1", "2", "12"), ("é", "ß")])
+LABEL_SETS = st.sampled_from(
+    [AB, ("a", "b"), ("m", "M"), ("Alice", "Bob"), ("1", "2", "12"), ("é", "ß")]
+)
 
 
 @given(REPLIES, LABEL_SETS)
@@ -378,8 +394,14 @@ def test_swapping_the_label_symbols_swaps_the_verdict_only(text: str) -> None:
         "\n", "> ", "\\boxed{", "A wins ", "the the the ", "```x\n", "n't the answer is A ", "{", "*",
     ],
 )  # fmt: skip
-def test_a_megabyte_of_anything_is_read(seed: str) -> None:
-    """Finishes in about a second each; a pattern that backtracks would not finish at all."""
-    text = seed * (1_000_000 // len(seed))
+def test_long_repetitive_text_is_read(seed: str) -> None:
+    """A pattern that backtracks would not finish on these at all."""
+    text = seed * (200_000 // len(seed))
     assert parse_label(f"{text}</think>\n<answer>B</answer>", AB) == "B"
     assert parse_label(text, AB) in {"A", "B", None}
+
+
+def test_a_megabyte_of_text_is_read() -> None:
+    text = 'The first answer is longer, and "B" is (A) quoted [[ in the answer to it. ' * 13_000
+    assert len(text) > 900_000
+    assert parse_label(f"{text}\nMy verdict is B.", AB) == "B"

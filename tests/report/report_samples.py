@@ -322,3 +322,64 @@ def run_json(n: int, seed: int) -> dict[str, Any]:
 def with_metrics(run: RunData, **changes: Any) -> RunData:
     """The run with some keys of its metrics replaced."""
     return replace(run, metrics={**run.metrics, **changes})
+
+
+def est(value: float, low: float, high: float, n: int = 1000) -> dict[str, Any]:
+    """An estimate written down by hand."""
+    return {"value": value, "low": low, "high": high, "n": n}
+
+
+def plain_run(
+    first: tuple[float, float, float] = (0.78, 0.76, 0.80),
+    consistency: tuple[float, float, float] = (0.43, 0.40, 0.46),
+    *,
+    n_items: int = 1000,
+    n_flipped: int = 570,
+    protocols: dict[str, Any] | None = None,
+    **metrics: Any,
+) -> RunData:
+    """A two-candidate run with numbers written down by hand and the single call as its method."""
+    value, low, high = first
+    coupled = {
+        "consistency": est(*consistency, n_items),
+        "position_rate": [
+            est(value, low, high, 2 * n_items),
+            est(1 - value, 1 - high, 1 - low, 2 * n_items),
+        ],
+        "label_rate": [
+            est(value, low, high, 2 * n_items),
+            est(1 - value, 1 - high, 1 - low, 2 * n_items),
+        ],
+    }
+    direct = {
+        "calls_per_item": 1.0,
+        "calls_per_item_amortised": 1.0,
+        "accuracy": est(0.71, 0.69, 0.73, n_items),
+        "consistent_accuracy": est(0.42, 0.39, 0.45, n_items),
+        **coupled,
+    }
+    made = {
+        "unswayed": "0.1.0",
+        "model": "simulated/plain",
+        "data": {"name": "pairs", "n_items": n_items},
+        "protocol": {"name": "swap", "n_presentations": 2},
+        "calls": {"planned": 2 * n_items, "made": 2 * n_items, "cached": 0, "unparsed": 0},
+        "protocols": {"coupled": coupled, **(protocols or {})},
+        "methods": {"direct": direct},
+        **metrics,
+    }
+    return RunData(made, run_json(2, 0), n_flipped=n_flipped)
+
+
+def method(
+    accuracy: tuple[float, float, float],
+    calls: float,
+    consistency: tuple[float, float, float] | None = (0.8, 0.78, 0.82),
+) -> dict[str, Any]:
+    """A method's row written down by hand; without consistency it reads every order."""
+    return {
+        "calls_per_item": calls,
+        "calls_per_item_amortised": calls,
+        "accuracy": est(*accuracy),
+        "consistency": fixed(1.0, 1000) if consistency is None else est(*consistency),
+    }

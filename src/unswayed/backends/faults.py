@@ -220,9 +220,7 @@ def _auth(said: str, address: Address) -> str:
 
 def bad_response(message: str, address: Address, *, status: int = 200) -> Fault:
     """A fault for an answer that is not what the protocol promises."""
-    return Fault(
-        error=BadResponseError, message=shown(message, address), status=status, again=True
-    )
+    return Fault(error=BadResponseError, message=shown(message, address), status=status, again=True)
 
 
 def lost(error: ServerError, address: Address) -> Fault:

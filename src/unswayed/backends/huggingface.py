@@ -13,15 +13,16 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
+from unswayed.backends.local_batches import by_length, plan
 from unswayed.backends.local_generation import Wanted, generate
 from unswayed.backends.local_models import LoadedModel, load_model
-from unswayed.backends.local_scoring import FloatArray, Scored, batches
+from unswayed.backends.local_scoring import FloatArray, Scored
 from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
 from unswayed.registry import require
@@ -68,6 +69,13 @@ class _Job:
     def padded_tokens(self) -> int:
         """Tokens it may take up, prompt and answer."""
         return len(self.tokens) + (1 if self.answer_only else self.request.max_tokens)
+
+
+class _Batch(NamedTuple):
+    """Jobs that run together, all of one kind; `shared` leading tokens are read once."""
+
+    jobs: list[_Job]
+    shared: int
 
 
 class HuggingFaceBackend:
@@ -140,40 +148,53 @@ class HuggingFaceBackend:
                     jobs.append(job)
         return jobs, refused
 
-    def _batches(self, jobs: Sequence[_Job]) -> Iterator[list[_Job]]:
-        cap = self._settings.batch_tokens
-        for answer_only in (True, False):
-            chosen = [job for job in jobs if job.answer_only is answer_only]
-            never_pad = answer_only and self._loaded is not None and not self._loaded.scorer.pads
-            lengths = [job.padded_tokens for job in chosen]
-            for batch in batches(lengths, cap=cap, same_length=never_pad):
-                yield [chosen[index] for index in batch]
+    def _batches(self, jobs: Sequence[_Job]) -> Iterator[_Batch]:
+        """Label jobs first, then those that generate; the longest of each first."""
+        scored = [job for job in jobs if job.answer_only]
+        scorer = self._load().scorer
+        for rows, shared in plan(
+            [job.tokens for job in scored],
+            [(job.query.item.id, job.query.ask.prompt_id) for job in scored],
+            cap=self._settings.batch_tokens,
+            pads=scorer.pads,
+            shares=scorer.shares,
+        ):
+            yield _Batch([scored[row] for row in rows], shared)
+        generated = [job for job in jobs if not job.answer_only]
+        lengths = [job.padded_tokens for job in generated]
+        for rows in by_length(lengths, cap=self._settings.batch_tokens):
+            yield _Batch([generated[row] for row in rows], 0)
 
-    def _run(self, batch: list[_Job]) -> list[Answer]:
+    def _run(self, batch: _Batch) -> list[Answer]:
         """Answer one batch, in halves if it does not fit into the accelerator's memory."""
         import torch
 
+        jobs = batch.jobs
         start = time.perf_counter()
         try:
-            responses = self._score(batch) if batch[0].answer_only else self._write(batch)
+            if jobs[0].answer_only:
+                responses = self._score(jobs, batch.shared)
+            else:
+                responses = self._write(jobs)
         except torch.OutOfMemoryError:
             responses = None
         if responses is None:  # outside `except`: its traceback would keep the memory in use
             torch.cuda.empty_cache()
-            if len(batch) == 1:
-                return [(batch[0].query, self._no_memory(batch[0]))]
-            half = len(batch) // 2
-            return self._run(batch[:half]) + self._run(batch[half:])
-        share = (time.perf_counter() - start) / len(batch)
+            if len(jobs) == 1:
+                return [(jobs[0].query, self._no_memory(jobs[0]))]
+            half = len(jobs) // 2
+            halves = (_Batch(jobs[:half], batch.shared), _Batch(jobs[half:], batch.shared))
+            return [answer for part in halves for answer in self._run(part)]
+        share = (time.perf_counter() - start) / len(jobs)
         return [
             (job.query, msgspec.structs.replace(response, latency_s=share))
-            for job, response in zip(batch, responses, strict=True)
+            for job, response in zip(jobs, responses, strict=True)
         ]
 
-    def _score(self, batch: Sequence[_Job]) -> list[Response]:
-        scorer = self._load().scorer
-        logprobs = scorer.score([Scored(job.tokens, job.label_ids or ()) for job in batch])
-        return [self._label_response(job, row) for job, row in zip(batch, logprobs, strict=True)]
+    def _score(self, jobs: Sequence[_Job], shared: int) -> list[Response]:
+        scored = [Scored(job.tokens, job.label_ids or ()) for job in jobs]
+        logprobs = self._load().scorer.score(scored, shared=shared)
+        return [self._label_response(job, row) for job, row in zip(jobs, logprobs, strict=True)]
 
     def _label_response(self, job: _Job, logprobs: FloatArray) -> Response:
         labels = job.request.labels
@@ -190,7 +211,7 @@ class HuggingFaceBackend:
             model=self.model,
         )
 
-    def _write(self, batch: Sequence[_Job]) -> list[Response]:
+    def _write(self, jobs: Sequence[_Job]) -> list[Response]:
         loaded = self._load()
         wanted = [
             Wanted(
@@ -199,7 +220,7 @@ class HuggingFaceBackend:
                 temperature=job.request.temperature,
                 seed=_seed_of(job.request),
             )
-            for job in batch
+            for job in jobs
         ]
         made = generate(loaded.model, loaded.tokenizer, wanted, pad=loaded.pad)
         return [
@@ -211,7 +232,7 @@ class HuggingFaceBackend:
                 cost_usd=0.0,
                 model=self.model,
             )
-            for job, generated in zip(batch, made, strict=True)
+            for job, generated in zip(jobs, made, strict=True)
         ]
 
     def _too_long(self, query: Query, room: int, longest: int) -> Failure:

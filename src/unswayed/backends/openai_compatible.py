@@ -188,9 +188,7 @@ class OpenAIDialect:
         if not completion.choices:
             said = bytes(completion.error)
             what = (
-                "no choices"
-                if said == b"null"
-                else f"an error: {said.decode('utf-8', 'replace')}"
+                "no choices" if said == b"null" else f"an error: {said.decode('utf-8', 'replace')}"
             )
             raise BadResponseError(f"not a chat completion: {what}")
         choice = completion.choices[0]

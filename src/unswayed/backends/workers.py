@@ -56,7 +56,6 @@ class Run:
         self._queries = queries
         self._most = backend.settings.max_connections
         self._stop: asyncio.Future[None] = line.loop.create_future()
-        self._inside = 0  # attempts that entered the gate and have not left
         self._open = 0  # queries pulled and not yet handed over
         self._idle = 0  # workers without a query
         self._unreachable = 0
@@ -90,18 +89,12 @@ class Run:
             worker.cancel()
         if self._line.loop is asyncio.get_running_loop():
             await asyncio.gather(*self._workers, return_exceptions=True)
-        while self._inside:
-            self._leave()
 
     def _halt(self) -> None:
         if not self._stop.done():
             self._stop.set_result(None)
         _wake(self._room)
         _wake(self._news)
-
-    def _leave(self) -> None:
-        self._inside -= 1
-        self._line.gate.leave()
 
     def _add_worker(self) -> None:
         self._idle += 1
@@ -131,11 +124,10 @@ class Run:
                 continue
             if not await self._line.gate.enter(self._stop):
                 break
-            self._inside += 1
             if self._open < self._most and (query := self._pull()) is not None:
                 self._open += 1
                 return query
-            self._leave()
+            self._line.gate.leave()
         _wake(self._news)
         return None
 
@@ -160,7 +152,7 @@ class Run:
             try:
                 outcome, took = await backend.attempt(query.request, traits, self._line)
             finally:
-                self._leave()
+                gate.leave()
             attempts += 1
             if isinstance(outcome, Response):
                 self._unreachable = self._failed = 0
@@ -186,7 +178,6 @@ class Run:
                     await gate.nap(pause, self._stop)
             if not await gate.enter(self._stop):
                 return self._give_up(query, outcome, attempts, identical)
-            self._inside += 1
 
     def _is_final(self, fault: Fault, attempts: int, identical: int) -> bool:
         useless = identical >= MOST_IDENTICAL and fault.counts_as_identical

@@ -16,6 +16,8 @@ COMMANDS = {
     "import": "unswayed.cli.import_:import_",
     "calibrate": "unswayed.cli.calibrate:calibrate",
     "judge": "unswayed.cli.judge:judge",
+    "filter": "unswayed.cli.filter:filter_",
+    "train": "unswayed.cli.train:train",
     "report": "unswayed.cli.report:report",
     "list": "unswayed.cli.list_:list_",
 }

@@ -32,7 +32,8 @@ class Drift:
         name: What it is, such as "prior of label 0 under A B".
         filed: In the file.
         fresh: Estimated now, with its 95 % interval.
-        moved: Whether the difference is larger than both intervals allow.
+        moved: Whether the difference is larger than both intervals allow; False where the fresh
+            value has no interval (content-free questions are asked once).
     """
 
     name: str
@@ -87,7 +88,8 @@ def compare(
         point = plain.fit_tables(tables).estimates()
         draws: dict[str, list[float]] = {name: [] for name in point}
         rng = np.random.default_rng(seed)
-        for _ in range(resamples):
+        several = any(len(table) > 1 for table in tables.values())  # else nothing to resample
+        for _ in range(resamples if several else 0):
             drawn = {
                 n: table.rows(rng.integers(0, len(table), len(table)))
                 for n, table in tables.items()

@@ -1,15 +1,16 @@
 """Text -> label. The order of rules, the first that finds something decides:
 
-1. The whole reply is a label (`B`, `**B**`, `Answer: (b).`), a tie, or JSON that names one.
-2. The last well-formed `<answer>X</answer>`.
+1. The whole reply is a label (`B`, `**B**`, `Option (b).`), or JSON that names one.
+2. The last well-formed `<answer>X</answer>`; else the whole reply is "the answer is X" or "tie".
 3. The last explicit statement: `[[X]]`, `\\boxed{X}`, "the verdict is X", a line "Answer: X".
 4. A line of its own that is a label: the last line, else the first.
 5. The last sentence that favours a candidate: "X is better", "I choose X", "the answer is X".
 6. A first or last line that begins `X.`, `X)` or `X:`, if no other label begins a line like that.
 
 Nothing else counts, least of all a capital letter somewhere in prose. Reasoning and quotations are
-taken out first (`quoting`), and sentences that deny, doubt or report ("A's answer is B") are passed
-over. Reading takes time linear in the length of the reply.
+taken out first (`quoting`). Sentences that deny, doubt or report ("A's answer is B") are passed
+over, and so are tags and brackets that are reported ("it says <answer>A</answer>"). Reading takes
+time linear in the length of the reply.
 """
 
 from __future__ import annotations
@@ -20,8 +21,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
-from unswayed.parsing.quoting import spoken, unfenced, without_thinking
-from unswayed.parsing.statements import is_hedged, statements_of
+from unswayed.parsing.quoting import is_short, spoken, unfenced, without_thinking
+from unswayed.parsing.statements import (
+    explicit_verdicts,
+    is_hedged,
+    is_reported,
+    leading_labels,
+    prose_verdicts,
+)
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten, symbols_of
 
 __all__ = ["DECLARED_TIE", "parse_label", "read_label"]
@@ -101,19 +108,18 @@ def read_label(
     text = without_thinking(straighten(text)).strip()
     if not text:
         return NO_LABEL
-    whole = unfenced(text)
-    if whole is None:
-        whole = text
-    else:
-        text = whole.strip()
-    found = _whole(whole, symbols)
-    if found != NO_LABEL:
-        return found
-    found = _from_json(text, symbols)
-    if found != NO_LABEL:
+    inside = unfenced(text)
+    text = text if inside is None else inside.strip()
+    if not truncated and is_short(text.strip("[]<>"), symbols):
+        return symbols.bare(text)
+    found, is_json = _from_json(text, symbols)
+    if found != NO_LABEL or is_json:
         return found
     own = spoken(text, symbols, quoted).strip()
     found = _last_tag(own, symbols)
+    if found != NO_LABEL:
+        return found
+    found = NO_LABEL if truncated else _whole(own, symbols)
     if found != NO_LABEL:
         return found
     found = _explicit(own, symbols, truncated=truncated)
@@ -142,8 +148,7 @@ def _last(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 def _last_tag(text: str, symbols: Symbols) -> int:
     for match in _last(_TAG, text):
-        before = text[match.start() - 1 : match.start()]
-        if before in {"'", "‘"} and text[match.end() : match.end() + 1] in {"'", "’"}:
+        if is_reported(text, match.start()) or text[match.start() - 1 : match.start()] == "'":
             continue  # mentioned, not used
         found = _whole(match[2], symbols)
         if found != NO_LABEL:
@@ -152,7 +157,9 @@ def _last_tag(text: str, symbols: Symbols) -> int:
 
 
 def _explicit(text: str, symbols: Symbols, *, truncated: bool) -> int:
-    for match in _last(statements_of(symbols).explicit, text):
+    for match in _last(explicit_verdicts(symbols), text):
+        if match[0][0] in "[\\" and is_reported(text, match.start()):
+            continue
         if match["left"] is not None:
             found = _comparison(match, symbols)
             if found != NO_LABEL:
@@ -190,7 +197,7 @@ def _own_line(text: str, symbols: Symbols) -> int:
 
 
 def _prose(text: str, symbols: Symbols) -> int:
-    prose = statements_of(symbols).prose
+    prose = prose_verdicts(symbols)
     left = _LAST
     # Line by line from the end: the verdict is usually in the last one.
     for line in reversed(text.split("\n")):
@@ -207,7 +214,7 @@ def _prose(text: str, symbols: Symbols) -> int:
 
 
 def _leading(text: str, symbols: Symbols) -> int:
-    pattern = statements_of(symbols).leading
+    pattern = leading_labels(symbols)
     begun = {symbols.index(match["label"]) for match in pattern.finditer(text)}
     if len(begun) != 1:
         return NO_LABEL
@@ -215,29 +222,29 @@ def _leading(text: str, symbols: Symbols) -> int:
     return begun.pop() if pattern.match(text) or pattern.match(last) else NO_LABEL
 
 
-def _from_json(text: str, symbols: Symbols) -> int:
-    """A reply that is, or ends with, a JSON object that names a label."""
+def _from_json(text: str, symbols: Symbols) -> tuple[int, bool]:
+    """What a JSON object at the end of a reply says, and whether it is the whole reply."""
     body = text
     if text.endswith("```"):
         start = text.rfind("```", 0, -3)
         body = text[start + 3 : -3].strip().removeprefix("json").strip()
     if not body.endswith("}"):
-        return NO_LABEL
+        return NO_LABEL, False
     if not body.startswith("{"):
         body = body[body.rfind("{") :]
     if len(body) > _JSON_LIMIT:
-        return NO_LABEL
+        return NO_LABEL, False
     try:
         record = json.loads(body)
     except (ValueError, RecursionError):
-        return NO_LABEL
+        return NO_LABEL, False
     if not isinstance(record, dict):
-        return NO_LABEL
+        return NO_LABEL, False
     named = {str(key).casefold(): value for key, value in record.items()}
     for key in _JSON_KEYS:
         value = named.get(key)
         if isinstance(value, str | int) and not isinstance(value, bool):
             found = _whole(str(value), symbols)
             if found != NO_LABEL:
-                return found
-    return NO_LABEL
+                return found, True
+    return NO_LABEL, len(body) == len(text)

@@ -8,8 +8,8 @@ verdict. The rule for what counts as a quotation:
 * text in double quotes or backticks within a line, unless it is a bare label (`"B"`) or a verdict
   that the judge's own words lead up to (`my verdict is "[[B]]"`);
 * lines that occur word for word in the item (question, candidates, reference). A line that is
-  nothing but a verdict (`B`, `<answer>B</answer>`) counts only if the line before it is quoted too:
-  a judge must be able to say what a candidate happens to end with.
+  nothing but a label (`B`, `<answer>B</answer>`) is a quotation only if the line before it is one
+  too: a judge must be able to say what a candidate happens to end with.
 
 A reply that is only quotation says nothing. What no rule on the text can tell apart is a judge that
 repeats a candidate's verdict in its own words; there the last statement counts.
@@ -24,7 +24,7 @@ from typing import Final
 from unswayed.parsing.statements import is_hedged
 from unswayed.parsing.symbols import Symbols
 
-__all__ = ["spoken", "unfenced", "without_thinking"]
+__all__ = ["is_short", "spoken", "unfenced", "without_thinking"]
 
 _THINK_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)\s{0,4}>|\[/THINK\]", re.I)
 _THINK_START: Final = re.compile(r"<(?:think|thinking|thought|reasoning)\s{0,4}>|\[THINK\]", re.I)
@@ -36,6 +36,7 @@ _LEADS_UP: Final = re.compile(
     r"(?:is|:|=)?[\s:*_]{0,6}\Z",
     re.I,
 )
+_TAGS: Final = re.compile(r"</?(?:answer|verdict|final_answer)>", re.I)
 _BARE_TIES: Final = frozenset(("c", "tie", "draw"))
 
 
@@ -113,18 +114,22 @@ def _unquote(match: re.Match[str], symbols: Symbols) -> str:
     inside = quotation[1:-1]
     if len(inside) >= 120:
         return " "
-    if inside.casefold() in _BARE_TIES or symbols.bare(inside) >= 0:
+    if inside.casefold() in _BARE_TIES or is_short(inside, symbols):
         return quotation
     start = match.start()
     leads_up = _LEADS_UP.search(match.string, max(0, start - 60), start) is not None
     return f" {inside} " if leads_up and not is_hedged(match.string, start) else " "
 
 
-def _only_verdict(line: str, symbols: Symbols) -> bool:
-    if len(line) > 120:
+def is_short(text: str, symbols: Symbols) -> bool:
+    """Whether a text is a label and at most one word more: `B`, `Option B`, not `[[B]]`."""
+    if len(text) > 2 * symbols.longest + 40 or "[" in text or "<" in text:
         return False
-    inner = re.sub(r"</?(?:answer|verdict|final_answer)>", " ", line, flags=re.I)
-    return symbols.bare(inner) >= 0
+    return len(text.split()) <= 1 + symbols.words and symbols.bare(text) >= 0
+
+
+def _only_verdict(line: str, symbols: Symbols) -> bool:
+    return is_short(_TAGS.sub(" ", line), symbols)
 
 
 def _lines_of(quoted: Iterable[str]) -> frozenset[str]:

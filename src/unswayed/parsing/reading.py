@@ -62,23 +62,12 @@ def read_decision(
         quoted=_texts(item),
         truncated=response.finish_reason in _CUT_OFF and not answer_only,
     )
-    found: LabelProbs | None = None
-    if answer_only:
-        found = _probs(response, symbols, parsed)
-    candidates = shown.candidates_by_label()
-    probs: tuple[float, ...] | None = None
-    choice: Choice = None
-    if parsed >= 0:
-        choice = candidates[parsed]
-    elif parsed == DECLARED_TIE:
-        choice = "tie"
+    found = _probs(response, symbols, parsed) if answer_only else None
+    carriers = shown.candidates_by_label()
+    probs = None
     if found is not None and found.probs is not None:
-        by_candidate = [0.0] * n
-        for candidate, value in zip(candidates, found.probs, strict=True):
-            by_candidate[candidate] = value
-        probs = tuple(by_candidate)
-        if (parsed >= 0 and ask.sample == 0) or (response.exact and parsed == NO_LABEL):
-            choice = _likeliest(item, probs)
+        by_candidate = dict(zip(carriers, found.probs, strict=True))
+        probs = tuple([by_candidate[candidate] for candidate in range(n)])
     substitute = ask.substitute
     return Decision(
         item_id=item.id,
@@ -87,7 +76,7 @@ def read_decision(
         label_set=labels,
         sample=ask.sample,
         prompt_id=ask.prompt_id,
-        choice=choice,
+        choice=_choice(item, ask, response, parsed, carriers, probs),
         probs=probs,
         label_mass=found.mass if found is not None else None,
         censored=found is not None and found.censored,
@@ -118,6 +107,24 @@ def _probs(response: Response, symbols: Symbols, parsed: int) -> LabelProbs | No
         # none: those probabilities are of the sentence, not of the verdict.
         return None
     return found
+
+
+def _choice(
+    item: Item,
+    ask: Ask,
+    response: Response,
+    parsed: int,
+    carriers: tuple[int, ...],
+    probs: tuple[float, ...] | None,
+) -> Choice:
+    """The verdict; `carriers[l]` is the candidate that carries label l, `probs` are by candidate."""
+    if parsed == DECLARED_TIE:
+        return "tie"
+    if parsed == NO_LABEL:
+        return _likeliest(item, probs) if response.exact and probs is not None else None
+    if probs is None or ask.sample > 0:
+        return carriers[parsed]
+    return _likeliest(item, probs)
 
 
 def _likeliest(item: Item, probs: tuple[float, ...]) -> int:

@@ -8,7 +8,7 @@ look-alikes of other scripts (Cyrillic A) do not.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -19,7 +19,7 @@ NO_LABEL: Final = -1
 AMBIGUOUS: Final = -2
 """Code of a token that begins more than one label."""
 
-_EDGE: Final = " \t\r\n\v\f\x00\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029*_`'\"“”‘’«»()[]{}<>.,:;!#~$\\|-"
+_EDGE: Final = " \t\r\n\v\f\x00\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029*_`'\"“”‘’«»()[]{}<>.,:;!#~$\\|-。、「」『』【】《》…"
 _TOKEN_FRONT: Final = " \t\r\n\v\f\xa0▁ĠĊ*_`'\"“‘«([{<#"
 _TOKEN_BACK: Final = " \t\r\n\v\f\xa0▁ĠĊ*_`'\"”’»)]}>.,:;!?"
 
@@ -48,16 +48,28 @@ class Symbols:
 
     Attributes:
         labels: The symbols in canonical order.
+        longest, words: Characters and words of the longest label.
         folds: Whether case is ignored.
         codes: What `token` has found so far, by token.
         pattern: Regular expression of any label as a word of its own (no capturing group).
     """
 
-    __slots__ = ("_exact", "_folded", "_said", "codes", "folds", "labels", "longest", "pattern")
+    __slots__ = (
+        "_exact",
+        "_folded",
+        "_said",
+        "codes",
+        "folds",
+        "labels",
+        "longest",
+        "pattern",
+        "words",
+    )
 
     def __init__(self, labels: tuple[str, ...]) -> None:
         self.labels = labels
         self.longest = max(len(label) for label in labels)
+        self.words = max(len(label.split()) for label in labels)
         self._exact = {label: k for k, label in enumerate(labels)}
         for k, label in enumerate(labels):
             self._exact.setdefault(straighten(label), k)
@@ -65,8 +77,7 @@ class Symbols:
         self.folds = len({straighten(label).casefold() for label in labels}) == len(labels)
         if not self.folds:
             self._folded = {}
-        forms = sorted((_whole_word(label) for label in self._exact), key=len, reverse=True)
-        self.pattern = f"(?{'' if self.folds else '-i'}:{'|'.join(forms)})"
+        self.pattern = f"(?{'' if self.folds else '-i'}:{_whole_word(self._exact)})"
         self._said = re.compile(
             rf"(?:(?:{_BEFORE})[\s:=*_#(\"'`\[-]{{1,8}}+){{1,8}}+({self.pattern})", re.IGNORECASE
         )
@@ -135,11 +146,23 @@ class Symbols:
 _TOKEN_MEMORY: Final = 20_000
 
 
-def _whole_word(label: str) -> str:
-    """A label that is not part of a longer word (Chinese, Japanese, Korean have no such edges)."""
-    front = r"(?<![^\W\u2e80-\u9fff\uac00-\ud7af])" if _is_letter(label[0]) else ""
-    back = r"(?![^\W\u2e80-\u9fff\uac00-\ud7af])" if _is_letter(label[-1]) else ""
-    return f"{front}{re.escape(label)}{back}"
+def _whole_word(labels: Iterable[str]) -> str:
+    """Any of the labels, not as part of a longer word.
+
+    Chinese, Japanese and Korean are written without spaces and have no such edges. The two
+    classes heed case because compiling them without would take a second.
+    """
+    edge = r"(?-i:[^\W\u2e80-\u9fff\uac00-\ud7af])"
+    by_edges: dict[tuple[bool, bool], list[str]] = {}
+    for label in sorted(labels, key=len, reverse=True):
+        edges = (_is_letter(label[0]), _is_letter(label[-1]))
+        by_edges.setdefault(edges, []).append(re.escape(label))
+    return "|".join(
+        (f"(?<!{edge})" if front else "")
+        + f"(?:{'|'.join(forms)})"
+        + (f"(?!{edge})" if back else "")
+        for (front, back), forms in by_edges.items()
+    )
 
 
 def _is_letter(character: str) -> bool:

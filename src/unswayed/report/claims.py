@@ -18,7 +18,7 @@ from unswayed.report.findings import (
 from unswayed.report.lead import expected_text
 from unswayed.report.numerals import count, ordinal, percent, plural, spelled
 from unswayed.report.reading import Rates, Row
-from unswayed.report.wording import Line, line, name
+from unswayed.report.wording import Line, line, listed, name
 
 __all__ = ["Claim", "bias_claim", "cause_claim", "groups_claim", "items_claim"]
 
@@ -78,10 +78,18 @@ def _bias_title(found: Finding, alone: Rates, named: Rates) -> str:
     winner = f"The {_where(position, n)} position wins"
     if label is None:
         return f"{winner}; no label does."
-    if label == position:
+    if n == 2:
+        against = "helps it" if label == position else "works against it"
+        return f"{winner}, and the label {symbol} {against}."
+    winning = [i for i, rate in enumerate(named) if above(rate, found.expected)]
+    if winning == [position]:
         return f"{winner}, and the label {symbol} helps it."
-    against = "works against it" if n == 2 else "wins as well"
-    return f"{winner}, and the label {symbol} {against}."
+    symbols = listed([found.labels[i] for i in winning])
+    return f"{winner}, and so {_do(winning)} {symbols}."
+
+
+def _do(labels: Sequence[int]) -> str:
+    return "does the label" if len(labels) == 1 else "do the labels"
 
 
 def _alone_sentence(found: Finding, alone: Rates, named: Rates) -> str:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from unswayed.report.findings import UNPARSED_NOTE, Finding, State
 from unswayed.report.lead import unparsed_note
-from unswayed.report.numerals import NARROW, count, percent, plural, visible
+from unswayed.report.numerals import NARROW, count, one_line, percent, plural, spelled, visible
 from unswayed.report.table import Column
 
 __all__ = ["Fact", "caveats", "command_text", "date_text", "definitions", "facts", "measured"]
@@ -150,7 +150,7 @@ def facts(found: Finding) -> list[Fact]:
         Fact("Version", _version(run, found.run.metrics.get("unswayed"))),
     ]
     return [
-        Fact(fact.term, visible(_clean(fact.text)), visible(fact.fingerprint))
+        Fact(fact.term, one_line(_clean(fact.text)), one_line(fact.fingerprint))
         for fact in made
         if fact.text
     ]
@@ -247,7 +247,9 @@ def measured(found: Finding) -> str:
     elif found.n == 2 and protocols <= {"coupled"} and orders in {0, 2}:
         text = "Every item was asked in both orders of its answers."
     else:
-        text = f"Every item was asked in {plural(orders or 1, 'presentation')}."
+        text = f"Every item was asked in {spelled(orders or 1)} order{'s' if orders > 1 else ''}"
+        others = len(protocols) - 1
+        text += f", under each of {spelled(others + 1)} protocols." if others > 0 else "."
     if len(found.audit.methods) > 1:
         text += " All methods were scored from this one pool of calls."
     return text
@@ -329,6 +331,6 @@ def _wrong(found: Finding) -> str:
     if accuracy is None or accuracy.value is None:
         return ""
     single = method == found.audit.base
-    under = "single calls" if single else method
+    under = "single calls" if single else one_line(method)
     what = "verdicts" if single else "items"
     return f" Of the {what}, {percent(1 - accuracy.value)} are wrong under {under}."

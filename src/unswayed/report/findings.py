@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from unswayed.decisions import Estimate
 from unswayed.report.data import RunData
-from unswayed.report.numerals import ordinal, two_digits_up
+from unswayed.report.numerals import one_line, ordinal, two_digits_up
 from unswayed.report.reading import Audit, Rates, read_audit
 
 __all__ = ["Finding", "State", "disjoint", "find", "half_width"]
@@ -87,10 +87,11 @@ class Finding:
         """The label symbols, in label order."""
         given = self.run.run.get("labels")
         if isinstance(given, list | tuple) and len(given) >= self.n:
-            return tuple(str(symbol) for symbol in given)
+            return tuple(one_line(str(symbol)) for symbol in given)
         shown = next((view for item in self.run.flipped for view in item.shown), None)
         if shown is not None and len(shown.labels) == self.n:
-            return shown.labels  # coupled: labels stand in their own order
+            # Coupled presentations: the labels stand in their own order.
+            return tuple(one_line(symbol) for symbol in shown.labels)
         if self.n > 26:
             return tuple(str(label + 1) for label in range(self.n))
         return tuple(chr(65 + label) for label in range(self.n))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unswayed.decisions import Estimate
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import interval, ordinal, share
+from unswayed.report.numerals import interval, one_line, ordinal, share, spelled
 from unswayed.report.plots import Block, Mark, PlotRow, PlotTable, mark, row
 
 __all__ = ["KeyFigure", "key_figures", "key_tables"]
@@ -71,7 +71,7 @@ def _steadiness(found: Finding) -> KeyFigure | None:
         return None
     if found.n > 2:
         orders = found.audit.n_presentations
-        of = f"an item's {orders} orders" if orders else "an item's orders"
+        of = f"an item's {spelled(orders)} orders" if orders else "an item's orders"
         label = f"of {of} agree with its most frequent answer"
         return KeyFigure(label, estimate, 1.0, "no bias: 100")
     flips = Estimate(
@@ -93,7 +93,7 @@ def _with_remedy(found: Finding, metric: str) -> tuple[float | None, str]:
     estimate = found.audit.methods[method].get(metric)
     if estimate is None or estimate.value is None:
         return None, ""
-    return estimate.value, f"with {method}: {share(estimate.value)}"
+    return estimate.value, f"with {one_line(method)}: {share(estimate.value)}"
 
 
 def _right_in_all(found: Finding) -> KeyFigure | None:

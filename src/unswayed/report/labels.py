@@ -6,9 +6,13 @@ flags on a vertical leader. A place costs what it covers; the cheapest arrangeme
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["Box", "Label", "Spot", "place"]
 
@@ -24,8 +28,16 @@ LEADER_COVERS_DOT = 90
 COVERS_LINE = 70
 FLAG_STEP = 13
 FLAGS = 14
+PLACES = 30
+"""Places of a label that are looked at, the cheapest ones."""
+
 PASSES = 3
-TRIED = 20
+KICKS = 60
+KICKED, NEAR = 3, 10
+"""How many labels are moved at once, and among how many of their places."""
+
+GOOD_ENOUGH = 8
+"""Cost per label below which nothing more is tried."""
 
 
 class Area(Protocol):
@@ -41,6 +53,11 @@ class Area(Protocol):
     def bottom(self) -> int: ...
 
 
+Places = NDArray[np.intp]
+Boxes = NDArray[np.float64]
+"""Rectangles in px, shape (K, 4): left, top, right, bottom. NaN covers nothing."""
+
+
 class Box(NamedTuple):
     """A rectangle in px."""
 
@@ -49,14 +66,22 @@ class Box(NamedTuple):
     right: float
     bottom: float
 
-    def covers(self, other: Box) -> bool:
-        """Whether two rectangles share area."""
-        return (
-            self.left < other.right
-            and other.left < self.right
-            and self.top < other.bottom
-            and other.top < self.bottom
-        )
+
+def boxes_of(boxes: Sequence[Box]) -> Boxes:
+    """Rectangles as an array, shape (K, 4)."""
+    return np.array(boxes, dtype=np.float64).reshape(-1, 4)
+
+
+def covered(a: Boxes, b: Boxes) -> NDArray[np.bool_]:
+    """Which rectangles share area, shape (len(a), len(b))."""
+    first, second = a[:, None, :], b[None, :, :]
+    shared: NDArray[np.bool_] = (
+        (first[..., 0] < second[..., 2])
+        & (second[..., 0] < first[..., 2])
+        & (first[..., 1] < second[..., 3])
+        & (second[..., 1] < first[..., 3])
+    )
+    return shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +170,6 @@ def _box(spot: Spot, one: _Try) -> Box:
     return Box(left - 1, one.y - HALF_LINE, left + spot.width + 1, one.y + HALF_LINE)
 
 
-class _Choice(NamedTuple):
-    """A place with what it covers of the drawing, whatever the other labels do."""
-
-    cost: float
-    one: _Try
-    box: Box
-    pole: Box | None
-
-
 def _fits(box: Box, anchor: Anchor, area: Area) -> bool:
     """Whether a label lies inside the drawing, above its axis."""
     right = area.width + (10 if anchor == "start" else 2)
@@ -165,95 +181,125 @@ def _fits(box: Box, anchor: Anchor, area: Area) -> bool:
     )
 
 
-def _choices(spot: Spot, spots: Sequence[Spot], area: Area, lines: Sequence[Box]) -> list[_Choice]:
-    """The places that fit, cheapest first."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Choices:
+    """The places of one label that fit, cheapest first.
+
+    Attributes:
+        tries: The K places.
+        cost: Preference and what a place covers of the drawing, whatever other labels do; (K,).
+        box: The label's rectangle, shape (K, 4).
+        pole: Its leader's, NaN where it has none; shape (K, 4).
+    """
+
+    tries: tuple[_Try, ...]
+    cost: NDArray[np.float64]
+    box: Boxes
+    pole: Boxes
+
+
+NO_POLE = Box(math.nan, math.nan, math.nan, math.nan)
+
+
+def _pole(spot: Spot, one: _Try, half: float) -> Box:
+    if one.pole is None:
+        return NO_POLE
+    return Box(spot.x - half, min(one.y, one.pole), spot.x + half, max(one.y, one.pole))
+
+
+def _choices(
+    spot: Spot, spots: Sequence[Spot], area: Area, lines: Sequence[Box]
+) -> _Choices | None:
+    """What each place costs on an empty drawing; None if no place fits."""
+    tries = [one for one in _tries(spot) if _fits(_box(spot, one), one.anchor, area)]
+    if not tries:
+        return None
     others = [other for other in spots if other is not spot]
-    dots = [other.box for other in others]
-    stems = [Box(other.x - 2, other.high, other.x + 2, other.low) for other in others]
-    made = []
-    for one in _tries(spot):
-        box = _box(spot, one)
-        if not _fits(box, one.anchor, area):
-            continue
-        cost = one.cost
-        cost += COVERS_DOT * sum(box.covers(dot) for dot in dots)
-        cost += COVERS_DOT * sum(box.covers(stem) for stem in stems)
-        cost += COVERS_LINE * sum(box.covers(line) for line in lines)
-        pole = None
-        if one.pole is not None:
-            pole = Box(spot.x - 0.5, min(one.y, one.pole), spot.x + 0.5, max(one.y, one.pole))
-            cost += COVERS_LINE * sum(pole.covers(line) for line in lines)
-            cost += LEADER_COVERS_DOT * sum(pole.covers(dot) for dot in dots)
-            pole = pole._replace(left=spot.x - 2, right=spot.x + 2)
-        made.append(_Choice(cost, one, box, pole))
-    return sorted(made, key=lambda choice: choice.cost)
-
-
-def _clash(a: _Choice, b: _Choice) -> int:
-    """How often two labels with their leaders are in each other's way."""
-    return (
-        a.box.covers(b.box)
-        + (a.pole is not None and a.pole.covers(b.box))
-        + (b.pole is not None and b.pole.covers(a.box))
+    dots = boxes_of([other.box for other in others])
+    stems = boxes_of([Box(o.x - 2, o.high, o.x + 2, o.low) for o in others])
+    line = boxes_of(lines)
+    box = boxes_of([_box(spot, one) for one in tries])
+    thin = boxes_of([_pole(spot, one, 0.5) for one in tries])
+    cost = (
+        np.array([one.cost for one in tries])
+        + COVERS_DOT * covered(box, dots).sum(axis=1)
+        + COVERS_DOT * covered(box, stems).sum(axis=1)
+        + COVERS_LINE * covered(box, line).sum(axis=1)
+        + COVERS_LINE * covered(thin, line).sum(axis=1)
+        + LEADER_COVERS_DOT * covered(thin, dots).sum(axis=1)
     )
+    ranked = np.argsort(cost, kind="stable")[:PLACES]
+    pole = boxes_of([_pole(spot, one, 2.0) for one in tries])
+    return _Choices(tuple(tries[k] for k in ranked), cost[ranked], box[ranked], pole[ranked])
 
 
-def _best(choices: Sequence[_Choice], others: Sequence[_Choice]) -> _Choice:
-    """The cheapest place beside labels that are already there."""
-    best: tuple[float, _Choice] | None = None
-    for choice in choices:
-        if best is not None and choice.cost >= best[0]:
-            break  # sorted: nothing that follows can be cheaper
-        cost = choice.cost + COVERS_LABEL * sum(_clash(choice, other) for other in others)
-        if best is None or cost < best[0]:
-            best = (cost, choice)
-    return choices[0] if best is None else best[1]
+class _Table:
+    """All places of all labels, and which of them are in each other's way.
 
+    A place is a row number; `rows[label]` are those of one label.
+    """
 
-Chosen = dict[int, _Choice]
+    def __init__(self, choices: Sequence[_Choices]) -> None:
+        self.cost = np.concatenate([found.cost for found in choices])
+        ends = np.cumsum([len(found.cost) for found in choices])
+        starts = np.concatenate([[0], ends[:-1]])
+        self.rows = [slice(int(a), int(b)) for a, b in zip(starts, ends, strict=True)]
+        box = np.concatenate([found.box for found in choices])
+        pole = np.concatenate([found.pole for found in choices])
+        leaders = covered(pole, box)
+        self.clash = covered(box, box).astype(np.int64) + leaders + leaders.T
+        for rows in self.rows:
+            self.clash[rows, rows] = 0
 
+    def total(self, chosen: Places) -> float:
+        """What an arrangement costs: every place, and every pair in each other's way."""
+        pairs = self.clash[np.ix_(chosen, chosen)].sum() / 2
+        return float(self.cost[chosen].sum() + COVERS_LABEL * pairs)
 
-def _arranged(turns: Sequence[int], choices: Mapping[int, Sequence[_Choice]]) -> Chosen:
-    """Place the labels one after the other, then let each look again with all others in place."""
-    chosen: Chosen = {}
-    for _ in range(PASSES):
-        for index in turns:
-            chosen[index] = _best(choices[index], _others(chosen, index))
-    return chosen
+    def best(self, label: int, others: Places) -> int:
+        """The cheapest place of a label beside others that are already there."""
+        rows = self.rows[label]
+        values = self.cost[rows] + COVERS_LABEL * self.clash[rows][:, others].sum(axis=1)
+        return rows.start + int(np.argmin(values))
 
-
-def _others(chosen: Chosen, index: int) -> list[_Choice]:
-    return [choice for other, choice in chosen.items() if other != index]
-
-
-def _total(chosen: Chosen) -> float:
-    """What an arrangement costs: every place, and every pair in each other's way."""
-    made = list(chosen.values())
-    clashes = sum(_clash(a, b) for k, a in enumerate(made) for b in made[:k])
-    return sum(choice.cost for choice in made) + COVERS_LABEL * clashes
-
-
-def _improved(chosen: Chosen, choices: Mapping[int, Sequence[_Choice]]) -> Chosen:
-    """Give each badly placed label a better place by moving those that stand there."""
-    best, cost = chosen, _total(chosen)
-    for index in sorted(chosen, key=lambda i: -chosen[i].cost):
-        for choice in choices[index][:TRIED]:
-            if choice.cost >= best[index].cost:
+    def settled(self, chosen: Places) -> Places:
+        """Let each label look again with all others in place, until none moves."""
+        chosen = chosen.copy()
+        for _ in range(PASSES):
+            before = chosen.copy()
+            for label in range(len(chosen)):
+                chosen[label] = self.best(label, np.delete(chosen, label))
+            if (chosen == before).all():
                 break
-            tried = {**best, index: choice}
-            for other in [k for k in tried if k != index and _clash(choice, tried[k])]:
-                tried[other] = _best(choices[other], _others(tried, other))
-            if _total(tried) < cost:
-                best, cost = tried, _total(tried)
+        return chosen
+
+    def arranged(self, turns: Sequence[int]) -> Places:
+        """Labels placed in turn, then moved about at random as long as that makes it cheaper."""
+        placed: dict[int, int] = {}
+        for label in turns:
+            placed[label] = self.best(label, np.array(list(placed.values()), dtype=np.intp))
+        best = self.settled(np.array([placed[label] for label in range(len(self.rows))]))
+        cost = self.total(best)
+        rng = np.random.default_rng(0)  # the same chart for the same numbers
+        for _ in range(KICKS):
+            if cost <= GOOD_ENOUGH * len(best):
                 break
-    return best
+            tried = best.copy()
+            for label in rng.choice(len(best), size=min(KICKED, len(best)), replace=False):
+                rows = self.rows[label]
+                tried[label] = rows.start + rng.integers(min(NEAR, rows.stop - rows.start))
+            tried = self.settled(tried)
+            total = self.total(tried)
+            if total < cost:
+                best, cost = tried, total
+        return best
 
 
 def place(spots: Sequence[Spot], area: Area, lines: Sequence[Box]) -> tuple[Label, ...]:
     """Choose a place for every label.
 
-    Several turns are tried, the first with recommended and uncrowded dots ahead; the cheapest
-    arrangement wins. A name wider than the drawing is left out: the table has it.
+    Recommended and uncrowded dots choose first, then right to left; then the labels make room for
+    each other. A name wider than the drawing is left out: the table has it.
 
     Args:
         spots: All dots; those without names are only kept clear of.
@@ -264,23 +310,23 @@ def place(spots: Sequence[Spot], area: Area, lines: Sequence[Box]) -> tuple[Labe
     def crowd(spot: Spot) -> int:
         return sum(abs(spot.x - o.x) < 70 and abs(spot.y - o.y) < 34 for o in spots)
 
-    choices = {
-        index: found
-        for index, spot in enumerate(spots)
-        if spot.names and (found := _choices(spot, spots, area, lines))
-    }
-    ranked = sorted(
-        choices,
-        key=lambda i: (not spots[i].recommended, crowd(spots[i]) > 2, -spots[i].x, spots[i].y),
+    found = [
+        (spot, made)
+        for spot in spots
+        if spot.names and (made := _choices(spot, spots, area, lines)) is not None
+    ]
+    if not found:
+        return ()
+    table = _Table([made for _, made in found])
+    turns = sorted(
+        range(len(found)),
+        key=lambda i: (not found[i][0].recommended, crowd(found[i][0]) > 2, -found[i][0].x),
     )
-    others = (
-        sorted(choices, key=lambda i: spots[i].x),
-        sorted(choices, key=lambda i: spots[i].y),
-        sorted(choices, key=lambda i: -choices[i][0].cost),
+    chosen = table.arranged(turns)
+    return tuple(
+        _label(spot, made.tries[int(row) - rows.start])
+        for (spot, made), rows, row in zip(found, table.rows, chosen, strict=True)
     )
-    arrangements = [_improved(_arranged(turns, choices), choices) for turns in (ranked, *others)]
-    chosen = min(arrangements, key=_total)
-    return tuple(_label(spots[index], choice.one) for index, choice in sorted(chosen.items()))
 
 
 def _label(spot: Spot, one: _Try) -> Label:

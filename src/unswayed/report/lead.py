@@ -10,6 +10,7 @@ from unswayed.report.numerals import (
     calls_phrase,
     count,
     interval,
+    one_line,
     ordinal,
     percent,
     plural,
@@ -84,7 +85,7 @@ def _one_order(found: Finding) -> str:
     if not found.audit.n_items:
         return "No item was judged, so there is nothing to tell."
     reason = found.audit.plain.reason("consistency") or found.audit.base_row.reason("consistency")
-    tail = f" ({reason.rstrip('.')})" if reason else ""
+    tail = f" ({one_line(reason).rstrip('.')})" if reason else ""
     return (
         f"Whether verdicts change with the order cannot be told from these "
         f"{plural(found.audit.n_items, 'item')}{tail}."
@@ -263,7 +264,7 @@ def phrase_of(found: Finding, method: str) -> str:
     """What a method does, in the imperative; empty where nobody said."""
     given = found.run.about.get(method)
     if given is not None:
-        return given
+        return one_line(given)
     return PHRASES.get(method, "").format(orders=orders_phrase(found, method))
 
 

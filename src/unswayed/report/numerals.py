@@ -39,6 +39,7 @@ _CARDINALS = (
 )  # fmt: skip
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BIDI_CONTROL = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c]")
+_BREAKS = re.compile("[ \t\r\n\f\v\x85\u2028\u2029]+")
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"}
 _CONTROLS |= dict.fromkeys(range(0x7F, 0xA0), 0xFFFD)
 
@@ -54,7 +55,7 @@ def visible(text: str) -> str:
 
 def one_line(text: str) -> str:
     """A name for places without markup: one line, no direction overrides."""
-    return visible(" ".join(_BIDI_CONTROL.sub("", text).split()))
+    return visible(_BREAKS.sub(" ", _BIDI_CONTROL.sub("", text)).strip(" "))
 
 
 def share(value: float, digits: int = 1) -> str:

@@ -11,8 +11,9 @@ from unswayed.registry import require
 from unswayed.report.claims import groups_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, find
-from unswayed.report.frontier import Dot, dots_of
-from unswayed.report.numerals import calls_text, one_line, share
+from unswayed.report.frontier import Drawing, panels
+from unswayed.report.labels import Label
+from unswayed.report.numerals import one_line
 from unswayed.report.page import run_names
 from unswayed.report.plots import PROTOCOLS, rate_name
 
@@ -26,6 +27,7 @@ __all__ = ["write_figures"]
 
 FORMATS = ("pdf", "svg", "png")
 ACCENT, GREY, INK = "#1b5e9e", "#8a9198", "#1c2024"
+MUTED, GRID = "#59616a", "#e9e6e0"
 COLUMN_IN = 3.35
 """Width of one column of a two-column paper, in inches."""
 
@@ -83,7 +85,7 @@ def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
                     if figure is None:
                         continue
                     if run_name:
-                        figure.suptitle(_escaped(run_name), x=0.01, ha="left")
+                        figure.suptitle(_escaped(run_name), x=0.01, ha="left", fontsize=8)
                     written += _save(figure, directory / f"{prefix}{name}")
     except OSError as error:
         raise UsageError(
@@ -139,7 +141,7 @@ def _rows(axes: Axes, names: Sequence[str], estimates: Sequence[Estimate]) -> No
     axes.set_yticks(places, [_escaped(name) for name in names])
     axes.set_ylim(len(values) - 0.5, -0.5)
     axes.set_xlim(0, 100)
-    axes.grid(axis="x", color="#e9e6e0", linewidth=0.6)
+    axes.grid(axis="x", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
@@ -193,56 +195,71 @@ def protocols_figure(found: Finding) -> Figure | None:
 
 
 def frontier_figure(found: Finding) -> Figure | None:
-    """Accuracy and consistency against calls per item."""
-    panels = [
-        (title, dots)
-        for metric, title in (("accuracy", "Accuracy"), ("consistency", "Consistency"))
-        if len(dots := dots_of(found.audit, metric, found.recommended)) > 1
-    ]
-    if not panels:
+    """Accuracy and consistency against calls per item, laid out as on the page's paper version."""
+    shown = panels([found], [""])
+    drawings = [(p.title, d) for p in shown for d in p.drawings if d.frame.kind == "paper"]
+    if not drawings:
         return None
-    figure, axes = _figure(COLUMN_IN * len(panels), 3.1, len(panels))
-    for ax, (title, dots) in zip(axes, panels, strict=True):
-        _frontier(ax, dots)
+    frame = drawings[0][1].frame
+    height = COLUMN_IN * frame.height / frame.width + 0.25
+    figure, axes = _figure(COLUMN_IN * len(drawings), height, len(drawings))
+    for ax, (title, drawing) in zip(axes, drawings, strict=True):
         ax.set_title(title)
-        ax.set_xlabel("calls per item, log scale")
-        ax.set_ylabel("%")
+        _frontier(ax, drawing)
     return figure
 
 
-def _frontier(ax: Axes, dots: Sequence[Dot]) -> None:
-    from matplotlib.ticker import FuncFormatter, NullLocator
+def _frontier(ax: Axes, drawing: Drawing) -> None:
+    """A drawing in its own px, y downwards."""
+    frame = drawing.frame
+    ax.set_xlim(0, frame.width)
+    ax.set_ylim(frame.height, 0)
+    ax.axis("off")
+    right = frame.width - frame.right
+    small: dict[str, Any] = {"fontsize": 7, "color": MUTED}
+    for tick in drawing.y_ticks:
+        ax.plot([frame.left, right], [tick.at, tick.at], color=GRID, linewidth=0.6)
+        ax.text(frame.left - 6, tick.at, tick.text, ha="right", va="center", **small)
+    for tick in drawing.x_ticks:
+        ax.text(tick.at, drawing.floor + 8, tick.text, ha="center", va="top", **small)
+    middle = (frame.left + right) / 2
+    ax.text(middle, frame.height, "calls per item, log scale", ha="center", va="bottom", **small)
+    _stair(ax, drawing, right)
+    for dot in drawing.dots:
+        colour = ACCENT if dot.accent else GREY
+        if dot.low is not None and dot.high is not None:
+            ax.plot([dot.x, dot.x], [dot.low, dot.high], color=colour, linewidth=0.9)
+        face = colour if dot.filled else "white"
+        ax.plot(dot.x, dot.y, "o", color=colour, markersize=4.2, markerfacecolor=face)
+        if dot.recommended:
+            ax.plot(dot.x, dot.y, "o", color=colour, markersize=9, markerfacecolor="none")
+    for label in drawing.labels:
+        _label(ax, label)
 
-    for dot in dots:
-        values, errors = _errors([dot.estimate])
-        accent = dot.on_frontier or dot.recommended
-        colour = ACCENT if accent else GREY
-        ax.errorbar(
-            [dot.calls], values, yerr=None if dot.by_construction else errors, fmt="o", color=colour,
-            markersize=4.5, markerfacecolor=colour if dot.on_frontier else "white", elinewidth=0.9,
-        )  # fmt: skip
-        mark = "†" if dot.by_construction else ""
-        ax.annotate(
-            f"{_escaped(dot.name)} {share(dot.value)}{mark}", (dot.calls, values[0]),
-            xytext=(5, 3), textcoords="offset points", fontsize=6.5,
-            fontweight="bold" if dot.recommended else "normal",
-        )  # fmt: skip
-    steps = sorted((dot for dot in dots if dot.on_frontier), key=lambda dot: dot.calls)
+
+def _stair(ax: Axes, drawing: Drawing, right: float) -> None:
+    steps = sorted((dot for dot in drawing.dots if dot.filled), key=lambda dot: dot.x)
     if steps:
-        right = max(dot.calls for dot in dots)
-        x = [*(dot.calls for dot in steps), right]
-        y = [*(100 * dot.value for dot in steps), 100 * steps[-1].value]
+        x = [*(dot.x for dot in steps), right]
+        y = [*(dot.y for dot in steps), steps[-1].y]
         ax.step(x, y, where="post", color=ACCENT, linewidth=0.9, alpha=0.75)
-    ax.set_xscale("log")
-    calls = sorted({dot.calls for dot in dots})
-    kept = [c for i, c in enumerate(calls) if i == 0 or c / calls[i - 1] > 1.2]
-    ax.set_xticks(kept)
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: calls_text(value)))
-    ax.margins(x=0.15)
-    ax.set_ylim(top=103)
-    ax.grid(axis="y", color="#e9e6e0", linewidth=0.6)
-    ax.set_axisbelow(True)
+
+
+def _label(ax: Axes, label: Label) -> None:
+    if label.leader is not None:
+        x, start, end = label.leader
+        ax.plot([x, x], [start, end], color=GREY, linewidth=0.5)
+    names = _escaped(" and ".join(name for name, _ in label.names))
+    chosen = any(chosen for _, chosen in label.names)
+    ax.text(
+        label.x,
+        label.y,
+        f"{names} {label.value}",
+        ha={"start": "left", "middle": "center", "end": "right"}[label.anchor],
+        va="baseline",
+        fontsize=6.5,
+        color=ACCENT if chosen else INK,
+    )
 
 
 def groups_figure(found: Finding) -> Figure | None:

@@ -7,7 +7,7 @@ from unswayed.report.claims import Claim
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, State, find
 from unswayed.report.lead import orders_phrase
-from unswayed.report.numerals import calls_phrase, percent, points, signed, spelled
+from unswayed.report.numerals import calls_phrase, one_line, percent, points, signed, spelled
 from unswayed.report.reading import Recommendation
 from unswayed.report.wording import Line, line, name, plain_text, strong
 
@@ -54,7 +54,7 @@ def recommendation_of(found: Finding) -> list[Line]:
     method = found.recommended
     if method is None or given is None:
         reason = given.reason if given is not None and found.recommends else ""
-        return [line(f"No recommendation: {reason.rstrip('.')}.")] if reason else []
+        return [line(f"No recommendation: {one_line(reason).rstrip('.')}.")] if reason else []
     made = [(*line(strong(f"Recommended: {method}."), " "), *_why(found, method, given))]
     if given.alternative in found.audit.methods:
         made.append(_cheaper(found, given.alternative or ""))
@@ -62,7 +62,7 @@ def recommendation_of(found: Finding) -> list[Line]:
 
 
 def _sentence_case(text: str) -> str:
-    text = text.strip().rstrip(".")
+    text = one_line(text).rstrip(".")
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
@@ -73,7 +73,7 @@ def _price(found: Finding, method: str) -> float:
 
 def _why(found: Finding, method: str, given: Recommendation) -> Line:
     criterion = given.metric
-    what = given.criterion.replace("_", " ")
+    what = one_line(given.criterion.replace("_", " "))
     rows = found.audit.methods
     scored = {k: e.value for k, row in rows.items() if (e := row.get(criterion)) and e.value}
     if not scored:

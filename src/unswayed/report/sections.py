@@ -246,10 +246,10 @@ def table_section(findings: Sequence[Finding], names: Sequence[str]) -> TableSec
     notes.extend(dict.fromkeys(note for table in tables for note in table.notes))
     skipped = {k: v for found in findings for k, v in found.audit.skipped.items()}
     if skipped:
-        left = ", ".join(f"{one_line(k)} ({v.rstrip('.')})" for k, v in skipped.items())
+        left = ", ".join(f"{one_line(k)} ({one_line(v).rstrip('.')})" for k, v in skipped.items())
         notes.append(f"Left out: {left}.")
     notes.extend(
-        dict.fromkeys(text for f in findings for some in f.audit.cautions.values() for text in some)
+        dict.fromkeys(one_line(t) for f in findings for v in f.audit.cautions.values() for t in v)
     )
     return TableSection(
         title="All metrics." if single else "All methods, all metrics.",

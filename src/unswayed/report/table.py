@@ -274,6 +274,6 @@ def _notes(found: Finding, columns: Sequence[Column]) -> list[str]:
     for (title, reason), methods in lacking.items():
         together.setdefault((listed(methods), reason), []).append(title)
     return [
-        f"No {listed(titles, 'or')} for {methods}: {reason.rstrip('.')}."
+        f"No {listed(titles, 'or')} for {methods}: {one_line(reason).rstrip('.')}."
         for (methods, reason), titles in together.items()
     ]

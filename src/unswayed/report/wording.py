@@ -22,12 +22,12 @@ Line = tuple[Span, ...]
 
 def strong(text: str) -> Span:
     """An emphasised name."""
-    return Span(text, "strong")
+    return Span(one_line(text), "strong")
 
 
 def name(text: str) -> Span:
     """A name that comes from data."""
-    return Span(text, "name")
+    return Span(one_line(text), "name")
 
 
 def line(*parts: str | Span) -> Line:
@@ -37,7 +37,7 @@ def line(*parts: str | Span) -> Line:
 
 def plain_text(sentence: Line) -> str:
     """The sentence without emphasis, on one line."""
-    return "".join(span.text if span.kind == "plain" else one_line(span.text) for span in sentence)
+    return "".join(span.text for span in sentence)
 
 
 def joined(sentences: Sequence[Line]) -> Line:

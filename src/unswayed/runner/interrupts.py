@@ -51,4 +51,5 @@ def stop_on_interrupt() -> Iterator[asyncio.Event]:
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
-            signal.signal(number, before[number])
+            if before[number] is not None:  # None: set by something other than Python
+                signal.signal(number, before[number])

@@ -29,11 +29,10 @@ from unswayed.store.records import (
     encode_response,
     prompt_bytes,
 )
-from unswayed.store.schema import connect_readonly, connect_writer, explained
+from unswayed.store.schema import connect_readonly, connect_writer, database_file, explained
 
 __all__ = ["CallStore"]
 
-FILE_NAME: Final = "calls.sqlite"
 CHUNK: Final = 500  # keys per query
 
 
@@ -86,10 +85,10 @@ class CallStore:
         """
         if str(path) == ":memory:":
             return cls.in_memory()
-        file = _database_file(Path(path))
+        file, exists = database_file(Path(path))
         if read_only:
             return cls(connect_readonly(file), file, read_only=True)
-        if not create and not file.exists():
+        if not create and not exists:
             raise RunDirectoryError(f"there are no recorded calls in {file.parent}.")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -385,11 +384,6 @@ class CallStore:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-
-
-def _database_file(path: Path) -> Path:
-    # directories are named after models, such as `gpt-4.1-mini`: a dot does not make a file
-    return path if path.is_file() or path.suffix == ".sqlite" else path / FILE_NAME
 
 
 def _chunks(keys: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -78,10 +78,11 @@ _FAILURE = msgspec.json.Decoder(Failure)
 
 def prompt_bytes(request: Request) -> int:
     """UTF-8 bytes of the messages: with byte-level tokenisers, at least as many as tokens."""
-    return sum(
-        len(content) if content.isascii() else len(content.encode("utf-8", "surrogatepass"))
-        for _, content in ((message.role, message.content) for message in request.messages)
-    )
+    total = 0
+    for message in request.messages:
+        content = message.content
+        total += len(content if content.isascii() else content.encode("utf-8", "surrogatepass"))
+    return total
 
 
 def encode_request(request: Request) -> bytes:

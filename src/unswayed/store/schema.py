@@ -15,10 +15,11 @@ from typing import Final
 
 from unswayed.errors import RunDirectoryError, StoreError, UnswayedError
 
-__all__ = ["connect_readonly", "connect_writer", "explain", "explained"]
+__all__ = ["connect_readonly", "connect_writer", "database_file", "explain", "explained"]
 
 APPLICATION_ID: Final = 0x756E7377  # "unsw": tells our files from any other SQLite file
 SCHEMA_VERSION: Final = 1
+FILE_NAME: Final = "calls.sqlite"
 PAGE_SIZE: Final = 16384
 BUSY_MS: Final = 30_000
 
@@ -39,6 +40,24 @@ TABLES: Final = (
         max_tokens INTEGER NOT NULL)""",
     "INSERT INTO totals VALUES (0, 0, 0, 0, 0.0, 0, 0)",
 )
+
+
+def database_file(path: Path) -> tuple[Path, bool]:
+    """The file that is meant by a file or a run directory, and whether it exists.
+
+    Raises:
+        RunDirectoryError: If it cannot be looked for.
+    """
+    try:
+        # directories are named after models, such as `gpt-4.1-mini`: a dot does not make a file
+        is_file = path.is_file() or path.suffix == ".sqlite"
+        file = path if is_file else path / FILE_NAME
+        return file, file.exists()
+    except OSError as error:
+        raise RunDirectoryError(
+            f"cannot read {path}: {error.strerror or error}. Make it readable or give another "
+            "directory."
+        ) from None
 
 
 def connect_writer(path: Path | None) -> sqlite3.Connection:

@@ -1,0 +1,43 @@
+"""Inference-time methods on the untrained tiny judge, by an ordinary audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from outcome import NAMES
+from world import evaluation_items
+
+import unswayed as us
+from unswayed.items import ItemSet, Task
+
+__all__ = ["METHODS", "inference_rows"]
+
+METHODS = ("direct", "vote", "average", "pride", "calibraeval", "cell-median", "additive")
+ORDERS = {Task.PAIRWISE: "swap", Task.MCQ: "full"}
+
+
+def inference_rows(base: Path) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Acc, Con, CA and RStd in percent and calls per item, per task and method.
+
+    Fitted methods are cross-fitted; a method that does not apply to a task has no row.
+    """
+    rows: dict[str, dict[str, dict[str, float | None]]] = {}
+    for task, orders in ORDERS.items():
+        items = ItemSet.of(evaluation_items(task), name=f"study-{task.value}")
+        found = us.audit(
+            f"hf/{base}", items, methods=list(METHODS), orders=orders, protocol="all", resamples=2
+        )
+        rows[task.value] = {
+            method: {
+                "calls": row["calls_per_item"],
+                **{short: _percent(row.get(name)) for name, short in NAMES.items()},
+            }
+            for method, row in found.metrics["methods"].items()
+        }
+    return rows
+
+
+def _percent(estimate: object) -> float | None:
+    if not isinstance(estimate, dict) or estimate.get("value") is None:
+        return None
+    return 100 * float(estimate["value"])

@@ -1,0 +1,213 @@
+"""From the runs' files to the study's tables, plots and reading."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from arms import ARMS, DECOMPOSED, SETTINGS, SWEEPS, Setting
+
+from unswayed.items import Task
+from unswayed.presentation import PROTOCOLS
+
+__all__ = ["write_tables"]
+
+Run = dict
+METRICS = ("Acc", "Con", "CA", "RStd")
+STEPS = ("10", "25", "50", "100")
+
+
+def write_tables(out: Path, *, seeds: int, command: str) -> str:
+    """Write `study.md`, `study.json` and a plot; returns the Markdown."""
+    runs = [json.loads(path.read_text()) for path in sorted((out / "runs").glob("*.json"))]
+    runs = [run for run in runs if run["seed"] < seeds]
+    base = json.loads((out / "base.json").read_text())
+    text = "\n".join(
+        [
+            f"Command: `{command}`. Percent, mean ± sd over {seeds} training seeds; held-out items, "
+            "true gold, all orders (2 for the judge, 24 for MCQ).",
+            "",
+            *_base_table(base),
+            *_arms_table(runs, base),
+            *_pairs_table(runs),
+            *_sweep_tables(runs),
+            *_protocol_table(runs, base),
+            *_speed_table(runs),
+        ]
+    )
+    (out / "study.md").write_text(text + "\n")
+    (out / "study.json").write_text(json.dumps({"base": base, "runs": runs}, indent=1))
+    _plot(runs, out / "study.svg")
+    return text
+
+
+def _base_table(base: Run) -> list[str]:
+    lines = ["## Without training", ""]
+    for task in (Task.PAIRWISE, Task.MCQ):
+        lines += [
+            f"{'Judge' if task is Task.PAIRWISE else 'MCQ'}:",
+            "",
+            "| method | calls per item | Acc | Con | CA | RStd |",
+            "|---|---|---|---|---|---|",
+        ]
+        for method, row in base["methods"][task.value].items():
+            name = "base (direct)" if method == "direct" else method
+            cells = [_number(row[metric]) for metric in METRICS]
+            lines.append(f"| {name} | {row['calls']:.2f} | {' | '.join(cells)} |")
+        lines.append("")
+    return lines
+
+
+def _arms_table(runs: Sequence[Run], base: Run) -> list[str]:
+    lines = [
+        "## Arms after 100 steps: Con / CA / Acc",
+        "",
+        f"| setting | base | {' | '.join(ARMS)} |",
+        f"|---|{'---|' * (1 + len(ARMS))}",
+    ]
+    for setting in SETTINGS:
+        before = base[setting.task.value]["coupled"]
+        cells = [f"{before['Con']:.1f} / {before['CA']:.1f} / {before['Acc']:.1f}"]
+        for arm in ARMS:
+            values = [_values(runs, setting, arm, metric) for metric in ("Con", "CA", "Acc")]
+            cells.append(" / ".join(_spread(column) for column in values))
+        wrong = _mean([run["wrong_gold"] for run in _of(runs, setting)])
+        lines.append(f"| {setting.title} ({100 * wrong:.0f} % wrong) | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _pairs_table(runs: Sequence[Run]) -> list[str]:
+    comparisons = (
+        ("PA-GRPO", "GRPO"),
+        ("+r_con", "GRPO"),
+        ("+A_PA", "GRPO"),
+        ("PA-GRPO", "+r_con"),
+    )
+    lines = [
+        "## Paired by seed: difference of means (runs in which the first is higher)",
+        "",
+        "| tasks | comparison | Con | CA | Acc |",
+        "|---|---|---|---|---|",
+    ]
+    for task, name in ((Task.PAIRWISE, "judge"), (Task.MCQ, "MCQ, lambda 1")):
+        settings = [s for s in SETTINGS if s.task is task and s.lam == 1.0]
+        for first, second in comparisons:
+            cells = [
+                _paired(runs, settings, first, second, metric) for metric in ("Con", "CA", "Acc")
+            ]
+            lines.append(f"| {name} | {first} − {second} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _sweep_tables(runs: Sequence[Run]) -> list[str]:
+    lines = []
+    for title, settings in SWEEPS.items():
+        lines += [
+            f"## PA-GRPO, sweep over {title}",
+            "",
+            "| | Acc | Con | CA | RStd | training s |",
+            "|---|---|---|---|---|---|",
+        ]
+        for setting in settings:
+            cells = [_spread(_values(runs, setting, "PA-GRPO", metric)) for metric in METRICS]
+            seconds = [run["seconds"] for run in _of(runs, setting, "PA-GRPO")]
+            lines.append(f"| {setting.title} | {' | '.join(cells)} | {_mean(seconds):.1f} |")
+        lines.append("")
+    return lines
+
+
+def _protocol_table(runs: Sequence[Run], base: Run) -> list[str]:
+    lines = [
+        "## Consistency with labels only, orders only, and both permuted",
+        "",
+        f"| | {' | '.join(PROTOCOLS)} |",
+        f"|---|{'---|' * len(PROTOCOLS)}",
+    ]
+    for setting in (s for s in SETTINGS if s.name in DECOMPOSED):
+        before = base[setting.task.value]
+        cells = [f"{before[protocol]['Con']:.1f}" for protocol in PROTOCOLS]
+        lines.append(f"| {setting.title}: base | {' | '.join(cells)} |")
+        for arm in ARMS:
+            found = _of(runs, setting, arm)
+            cells = [
+                _spread([run["protocols"][protocol]["Con"] for run in found])
+                for protocol in PROTOCOLS
+            ]
+            lines.append(f"| {setting.title}: {arm} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _speed_table(runs: Sequence[Run]) -> list[str]:
+    lines = [
+        "## Consistency by step",
+        "",
+        f"| setting, arm | {' | '.join(STEPS)} |",
+        f"|---|{'---|' * len(STEPS)}",
+    ]
+    for setting in (s for s in SETTINGS if s.name in DECOMPOSED):
+        for arm in ARMS:
+            cells = [_spread(_values(runs, setting, arm, "Con", step)) for step in STEPS]
+            lines.append(f"| {setting.title}: {arm} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _of(runs: Sequence[Run], setting: Setting, arm: str | None = None) -> list[Run]:
+    found = [r for r in runs if r["setting"] == setting.name and arm in (None, r["arm"])]
+    return sorted(found, key=lambda run: run["seed"])
+
+
+def _values(
+    runs: Sequence[Run], setting: Setting, arm: str, metric: str, step: str = "100"
+) -> list[float]:
+    return [run["steps"][step][metric] for run in _of(runs, setting, arm)]
+
+
+def _paired(
+    runs: Sequence[Run], settings: Sequence[Setting], first: str, second: str, metric: str
+) -> str:
+    differences = [
+        a - b
+        for setting in settings
+        for a, b in zip(
+            _values(runs, setting, first, metric),
+            _values(runs, setting, second, metric),
+            strict=True,
+        )
+    ]
+    wins = sum(difference > 0 for difference in differences)
+    return f"{_mean(differences):+.1f} ({wins} of {len(differences)})"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else float("nan")
+
+
+def _spread(values: Sequence[float]) -> str:
+    if len(values) < 2:
+        return f"{_mean(values):.1f}"
+    return f"{_mean(values):.1f}±{statistics.stdev(values):.1f}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
+
+
+def _plot(runs: Sequence[Run], path: Path) -> None:
+    """Consistency and consistent accuracy by step, if matplotlib is installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    shown = [s for s in SETTINGS if s.name in DECOMPOSED]
+    axes = figure.subplots(1, 2 * len(shown), squeeze=False)[0]
+    for at, (setting, metric) in enumerate((s, m) for s in shown for m in ("Con", "CA")):
+        for arm in ARMS:
+            means = [_mean(_values(runs, setting, arm, metric, step)) for step in STEPS]
+            axes[at].plot([int(step) for step in STEPS], means, marker="o", label=arm)
+        axes[at].set_title(f"{setting.title}: {metric}", fontsize=9)
+        axes[at].set_xlabel("step")
+    axes[0].legend(fontsize=7)
+    figure.savefig(path)

@@ -1,0 +1,122 @@
+"""`unswayed filter`: keep the items on which the model is inconsistent."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unswayed.cli.options import (
+    BaseUrl,
+    Labels,
+    Limit,
+    MaxConnections,
+    Model,
+    OnBadItem,
+    Prompt,
+    Template,
+    is_built_in,
+    model_for,
+    prompts_from,
+)
+
+if TYPE_CHECKING:
+    from unswayed.backends import Backend
+    from unswayed.decisions import Decision
+    from unswayed.items import ItemSet
+    from unswayed.prompts import PromptSettings
+    from unswayed.runner import RunCounts
+
+
+def filter_(
+    data: Annotated[str, typer.Argument(help="Items to choose from; never evaluation items.")],
+    out: Annotated[Path, typer.Option(help="Items file to write (.jsonl).")],
+    model: Model = None,
+    orders: Annotated[
+        str | None,
+        typer.Option(help="Orders to compare [default: swap, or cyclic for more than 2]"),
+    ] = None,
+    count_unparsed: Annotated[
+        bool,
+        typer.Option("--count-unparsed", help="Count an unreadable answer as a different one."),
+    ] = False,
+    evaluation: Annotated[
+        Path | None, typer.Option(help="Items that must not be trained on, compared by text.")
+    ] = None,
+    prompt: Prompt = "direct",
+    template: Template = None,
+    labels: Labels = None,
+    limit: Limit = None,
+    base_url: BaseUrl = None,
+    max_connections: MaxConnections = 64,
+    on_bad_item: OnBadItem = "stop",
+    calls: Annotated[
+        Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
+    ] = None,
+) -> int:
+    """Keep the items on which the model names different candidates in different orders."""
+    from unswayed.api import load_data
+    from unswayed.auditing.run_directory import write_text
+    from unswayed.backends import BackendSettings, open_backend
+    from unswayed.calibration import prompts_for
+    from unswayed.items import encode_item, load_items
+    from unswayed.training.filtering import keep_inconsistent
+
+    options = {} if is_built_in(data) else {"on_bad_item": on_bad_item}
+    items = load_data(data, limit=limit, **options)
+    backend = open_backend(
+        model_for(model, data), BackendSettings(base_url=base_url, max_connections=max_connections)
+    )
+    how = prompts_for(backend, prompts_from(prompt, template, labels))
+    directory = calls or out.with_name(f"{out.name.partition('.')[0]}.calls")
+    decisions, counts = asyncio.run(_ask(items, backend, directory, how, orders))
+    kept = keep_inconsistent(
+        items,
+        decisions,
+        orders=orders,
+        count_unparsed=count_unparsed,
+        evaluation=() if evaluation is None else load_items(evaluation).items,
+    )
+    write_text(out, "".join(f"{encode_item(item).decode()}\n" for item in kept.items))
+    for name, count in asdict(kept.report).items():
+        typer.echo(f"{count:8,} {name.replace('_', ' ')}")
+    typer.echo(f"\n{out}")
+    if counts.fatal:
+        typer.echo(f"unswayed: {counts.fatal}", err=True)
+    return counts.exit_code
+
+
+async def _ask(
+    items: ItemSet, backend: Backend, directory: Path, prompts: PromptSettings, orders: str | None
+) -> tuple[list[Decision], RunCounts]:
+    from unswayed.items import blind
+    from unswayed.runner import (
+        Progress,
+        Question,
+        RunSettings,
+        make_calls,
+        read_decisions,
+        stop_on_interrupt,
+    )
+    from unswayed.store import CallStore
+    from unswayed.training.filtering import filter_asks
+
+    questions = [
+        Question(blind(item), ask)
+        for item in items
+        if item.permutable
+        for ask in filter_asks(item.n, orders=orders)
+    ]
+    how = RunSettings(prompts=prompts)
+    with CallStore.open(directory) as store, stop_on_interrupt() as stop:
+        store.bind(model=backend.model, items=items)
+        try:
+            counts = await make_calls(
+                questions, backend, store, how, progress=Progress(len(questions)), stop=stop
+            )
+        finally:
+            await backend.close()
+        return list(read_decisions(questions, store, how, model=backend.model)), counts

@@ -1,0 +1,97 @@
+"""`unswayed train`: train position and label bias out of a model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from unswayed.cli.options import BUILT_IN, Limit, OnBadItem
+from unswayed.errors import UsageError
+
+
+def train(
+    kind: Annotated[
+        Literal["pa-grpo", "grpo", "rl", "pif"],
+        typer.Argument(help="pa-grpo and grpo are the papers' presets; rl combines; pif is SFT."),
+    ],
+    data: Annotated[str, typer.Argument(help="Items with gold, such as `unswayed filter` writes.")],
+    recipe: Annotated[str, typer.Option(help="A shipped recipe or a .toml file.")],
+    out: Annotated[Path, typer.Option(help="Folder for the adapter or model.")],
+    model: Annotated[
+        str | None, typer.Option(help="Path or hub id [default: the recipe's]")
+    ] = None,
+    reward: Annotated[
+        str | None, typer.Option(help="rl: what to add to the paper's base reward.")
+    ] = None,
+    advantage: Annotated[
+        Literal["group", "prompt"] | None, typer.Option(help="rl: what advantages compare.")
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a recipe field: reward.lam=0.5 (repeatable)."),
+    ] = None,
+    engine: Annotated[Literal["trl"], typer.Option(help="trl.")] = "trl",
+    limit: Limit = None,
+    on_bad_item: OnBadItem = "stop",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything on the data, load no weights.")
+    ] = False,
+) -> int:
+    """Train with permutation groups; the same command resumes, bit for bit."""
+    from unswayed.api import load_data
+    from unswayed.registry import require
+    from unswayed.training.plan import describe, plan_training
+    from unswayed.training.recipe import load_recipe, with_changes
+    from unswayed.training.run import train as run_training
+
+    require("trl", extra="train", feature="training")
+    chosen = load_recipe(recipe)
+    if change:
+        chosen = with_changes(chosen, dict(_change(text) for text in change))
+    name = model or chosen.model
+    if not name:
+        raise UsageError(f"recipe {chosen.name} names no model. Give --model PATH.")
+    options = {} if data in BUILT_IN else {"on_bad_item": on_bad_item}
+    items = load_data(data, limit=limit, **options)
+    if dry_run:
+        from unswayed.auditing.run_directory import json_text
+
+        plan = plan_training(
+            kind, items, model=name, recipe=chosen, consistency=reward, advantage=advantage
+        )
+        sys.stdout.write(json_text(describe(plan)))
+        return 0
+    result = run_training(
+        kind,
+        items,
+        model=name,
+        recipe=chosen,
+        out=out,
+        consistency=reward,
+        advantage=advantage,
+        engine=engine,
+        report=_show,
+    )
+    for metric, value in result.after.items():
+        before = result.before.get(metric)
+        typer.echo(f"{metric:24s} {'' if before is None else f'{before:.3f} -> '}{value:.3f}")
+    typer.echo(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")
+    return 130 if result.interrupted else 0
+
+
+def _show(step: Mapping[str, float]) -> None:
+    """One line a step: where it is, reward, groups, and the held-out figures where measured."""
+    place = f"{step.get('step', 0):.0f}/{step.get('steps', 0):.0f}"
+    rest = "  ".join(f"{name} {value:.3f}" for name, value in step.items() if name in SHOWN)
+    typer.echo(f"{place:>9}  {rest}", err=True)
+
+
+def _change(text: str) -> tuple[str, str]:
+    field, equals, value = text.partition("=")
+    if not equals or not field:
+        raise UsageError(f"--set {text!r}: write field=value, such as reward.lam=0.5.")
+    return field.strip(), value.strip()

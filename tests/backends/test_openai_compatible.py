@@ -1,0 +1,495 @@
+"""Requests as each server wants them, answers in every shape, and what refusals teach."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import msgspec
+import pytest
+from chat_cases import KEY, JumpClock, backend_at, collect, failures, queries, query
+from fake_server import FakeServer, Fault
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unswayed.backends import BackendSettings, open_backend
+from unswayed.backends.dialect import Traits
+from unswayed.backends.openai_compatible import OpenAIDialect, without_system
+from unswayed.calls import Response, TokenLogprob
+from unswayed.errors import BadResponseError, MissingKeyError, UnknownNameError
+from unswayed.items import Message
+
+
+def payload(
+    model: str = "m", *, traits: Traits | None = None, **fields: object
+) -> dict[str, object]:
+    dialect = OpenAIDialect(model)
+    body = dialect.encode(query(**fields).request, traits or dialect.traits)
+    loaded: dict[str, object] = json.loads(body)
+    return loaded
+
+
+def decode(**fields: object) -> Response:
+    """The response of a completion whose first choice has these fields."""
+    choice = {"message": {"content": "A"}, "finish_reason": "stop", **fields}
+    return OpenAIDialect("m").decode(json.dumps({"choices": [choice]}).encode())
+
+
+# --- requests ---------------------------------------------------------------------------------
+
+
+def test_a_greedy_request_by_hand() -> None:
+    assert payload(max_tokens=1, top_logprobs=5) == {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "You judge."},
+            {"role": "user", "content": "question 0"},
+        ],
+        "max_tokens": 1,
+        "temperature": 0.0,
+        "logprobs": True,
+        "top_logprobs": 5,
+    }
+
+
+def test_sampled_requests_carry_a_seed_each_their_own() -> None:
+    assert "seed" not in payload()
+    assert payload(temperature=0.7)["seed"] == 0
+    assert payload(temperature=0.7, sample=3)["seed"] == 3
+    assert "seed" not in payload(temperature=0.7, traits=Traits(seed=False))
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "temperature", "thinks"),
+    [
+        ("gpt-4.1-mini", "max_tokens", True, False),
+        ("gpt-4o-2024-11-20", "max_tokens", True, False),
+        ("meta-llama/Llama-3.1-8B", "max_tokens", True, False),
+        ("gpt-oss-120b", "max_tokens", True, False),
+        ("o3", "max_completion_tokens", False, True),
+        ("o4-mini-2025-04-16", "max_completion_tokens", False, True),
+        ("gpt-5", "max_completion_tokens", False, True),
+        ("gpt-5-mini-2025-08-07", "max_completion_tokens", False, True),
+        ("openai/gpt-5-nano", "max_completion_tokens", False, True),
+        ("gpt-5-chat-latest", "max_completion_tokens", True, False),
+        ("gpt-5.1", "max_completion_tokens", True, False),
+        ("gpt-6", "max_completion_tokens", True, False),
+    ],
+)
+def test_families_of_models_are_known_by_name(
+    model: str, field: str, temperature: bool, thinks: bool
+) -> None:
+    sent = payload(model, max_tokens=10, top_logprobs=5)
+    assert {"max_tokens", "max_completion_tokens"} & set(sent) == {field}
+    assert ("temperature" in sent) is temperature
+    assert ("logprobs" in sent) is not thinks
+    assert sent[field] == (10 + 2048 if thinks else 10)
+    assert OpenAIDialect(model).traits.logprobs == (0 if thinks else None)
+
+
+def test_no_more_logprobs_are_asked_for_than_the_server_gives() -> None:
+    assert payload(top_logprobs=20, traits=Traits(logprobs=5))["top_logprobs"] == 5
+    assert payload(top_logprobs=3, traits=Traits(logprobs=5))["top_logprobs"] == 3
+    assert "top_logprobs" not in payload(top_logprobs=20, traits=Traits(logprobs=0))
+
+
+def test_the_system_text_goes_before_the_first_user_message_where_the_role_is_unknown() -> None:
+    chat = (
+        Message("system", "S"),
+        Message("assistant", "hello"),
+        Message("user", "U"),
+        Message("developer", "D"),
+        Message("user", "V"),
+    )
+    assert without_system(chat) == (
+        Message("assistant", "hello"),
+        Message("user", "S\n\nD\n\nU"),
+        Message("user", "V"),
+    )
+    assert without_system((Message("system", "S"),)) == (Message("user", "S"),)
+    assert without_system(chat[1:3]) == chat[1:3]
+    assert payload(traits=Traits(system=False))["messages"] == [
+        {"role": "user", "content": "You judge.\n\nquestion 0"}
+    ]
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+LEARNED = [
+    (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        "'max_completion_tokens' instead. (unsupported_parameter)",
+        {"tokens_field": "max_completion_tokens"},
+    ),
+    (
+        "Unsupported value: 'temperature' does not support 0.0 with this model. Only the default "
+        "(1) value is supported.",
+        {"temperature": False, "thinking_tokens": 2048},
+    ),
+    ("Unrecognized request argument supplied: seed", {"seed": False}),
+    ("seed: Extra inputs are not permitted", {"seed": False}),
+    ("System role not supported", {"system": False}),
+    (
+        "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+        {"system": False},
+    ),
+    ("Invalid value for 'top_logprobs': must be less than or equal to 5.", {"logprobs": 5}),
+    ("Requested sample logprobs of 20, which is greater than max allowed: 8", {"logprobs": 8}),
+    ("Expected a value <= 10, but got 20 instead for top_logprobs.", {"logprobs": 10}),
+    ("20 is greater than the maximum of 1 - 'logprobs'", {"logprobs": 1}),
+    ("top_logprobs must be between 0 and 5", {"logprobs": 5}),
+    ("'logprobs' is not supported with this model gpt-5-mini", {"logprobs": 0}),
+    ("You are not allowed to request logprobs from this model.", {"logprobs": 0}),
+    ("logprobs: property 'logprobs' is unsupported", {"logprobs": 0}),
+]
+
+
+@pytest.mark.parametrize(("words", "changes"), LEARNED, ids=[words[:40] for words, _ in LEARNED])
+def test_a_refusal_changes_what_it_is_about_and_nothing_else(
+    words: str, changes: dict[str, object]
+) -> None:
+    dialect = OpenAIDialect("m")
+    request = query(top_logprobs=20).request
+    assert dialect.adapt(dialect.traits, words, request) == replace(dialect.traits, **changes)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "This model's maximum context length is 8192 tokens, you requested 9000.",
+        "The response was filtered due to the prompt triggering a content policy.",
+        "Invalid prompt: the temperature of the reactor was 300 degrees",
+        "messages: roles must alternate between user and assistant",
+        "",
+    ],
+)
+def test_other_refusals_change_nothing(words: str) -> None:
+    dialect = OpenAIDialect("m")
+    asked = query(temperature=0.0, top_logprobs=0).request
+    changed = dialect.adapt(dialect.traits, words, asked)
+    assert changed is None or changed.temperature is False  # the third may be taken for one
+
+
+@given(words=st.lists(st.sampled_from([words for words, _ in LEARNED]), max_size=30))
+def test_learning_always_comes_to_an_end(words: list[str]) -> None:
+    dialect = OpenAIDialect("m")
+    request = query(top_logprobs=20).request
+    traits, changes = dialect.traits, 0
+    for said in words:
+        adapted = dialect.adapt(traits, said, request)
+        if adapted is not None and adapted != traits:
+            traits, changes = adapted, changes + 1
+    assert changes <= 9
+
+
+def refuse(field: str, words: str) -> Fault:
+    return Fault(kind="status", status=400, message=words, contains=f'"{field}"')
+
+
+def test_what_a_refusal_taught_is_remembered_and_told() -> None:
+    async def work() -> None:
+        faults = [
+            refuse("max_tokens", LEARNED[0][0]),
+            refuse("temperature", LEARNED[1][0]),
+            refuse("logprobs", "'logprobs' is not supported with this model"),
+        ]
+        async with FakeServer(faults=faults) as server:
+            backend = backend_at(server.url)
+            asked = [query(number, top_logprobs=5) for number in range(200)]
+            outcomes = await collect(backend, asked)
+        assert not failures(outcomes)
+        assert sum(outcome.retries for outcome in outcomes.values()) == 0  # type: ignore[union-attr]
+        assert server.received <= 200 + 3 * 64  # three refusals per place, not per call
+        assert not backend.gives_logprobs
+        assert len(backend.remarks) == 3
+        assert any("temperature" in remark for remark in backend.remarks)
+
+    asyncio.run(work())
+
+
+def test_a_cap_on_logprobs_is_kept_to_and_probabilities_still_come() -> None:
+    async def work() -> None:
+        fault = Fault(
+            kind="status",
+            status=400,
+            message="top_logprobs must be less than or equal to 5",
+            contains='"top_logprobs":20',
+        )
+        async with FakeServer(faults=[fault]) as server:
+            backend = backend_at(server.url)
+            asked = [query(number, top_logprobs=20) for number in range(50)]
+            outcomes = await collect(backend, asked)
+        assert backend.gives_logprobs
+        assert not failures(outcomes)
+        for outcome in outcomes.values():
+            assert isinstance(outcome, Response)
+            assert outcome.top_logprobs is not None
+            assert len(outcome.top_logprobs[0]) == 5
+
+    asyncio.run(work())
+
+
+def test_an_answer_that_was_under_way_does_not_undo_what_was_learned() -> None:
+    async def work() -> None:
+        faults = [
+            Fault(kind="slow", delay_s=0.1, contains='question 0"'),
+            refuse("temperature", LEARNED[1][0]),
+        ]
+        async with FakeServer(faults=faults) as server:
+            backend = backend_at(server.url, max_connections=2)
+            outcomes = await collect(backend, queries(2))
+        assert not failures(outcomes)
+        assert b'"temperature"' in server.bodies[0]
+        assert not backend.traits.temperature
+
+    asyncio.run(work())
+
+
+def test_a_change_that_does_not_help_is_not_kept() -> None:
+    async def work() -> None:
+        # says "temperature" whatever is sent, for one prompt only
+        words = "Invalid prompt: 'temperature' is not allowed"
+        faults = [Fault(kind="status", status=400, message=words, contains='question 7"')]
+        async with FakeServer(faults=faults) as server:
+            backend = backend_at(server.url)
+            outcomes = await collect(backend, queries(40))
+        (failure,) = failures(outcomes)
+        assert failure.message.startswith("q7: ")
+        assert backend.traits == backend.dialect.traits
+        assert backend.remarks == ()
+        assert b'"temperature"' in server.bodies[-1]
+
+    asyncio.run(work())
+
+
+# --- answers ----------------------------------------------------------------------------------
+
+
+def test_an_answer_by_hand() -> None:
+    body = {
+        "id": "x",
+        "model": "m-2025",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "A", "reasoning_content": "because"},
+                "finish_reason": "length",
+                "logprobs": {
+                    "content": [
+                        {
+                            "token": "A",
+                            "logprob": -0.1,
+                            "bytes": [65],
+                            "top_logprobs": [
+                                {"token": "B", "logprob": -2.5, "bytes": None},
+                                {"token": "A", "logprob": -0.1, "bytes": None},
+                                {"token": "C", "logprob": None, "bytes": None},
+                            ],
+                        }
+                    ]
+                },
+            }
+        ],
+        "usage": {
+            "prompt_tokens": 100,
+            "completion_tokens": 7,
+            "prompt_tokens_details": {"cached_tokens": 64},
+        },
+    }
+    assert OpenAIDialect("m").decode(json.dumps(body).encode()) == Response(
+        text="A",
+        reasoning="because",
+        tokens=("A",),
+        top_logprobs=((TokenLogprob("A", -0.1), TokenLogprob("B", -2.5)),),
+        finish_reason="length",
+        input_tokens=100,
+        cached_tokens=64,
+        output_tokens=7,
+        model="m-2025",
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"content": None}, ""),
+        ({}, ""),
+        ({"content": []}, ""),
+        ({"content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]}, "AB"),
+        ({"content": [{"type": "thinking", "thinking": [1]}, {"type": "text", "text": "A"}]}, "A"),
+        ({"content": "A", "reasoning": None, "tool_calls": None}, "A"),
+    ],
+)
+def test_content_in_every_shape(message: dict[str, object], text: str) -> None:
+    assert decode(message=message).text == text
+
+
+def test_a_refusal_is_kept_as_text_and_named() -> None:
+    response = decode(message={"content": None, "refusal": "I cannot judge this."})
+    assert response.text == "I cannot judge this."
+    assert response.finish_reason == "refusal"
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [("stop", "stop"), (None, "stop"), ("eos", "stop"), ("length", "length"), ("x", "x")],
+)
+def test_finish_reasons(reason: str | None, expected: str) -> None:
+    assert decode(finish_reason=reason).finish_reason == expected
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        None,
+        {"content": None},
+        {"content": []},
+        {"content": [{"token": "A", "logprob": -0.1}]},
+        {"tokens": ["A"], "token_logprobs": [-0.1]},
+        {"content": "what"},
+        [1, 2],
+        3,
+    ],
+)
+def test_missing_or_strange_logprobs_are_none_and_the_answer_stays(logprobs: object) -> None:
+    response = decode(logprobs=logprobs)
+    assert response.text == "A"
+    assert response.top_logprobs is None
+    assert response.tokens is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'"A"',
+        b"{}",
+        b'{"choices": null}',
+        b'{"choices": []}',
+        b'{"choices": [{}]}',
+        b'{"choices": [{"message": null}]}',
+        b'{"choices": [{"message": {"content": 3}}]}',
+        b'{"choices": [{"message": {"content": "A"}}], "usage": {"prompt_tokens": "many"}}',
+        b'{"error": {"message": "overloaded"}}',
+        b"\xff\xfe",
+    ],
+)
+def test_what_is_no_completion_is_refused(body: bytes) -> None:
+    with pytest.raises(BadResponseError, match="not a chat completion"):
+        OpenAIDialect("m").decode(body)
+
+
+@given(body=st.binary(max_size=200))
+def test_any_bytes_are_an_answer_or_a_bad_response(body: bytes) -> None:
+    try:
+        response = OpenAIDialect("m").decode(body)
+    except BadResponseError:
+        return
+    assert isinstance(response, Response)
+
+
+@given(text=st.text(max_size=100), other=st.text(max_size=100))
+def test_text_survives_the_journey(text: str, other: str) -> None:
+    body = OpenAIDialect("m").encode(query(text=text).request, Traits())
+    assert json.loads(body)["messages"][1]["content"] == text
+    assert decode(message={"content": other}).text == other
+
+
+def test_servers_without_logprobs_are_noticed() -> None:
+    async def work() -> None:
+        async with FakeServer(faults=[Fault(kind="no_logprobs")]) as server:
+            backend = backend_at(server.url)
+            assert backend.gives_logprobs
+            outcomes = await collect(backend, [query(top_logprobs=5)])
+        (response,) = outcomes.values()
+        assert isinstance(response, Response)
+        assert response.top_logprobs is None
+        assert not backend.gives_logprobs
+
+    asyncio.run(work())
+
+
+def test_one_answer_without_logprobs_among_others_changes_nothing() -> None:
+    async def work() -> None:
+        async with FakeServer(faults=[Fault(kind="no_logprobs", on=[10])]) as server:
+            backend = backend_at(server.url, max_connections=1)
+            asked = [query(number, top_logprobs=5) for number in range(10)]
+            outcomes = await collect(backend, asked)
+        missing = [
+            outcome
+            for outcome in outcomes.values()
+            if isinstance(outcome, Response) and outcome.top_logprobs is None
+        ]
+        assert len(missing) == 1
+        assert backend.gives_logprobs
+
+    asyncio.run(work())
+
+
+# --- opening ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MY_LAB_API_KEY", "MY_LAB_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("_no_variables")
+def test_opening_without_a_key_or_address_says_what_to_set() -> None:
+    with pytest.raises(MissingKeyError, match="OPENAI_API_KEY"):
+        open_backend("openai/gpt-4.1-mini")
+    with pytest.raises(MissingKeyError, match="MY_LAB_BASE_URL"):
+        open_backend("openai-api/my-lab/llama")
+    with pytest.raises(UnknownNameError, match="openai-api/<service>/<model>"):
+        open_backend("openai-api/llama")
+
+
+@pytest.mark.usefixtures("_no_variables")
+def test_a_service_is_reached_with_its_own_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        async with FakeServer(key=KEY) as server:
+            monkeypatch.setenv("MY_LAB_BASE_URL", server.url)
+            monkeypatch.setenv("MY_LAB_API_KEY", KEY)
+            monkeypatch.setenv("OPENAI_API_KEY", "sk-not-this-one-12345")
+            backend = open_backend("openai-api/my-lab/org/llama-8b")
+            outcomes = await collect(backend, [query()])  # type: ignore[arg-type]
+            assert server.paths == ["/v1/chat/completions"]
+            assert json.loads(server.bodies[0])["model"] == "org/llama-8b"
+            assert "not-this-one" not in json.dumps(server.headers)
+        assert backend.model == "openai-api/my-lab/org/llama-8b"
+        assert not failures(outcomes)
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("_no_variables")
+def test_the_openai_key_does_not_go_to_an_address_from_the_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work() -> None:
+        async with FakeServer(key="another") as server:
+            monkeypatch.setenv("OPENAI_API_KEY", KEY)
+            backend = open_backend("openai/m", BackendSettings(base_url=server.url))
+            outcomes = await collect(backend, [query()])  # type: ignore[arg-type]
+            assert "authorization" not in server.headers[0]
+        (failure,) = failures(outcomes)
+        assert failure.fatal
+        assert "No key was sent" in failure.message
+        assert "OPENAI_BASE_URL" in failure.message
+        assert KEY not in msgspec.json.encode(failure).decode()
+
+    asyncio.run(work())
+
+
+def test_reading_answers_is_not_slowed_down_by_a_fault_before_them() -> None:
+    async def work() -> None:
+        async with FakeServer(faults=[Fault(kind="half", every=7)]) as server:
+            backend = backend_at(server.url, clock=JumpClock().clock())
+            outcomes = await collect(backend, queries(100))
+        assert len(outcomes) == 100
+        assert not failures(outcomes)
+
+    asyncio.run(work())

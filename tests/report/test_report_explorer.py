@@ -1,0 +1,133 @@
+"""The flipped items inside the page: sentences, selection, size, and JSON that stays data."""
+
+import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from report_samples import plain_run, sample_run
+
+from unswayed.decisions import Choice
+from unswayed.items import Message
+from unswayed.report.data import FlippedItem, Shown
+from unswayed.report.explorer import embed, item_view, script_json
+from unswayed.report.findings import find
+from unswayed.report.wording import plain_text
+
+
+def view(order: tuple[int, ...], choice: Choice, **more: object) -> Shown:
+    labels = tuple("ABCDEFGHIJ"[: len(order)])
+    label = labels[order.index(choice)] if isinstance(choice, int) else None
+    made = Shown(order, labels, (Message("user", "Q"),), choice, label=label)
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def pair(first: Choice, second: Choice, gold: Choice = 1) -> FlippedItem:
+    shown = (view((0, 1), first), view((1, 0), second))
+    return FlippedItem("q1", "law", gold, ("red", "blue"), shown)
+
+
+def test_the_summary_says_how_the_choice_moved() -> None:
+    assert item_view(pair(0, 1)).summary == (
+        "It said A both times, so its choice went from answer 1 to answer 2. "
+        "The gold label is answer 2."
+    )
+
+
+def test_the_summary_names_ties_and_missing_gold() -> None:
+    assert item_view(pair(0, "tie", None)).summary == (
+        "Its choice went from answer 1 to a tie. This item has no gold label."
+    )
+
+
+def test_the_verdict_says_what_the_label_stood_for() -> None:
+    said = [plain_text(one.said) for one in item_view(pair(0, 1)).views]
+    assert said == [
+        "The judge said A, which is answer 1.",
+        "The judge said A, which is answer 2.",
+    ]
+    assert plain_text(item_view(pair(0, None)).views[1].said) == "The answer could not be read."
+
+
+def test_headings_name_the_order() -> None:
+    assert [one.heading for one in item_view(pair(0, 1)).views] == ["As given", "Answers swapped"]
+
+
+def test_of_many_orders_one_prompt_per_answer_is_shown_and_the_rest_is_kept() -> None:
+    orders = [tuple((p + k) % 5 for p in range(5)) for k in range(5)]
+    shown = tuple(view(o, c) for o, c in zip(orders, (0, 1, 0, 2, 0), strict=True))
+    made = item_view(FlippedItem("q", None, (0, 2), tuple("abcde"), shown), presentations=5)
+    assert [one.choice for one in made.views] == [0, 1, 2]
+    assert len(made.others) == 2
+    assert made.views[0].heading == "As given; 3 of 5 orders say this"
+    assert made.views[1].heading == "Order 2 3 4 5 1; 1 of 5 orders say this"
+    assert made.summary == (
+        "Depending on the order it chose option 1, option 2 or option 3. "
+        "Right are option 1 and option 3."
+    )
+
+
+def test_answers_are_not_counted_where_orders_were_left_out() -> None:
+    orders = [tuple((p + k) % 3 for p in range(3)) for k in range(3)]
+    shown = tuple(view(o, c) for o, c in zip(orders, (0, 1, 0), strict=True))
+    made = item_view(FlippedItem("q", None, 0, tuple("abc"), shown), presentations=6)
+    assert made.views[0].heading == "As given"
+
+
+def test_at_most_four_answers_stand_side_by_side() -> None:
+    orders = [tuple((p + k) % 6 for p in range(6)) for k in range(6)]
+    shown = tuple(view(o, c) for c, o in enumerate(orders))
+    made = item_view(FlippedItem("q", None, 0, tuple("abcdef"), shown))
+    assert (len(made.views), len(made.others)) == (4, 2)
+
+
+def test_reasoning_and_long_answers_are_details() -> None:
+    item = pair(0, 1)
+    told = replace(item.shown[0], reasoning="Because.", text="<answer>A</answer>")
+    plain = replace(item.shown[1], text=" A ")
+    made = item_view(replace(item, shown=(told, plain)))
+    assert made.views[0].details == (
+        ("Reasoning", "Because."),
+        ("Answer as it came", "<answer>A</answer>"),
+    )
+    assert made.views[1].details == ()
+
+
+def test_the_page_embeds_the_surest_items_up_to_its_limit() -> None:
+    run = sample_run(n_items=300)
+    found = find(run)
+    whole = embed([found], [""], embed_mb=4.0)
+    some = embed([found], [""], embed_mb=len(whole.data.encode()) / 2e6)
+    items = json.loads(some.data)["items"]
+    assert 0 < len(items) < len(run.flipped)
+    assert [item["i"] for item in items] == [item.item_id for item in run.flipped[: len(items)]]
+    assert len(some.data.encode()) <= len(whole.data.encode()) / 2
+    assert some.count == f"surest {len(items)} of {run.n_flipped}; all in decisions.jsonl"
+    assert whole.count == f"{run.n_flipped} flipped items, surest first"
+
+
+def test_the_surest_item_is_embedded_even_if_it_exceeds_the_limit() -> None:
+    made = embed([find(sample_run(n_items=100))], [""], embed_mb=0.0)
+    assert len(json.loads(made.data)["items"]) == 1
+    assert made.first is not None
+
+
+def test_repeated_texts_are_stored_once() -> None:
+    data = json.loads(embed([find(sample_run(n_items=200))], [""], embed_mb=4.0).data)
+    assert len(set(data["texts"])) == len(data["texts"])
+    assert sum(text == "As given" for text in data["texts"]) == 1
+
+
+def test_no_flipped_items_embed_nothing() -> None:
+    made = embed([find(plain_run(n_flipped=0))], [""], embed_mb=4.0)
+    assert made.first is None
+    assert json.loads(made.data)["items"] == []
+
+
+@given(st.text(st.characters()))
+def test_embedded_json_cannot_end_its_element_and_can_be_written(text: str) -> None:
+    made = script_json({"t": text + "</script><!--\u2028"})
+    assert "<" not in made
+    assert "\u2028" not in made
+    made.encode("utf-8")
+    json.loads(made)

@@ -1,0 +1,116 @@
+"""How it was measured: no secret reaches the page, and what is left out is said."""
+
+from dataclasses import replace
+
+import pytest
+from report_samples import plain_run, with_metrics
+
+from unswayed.report.facts import HIDDEN, caveats, command_text, date_text, facts
+from unswayed.report.findings import find
+from unswayed.report.reading import model_name
+
+SECRET = "sk-proj-abcdefgh12345678"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"unswayed audit pairs.jsonl --api-key {SECRET}",
+        f"unswayed audit pairs.jsonl --api-key={SECRET}",
+        f"OPENAI_API_KEY={SECRET} unswayed audit pairs.jsonl",
+        f"unswayed audit pairs.jsonl --header 'Authorization: Bearer {SECRET}'",
+        f"unswayed audit --model vllm/x --base-url https://me:{SECRET}@example.org/v1",
+        f"unswayed audit --base-url 'https://example.org/v1?api_key={SECRET}&v=2'",
+        f"unswayed audit --note {SECRET}",
+        ["unswayed", "audit", "--token", SECRET],
+        f"unswayed audit 'unclosed {SECRET}",
+    ],
+)
+def test_commands_are_shown_without_secrets(command: object) -> None:
+    shown = command_text(command)
+    assert "unswayed" in shown
+    assert SECRET not in shown
+
+
+def test_what_is_no_secret_stays() -> None:
+    command = (
+        "unswayed audit pairs.jsonl --model openai/m --max-tokens 16 --methods pride:prior=group"
+    )
+    shown = command_text(command).replace(" \\\n    ", " ")
+    assert shown == command
+    assert HIDDEN not in shown
+
+
+def test_long_commands_break_before_options() -> None:
+    command = [
+        "unswayed",
+        "audit",
+        "pairs.jsonl",
+        *(x for i in range(8) for x in (f"--option-{i}", "v")),
+    ]
+    lines = command_text(command).split(" \\\n")
+    assert len(lines) > 1
+    assert all(line.startswith("    --option-") for line in lines[1:])
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_arguments_with_spaces_are_quoted() -> None:
+    assert command_text(["unswayed", "audit", "my pairs.jsonl"]).endswith("'my pairs.jsonl'")
+
+
+@pytest.mark.parametrize(
+    ("created", "shown"),
+    [
+        ("2026-11-20T09:30:00Z", "20 November 2026"),
+        ("2026-01-02", "2 January 2026"),
+        ("soon", ""),
+        (None, ""),
+    ],
+)
+def test_dates_are_written_out(created: object, shown: str) -> None:
+    assert date_text(created) == shown
+
+
+def test_facts_list_calls_prices_and_versions() -> None:
+    calls = {
+        "planned": 2000, "made": 1900, "cached": 100, "failed": 0, "unparsed": 7,
+        "input_tokens": 5000, "output_tokens": 2000, "cost_usd": 1.5, "label_mass": 0.998,
+    }  # fmt: skip
+    shown = {fact.term: fact.text for fact in facts(find(with_metrics(plain_run(), calls=calls)))}
+    assert shown["Calls"] == "2,000 planned, 1,900 made, 100 from cache, 0 failed"
+    assert shown["Unparsed"] == "7 of 2,000; mean label mass 0.998"
+    assert shown["Tokens and cost"] == "5,000 in, 2,000 out, $1.50"
+    assert shown["Version"] == "unswayed 0.1.0, python 3.11.7, numpy 2.2.0"
+
+
+def test_facts_hide_secrets_too() -> None:
+    run = replace(plain_run(), run={"prompt": f"direct, bearer {SECRET}", "model": "openai/m"})
+    assert all(SECRET not in fact.text for fact in facts(find(run)))
+
+
+def test_unknown_settings_leave_no_empty_lines() -> None:
+    assert all(fact.text for fact in facts(find(replace(plain_run(), run={}))))
+
+
+def test_left_out_items_are_caveats() -> None:
+    data = {"name": "d", "n_items": 1000, "not_permutable": 12, "gold_ties": 3, "no_gold": 1}
+    told = " ".join(caveats(find(with_metrics(plain_run(), data=data))))
+    for words in (
+        "12 items whose candidates refer to each other",
+        "3 items whose gold label is a tie",
+        "1 item without a gold label",
+    ):
+        assert words in told
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("tiny/judge@sha256:a0cea6092847bb1d", "tiny/judge"),
+        ("hf/org/model@0123456789abcdef0123", "hf/org/model"),
+        ("openai/gpt-4.1-mini", "openai/gpt-4.1-mini"),
+        ("hf/org/model@main", "hf/org/model@main"),
+    ],
+)
+def test_long_revisions_are_left_to_the_facts(model: str, name: str) -> None:
+    assert model_name(model) == name

@@ -1,0 +1,121 @@
+"""Which state a run is in, decided from its intervals."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from report_samples import est, null, plain_run, with_metrics
+
+from unswayed.report.findings import State, find
+
+
+def label_row(share: float, low: float, high: float) -> dict[str, Any]:
+    return {"label": {"label_rate": [est(share, low, high), est(1 - share, 1 - high, 1 - low)]}}
+
+
+def test_an_interval_above_one_half_favours_the_first_position() -> None:
+    found = find(plain_run((0.78, 0.76, 0.80)))
+    assert (found.state, found.favoured) == (State.POSITION, 0)
+
+
+def test_an_interval_below_one_half_favours_the_last_position() -> None:
+    found = find(plain_run((0.40, 0.37, 0.43)))
+    assert (found.state, found.favoured) == (State.POSITION, 1)
+
+
+def test_a_narrow_interval_around_one_half_is_no_bias() -> None:
+    found = find(plain_run((0.50, 0.48, 0.52), (0.95, 0.93, 0.97), n_flipped=50))
+    assert found.state is State.CLEAN
+
+
+def test_a_wide_interval_around_one_half_is_too_few_items() -> None:
+    # half-width 6 points on 100 items: 100 * (6/3)^2 = 400 items would settle it
+    found = find(plain_run((0.50, 0.44, 0.56), n_items=100))
+    assert (found.state, found.settling) == (State.FEW, 400)
+
+
+def test_fewer_than_twenty_items_are_too_few_whatever_they_show() -> None:
+    found = find(plain_run((0.90, 0.80, 1.00), n_items=19))
+    assert found.state is State.FEW
+    # half-width 10 points: 19 * (10/3)^2 = 211.1, rounded up to two digits
+    assert found.settling == 220
+
+
+def test_items_without_a_spread_ask_for_the_number_that_settles_any_share() -> None:
+    # every item alike: the interval is a point; (1.96 * 0.5 / 0.03)^2 = 1067 -> 1100
+    assert find(plain_run((1.0, 1.0, 1.0), n_items=5)).settling == 1100
+
+
+def test_many_flips_without_a_favoured_position_are_the_finding() -> None:
+    found = find(plain_run((0.50, 0.48, 0.52), (0.70, 0.67, 0.73), n_flipped=300))
+    assert found.state is State.FLIPS
+
+
+def test_a_label_that_is_favoured_on_its_own_is_found_behind_an_even_position() -> None:
+    run = plain_run((0.50, 0.48, 0.52), protocols=label_row(0.60, 0.57, 0.63))
+    found = find(run)
+    assert found.state is State.HIDDEN
+    assert found.hidden is not None
+    assert found.hidden[:2] == ("label", 0)
+
+
+def test_a_wide_label_interval_forbids_saying_no_bias() -> None:
+    run = plain_run((0.50, 0.48, 0.52), (0.95, 0.93, 0.97), protocols=label_row(0.50, 0.45, 0.55))
+    found = find(run)
+    assert found.state is State.FEW
+    assert found.widest is not None
+    assert found.widest[0] == "the share of the label A"
+
+
+@pytest.mark.parametrize(("unparsed", "state"), [(400, State.POSITION), (401, State.UNPARSED)])
+def test_more_than_a_fifth_unparsed_is_the_finding(unparsed: int, state: State) -> None:
+    calls = {"planned": 2000, "made": 1500, "cached": 500, "unparsed": unparsed}
+    assert find(with_metrics(plain_run(), calls=calls)).state is state
+
+
+def test_without_consistency_nothing_is_said_about_flips() -> None:
+    run = plain_run()
+    rows = {**run.metrics["protocols"]["coupled"], "consistency": null("one order was recorded")}
+    direct = {**run.metrics["methods"]["direct"], **rows}
+    found = find(with_metrics(run, protocols={"coupled": rows}, methods={"direct": direct}))
+    assert found.state is State.ONE_ORDER
+
+
+@pytest.mark.parametrize("state", [State.FEW, State.UNPARSED, State.ONE_ORDER])
+def test_states_that_settle_nothing_recommend_nothing(state: State) -> None:
+    run = plain_run(recommendation={"method": "direct", "reason": "", "criterion": "accuracy"})
+    assert not replace(find(run), state=state).recommends
+
+
+def test_of_many_positions_the_largest_share_is_favoured() -> None:
+    rates = [
+        est(0.30, 0.27, 0.33),
+        est(0.40, 0.37, 0.43),
+        est(0.2, 0.18, 0.22),
+        est(0.1, 0.08, 0.12),
+    ]
+    coupled = {"consistency": est(0.6, 0.57, 0.63), "position_rate": rates}
+    found = find(plain_run(protocols={"coupled": coupled}))
+    assert (found.n, found.favoured) == (4, 1)
+
+
+def test_where_items_differ_in_size_the_most_frequent_size_is_described() -> None:
+    def stratum(n: int, items: int) -> dict[str, Any]:
+        rates = [est(1 / n, 0.9 / n, 1.1 / n, items) for _ in range(n)]
+        return {"consistency": est(0.6, 0.5, 0.7, items), "position_rate": rates}
+
+    coupled = {
+        "consistency": est(0.6, 0.57, 0.63, 900),
+        "position_rate": null("items differ in their number of candidates"),
+        "strata": {"3": stratum(3, 200), "4": stratum(4, 700)},
+    }
+    run = plain_run(protocols={"coupled": coupled}, methods={"direct": coupled})
+    found = find(run)
+    assert (found.n, len(found.rates), found.audit.sizes) == (4, 4, (3, 4))
+    assert found.items == 900
+
+
+def test_labels_come_from_the_run_and_else_from_the_alphabet() -> None:
+    run = plain_run()
+    assert find(replace(run, run={**run.run, "labels": ["X", "Y"]})).labels == ("X", "Y")
+    assert find(replace(run, run={})).labels == ("A", "B")

@@ -1,0 +1,184 @@
+"""The frontier chart: which dots are filled, the shared scale, and labels that can be read."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_samples import est, method, plain_run, sample_run
+
+from unswayed.report.findings import find
+from unswayed.report.frontier import FRAMES, Frame, dots_of, panels, scale_of, shortened
+from unswayed.report.labels import Box, Label, Spot, covered, place
+from unswayed.report.reading import Audit, read_audit
+
+
+def audit(**methods: dict[str, object]) -> Audit:
+    return read_audit(plain_run(methods=methods).metrics)
+
+
+def test_a_dot_is_filled_where_nothing_cheaper_is_better() -> None:
+    dots = dots_of(
+        audit(
+            direct=method((0.70, 0.68, 0.72), 1.0),
+            good=method((0.85, 0.83, 0.87), 1.2),
+            dear=method((0.84, 0.82, 0.86), 3.0),  # dearer than good and worse
+            best=method((0.88, 0.86, 0.90), 4.0),
+        ),
+        "accuracy",
+        None,
+    )
+    assert [dot.name for dot in dots if dot.on_frontier] == ["direct", "good", "best"]
+
+
+def test_of_two_methods_at_one_price_only_the_better_is_filled() -> None:
+    dots = dots_of(
+        audit(direct=method((0.7, 0.68, 0.72), 1.0), batch=method((0.8, 0.78, 0.82), 1.0)),
+        "accuracy",
+        None,
+    )
+    assert [dot.name for dot in dots if dot.on_frontier] == ["batch"]
+
+
+def test_a_value_by_construction_stays_outside_the_frontier() -> None:
+    dots = dots_of(
+        audit(
+            direct=method((0.70, 0.68, 0.72), 1.0, (0.43, 0.40, 0.46)),
+            average=method((0.87, 0.85, 0.89), 2.0, None),
+            repeat=method((0.70, 0.68, 0.72), 3.0, (0.47, 0.44, 0.50)),
+        ),
+        "consistency",
+        "average",
+    )
+    assert {dot.name: dot.on_frontier for dot in dots} == {
+        "direct": True,
+        "average": False,
+        "repeat": True,  # the 100 % of average do not count
+    }
+
+
+def test_the_scale_reaches_down_to_the_lowest_interval_end_floored_to_fives() -> None:
+    dots = dots_of(
+        audit(
+            direct=method((0.44, 0.413, 0.47), 1.0), average=method((0.87, 0.85, 0.89), 2.0, None)
+        ),
+        "accuracy",
+        None,
+    )
+    scale = scale_of(FRAMES[0], dots)
+    assert scale.bottom == 0.40
+    assert scale.y(1.0) == FRAMES[0].top
+    assert scale.y(0.40) == FRAMES[0].height - FRAMES[0].bottom
+
+
+def test_all_panels_share_one_scale() -> None:
+    run = sample_run(n_items=200)
+    drawings = [panel.drawings[0] for panel in panels([find(run), find(run)], ["a", "b"])]
+    assert len(drawings) == 4
+    assert len({drawing.y_ticks for drawing in drawings}) == 1
+
+
+def test_the_chart_says_every_value_aloud() -> None:
+    panel = panels([find(sample_run(n_items=200))], [""])[0]
+    said = panel.drawings[0].description
+    assert said.startswith("Accuracy against calls per item.")
+    for name in ("direct", "average", "pride-by-group"):
+        assert f"{name}: " in said
+    assert said.endswith("Recommended: average.")
+
+
+def test_above_twelve_methods_only_the_ones_that_matter_are_named() -> None:
+    methods = {f"m{i}": method((0.5 + i / 100, 0.4, 0.6), 1 + i / 10) for i in range(12)}
+    methods["direct"] = method((0.4, 0.38, 0.42), 1.0)
+    methods["dear"] = method((0.3, 0.28, 0.32), 9.0)
+    found = find(plain_run(methods=methods))
+    shown = panels([found], [""])[0].drawings[0].labels
+    names = {name for label in shown for name, _ in label.names}
+    # m0 to m11 rise with their price, so all of them are on the frontier, and direct is the base
+    assert names == {f"m{i}" for i in range(12)} | {"direct", "dear"}
+    flat = {f"m{i}": method((0.5, 0.4, 0.6), 1.1 + i / 10) for i in range(12)}
+    flat |= {"direct": method((0.6, 0.58, 0.62), 1.0), "dear": method((0.3, 0.28, 0.32), 9.0)}
+    shown = panels([find(plain_run(methods=flat))], [""])[0].drawings[0].labels
+    names = {name for label in shown for name, _ in label.names}
+    assert "direct" in names
+    assert "dear" not in names
+    assert len(names) == 6  # direct and the five next
+
+
+def test_a_long_name_is_shortened_beside_its_dot() -> None:
+    assert shortened("x" * 26) == "x" * 26
+    assert shortened("x" * 27) == "x" * 25 + "…"
+
+
+def boxes_of(labels: tuple[Label, ...]) -> list[Box]:
+    """The boxes that placed labels cover, from their own coordinates."""
+    made = []
+    for label in labels:
+        text = " and ".join(name for name, _ in label.names)
+        width = (len(text) + 1 + len(label.value)) * 6.2
+        left = label.x - {"start": 0, "middle": width / 2, "end": width}[label.anchor]
+        made.append(Box(left, label.y - 11, left + width, label.y + 3))
+    return made
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(60, 480), st.floats(60, 360)), min_size=1, max_size=7, unique=True)
+)
+def test_labels_stay_inside_the_drawing(places: list[tuple[float, float]]) -> None:
+    spots = [
+        Spot(((f"method-{i}", i == 0),), "80.0", x, y, y - 8, y + 8)
+        for i, (x, y) in enumerate(places)
+    ]
+    boxes = boxes_of(place(spots, FRAMES[0], []))
+    assert len(boxes) == len(spots)
+    for box in boxes:
+        assert box.left >= FRAMES[0].left - 2
+        assert box.right <= FRAMES[0].width + 11
+        assert box.top >= 0
+        assert box.bottom <= FRAMES[0].height - FRAMES[0].bottom + 1
+
+
+CROWD = {  # twelve methods as they usually lie: most of them near one call and one accuracy
+    "direct": (0.71, 1.0), "batch": (0.848, 1.0), "domain-contextual": (0.842, 1.02),
+    "contextual": (0.808, 1.03), "pride": (0.846, 1.05), "additive": (0.846, 1.15),
+    "pride-by-group": (0.867, 1.2), "calibraeval": (0.845, 1.6), "vote": (0.428, 2.0),
+    "average": (0.874, 2.0), "repeat": (0.701, 3.0), "average-of-4": (0.877, 4.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame.kind or "screen")
+def test_labels_of_a_crowd_do_not_cover_each_other(frame: Frame) -> None:
+    methods = {k: method((v, v - 0.02, v + 0.02), calls) for k, (v, calls) in CROWD.items()}
+    advice = {"method": "average", "criterion": "accuracy", "reason": ""}
+    panel = panels([find(plain_run(methods=methods, recommendation=advice))], [""])[0]
+    drawing = next(one for one in panel.drawings if one.frame == frame)
+    boxes = boxes_of(drawing.labels)
+    assert len(boxes) == len(CROWD)
+    array = np.array(boxes)
+    assert covered(array, array).sum() == len(boxes)  # each covers itself only
+
+
+def test_coinciding_dots_share_a_label() -> None:
+    methods = {
+        "direct": method((0.7, 0.68, 0.72), 1.0),
+        "vote": method((0.42, 0.4, 0.44), 2.0, None),
+        "average": method((0.87, 0.85, 0.89), 2.0, None),
+    }
+    shown = panels([find(plain_run(methods=methods))], [""])[1].drawings[0].labels
+    assert [name for name, _ in shown[-1].names] == ["vote", "average"]
+    assert shown[-1].value == "100\u2009†"
+
+
+def test_one_method_draws_nothing() -> None:
+    assert panels([find(plain_run())], [""]) == []
+
+
+def test_without_gold_the_accuracy_panel_is_gone() -> None:
+    rows = {
+        name: {k: v for k, v in method((0.7, 0.6, 0.8), calls).items() if k != "accuracy"}
+        for name, calls in (("direct", 1.0), ("average", 2.0))
+    }
+    for row in rows.values():
+        row["agreement"] = est(0.8, 0.7, 0.9)
+    made = panels([find(plain_run(methods=rows))], [""])
+    assert [panel.title for panel in made] == ["Agreement with every order", "Consistency"]

@@ -1,0 +1,85 @@
+"""Numbers as the report writes them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unswayed.decisions import Estimate
+from unswayed.report.numerals import (
+    calls_text,
+    interval,
+    one_line,
+    ordinal,
+    percent,
+    points,
+    share,
+    signed,
+    two_digits_up,
+    visible,
+    whole,
+)
+
+
+def test_percent_has_one_decimal_and_a_narrow_no_break_space() -> None:
+    assert percent(0.782) == "78.2\u202f%"
+    assert percent(0.5, 0) == "50\u202f%"
+
+
+def test_a_share_that_rounds_to_zero_has_no_minus() -> None:
+    assert share(-0.0001) == "0.0"
+    assert share(-0.012) == "\u22121.2"
+
+
+def test_whole_percent_keeps_a_decimal_where_rounding_would_hide_the_difference() -> None:
+    assert whole(0.78, beside=0.5) == "78"
+    assert whole(0.503, beside=0.5) == "50.3"  # 50 beside 50 would say "no difference"
+    assert whole(0.997) == "99.7"  # 100 would say "always"
+    assert whole(1.0) == "100"
+
+
+def test_an_interval_is_joined_by_an_en_dash_and_empty_where_there_is_none() -> None:
+    assert interval(Estimate(value=0.5, low=0.484, high=0.516)) == "48.4–51.6"
+    assert interval(Estimate(value=0.5)) == ""
+
+
+def test_differences_carry_their_sign_and_are_points() -> None:
+    gap = Estimate(value=-0.003, low=-0.012, high=0.005)
+    assert points(gap) == "\u22120.3 points, 95\u202f% interval \u22121.2 to +0.5"
+    assert signed(0.0004) == "0.0"
+
+
+def test_calls_lose_trailing_zeros() -> None:
+    assert [calls_text(c) for c in (1, 1.2, 1.05, 24.0)] == ["1", "1.2", "1.05", "24"]
+
+
+@pytest.mark.parametrize(
+    ("position", "word"), [(0, "first"), (9, "tenth"), (10, "11th"), (21, "22nd"), (110, "111th")]
+)
+def test_ordinals_are_words_up_to_ten(position: int, word: str) -> None:
+    assert ordinal(position) == word
+
+
+@pytest.mark.parametrize(
+    ("number", "rounded"), [(1067, 1100), (1100, 1100), (231, 240), (9.2, 10), (10.1, 11)]
+)
+def test_needed_items_are_rounded_up_to_two_digits(number: float, rounded: int) -> None:
+    assert two_digits_up(number) == rounded
+
+
+@given(st.floats(min_value=10.5, max_value=1e7))
+def test_rounding_up_never_asks_for_fewer_and_at_most_a_tenth_more(number: float) -> None:
+    assert number <= two_digits_up(number) <= 1.1 * number + 1
+
+
+def test_lone_surrogates_and_control_characters_become_visible() -> None:
+    assert visible("a\ud800b\x1b[31m\x00") == "a\ufffdb\u241b[31m\u2400"
+    assert visible("line\n\ttab") == "line\n\ttab"
+
+
+@given(st.text(st.characters()))
+def test_visible_text_can_always_be_written(text: str) -> None:
+    visible(text).encode("utf-8")
+
+
+def test_a_name_on_one_line_has_no_direction_overrides() -> None:
+    assert one_line("a\u202eb\nc") == "ab c"

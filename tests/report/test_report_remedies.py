@@ -1,0 +1,114 @@
+"""The recommendation in words comes from paired differences, never from single intervals."""
+
+from typing import Any
+
+import pytest
+from report_samples import est, method, plain_run
+
+from unswayed.report import RunData, lede, recommendation
+from unswayed.report.findings import find
+from unswayed.report.remedies import remedies_claim
+from unswayed.report.wording import plain_text
+
+DIRECT = (0.71, 0.69, 0.73)
+BETTER = (0.87, 0.85, 0.89)
+
+
+def advised(name: str | None, *, best: str = "thorough", **more: Any) -> RunData:
+    """A run with three methods, where `name` is recommended."""
+    methods = {
+        "direct": {**plain_run().metrics["methods"]["direct"]},
+        "average": method(BETTER, 2.0, None),
+        "thorough": method((0.88, 0.86, 0.90), 4.0, None),
+        "cheap": method((0.85, 0.83, 0.87), 1.05, (0.83, 0.81, 0.85)),
+    }
+    advice = {"method": name, "reason": "", "criterion": "accuracy", "best": best, **more}
+    differences = {
+        "average-thorough": {"accuracy": est(-0.003, -0.012, 0.005)},
+        "average-direct": {"accuracy": est(0.164, 0.142, 0.184)},
+        "thorough-direct": {"accuracy": est(0.004, -0.002, 0.010)},
+    }
+    return plain_run(methods=methods, recommendation=advice, differences=differences)
+
+
+def test_the_cheapest_that_cannot_be_told_from_the_best_is_recommended_with_its_gap() -> None:
+    assert recommendation(advised("average", alternative="cheap")) == (
+        "Recommended: average. It is the cheapest method whose accuracy cannot be told from the "
+        "most accurate one (thorough: difference \u22120.3 points, 95\u202f% interval \u22121.2 "
+        "to +0.5). With fewer calls, cheap reaches 85.0\u202f% accuracy and 83.0\u202f% "
+        "consistency at 1.05 calls per item."
+    )
+
+
+def test_the_best_method_is_recommended_as_such() -> None:
+    assert recommendation(advised("thorough")) == (
+        "Recommended: thorough. It has the highest accuracy, and every cheaper method is "
+        "measurably less accurate."
+    )
+
+
+def test_a_single_call_is_recommended_where_nothing_is_measurably_better() -> None:
+    run = advised("direct")
+    assert "No method is measurably better than a single call" in recommendation(run)
+    # the pair is stored as thorough-direct; seen from the single call it is turned round
+    assert "difference of a single call \u22120.4 points, 95\u202f% interval \u22121.0 to +0.2" in (
+        recommendation(run)
+    )
+    assert lede(run).endswith("No method is measurably better than a single call.")
+
+
+def test_the_lede_gives_the_gain_and_the_price() -> None:
+    assert lede(advised("average")).endswith(
+        "It raises accuracy by 16.4 points (95\u202f% interval 14.2 to 18.4) for 2 calls per item."
+    )
+
+
+def test_a_reason_is_told_where_nothing_can_be_recommended() -> None:
+    run = advised(None, reason="33% of the calls are missing")
+    assert recommendation(run) == "No recommendation: 33% of the calls are missing."
+
+
+def test_a_label_free_criterion_is_named() -> None:
+    run = advised(
+        "average", best="cheap", criterion="agreement with the average over the full pool"
+    )
+    for row in run.metrics["methods"].values():
+        row["agreement"] = est(0.8, 0.78, 0.82)
+    assert "whose agreement with the average over the full pool cannot be told" in (
+        recommendation(run)
+    )
+
+
+def test_few_items_get_no_recommendation_even_if_one_is_recorded() -> None:
+    run = advised("average")
+    few = plain_run((0.5, 0.4, 0.6), n_items=50, **{
+        key: run.metrics[key] for key in ("methods", "recommendation", "differences")
+    })  # fmt: skip
+    few.metrics["methods"]["direct"]["consistency"]["n"] = 50
+    assert recommendation(few) == ""
+    assert "No method is recommended on so few items." in lede(few)
+
+
+def test_one_method_recommends_nothing() -> None:
+    run = plain_run(recommendation={"method": "direct", "reason": "", "criterion": "accuracy"})
+    assert recommendation(run) == ""
+    assert remedies_claim(find(run)) is None
+
+
+@pytest.mark.parametrize(
+    ("gain", "said"),
+    [
+        ((0.00, -0.01, 0.01), "gains nothing that can be told from chance."),
+        ((0.02, 0.01, 0.03), "gains 2.0 points of accuracy."),
+        ((-0.02, -0.03, -0.01), "loses 2.0 points of accuracy."),
+    ],
+)
+def test_asking_again_is_judged_by_its_paired_difference(
+    gain: tuple[float, float, float], said: str
+) -> None:
+    run = advised("average")
+    run.metrics["methods"]["repeat"] = {**method(DIRECT, 3.0), "calls_per_item": 3}
+    run.metrics["differences"]["repeat-direct"] = {"accuracy": est(*gain)}
+    claim = remedies_claim(find(run))
+    assert claim is not None
+    assert plain_text(claim.lines[-1]) == f"Asking the same order three times (repeat) {said}"

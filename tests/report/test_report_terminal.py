@@ -1,0 +1,62 @@
+"""The report in the terminal: the same numbers, whatever its width."""
+
+import io
+from functools import cache
+
+import pytest
+from report_samples import method, plain_run, sample_run, with_metrics
+from rich.console import Console
+
+from unswayed.report import RunData, terminal_report
+
+
+@cache
+def sample() -> RunData:
+    return sample_run(n_items=200)
+
+
+def printed(run: RunData, width: int = 120) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    console.print(terminal_report(run))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert isinstance(text, str)
+    return text
+
+
+def test_headline_table_and_recommendation_are_printed() -> None:
+    text = printed(sample())
+    assert text.startswith("This judge picks whichever answer comes first")
+    assert "Recommended: average." in text
+    value = sample().metrics["methods"]["pride"]["accuracy"]
+    line = next(line for line in text.splitlines() if line.startswith("pride "))
+    assert f"{100 * value['value']:.1f}" in line
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_no_number_is_cut_off(width: int) -> None:
+    text = printed(sample(), width)
+    assert "…" not in text
+    assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_columns_without_room_are_named() -> None:
+    assert "No room for " in printed(sample(), 70)
+    assert "No room for " not in printed(sample(), 130)
+
+
+def test_values_by_construction_are_marked() -> None:
+    assert "100.0†" in printed(sample())
+
+
+def test_names_cannot_style_or_steer_the_terminal() -> None:
+    name = "[red]x[/red]\x1b[31m\ud800"
+    methods = {"direct": sample().metrics["methods"]["direct"], name: method((0.8, 0.7, 0.9), 2.0)}
+    text = printed(with_metrics(sample(), methods=methods))
+    assert "[red]x[/red]\u241b[31m\ufffd" in text
+    assert "\x1b" not in text
+
+
+def test_missing_calls_are_told() -> None:
+    assert "500 of 2,000 calls are missing" in printed(
+        with_metrics(plain_run(), calls={"planned": 2000, "made": 1500})
+    )
