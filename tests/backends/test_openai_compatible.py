@@ -181,6 +181,24 @@ def test_learning_always_comes_to_an_end(words: list[str]) -> None:
     assert changes <= 9
 
 
+def test_what_was_learned_is_told_in_words() -> None:
+    before = Traits(logprobs=20)
+    after = Traits(
+        temperature=False,
+        seed=False,
+        system=False,
+        logprobs=5,
+        thinking_tokens=9,
+        tokens_field="max_completion_tokens",
+    )
+    told = " / ".join(after.changes(before))
+    for word in ("temperature", "seed", "system", "at most 5 logprobs", "9 tokens"):
+        assert word in told
+    assert len(after.changes(before)) == 5  # the name of a field changes no answer
+    assert "no logprobs" in Traits(logprobs=0).changes(before)[0]
+    assert before.changes(before) == ()
+
+
 def refuse(field: str, words: str) -> Fault:
     return Fault(kind="status", status=400, message=words, contains=f'"{field}"')
 

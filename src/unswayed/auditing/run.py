@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 import unswayed
+from unswayed.auditing.comparison import ANSWERS_FILE, answers_of
 from unswayed.auditing.planning import (
     AuditPlan,
     calls_of,
@@ -213,7 +215,7 @@ def run_record(command: str, model: str, items: ItemSet, plan: AuditPlan) -> dic
         "version": unswayed.__version__,
         "command": command,
         "model": model,
-        "data": {**data_record(items), "fingerprint": items.fingerprint},
+        "data": _described(items),
         "task": items.task.value,
         "protocol": protocol_record(plan),
         "intervals": f"95 %, percentile bootstrap over items, {settings.resamples} resamples, "
@@ -221,6 +223,21 @@ def run_record(command: str, model: str, items: ItemSet, plan: AuditPlan) -> dic
         "settings": settings_record(settings),
         "seed": settings.seed,
         "packages": package_versions(),
+    }
+
+
+def _described(items: ItemSet) -> dict[str, Any]:
+    """The data in `run.json`: name, size, fingerprint, and what is unusual about them."""
+    unusual = {
+        name.replace("_", " "): value
+        for name, value in data_record(items).items()
+        if name not in {"name", "n_items", "task"} and value
+    }
+    return {
+        "name": items.name,
+        "n_items": len(items),
+        "fingerprint": items.fingerprint,
+        **unusual,
     }
 
 
@@ -242,6 +259,8 @@ def settings_record(settings: AuditSettings) -> dict[str, Any]:
 def write_record(
     directory: Path, record: AuditRecord, *, extra: Mapping[str, Any] | None = None
 ) -> None:
-    """Write `run.json` and `metrics.json`, each whole or not at all."""
+    """Write `run.json`, `metrics.json` and the single calls, each whole or not at all."""
     write_text(directory / "run.json", json_text({**record.run, **(extra or {})}))
     write_text(directory / "metrics.json", json_text(record.metrics))
+    answers = msgspec.json.encode(answers_of(record.plan, record.tables))
+    write_text(directory / ANSWERS_FILE, answers.decode("utf-8"))

@@ -1,0 +1,123 @@
+"""Two runs on the same items, compared in pairs: before and after training, or two judges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from unswayed.auditing.evaluation import direct_outcomes
+from unswayed.auditing.planning import AuditPlan
+from unswayed.decisions import DecisionTable, Estimate
+from unswayed.errors import RunDirectoryError
+from unswayed.metrics import difference
+from unswayed.metrics.outcomes import Outcomes
+from unswayed.permutations import Order
+from unswayed.presentation import Presentation
+
+__all__ = ["ANSWERS_FILE", "Answers", "answers_of", "changes", "load_answers"]
+
+ANSWERS_FILE: Final = "answers.json"
+"""The single calls of a run by candidate, beside `metrics.json`."""
+
+COMPARED: Final = ("accuracy", "consistency", "consistent_accuracy", "rstd")
+
+
+class Answers(msgspec.Struct, frozen=True):
+    """Single calls of items with n candidates, by candidate, under every coupled presentation.
+
+    Attributes:
+        orders, labels: Of the V presentations.
+        choices: I lists of V codes as in `decisions`.
+        gold: I lists of right candidates.
+        gold_kind: I codes as in `metrics.outcomes`.
+    """
+
+    label_set: tuple[str, ...]
+    orders: tuple[Order, ...]
+    labels: tuple[Order, ...]
+    item_ids: tuple[str, ...]
+    choices: tuple[tuple[int, ...], ...]
+    gold: tuple[tuple[int, ...], ...]
+    gold_kind: tuple[int, ...]
+    permutable: tuple[bool, ...]
+
+    def outcomes(self, keep: frozenset[str]) -> Outcomes:
+        """The answers to some items, in the order of their ids."""
+        places = {item_id: place for place, item_id in enumerate(self.item_ids)}
+        rows = [places[item_id] for item_id in sorted(keep) if item_id in places]
+        gold = np.zeros((len(rows), len(self.label_set)), dtype=np.bool_)
+        for row, place in enumerate(rows):
+            gold[row, list(self.gold[place])] = True
+        return Outcomes(
+            item_ids=tuple(self.item_ids[place] for place in rows),
+            groups=(None,) * len(rows),
+            shown=tuple(Presentation(*pair) for pair in zip(self.orders, self.labels, strict=True)),
+            label_set=self.label_set,
+            choices=np.array([self.choices[place] for place in rows], dtype=np.int16).reshape(
+                len(rows), len(self.orders)
+            ),
+            gold=gold,
+            gold_kind=np.array([self.gold_kind[place] for place in rows], dtype=np.int8),
+            permutable=np.array([self.permutable[place] for place in rows], dtype=np.bool_),
+        )
+
+
+def answers_of(plan: AuditPlan, tables: Sequence[DecisionTable]) -> tuple[Answers, ...]:
+    """What a run directory keeps of its single calls, one entry per number of candidates."""
+    found = direct_outcomes(plan.strata, tables, "coupled", group_by=plan.settings.group_by)
+    return tuple(
+        Answers(
+            label_set=part.label_set,
+            orders=tuple(shown.order for shown in part.shown),
+            labels=tuple(shown.labels for shown in part.shown),
+            item_ids=part.item_ids,
+            choices=tuple(tuple(row) for row in part.choices.tolist()),
+            gold=tuple(tuple(np.flatnonzero(row).tolist()) for row in part.gold),
+            gold_kind=tuple(part.gold_kind.tolist()),
+            permutable=tuple(part.permutable.tolist()),
+        )
+        for part in found
+    )
+
+
+def load_answers(directory: Path) -> tuple[Answers, ...]:
+    """The single calls of a finished run.
+
+    Raises:
+        RunDirectoryError: If the file is missing or damaged.
+    """
+    path = directory / ANSWERS_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=tuple[Answers, ...])
+    except (OSError, msgspec.DecodeError) as error:
+        raise RunDirectoryError(f"cannot read {path}: {error}. Run the audit again.") from None
+
+
+def changes(
+    first: Sequence[Answers], other: Sequence[Answers], *, resamples: int = 1000, seed: int = 0
+) -> dict[str, Estimate]:
+    """What changed from one run to another: other minus first, paired by item.
+
+    Only items that both runs asked in the same presentations are compared; the result is empty
+    where there are none.
+    """
+    pairs = []
+    for one in first:
+        for two in other:
+            if one.label_set == two.label_set and (one.orders, one.labels) == (
+                two.orders,
+                two.labels,
+            ):
+                shared = frozenset(one.item_ids) & frozenset(two.item_ids)
+                if shared:
+                    pairs.append((one.outcomes(shared), two.outcomes(shared)))
+    if not pairs:
+        return {}
+    before, after = zip(*pairs, strict=True)
+    return {
+        name: difference(after, before, name, resamples=resamples, seed=seed) for name in COMPARED
+    }

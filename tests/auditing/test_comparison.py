@@ -1,0 +1,45 @@
+"""Two runs compared in pairs."""
+
+import pytest
+
+from unswayed.auditing.comparison import Answers, changes
+
+SWAP = ((0, 1), (1, 0))
+OWN = ((0, 1), (0, 1))
+
+
+def answers(choices: dict[str, tuple[int, int]], gold: int = 0) -> Answers:
+    return Answers(
+        label_set=("A", "B"),
+        orders=SWAP,
+        labels=OWN,
+        item_ids=tuple(choices),
+        choices=tuple(choices.values()),
+        gold=((gold,),) * len(choices),
+        gold_kind=(1,) * len(choices),
+        permutable=(True,) * len(choices),
+    )
+
+
+def test_differences_are_those_of_the_shared_items_whatever_their_order() -> None:
+    before = {"a": (0, 1), "b": (0, 1), "c": (0, 0), "d": (1, 1), "only-before": (1, 1)}
+    after = {"d": (0, 0), "c": (0, 0), "b": (0, 0), "a": (0, 1), "only-after": (0, 0)}
+    found = changes([answers(before)], [answers(after)], resamples=200)
+    # shared a, b, c, d. Accuracy before (.5, .5, 1, 0) = .5, after (.5, 1, 1, 1) = .875.
+    assert found["accuracy"].value == pytest.approx(0.375)
+    # consistent before: c, d; after: b, c, d.
+    assert found["consistency"].value == pytest.approx(0.25)
+    assert found["accuracy"].n == 4
+
+
+def test_runs_without_a_common_item_or_presentation_are_not_compared() -> None:
+    one = answers({"a": (0, 1)})
+    assert changes([one], [answers({"b": (0, 1)})]) == {}
+    other = Answers(("X", "Y"), SWAP, OWN, ("a",), ((0, 1),), ((0,),), (1,), (True,))
+    assert changes([one], [other]) == {}
+
+
+def test_the_same_run_twice_differs_by_nothing() -> None:
+    run = answers({str(k): (0, k % 2) for k in range(40)})
+    found = changes([run], [run], resamples=200)
+    assert {estimate.value for estimate in found.values()} == {0.0}
