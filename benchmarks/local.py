@@ -33,7 +33,7 @@ from unswayed.tiny.items import judge_items, mcq_items
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM
 
-CAP = 8192
+CAP, CPU_CAP = 8192, 2048
 VOCABULARY = 8192
 PAIR = tuple(
     dict.fromkeys(
@@ -162,14 +162,15 @@ def llama(width: int, layers: int) -> LlamaForCausalLM:
 def batching(width: int, layers: int) -> None:
     scorer = LabelScorer(llama(width, layers), pad=0)
     print(f"label probabilities, Llama of width {width} with {layers} layers: CPU-s by batching")
-    print(f"  {'':38s} one by one   as given     sorted     shared   largest difference")
+    print(f"  {'':38s} one by one   as given     sorted    smaller     shared   largest difference")
     for work in WORKS:
         prompts, groups = work.prompts(random.Random(0))
         ways: dict[str, Callable[[], Iterator[Batch]]] = {
             "one by one": lambda p=prompts: (Batch([row], 0) for row in range(len(p))),
             "as given": lambda p=prompts: as_given(p),
-            "sorted": lambda p=prompts, g=groups: plan(p, g, cap=CAP, pads=True, shares=False),
-            "shared": lambda p=prompts, g=groups: plan(p, g, cap=CAP, pads=True, shares=True),
+            "sorted": lambda p=prompts, g=groups: planned(p, g, CAP, shares=False),
+            "smaller": lambda p=prompts, g=groups: planned(p, g, CPU_CAP, shares=False),
+            "shared": lambda p=prompts, g=groups: planned(p, g, CPU_CAP, shares=True),
         }
         times, found = [], []
         for batches in ways.values():
@@ -179,6 +180,12 @@ def batching(width: int, layers: int) -> None:
         gap = max(float(np.abs(one - found[0]).max()) for one in found[1:])
         row = "  ".join(f"{spent:9.2f}" for spent in times)
         print(f"  {work.name:38s} {row}   {gap:.1e}")
+
+
+def planned(
+    prompts: Sequence[list[int]], groups: Sequence[int], cap: int, *, shares: bool
+) -> Iterator[Batch]:
+    return plan(prompts, groups, cap=CAP, cap_apart=cap, pads=True, shares=shares)
 
 
 def as_given(prompts: Sequence[list[int]]) -> Iterator[Batch]:

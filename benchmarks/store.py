@@ -130,11 +130,26 @@ def bench_parts(asked: list[Question]) -> None:
         show(f"  {name}", cpu / n * 1e6, "CPU-us/call")
 
 
+def bench_backend(asked: list[Question]) -> None:
+    queries = [
+        Query(question.item, question.ask, request)
+        for question, request in requests_for(asked, Instant(), SETTINGS)
+    ]
+
+    async def drain() -> None:
+        async for _ in Instant().answer(queries):
+            pass
+
+    _, cpu = timed(lambda: asyncio.run(drain()))
+    show("  this benchmark's own backend", cpu / len(asked) * 1e6, "CPU-us/call")
+
+
 def bench_run(directory: Path, asked: list[Question]) -> None:
     n = len(asked)
     with CallStore.open(directory / "run") as store:
         wall, cpu = timed(lambda: asyncio.run(make_calls(asked, Instant(), store, SETTINGS)))
         show("make_calls, all but HTTP", cpu / n * 1e6, "CPU-us/call", f"{n / wall:,.0f} calls/s")
+        bench_backend(asked)
         bench_parts(asked)
         wall, cpu = timed(lambda: asyncio.run(make_calls(asked, Instant(), store, SETTINGS)))
         show("make_calls, all recorded", cpu / n * 1e6, "CPU-us/call", f"{n / wall:,.0f} calls/s")

@@ -204,14 +204,14 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
 STYLE = """
   .card{fill:#ffffff;stroke:#d5d9e0}.ink{fill:#1b2330}.soft{fill:#5a6573}
   .track{fill:#eceff3}.before{fill:#c2571a}.after{fill:#1f6f8b}
-  .line{stroke:#1b2330}.ideal{stroke:#5a6573;stroke-dasharray:3 3}
+  .line{stroke:#1b2330;stroke-width:2}.ideal{stroke:#1b2330;stroke-width:1.5}
   text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
   @media (prefers-color-scheme:dark){
     .card{fill:#161b22;stroke:#3a4350}.ink{fill:#e8ecf2}.soft{fill:#a3adba}
     .track{fill:#2a323d}.before{fill:#e8874a}.after{fill:#5bb4d3}
-    .line{stroke:#e8ecf2}.ideal{stroke:#a3adba}}
+    .line,.ideal{stroke:#ffffff}}
 """
-LEFT, WIDTH, ROW, TOP = 30, 500, 84, 92
+LEFT, WIDTH, ROW, TOP = 30, 500, 82, 104
 
 
 def picture(metrics: Mapping[str, Any], command: str) -> str:
@@ -230,24 +230,19 @@ def picture(metrics: Mapping[str, Any], command: str) -> str:
     before, after = metrics["methods"]["direct"], metrics["methods"][name]
     ideal = 1 / len(before["position_rate"])
     rows: Sequence[tuple[str, Callable[[Mapping[str, Any]], Mapping[str, Any]], float | None]] = (
-        ("picks the answer shown first", lambda row: _first(row["position_rate"]), ideal),
-        ("same verdict when the answers change places", lambda row: row["consistency"], None),
-        ("right", lambda row: row["accuracy"], None),
+        ("Picks the answer shown first", lambda row: _first(row["position_rate"]), ideal),
+        ("Same verdict when the answers change places", lambda row: row["consistency"], None),
+        ("Right", lambda row: row["accuracy"], None),
     )
     calls = after["calls_per_item_amortised"]
+    items = f"{metrics['data']['n_items']:,} items; lines are 95 % intervals"
     body = [
-        _text(LEFT, 36, "ink", 17, f"{metrics['model'].partition('@')[0]}, before and after", 600),
-        _text(
-            LEFT,
-            60,
-            "soft",
-            13,
-            f"{metrics['data']['n_items']:,} items; lines are 95 % intervals",
-        ),
-        f'<rect class="before" x="{LEFT + 292}" y="50" width="11" height="11" rx="2"/>',
-        _text(LEFT + 309, 60, "soft", 13, "one call"),
-        f'<rect class="after" x="{LEFT + 374}" y="50" width="11" height="11" rx="2"/>',
-        _text(LEFT + 391, 60, "soft", 13, f"{name}, {calls:.2f} calls"),
+        _text(LEFT, 34, "ink", 17, f"{metrics['model'].partition('@')[0]}, before and after", 600),
+        _text(LEFT, 56, "soft", 13, items),
+        f'<rect class="before" x="{LEFT}" y="70" width="11" height="11" rx="2"/>',
+        _text(LEFT + 17, 80, "soft", 13, "as it is used now, 1 call per item"),
+        f'<rect class="after" x="{LEFT + 250}" y="70" width="11" height="11" rx="2"/>',
+        _text(LEFT + 267, 80, "soft", 13, f"{name}, {calls:.1f} calls per item"),
     ]
     for number, (title, cell, target) in enumerate(rows):
         y = TOP + number * ROW
@@ -256,8 +251,9 @@ def picture(metrics: Mapping[str, Any], command: str) -> str:
         body.extend(_bar(y + 44, cell(after), "after"))
         if target is not None:
             x = LEFT + WIDTH * target
-            body.append(f'<line class="ideal" x1="{x:g}" x2="{x:g}" y1="{y + 20}" y2="{y + 64}"/>')
-            body.append(_text(x + 6, y + 78, "soft", 12, f"{target:.0%} if only content counted"))
+            body.append(f'<line class="ideal" x1="{x:g}" x2="{x:g}" y1="{y + 2}" y2="{y + 64}"/>')
+            told = f"{100 * target:.0f} % if only content counted"
+            body.append(_text(x + 6, y + 14, "soft", 12, told))
     height = TOP + len(rows) * ROW + 8
     said = "; ".join(
         f"{title} {_percent(cell(before))} before and {_percent(cell(after))} after"

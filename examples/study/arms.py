@@ -30,7 +30,6 @@ class Setting:
         samples: N.
         items_per_step, steps, learning_rate: AdamW, constant rate.
         lora: Rank of an adapter; 0 trains all weights.
-        pool: Training items, all of them inconsistent under the base model.
     """
 
     name: str
@@ -44,7 +43,6 @@ class Setting:
     steps: int = 100
     learning_rate: float = 3e-4
     lora: int = 0
-    pool: int = 1600
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,7 @@ def inference_rows(base: Path) -> dict[str, dict[str, dict[str, float | None]]]:
     rows: dict[str, dict[str, dict[str, float | None]]] = {}
     for task, orders in ORDERS.items():
         items = ItemSet.of(evaluation_items(task), name=f"study-{task.value}")
-        found = us.audit(
-            f"hf/{base}", items, methods=list(METHODS), orders=orders, protocol="all", resamples=2
-        )
+        found = us.audit(f"hf/{base}", items, methods=list(METHODS), orders=orders, resamples=2)
         rows[task.value] = {
             method: {
                 "calls": row["calls_per_item"],

@@ -27,8 +27,9 @@ from loop import train_arm
 from outcome import measure_model
 from tables import write_tables
 from torch import nn
-from world import Pool, evaluation_items, make_pool
+from world import Pool, evaluation_items, inconsistent_items, make_pool
 
+from unswayed.items import Item, Task
 from unswayed.presentation import PROTOCOLS
 from unswayed.tiny.backend import WEIGHTS
 
@@ -79,7 +80,7 @@ class Study:
         self.base = loaded.to(device).requires_grad_(False)
         weights = (base / "model.safetensors").read_bytes()
         self.fingerprint = hashlib.sha256(weights).hexdigest()[:16]
-        self._pools: dict[str, Pool] = {}
+        self._items: dict[tuple[Task, int], tuple[tuple[Item, ...], float]] = {}
 
     def path(self, job: Job) -> Path:
         """Where a run's figures lie."""
@@ -141,11 +142,11 @@ class Study:
 
     def pool(self, setting: Setting, seed: int) -> Pool:
         """The training items of a setting and seed; the arms of one seed share them."""
-        key = f"{setting.task}-{setting.gold}-{setting.orders}-{setting.pool}-{seed}"
-        if key not in self._pools:
-            self._pools.clear()  # jobs come grouped, so one pool at a time is enough
-            self._pools[key] = make_pool(self.base, setting, seed)
-        return self._pools[key]
+        key = (setting.task, seed)
+        if key not in self._items:
+            self._items[key] = inconsistent_items(self.base, setting.task, seed, wanted=1600)
+        items, kept = self._items[key]
+        return make_pool(items, kept, setting, seed)
 
 
 def _read(path: Path) -> dict | None:

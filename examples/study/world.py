@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,14 +18,21 @@ from unswayed.presentation import Presentation, presentations
 from unswayed.tiny.answers import encode, prompt_tokens, token_ids
 from unswayed.tiny.items import LABELS, judge_items, mcq_items
 
-__all__ = ["Pool", "answer_log_probs", "choices_of", "evaluation_items", "label_ids", "make_pool"]
-__all__ += ["prompts_of"]
+__all__ = [
+    "Pool",
+    "answer_log_probs",
+    "choices_of",
+    "evaluation_items",
+    "inconsistent_items",
+    "label_ids",
+    "make_pool",
+    "prompts_of",
+]
 
 IntArray = NDArray[np.int64]
 NOISE: dict[Task, float] = {Task.PAIRWISE: 0.75, Task.MCQ: 0.30}
 """Temperature of the Bradley-Terry rater."""
 FLIPS = 0.35
-CHUNK = 2000
 EVALUATION_SEED = 4242
 
 
@@ -47,6 +55,7 @@ class Pool:
     kept: float
 
 
+@functools.cache
 def evaluation_items(task: Task) -> tuple[Item, ...]:
     """Held-out items with true gold: 800 judge items, or 300 multiple-choice items."""
     made = (
@@ -105,39 +114,44 @@ def choices_of(
     return at_label[np.arange(len(shown))[None], label]
 
 
-def make_pool(base: nn.Module, setting: Setting, seed: int) -> Pool:
-    """Draw training items until enough are inconsistent under the base model.
+def inconsistent_items(
+    base: nn.Module, task: Task, seed: int, *, wanted: int = 1600
+) -> tuple[tuple[Item, ...], float]:
+    """Training items that the base model is inconsistent on, and the share of items that are.
 
     The filter is the paper's: both orders, or the cyclic ones. Items of the evaluation set are
     left out.
     """
-    draw = judge_items if setting.task is Task.PAIRWISE else mcq_items
-    n = 2 if setting.task is Task.PAIRWISE else 4
+    draw = judge_items if task is Task.PAIRWISE else mcq_items
+    n = 2 if task is Task.PAIRWISE else 4
     asked = presentations("swap" if n == 2 else "cyclic", n)
-    forbidden = {content_of(item) for item in evaluation_items(setting.task)}
-    wanted, kept, drawn = setting.pool, [], 0
-    while len(kept) < wanted:
-        drawn += CHUNK
-        # A larger set begins with the smaller one, so only the new part is new.
-        fresh = draw(drawn, 10_000 + seed).items[drawn - CHUNK :]
-        choices = choices_of(base, fresh, asked)
+    forbidden = {content_of(item) for item in evaluation_items(task)}
+    drawn, kept = 2 * wanted, []
+    while True:
+        items = draw(drawn, 10_000 + seed).items
+        choices = choices_of(base, items, asked)
         inconsistent = (choices != choices[:, :1]).any(axis=1)
-        kept += [
+        kept = [
             item
-            for item, keep in zip(fresh, inconsistent, strict=True)
+            for item, keep in zip(items, inconsistent, strict=True)
             if keep and content_of(item) not in forbidden
         ]
-    share = len(kept) / drawn
-    kept = kept[:wanted]
-    shown = presentations(setting.orders, n)
-    utility = np.array([item.meta["utility"] for item in kept])
+        if len(kept) >= wanted:
+            return tuple(kept[:wanted]), float(inconsistent.mean())
+        drawn *= 2
+
+
+def make_pool(items: Sequence[Item], kept: float, setting: Setting, seed: int) -> Pool:
+    """The training items in the setting's presentations, with its kind of gold."""
+    shown = presentations(setting.orders, items[0].n)
+    utility = np.array([item.meta["utility"] for item in items])
     gold = noisy_gold(utility, setting.gold, setting.task, np.random.default_rng(20_000 + seed))
     return Pool(
-        prompts=prompts_of(kept, shown),
+        prompts=prompts_of(items, shown),
         orders=np.array([one.candidates_by_label() for one in shown]),
         gold=gold,
         wrong_gold=float((gold != utility.argmax(axis=1)).mean()),
-        kept=share,
+        kept=kept,
     )
 
 

@@ -26,6 +26,7 @@ from unswayed.backends import transport
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.faults import Reply
 from unswayed.calls import Failure, Query, Response
+from unswayed.errors import UsageError
 
 ONCE = [
     Fault(kind="status", status=500, times=1),
@@ -535,6 +536,15 @@ def test_a_defect_is_raised_and_not_swallowed() -> None:
         assert asked.pulled <= 9
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["max_connections", "max_attempts", "timeout_s", "requests_per_minute", "tokens_per_minute"],
+)
+def test_a_limit_of_zero_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=name):
+        backend_at("http://x/v1", **{name: 0})
 
 
 def test_no_queries_no_connection() -> None:

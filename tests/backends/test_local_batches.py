@@ -30,6 +30,13 @@ def test_a_group_over_the_cap_is_divided_and_a_single_prompt_shares_nothing() ->
     assert found == [Batch([0, 1], 301), Batch([2], 0)]
 
 
+def test_batches_that_share_nothing_may_have_a_cap_of_their_own() -> None:
+    prompts = [[*range(300), 1], [*range(300), 2], [1] * 5, [2] * 5, [3] * 5]
+    groups = ["q", "q", "a", "b", "c"]
+    found = list(plan(prompts, groups, cap=10_000, cap_apart=10, pads=True, shares=True))
+    assert found == [Batch([0, 1], 300), Batch([2, 3], 0), Batch([4], 0)]
+
+
 def test_sharing_is_left_where_it_saves_little() -> None:
     # 100 tokens saved; and 200 saved of 4 400
     short = [[*range(100), 1], [*range(100), 2]]

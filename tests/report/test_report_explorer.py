@@ -131,3 +131,9 @@ def test_embedded_json_cannot_end_its_element_and_can_be_written(text: str) -> N
     assert "\u2028" not in made
     made.encode("utf-8")
     json.loads(made)
+
+
+def test_items_without_probabilities_are_not_called_sure() -> None:
+    run = replace(plain_run(n_flipped=2), flipped=[pair(0, 1), pair(1, 0)])
+    assert embed([find(run)], [""], embed_mb=4.0).count == "2 flipped items"
+    assert embed([find(run)], [""], embed_mb=0.0).count == "first 1 of 2; all in decisions.jsonl"

@@ -114,3 +114,10 @@ def test_left_out_items_are_caveats() -> None:
 )
 def test_long_revisions_are_left_to_the_facts(model: str, name: str) -> None:
     assert model_name(model) == name
+
+
+def test_recorded_decisions_have_no_price() -> None:
+    run = replace(plain_run(), run={"recorded": True})
+    shown = {fact.term: fact.text for fact in facts(find(run))}
+    assert shown["Calls"] == "2,000 recorded decisions, no call made"
+    assert "Tokens and cost" not in shown

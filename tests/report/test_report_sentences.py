@@ -214,7 +214,7 @@ def test_flipped_items_say_where_the_judge_stayed() -> None:
     claim = items_claim(find(run))
     assert title(claim) == "In 550 of 570 flipped items the judge stayed with the first position."
     assert body(claim).startswith(
-        "In 15 it stayed with the last one, and 5 turned on a tie or an unread answer."
+        "In 15 it stayed with the last one, and in 5 one of the two verdicts is a tie."
     )
 
 
@@ -247,3 +247,12 @@ def test_several_favoured_labels_are_all_named() -> None:
     assert title(bias_claim(find(run))) == (
         "The third position wins, and so do the labels A and C."
     )
+
+
+def test_mostly_ties_are_told_as_ties() -> None:
+    run = plain_run(n_flipped=122, flips={"total": 122, "first": 37, "last": 7})
+    run = replace(run, flipped=sample_run().flipped[:1])
+    claim = items_claim(find(run))
+    # 122 - 37 - 7 = 78
+    assert title(claim) == "In 78 of 122 flipped items one of the two verdicts is a tie."
+    assert body(claim).startswith("In 37 the judge stayed with the first position, in 7 with the")

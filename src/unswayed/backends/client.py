@@ -26,7 +26,7 @@ from unswayed.backends.pacing import (
 from unswayed.backends.prices import Price
 from unswayed.backends.workers import Line, Outcome, Run
 from unswayed.calls import Query, Request, Response
-from unswayed.errors import BadResponseError, ServerError
+from unswayed.errors import BadResponseError, ServerError, UsageError
 
 __all__ = ["HttpBackend"]
 
@@ -45,7 +45,11 @@ class HttpBackend:
 
     Attributes:
         address: Where calls go.
+        traits: What the server is known to accept.
         remarks: What was learned about the server that a reader of the results should know.
+
+    Raises:
+        UsageError: If a limit is not above 0.
     """
 
     generates = True
@@ -63,6 +67,7 @@ class HttpBackend:
         clock: Clock | None = None,
         connect: Callable[[], Transport] | None = None,
     ) -> None:
+        _check(settings)
         self.model = model
         self.address = address
         self.traits = dialect.traits
@@ -199,6 +204,16 @@ class HttpBackend:
             response, cost_usd=cost, latency_s=took, retries=attempts - 1
         )
         return _without_key(finished, self.address)
+
+
+def _check(settings: BackendSettings) -> None:
+    for name in ("max_connections", "max_attempts", "timeout_s"):
+        if getattr(settings, name) <= 0:
+            raise UsageError(f"{name} must be above 0, got {getattr(settings, name)}.")
+    for name in ("requests_per_minute", "tokens_per_minute"):
+        limit = getattr(settings, name)
+        if limit is not None and limit <= 0:
+            raise UsageError(f"{name} must be above 0, got {limit}. Leave it out for no limit.")
 
 
 def _expected_tokens(request: Request) -> int:

@@ -32,6 +32,7 @@ def plan(
     cap: int,
     pads: bool,
     shares: bool,
+    cap_apart: int | None = None,
 ) -> Iterator[Batch]:
     """Every prompt in one batch.
 
@@ -41,6 +42,7 @@ def plan(
         cap: Most padded tokens of a batch (a longer prompt runs alone).
         pads: Whether prompts of different lengths may run together.
         shares: Whether a common beginning may be read once.
+        cap_apart: Another cap for the batches that share nothing; None for `cap`.
     """
     alone: list[int] = []
     members: dict[Hashable, list[int]] = {}
@@ -55,6 +57,7 @@ def plan(
             continue
         for part in by_length([len(prompts[row]) for row in rows], cap=cap):
             yield Batch([rows[index] for index in part], shared if len(part) > 1 else 0)
+    cap = cap if cap_apart is None else cap_apart
     for part in by_length([len(prompts[row]) for row in alone], cap=cap, same=not pads):
         yield Batch([alone[index] for index in part], 0)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import ssl
 from collections.abc import Mapping
-from importlib.metadata import version
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -16,6 +15,7 @@ import aiohttp
 from multidict import CIMultiDictProxy
 from yarl import URL
 
+import unswayed
 from unswayed.backends.addresses import Address
 from unswayed.backends.faults import Reply, TimedOutError, UnreachableError
 from unswayed.errors import ServerError
@@ -58,7 +58,7 @@ class HttpTransport:
             timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(_CONNECT_S, timeout_s)),
             headers={
                 "Content-Type": "application/json",
-                "User-Agent": f"unswayed/{version('unswayed')}",
+                "User-Agent": f"unswayed/{unswayed.__version__}",
                 **headers,
             },
             trust_env=False,  # would also read passwords from ~/.netrc

@@ -292,7 +292,8 @@ def _price(items: ItemSet, settings: AuditSettings, backend: Backend, directory:
     from unswayed.store import CallStore
 
     path = directory / "calls.sqlite"
-    with CallStore.open(path if path.exists() else ":memory:") as store:
+    recorded = CallStore.open(path, read_only=True) if path.exists() else CallStore.in_memory()
+    with recorded as store:
         plan = price_audit(items, settings, backend, store)
     cost = (
         "unknown (no price for this model)"

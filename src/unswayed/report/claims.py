@@ -120,11 +120,14 @@ def _holds(rate: Estimate, expected: float) -> bool:
 
 def _together_sentence(found: Finding) -> str:
     rate = found.rates[found.position]
+    apart = "--protocol all separates them"
+    if found.run.run.get("recorded"):
+        apart = "decisions recorded in other layouts would separate them"
     held = "contains" if _holds(rate, found.expected) else "excludes"
     return (
         f"The {ordinal(found.position)} position is chosen {percent(rate.value or 0.0)} of the "
         f"time; the interval {held} {expected_text(found.n)}. Positions and labels moved together "
-        "here, so their shares cannot be told apart: --protocol all separates them."
+        f"here, so their shares cannot be told apart: {apart}."
     )
 
 
@@ -259,22 +262,36 @@ def items_claim(found: Finding) -> Claim:
         if k == 1:
             title = f"1 of {plural(found.items, 'item')} changes its answer with the order."
         return Claim(line(title), (line(shown),) if found.run.flipped else ())
-    total, first, last = _stays(found)
-    of = f"the {count(total)} surest flipped items" if total < k else f"{count(k)} flipped items"
-    if total == 0:
-        return Claim(line(f"{plural(k, 'verdict')} changed with the order."))
-    side, n_side, other = ("first", first, last) if first >= last else ("last", last, first)
-    if n_side == total:
-        every = "In the one flipped item" if k == 1 else f"In all {of}".replace("all the", "all")
-        title = f"{every} the judge stayed with the {side} position."
-        text = "None of them went the other way. " if total > 1 else ""
-    else:
-        title = f"In {count(n_side)} of {of} the judge stayed with the {side} position."
-        opposite = "last" if side == "first" else "first"
-        rest = total - n_side - other
-        text = f"In {count(other)} it stayed with the {opposite} one"
-        text += f", and {count(rest)} turned on a tie or an unread answer. " if rest else ". "
+    title, text = _where_it_stayed(found)
     return Claim(line(title), (line(text + shown),) if found.run.flipped else ())
+
+
+def _where_it_stayed(found: Finding) -> tuple[str, str]:
+    """Of two answers, the place that the judge kept choosing; with a sentence on the rest."""
+    k = found.run.n_flipped
+    total, first, last = _stays(found)
+    if total == 0:
+        return f"{plural(k, 'verdict')} changed with the order.", ""
+    surest = "surest " if total < k else ""
+    of = f"{count(total)} {surest}flipped items"
+    side, most, other = ("first", first, last) if first >= last else ("last", last, first)
+    opposite = "last" if side == "first" else "first"
+    ties = total - most - other
+    if most == total:
+        every = f"In all {of}" if total > 1 else "In the one flipped item"
+        none = "None of them went the other way. " if total > 1 else ""
+        return f"{every} the judge stayed with the {side} position.", none
+    if ties > most:
+        return (
+            f"In {count(ties)} of {of} one of the two verdicts is a tie.",
+            f"In {count(most)} the judge stayed with the {side} position, in {count(other)} with "
+            f"the {opposite} one. ",
+        )
+    rest = f", and in {count(ties)} one of the two verdicts is a tie" if ties else ""
+    return (
+        f"In {count(most)} of {of} the judge stayed with the {side} position.",
+        f"In {count(other)} it stayed with the {opposite} one{rest}. ",
+    )
 
 
 def _stays(found: Finding) -> tuple[int, int, int]:

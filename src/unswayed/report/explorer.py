@@ -296,16 +296,24 @@ def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float)
         packed.append(text)
         first = view if first is None else first
     total = sum(found.run.n_flipped for found in findings)
+    sure = any(
+        view.prob is not None
+        for found in findings
+        for item in found.run.flipped[:1]
+        for view in item.shown
+    )
+    shown = _count_line(len(packed), total, sure=sure)
     head = {
         "total": total,
+        "count": shown,
         "runs": [one_line(run_name) for run_name in names],
         "texts": list(texts.numbers),
     }
     data = f'{script_json(head)[:-1]},"items":[{",".join(packed)}]}}'
-    return Embedded(first, data, _count_line(len(packed), total))
+    return Embedded(first, data, shown)
 
 
-def _count_line(embedded: int, total: int) -> str:
+def _count_line(embedded: int, total: int, *, sure: bool) -> str:
     if embedded < total:
-        return f"surest {count(embedded)} of {count(total)}; all in decisions.jsonl"
-    return f"{plural(total, 'flipped item')}, surest first"
+        return f"{'surest' if sure else 'first'} {count(embedded)} of {count(total)}; all in decisions.jsonl"
+    return f"{plural(total, 'flipped item')}{', surest first' if sure else ''}"

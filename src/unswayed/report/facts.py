@@ -183,6 +183,8 @@ def _calls(found: Finding) -> str:
     audit = found.audit
     if not audit.planned and not audit.answered:
         return ""
+    if found.run.run.get("recorded"):
+        return f"{plural(audit.answered, 'recorded decision')}, no call made"
     made = audit.answered - audit.cached
     return (
         f"{count(audit.planned)} planned, {count(made)} made, {count(audit.cached)} from cache, "
@@ -202,6 +204,8 @@ def _unparsed(found: Finding) -> str:
 
 def _cost(found: Finding) -> str:
     audit = found.audit
+    if found.run.run.get("recorded"):
+        return ""
     if not audit.input_tokens and not audit.output_tokens and audit.cost_usd is None:
         return ""
     price = "price unknown" if audit.cost_usd is None else f"${audit.cost_usd:,.2f}"

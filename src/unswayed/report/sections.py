@@ -190,7 +190,9 @@ def remedies_section(
             "frontier."
         )
     if any(
-        row.estimates.get("estimation_calls") for f in findings for row in f.audit.methods.values()
+        (calls := row.get("estimation_calls")) is not None and calls.value
+        for found in findings
+        for row in found.audit.methods.values()
     ):
         caption += " Methods that learn are scored on items they were not fitted on."
     return Section(claim, figures.next(), caption, panels=tuple(shown))

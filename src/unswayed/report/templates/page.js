@@ -109,11 +109,12 @@ if (document.getElementById("flips")) {
       svg.append(path);
     }
   }
-  function bring(prompt) {                   /* of many options, scroll to the one that was chosen */
-    const chosen = prompt.querySelector(".chosen");
-    if (!chosen) return;
-    const low = chosen.offsetTop + chosen.offsetHeight - prompt.clientHeight + 12;
-    if (low > 0) prompt.scrollTop = low;
+  function bring(prompt) {    /* after a long question, scroll to the answers; of many, to the chosen */
+    const all = prompt.querySelectorAll(".cand");
+    const wanted = all.length > 2 ? prompt.querySelector(".chosen") : all[0];
+    if (!wanted) return;
+    const seen = Math.min(wanted.offsetHeight, prompt.clientHeight / 2);
+    if (wanted.offsetTop + seen > prompt.clientHeight) prompt.scrollTop = wanted.offsetTop - 48;
   }
   function others(item) {
     const more = make("details", "others"), box = make("div", "sides");
@@ -142,7 +143,7 @@ if (document.getElementById("flips")) {
     }
     at("detail").replaceChildren(title(item), make("p", "", data.texts[item.y]), sides);
     if (item.o) at("detail").append(others(item));
-    if (item.t.length > 2) sides.querySelectorAll(".prompt").forEach(bring);
+    sides.querySelectorAll(".side > .prompt").forEach(bring);
     for (const button of at("list").querySelectorAll("button"))
       if (button.item === item) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
@@ -168,8 +169,7 @@ if (document.getElementById("flips")) {
     if (found.length === 0) return "No item matches.";
     if (found.length < inside)
       return `${n(found.length)} of ${n(inside)} ${inside < data.total ? "embedded " : ""}items match`;
-    return inside < data.total ? `surest ${n(inside)} of ${n(data.total)}; all in decisions.jsonl`
-      : `${n(inside)} flipped ${inside === 1 ? "item" : "items"}, surest first`;
+    return data.count;
   }
   function draw() {
     const pages = Math.max(1, Math.ceil(found.length / size));
