@@ -11,6 +11,7 @@ and kept. The output depends on the code alone, so a test compares it with the c
 from __future__ import annotations
 
 import argparse
+import html
 import inspect
 import json
 import re
@@ -263,7 +264,7 @@ def picture(metrics: Mapping[str, Any], command: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 620 {height}" width="620" '
         f'height="{height}" role="img" aria-labelledby="t d">\n'
         f'<title id="t">Before and after correction</title>\n'
-        f'<desc id="d">{said}. Drawn by docs/generate.py from: {command}</desc>\n'
+        f'<desc id="d">{said}. Drawn by docs/generate.py from: {html.escape(command)}</desc>\n'
         f"<style>{STYLE}</style>\n"
         f'<rect class="card" x=".5" y=".5" width="619" height="{height - 1}" rx="10"/>\n'
         + "\n".join(body)
@@ -282,7 +283,7 @@ def _percent(cell: Mapping[str, Any]) -> str:
 def _text(x: float, y: float, kind: str, size: int, text: str, weight: int = 400) -> str:
     return (
         f'<text class="{kind}" x="{x:g}" y="{y:g}" font-size="{size}" '
-        f'font-weight="{weight}">{text}</text>'
+        f'font-weight="{weight}">{html.escape(text)}</text>'
     )
 
 

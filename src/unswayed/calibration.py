@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -13,12 +13,13 @@ import msgspec
 
 from unswayed.backends import Backend
 from unswayed.decisions import Decision
-from unswayed.errors import MethodError, UsageError
+from unswayed.errors import BackendError, UsageError
 from unswayed.items import Item, ItemSet, blind
 from unswayed.methods import Method
 from unswayed.methods.names import spec_name
 from unswayed.methods.protocol import MethodWarning, why_not
-from unswayed.prompts import PromptSettings, label_set_of
+from unswayed.presentation import Ask, canonical
+from unswayed.prompts import PromptSettings, label_set_of, render
 from unswayed.runner import (
     Progress,
     Question,
@@ -29,7 +30,7 @@ from unswayed.runner import (
 )
 from unswayed.store import CallStore
 
-__all__ = ["Calibration", "calibrate", "prompts_for"]
+__all__ = ["Calibration", "answers_are_labels", "calibrate", "check_calibration", "prompts_for"]
 
 RESAMPLES: Final = 200
 
@@ -60,6 +61,34 @@ def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
     return prompts
 
 
+def answers_are_labels(item: Item, prompts: PromptSettings) -> bool:
+    """Whether the prompt asks for a label alone, so that its token probabilities are the verdict's.
+
+    Raises:
+        TemplateError: If the item cannot be asked.
+        UnknownNameError: If there is no such prompt.
+    """
+    return render(blind(item), Ask(canonical(item.n)), prompts).answer_only
+
+
+def check_calibration(
+    method: Method, items: ItemSet, backend: Backend, prompts: PromptSettings
+) -> None:
+    """Check that a method can be fitted here, before any call is made.
+
+    Raises:
+        UsageError: If the method learns nothing, or cannot work on this task or model.
+        TemplateError: If the first item cannot be asked.
+    """
+    if not method.fitted_from:
+        raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
+    probs = backend.gives_logprobs and answers_are_labels(items[0], prompts_for(backend, prompts))
+    for n in sorted({item.n for item in items}):
+        reason = why_not(method, task=items.task, n=n, probs=probs)
+        if reason is not None:
+            raise UsageError(f"{spec_name(method)} cannot be calibrated here: {reason}.")
+
+
 async def calibrate(
     method: Method,
     items: ItemSet,
@@ -76,31 +105,29 @@ async def calibrate(
 
     Raises:
         UsageError: If the method learns nothing, or cannot work on this task or model.
-        MethodError: If calls failed, so that the fit would rest on an unknown part of the items.
+        BackendError: If calls failed, so that the fit would rest on an unknown part of the items.
     """
+    check_calibration(method, items, backend, prompts)
     seen = [blind(item) for item in items if item.permutable]
     method = _with_intervals(method)
-    if not method.fitted_from:
-        raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
-    for n in sorted({item.n for item in items}):
-        reason = why_not(method, task=items.task, n=n, probs=backend.gives_logprobs)
-        if reason is not None:
-            raise UsageError(f"{spec_name(method)} cannot be calibrated here: {reason}.")
     how = RunSettings(prompts=prompts_for(backend, prompts))
     questions = [Question(item, ask) for item, ask in method.plan_fit(seen)]
     counts = await make_calls(questions, backend, store, how, progress=progress, stop=stop)
     decisions = list(read_decisions(questions, store, how, model=backend.model))
     wanted = len({(question.item.id, question.ask) for question in questions})
     if len(decisions) < wanted:
-        why = counts.fatal or f"{counts.failed} calls failed"
-        raise MethodError(
-            f"{wanted - len(decisions)} of {wanted} answers are missing ({why}). "
-            "Run the same command again: finished calls are kept."
+        last = deque(store.failures(), maxlen=1) if counts.failed else ()
+        why = counts.fatal or "".join(f"such as {one.failure.message}" for one in last)
+        raise BackendError(
+            f"{wanted - len(decisions)} of {wanted} answers are missing{f', {why}' if why else ''}"
+            f"{'' if why.endswith('.') else '.'} The same command continues: finished calls are "
+            "kept."
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MethodWarning)
         fitted = method.fit(seen, decisions)
-    messages = tuple(dict.fromkeys(str(one.message) for one in caught))
+    said = [str(one.message) for one in caught if issubclass(one.category, MethodWarning)]
+    messages = tuple(dict.fromkeys([*said, *_all_equal(decisions, said)]))
     return Calibration(
         method=fitted,
         label_set=label_set_of(max(item.n for item in items), how.prompts),
@@ -115,6 +142,20 @@ def _with_intervals(method: Method) -> Method:
     if getattr(method, "resamples", None) == 0:
         return replace(method, resamples=RESAMPLES)  # type: ignore[type-var]
     return method
+
+
+def _all_equal(decisions: Sequence[Decision], said: Sequence[str]) -> list[str]:
+    """A warning if the judge tells no answers apart, unless the method has said so itself."""
+    known = {tuple(round(p, 9) for p in one.probs) for one in decisions if one.probs is not None}
+    if len(decisions) < 2 or len(known) != 1 or any("equal" in sentence for sentence in said):
+        return []
+    (probs,) = known
+    if len(set(probs)) != 1:
+        return []
+    return [
+        f"all {len(decisions)} estimation answers give every candidate the same probability: the "
+        "judge tells them apart by nothing, and verdicts are left to the tie rule."
+    ]
 
 
 def _diagnostics(

@@ -38,9 +38,9 @@ def test_batches_that_share_nothing_may_have_a_cap_of_their_own() -> None:
 
 
 def test_sharing_is_left_where_it_saves_little() -> None:
-    # 100 tokens saved; and 200 saved of 4 400
-    short = [[*range(100), 1], [*range(100), 2]]
-    long = [[*range(200), *[own] * 2000] for own in (300, 301)]
+    # 200 tokens saved; and 300 saved of 6 600
+    short = [[*range(200), 1], [*range(200), 2]]
+    long = [[*range(300), *[own] * 3000] for own in (300, 301)]
     for prompts in (short, long):
         found = list(plan(prompts, ["q", "q"], cap=10_000, pads=True, shares=True))
         assert [batch.shared for batch in found] == [0]

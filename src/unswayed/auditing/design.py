@@ -20,11 +20,13 @@ from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, blind
 from unswayed.methods import Method
 from unswayed.presentation import Ask, Presentation, Protocol, canonical, presentations, view
+from unswayed.registry import did_you_mean
 from unswayed.runner import Question
 
 __all__ = [
     "Stratum",
     "asks_under_views",
+    "check_group_by",
     "estimation_questions",
     "estimation_rows",
     "estimation_size",
@@ -193,6 +195,20 @@ def probability_asks(question: Question, samples: int | None) -> Iterator[Questi
     if samples is not None and question.ask.sample == 0:
         for sample in range(1, samples + 1):
             yield Question(question.item, question.ask._replace(sample=sample))
+
+
+def check_group_by(items: Sequence[Item], group_by: str) -> None:
+    """Check that items have the field they are to be grouped by, before any call is made.
+
+    Raises:
+        UsageError: If the field has no such form, or no item has it.
+    """
+    grouped = [group_of(item, group_by) is not None for item in items]
+    if group_by == "group" or any(grouped):
+        return
+    known = {f"meta.{name}" for item in items for name in item.meta}
+    end = did_you_mean(group_by, known) if known else "The items have no meta fields."
+    raise UsageError(f"--group-by {group_by}: no item has this field. {end}")
 
 
 def group_of(item: Item, group_by: str) -> str | None:

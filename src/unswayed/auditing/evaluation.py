@@ -206,9 +206,9 @@ def _score_stratum(
     has_ties = bool((choices == TIE).any())
     outcomes = outcomes_for(stratum, judged, group_by=group_by, tied=tied if has_ties else None)
     read = np.where(choices[:, 0] == MISSING, np.nan, n_calls[:, 0])
-    return outcomes, np.where(
-        np.isnan(read), np.nanmean(read) if (~np.isnan(read)).any() else 0.0, read
-    )
+    asked = float(len(by_fold[0].asks(n)))  # what it costs where nothing was answered
+    usual = float(np.nanmean(read)) if (~np.isnan(read)).any() else asked
+    return outcomes, np.where(np.isnan(read), usual, read)
 
 
 def _verdicts(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from unswayed.auditing.design import (
     Stratum,
+    check_group_by,
     estimation_questions,
     probability_asks,
     strata_of,
@@ -19,6 +22,7 @@ from unswayed.auditing.settings import (
     protocols_of,
     samples_per_call,
 )
+from unswayed.decisions import MISSING, UNPARSED, DecisionTable
 from unswayed.errors import UsageError
 from unswayed.items import Item, ItemSet, Task, blind
 from unswayed.methods import Method
@@ -33,8 +37,10 @@ __all__ = [
     "choose_methods",
     "estimation_questions_of",
     "plan_audit",
+    "plan_warnings",
     "questions_of",
     "with_samples",
+    "without_probabilities",
 ]
 
 
@@ -83,6 +89,10 @@ def plan_audit(
             f"{items.name}: audits of task {items.task.value} are not built yet; "
             "this version audits pairwise and mcq."
         )
+    check_group_by(items, settings.group_by)
+    for size in settings.estimation_sizes:
+        if size < 1:
+            raise UsageError(f"estimation size {size}: give at least 1, such as 10,50,100.")
     samples = samples_per_call(settings.probs)
     orders = settings.orders or default_orders(items.task)
     strata = strata_of(
@@ -98,6 +108,57 @@ def plan_audit(
         unknown_words=unknown_words,
     )
     return AuditPlan(settings, orders, strata, chosen, skipped, samples)
+
+
+def plan_warnings(plan: AuditPlan, items: ItemSet) -> list[str]:
+    """What the user should know before any call: bad lines left out, options without effect."""
+    said = []
+    if items.bad_lines:
+        said.append(f"{len(items.bad_lines)} bad lines left out, such as {items.bad_lines[0]}.")
+    fitted = any(method.fitted_from for method in plan.methods.values())
+    if plan.settings.estimation_sizes and not fitted:
+        said.append("no estimation-set curve: none of the methods learns. Add one, such as pride.")
+    return said
+
+
+def without_probabilities(
+    plan: AuditPlan, tables: Sequence[DecisionTable]
+) -> tuple[AuditPlan, list[str]]:
+    """The plan as the answers allow it: a model may turn out to give no label probabilities.
+
+    Where no answer has any, methods that need them are skipped with the reason. Where some lack
+    them, those methods give no verdict there, which is said.
+
+    Args:
+        plan: As it was made before the answers came.
+        tables: The pool.
+
+    Returns:
+        The plan, and what to tell the user.
+    """
+    needing = [name for name, method in plan.methods.items() if method.needs_probs]
+    read = [(table.choices != MISSING) & (table.choices != UNPARSED) for table in tables]
+    answers = sum(int(part.sum()) for part in read)
+    if not needing or not answers:
+        return plan, []
+    known = sum(
+        int((part & ~np.isnan(table.probs).any(axis=2)).sum())
+        for part, table in zip(read, tables, strict=True)
+        if table.probs is not None
+    )
+    if known == answers:
+        return plan, []
+    if known:
+        names = ", ".join(needing)
+        said = (
+            f"{answers - known:,} of {answers:,} answers came without label probabilities; "
+            f"{names} give no verdict on their items."
+        )
+        return plan, [said]
+    reason = "it needs label probabilities and no answer has any"
+    kept = {name: method for name, method in plan.methods.items() if name not in needing}
+    skipped = {**plan.skipped, **dict.fromkeys(needing, reason)}
+    return replace(plan, methods=kept, skipped=skipped), []
 
 
 def choose_methods(

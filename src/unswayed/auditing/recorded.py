@@ -10,13 +10,19 @@ from typing import Any
 import msgspec
 
 import unswayed
-from unswayed.auditing.design import group_items
-from unswayed.auditing.planning import AuditPlan, choose_methods
+from unswayed.auditing.design import check_group_by, group_items
+from unswayed.auditing.planning import (
+    AuditPlan,
+    choose_methods,
+    plan_warnings,
+    without_probabilities,
+)
 from unswayed.auditing.pool import build_tables
 from unswayed.auditing.run import (
     AuditRecord,
     call_record,
     data_record,
+    labels_of,
     protocol_record,
     run_record,
 )
@@ -60,6 +66,8 @@ def audit_decisions(
     """
     kept, warnings = _one_model_one_prompt(decisions, model)
     known = items or ItemSet.of(items_from_decisions(kept), name=name)
+    check_group_by(known, settings.group_by)
+    warnings = [*_bad_lines(decisions), *warnings]
     kept, unknown = _matching(kept, known)
     if unknown:
         warnings.append(f"{unknown} decisions belong to no item of {known.name} and were left out.")
@@ -91,6 +99,8 @@ def audit_decisions(
                 yield found
 
     tables = build_tables(strata, kept)
+    plan, unknown_probs = without_probabilities(plan, tables)
+    warnings = [*plan_warnings(plan, known), *warnings, *unknown_probs]
     counts = RunCounts(planned=len(kept), cached=len(kept))
     who = kept[0].model or "recorded"
     metrics: dict[str, Any] = {
@@ -104,6 +114,7 @@ def audit_decisions(
     run = {
         **run_record(command, who, known, plan),
         "recorded": True,
+        "labels": labels_of(tables),
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "calls": metrics["calls"],
         "finished": True,
@@ -140,6 +151,12 @@ def _one_model_one_prompt(
     if prompt != "default":
         kept = [msgspec.structs.replace(decision, prompt_id="default") for decision in kept]
     return kept, warnings
+
+
+def _bad_lines(decisions: Sequence[Decision]) -> list[str]:
+    """What was left out when the decisions were read."""
+    bad = getattr(decisions, "bad_lines", ())
+    return [f"{len(bad)} bad lines left out, such as {bad[0]}."] if bad else []
 
 
 def _matching(decisions: Sequence[Decision], items: ItemSet) -> tuple[list[Decision], int]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import datetime
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,17 @@ from unswayed.auditing.planning import (
     calls_of,
     estimation_questions_of,
     plan_audit,
+    plan_warnings,
     questions_of,
     with_samples,
+    without_probabilities,
 )
 from unswayed.auditing.pool import DecisionSource, build_tables, remembering, sampled
 from unswayed.auditing.run_directory import json_text, package_versions, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.summary import evaluate
 from unswayed.backends import Backend
+from unswayed.calibration import answers_are_labels, prompts_for
 from unswayed.decisions import UNPARSED, Decision, DecisionTable
 from unswayed.items import ItemSet
 from unswayed.prompts import PromptSettings, check_prompts, prompt_fingerprint
@@ -43,7 +47,18 @@ from unswayed.runner import (
 )
 from unswayed.store import CallStore
 
-__all__ = ["AuditRecord", "audit_model", "price_audit", "run_settings_for", "write_record"]
+__all__ = [
+    "Asked",
+    "AuditRecord",
+    "ask_model",
+    "audit_model",
+    "measure_pool",
+    "plan_for",
+    "price_audit",
+    "read_from",
+    "run_settings_for",
+    "write_record",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,25 +84,50 @@ class AuditRecord:
     warnings: tuple[str, ...] = field(default=())
 
 
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """An audit whose calls are made: everything `measure_pool` needs, and nothing is asked any more.
+
+    Attributes:
+        how: Prompts and sampling of the calls.
+        failures: What went wrong, in sentences; empty if nothing did.
+        created: When it began, ISO 8601.
+        started: The same on the monotonic clock, in seconds.
+    """
+
+    items: ItemSet
+    plan: AuditPlan
+    how: RunSettings
+    model: str
+    counts: RunCounts
+    warnings: tuple[str, ...]
+    failures: tuple[str, ...]
+    created: str
+    started: float
+
+
 def run_settings_for(
     settings: AuditSettings, backend: Backend, *, budget_usd: float | None = None
 ) -> RunSettings:
     """How calls are made; a model that understands only its own sentences gets its own template."""
-    prompts = settings.prompts
-    if backend.template is not None and prompts.template is None:
-        prompts = replace(prompts, template=backend.template)
     return RunSettings(
-        prompts=prompts, sample_temperature=settings.sample_temperature, budget_usd=budget_usd
+        prompts=prompts_for(backend, settings.prompts),
+        sample_temperature=settings.sample_temperature,
+        budget_usd=budget_usd,
     )
 
 
 def plan_for(items: ItemSet, settings: AuditSettings, backend: Backend) -> AuditPlan:
-    """The plan for a model: what it can give decides which methods run."""
+    """The plan for a model: what it can give decides which methods run.
+
+    Raises:
+        UnswayedError: If an option does not fit the items, or the first item cannot be asked.
+    """
+    prompts = prompts_for(backend, settings.prompts)
     return plan_audit(
         items,
         settings,
-        gives_probs=backend.gives_logprobs
-        and settings.prompts.prompt not in {"reasoning", "modified"},
+        gives_probs=backend.gives_logprobs and answers_are_labels(items[0], prompts),
         unknown_words=backend.template is not None,
     )
 
@@ -111,7 +151,7 @@ async def audit_model(
     progress: Progress | None = None,
     stop: asyncio.Event | None = None,
 ) -> AuditRecord:
-    """Ask what is missing, then measure everything from the pool.
+    """Ask what is missing, then measure everything from the pool; see the two halves.
 
     Args:
         items: With gold where it is known.
@@ -121,42 +161,107 @@ async def audit_model(
         command: The command that reproduces the run, without keys.
         budget_usd: Spend no more than this.
         progress: Shown while calls are made.
-        stop: Set to stop making calls (Ctrl-C).
+        stop: Set to stop making calls.
 
     Raises:
         UnswayedError: For input that cannot be audited; failed calls are counted, never raised.
     """
-    started, wall = datetime.datetime.now(datetime.UTC), time.monotonic()
+    asked = await ask_model(
+        items, settings, backend, store, budget_usd=budget_usd, progress=progress, stop=stop
+    )
+    return measure_pool(asked, store, command=command)
+
+
+async def ask_model(
+    items: ItemSet,
+    settings: AuditSettings,
+    backend: Backend,
+    store: CallStore,
+    *,
+    budget_usd: float | None = None,
+    progress: Progress | None = None,
+    stop: asyncio.Event | None = None,
+) -> Asked:
+    """Plan the audit and make the calls that are missing; arguments as for `audit_model`."""
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    started = time.monotonic()
     plan = plan_for(items, settings, backend)
     how = run_settings_for(settings, backend, budget_usd=budget_usd)
-    warnings = check_prompts(items.items, how.prompts)
+    warnings = [*plan_warnings(plan, items), *check_prompts(items.items, how.prompts)]
     store.bind(model=backend.model, items=items)
     counts = await make_calls(calls_of(plan), backend, store, how, progress=progress, stop=stop)
+    if counts.interrupted or counts.budget_spent or counts.fatal:
+        # it stopped early, so the runner has met a part of the calls only
+        whole = plan_calls(calls_of(plan), backend, store, how).n_distinct
+        counts.planned = max(counts.planned, whole)
+    return Asked(
+        items=items,
+        plan=plan,
+        how=how,
+        model=backend.model,
+        counts=counts,
+        warnings=tuple(warnings),
+        failures=tuple(_failures(counts, store, budget_usd)),
+        created=created,
+        started=started,
+    )
+
+
+def _failures(counts: RunCounts, store: CallStore, budget_usd: float | None) -> Iterator[str]:
+    """Why calls are missing and what to do, one sentence for each cause."""
+    if counts.fatal is not None:
+        yield f"stopped: {counts.fatal}"
+    elif counts.failed:
+        last = deque(store.failures(), maxlen=1)
+        example = f", such as {last[0].failure.message}" if last else ""
+        yield (
+            f"{counts.failed:,} of {counts.planned:,} calls failed{example.rstrip('.')}. "
+            "The same command tries them again."
+        )
+    if counts.budget_spent:
+        left = counts.planned - counts.made - counts.cached - counts.failed
+        yield (
+            f"the budget of ${budget_usd:g} does not reach for the next call: {left:,} of "
+            f"{counts.planned:,} calls were not made. A higher --budget continues."
+        )
+
+
+def read_from(asked: Asked, store: CallStore) -> DecisionSource:
+    """A source of the audit's decisions that reads the calls recorded in a store."""
+    samples = asked.plan.samples
 
     def read(questions: Iterable[Question]) -> Iterator[Decision]:
-        asked = with_samples(questions, plan.samples)
-        found = read_decisions(asked, store, how, model=backend.model)
-        return found if plan.samples is None else sampled(found, plan.samples)
+        wanted = with_samples(questions, samples)
+        found = read_decisions(wanted, store, asked.how, model=asked.model)
+        return found if samples is None else sampled(found, samples)
 
-    source = remembering(read, estimation_questions_of(plan))
+    return read
+
+
+def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord:
+    """Measure everything from the pool; pure but for reading the store."""
+    read, counts, plan = read_from(asked, store), asked.counts, asked.plan
     tables = build_tables(plan.strata, read(questions_of(plan)))
+    plan, warnings = without_probabilities(plan, tables)
+    source = remembering(read, estimation_questions_of(plan))
     metrics = {
         "unswayed": unswayed.__version__,
-        "model": backend.model,
-        "data": data_record(items),
+        "model": asked.model,
+        "data": data_record(asked.items),
         "protocol": protocol_record(plan),
         "calls": call_record(counts, tables),
         **evaluate(plan, tables, source),
     }
+    warnings = [*asked.failures, *asked.warnings, *warnings]
     run = {
-        **run_record(command, backend.model, items, plan),
+        **run_record(command, asked.model, asked.items, plan),
         "prompt": {
-            "name": how.prompts.prompt,
-            "fingerprint": prompt_fingerprint(how.prompts),
+            "name": asked.how.prompts.prompt,
+            "fingerprint": prompt_fingerprint(asked.how.prompts),
             "temperature": 0.0,
         },
-        "created": started.isoformat(timespec="seconds"),
-        "time_s": round(time.monotonic() - wall, 2),
+        "created": asked.created,
+        "time_s": round(time.monotonic() - asked.started, 2),
         "calls": metrics["calls"],
         "finished": not (counts.interrupted or counts.budget_spent or counts.fatal),
         "fatal": counts.fatal,
@@ -164,7 +269,12 @@ async def audit_model(
         "budget_spent": counts.budget_spent,
         "warnings": warnings,
     }
-    return AuditRecord(metrics, run, plan, tables, source, how.prompts, tuple(warnings))
+    return AuditRecord(metrics, run, plan, tables, source, asked.how.prompts, tuple(warnings))
+
+
+def labels_of(tables: Sequence[DecisionTable]) -> list[str]:
+    """The label set of the items with most candidates."""
+    return list(max(tables, key=lambda table: table.n).label_set)
 
 
 def data_record(items: ItemSet) -> dict[str, Any]:
@@ -249,6 +359,7 @@ def settings_record(settings: AuditSettings) -> dict[str, Any]:
         "protocol": settings.protocol,
         "probs": settings.probs,
         "estimation_items": settings.estimation_items,
+        "estimation_sizes": list(settings.estimation_sizes),
         "group_by": settings.group_by,
         "resamples": settings.resamples,
         "gold_ties": settings.gold_ties,

@@ -14,6 +14,7 @@ from typing import Any
 from unswayed.errors import RunDirectoryError
 
 __all__ = [
+    "check_kind",
     "default_directory",
     "json_text",
     "package_versions",
@@ -50,6 +51,40 @@ def prepare_directory(path: Path) -> Path:
     return path
 
 
+def check_kind(path: Path, *, recorded: bool, model: str, data: str) -> None:
+    """Check that a run directory is not that of another kind of run; `calls.sqlite` checks calls.
+
+    Args:
+        path: The run directory; it may not exist.
+        recorded: Whether recorded decisions are audited.
+        model: Whose decisions they are.
+        data: Name of the data.
+
+    Raises:
+        RunDirectoryError: If the directory holds a run of the other kind, or recorded decisions of
+            another model or other data.
+    """
+    try:
+        run = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        before = run["model"], run["data"]["name"]
+        was_recorded = bool(run.get("recorded"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        was_recorded = False  # no finished run
+        if not (recorded and (path / "calls.sqlite").exists()):
+            return
+        before = "a model", "its data"
+    if was_recorded != recorded:
+        held, asked = ("a model's calls", "recorded decisions")[:: 1 if recorded else -1]
+        raise RunDirectoryError(
+            f"{path} holds an audit of {held}, this one is of {asked}. Give another --out."
+        )
+    if recorded and before != (model, data):
+        raise RunDirectoryError(
+            f"{path} holds recorded decisions of {before[0]} on {before[1]}, not of {model} on "
+            f"{data}. Give another --out."
+        )
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all.
 
@@ -78,7 +113,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise RunDirectoryError(
             f"{path} does not exist: {path.parent} is not a finished run. Run the audit first."
         ) from None

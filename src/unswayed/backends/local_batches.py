@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 __all__ = ["Batch", "by_length", "common_length", "plan"]
 
-SAVED_TOKENS: Final = 128
+SAVED_TOKENS: Final = 256
 """Sharing costs a second pass; below this many tokens saved it is not worth it."""
 SAVED_SHARE: Final = 0.1
 """The same, as a share of all tokens of the group."""

@@ -72,8 +72,13 @@ class ChatWriter:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of rendered chats (a template writes the first token itself)."""
-        ids = self.tokenizer(list(texts), add_special_tokens=not self.has_template)["input_ids"]
-        return [list(tokens) for tokens in ids]
+        encoded = self.tokenizer(
+            list(texts),
+            add_special_tokens=not self.has_template,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        return [list(tokens) for tokens in encoded["input_ids"]]
 
     def _rows(self, chat: Sequence[Message]) -> list[dict[str, str]]:
         rows = [

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
+from unswayed.cli.output import drop_output, note, usable_streams
 from unswayed.errors import UnswayedError
 
 __all__ = ["main"]
@@ -29,6 +31,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 done, 1 a gate failed, 2 bad usage or input, 3 finished but calls failed or the budget ran
     out, 130 interrupted.
     """
+    usable_streams()
+    try:
+        with warnings.catch_warnings():
+            _tell_warnings()
+            code = _run(arguments)
+        sys.stdout.flush()
+        return code
+    except UnswayedError as error:
+        note(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        note("interrupted; the same command continues.")
+        return 130
+    except BrokenPipeError:
+        drop_output()
+        return 0
+    except OSError as error:
+        drop_output()
+        where = f" {error.filename}" if error.filename else ""
+        note(f"cannot read or write{where}: {error.strerror or error}.")
+        return 2
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     import typer
 
     app = typer.Typer(
@@ -56,29 +82,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app.command(name)(getattr(importlib.import_module(module), attribute))
     try:
         result = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
-    except UnswayedError as error:
-        print(f"unswayed: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("unswayed: interrupted; the same command continues.", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except (UnswayedError, OSError):
+        raise
     except Exception as error:
         return _usage_or_raise(error)
     return result if isinstance(result, int) else 0
 
 
+def _tell_warnings() -> None:
+    """Warnings of methods are for the user: one line each, once, without a place in the code."""
+    default = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if category.__name__ == "MethodWarning":
+            note(message)
+        else:
+            default(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    warnings.filterwarnings("once", category=UserWarning, module=r"unswayed\.")
+
+
 def _usage_or_raise(error: Exception) -> int:
-    """Print what the option parser objects to; anything else is a defect and keeps its trace."""
-    show = getattr(error, "show", None)
+    """Say what the option parser objects to; anything else is a defect and keeps its trace."""
     code = getattr(error, "exit_code", None)
-    if callable(show) and isinstance(code, int):
-        show()
-        return 2
-    if isinstance(code, int):
-        return code
     if type(error).__name__ == "Abort":
-        return 130
-    raise error
+        raise KeyboardInterrupt from None
+    if not isinstance(code, int):
+        raise error
+    message = getattr(error, "format_message", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()  # type: ignore[attr-defined]  # the parser's own: it prints the help
+    elif message is not None:
+        context = getattr(error, "ctx", None)
+        path = "unswayed" if context is None else context.command_path
+        said = message().replace("Value error, ", "").strip().rstrip(".")
+        note(f"{said}. Try '{path} --help'.")
+        return 2
+    return code

@@ -19,9 +19,9 @@ def report(
     """Write the report of finished runs again, or of several runs side by side."""
     from unswayed.auditing.run_directory import write_text
     from unswayed.report import render_report, write_figures
-    from unswayed.report.collect import load_run
+    from unswayed.report.collect import load_runs
 
-    loaded = [load_run(path) for path in runs]
+    loaded = load_runs(runs)
     write_text(out, render_report(loaded, embed_mb=embed_mb))
     typer.echo(str(out))
     if figures is not None:

@@ -12,6 +12,18 @@ import typer
 from unswayed.cli.options import BUILT_IN, Limit, OnBadItem
 from unswayed.errors import UsageError
 
+SHOWN = (
+    "reward",
+    "group/agreement",
+    "group/accuracy",
+    "group/zero_advantage",
+    "loss",
+    "step_time",
+    "held_out/accuracy",
+    "held_out/consistency",
+)
+"""What a progress line tells of a step; train.jsonl and TensorBoard have everything."""
+
 
 def train(
     kind: Annotated[
@@ -25,7 +37,8 @@ def train(
         str | None, typer.Option(help="Path or hub id [default: the recipe's]")
     ] = None,
     reward: Annotated[
-        str | None, typer.Option(help="rl: what to add to the paper's base reward.")
+        Literal["none", "con", "columnwise", "inv"] | None,
+        typer.Option(help="rl: the consistency reward."),
     ] = None,
     advantage: Annotated[
         Literal["group", "prompt"] | None, typer.Option(help="rl: what advantages compare.")

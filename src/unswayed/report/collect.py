@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.auditing.comparison import changes, load_answers
 from unswayed.auditing.run import AuditRecord
 from unswayed.auditing.run_directory import read_json, write_text
 from unswayed.decisions import MISSING, UNPARSED, BoolArray, Decision, DecisionTable
@@ -21,7 +23,7 @@ from unswayed.prompts import PromptSettings, render
 from unswayed.report.data import FlippedItem, RunData, Shown
 from unswayed.runner import Question
 
-__all__ = ["FLIPS_FILE", "load_run", "run_data", "write_report"]
+__all__ = ["FLIPS_FILE", "load_run", "load_runs", "run_data", "write_report"]
 
 FLIPS_FILE: Final = "flipped.json"
 MOST_FLIPS: Final = 10_000
@@ -76,6 +78,24 @@ def write_report(directory: Path, record: AuditRecord) -> RunData:
     return data
 
 
+def load_runs(directories: Sequence[str | Path]) -> list[RunData]:
+    """Finished runs side by side, each with its paired differences to the first.
+
+    Raises:
+        RunDirectoryError: If a directory holds no finished run.
+    """
+    runs = [load_run(directory) for directory in directories]
+    if len(runs) < 2:
+        return runs
+    first, *others = (load_answers(Path(directory)) for directory in directories)
+    seed = int(runs[0].run.get("seed", 0))
+    compared = [
+        replace(r, changes=changes(first, o, seed=seed))
+        for r, o in zip(runs[1:], others, strict=True)
+    ]
+    return [runs[0], *compared]
+
+
 def _data(metrics: Mapping[str, Any], run: Mapping[str, Any], found: _Flips) -> RunData:
     model = str(metrics.get("model", ""))
     return RunData(
@@ -105,7 +125,7 @@ def _collect(record: AuditRecord) -> _Flips:
         seen = table.select([Ask(view) for view in views])
         rows = _flipped_rows(seen, record.plan.strata[place].permutable)
         flipped.extend((_least_sure(seen, row), place, int(row)) for row in rows)
-    flipped.sort(key=lambda one: (-one[0], one[1], one[2]))
+    flipped.sort(key=lambda one: (-one[0], one[1], one[2]))  # ties and unknown: last
     kept = flipped[:MOST_FLIPS]
     wanted = [
         (record.plan.strata[place].items[row], record.plan.strata[place].views)
@@ -125,8 +145,12 @@ def _flipped_rows(seen: DecisionTable, permutable: BoolArray) -> NDArray[np.intp
 
 
 def _least_sure(seen: DecisionTable, row: int) -> float:
-    """The lowest probability among the choices of an item; 0 where there are none."""
-    if seen.probs is None or (seen.choices[row] < 0).any():
+    """The lowest probability among the choices of an item; 0 where there are none, and below
+    that where a choice is a tie: a change of sides comes first.
+    """
+    if (seen.choices[row] < 0).any():
+        return -1.0
+    if seen.probs is None:
         return 0.0
     chosen = seen.probs[row, np.arange(seen.choices.shape[1]), seen.choices[row]]
     least = float(chosen.min())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unswayed.decisions import Choice
+from unswayed.decisions import Choice, Estimate
 from unswayed.items import Message
 
 __all__ = ["FlippedItem", "RunData", "Shown"]
@@ -73,6 +73,8 @@ class RunData:
         unparsed_examples: Raw answers that could not be read.
         caveats: Sentences about what this run does not show, added to the standing ones.
         about: Method to what it does, as a phrase in the imperative ("ask twice and ...").
+        changes: Metric to its paired difference to the first run of a report, this minus that, on
+            the items that both judged; empty for the first run and where nothing is shared.
     """
 
     metrics: Mapping[str, Any]  # parsed JSON; `reading.read_audit` gives it types
@@ -82,3 +84,4 @@ class RunData:
     unparsed_examples: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
+    changes: Mapping[str, Estimate] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from unswayed.errors import UsageError
+from unswayed.report.changes import changes_of
 from unswayed.report.data import RunData
 from unswayed.report.explorer import embed
 from unswayed.report.facts import (
@@ -236,6 +237,9 @@ def _each(findings: Sequence[Finding], names: Sequence[str]) -> list[Line]:
         rest = joined(remedy_of(found))
         space = (Span(" "),) if rest else ()
         made.append((*line(strong(run_name), f": {headline_of(found)}"), *space, *rest))
+        change = changes_of(found.run, names[0])
+        if change:
+            made.append(change)
     return made
 
 

@@ -1,0 +1,69 @@
+"""What commands print: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["drop_output", "note", "show", "usable_streams", "write", "write_bytes"]
+
+WIDTH = 120
+"""Columns where the output is no terminal: logs have room for the whole table."""
+
+
+def write_bytes(data: bytes) -> bool:
+    """Write to standard output at once.
+
+    Returns:
+        Whether somebody reads it; a reader that left (`| head`) is no error.
+
+    Raises:
+        OSError: If it cannot be written (disk full).
+    """
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        drop_output()
+        return False
+    return True
+
+
+def write(text: str) -> None:
+    """Write a line or more of text to standard output; characters it lacks become `?`."""
+    write_bytes(f"{text}\n".encode(sys.stdout.encoding or "utf-8", errors="replace"))
+
+
+def show(renderable: RenderableType) -> None:
+    """Write something rich: with colours and as wide as the terminal, plain elsewhere."""
+    from rich.console import Console
+
+    narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console(width=None if narrow else WIDTH)
+    with console.capture() as drawn:
+        console.print(renderable)
+    write(drawn.get().rstrip("\n"))
+
+
+def note(message: object) -> None:
+    """Tell the user something on standard error."""
+    print(f"unswayed: {message}", file=sys.stderr, flush=True)
+
+
+def drop_output() -> None:
+    """Send the rest of standard output nowhere, so that Python's own flush at exit is quiet."""
+    with suppress(OSError, ValueError):  # a stream that is no file has no descriptor
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def usable_streams() -> None:
+    """Replace standard streams that the caller has closed (`>&-`), which Python makes None."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123

@@ -1,0 +1,201 @@
+"""The documentation is up to date: generated pages, worked numbers, links and options."""
+
+import doctest
+import importlib.util
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+
+from unswayed.methods import METHODS
+from unswayed.methods.protocol import MethodWarning
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    page
+    for folder in (DOCS, ROOT / "design")
+    for page in folder.rglob("*.md")
+    if "node_modules" not in page.parts
+)
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_pages_are_those_that_the_registry_gives(generate: ModuleType) -> None:
+    stale = [
+        str(path.relative_to(ROOT))
+        for path, text in generate.pages().items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    assert stale == [], "run: python docs/generate.py"
+
+
+def test_generating_twice_gives_the_same(generate: ModuleType) -> None:
+    assert generate.pages() == generate.pages()
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_every_method_has_a_page_with_a_part_written_by_hand(
+    generate: ModuleType, name: str
+) -> None:
+    assert len(generate.by_hand_of(DOCS / "methods" / f"{name}.md").split()) > 30
+
+
+def test_every_parameter_of_every_method_is_described(generate: ModuleType) -> None:
+    from unswayed.methods.names import parameters
+
+    missing = [
+        f"{name}:{key}"
+        for name in METHODS
+        for key in parameters(METHODS.load(name))
+        if not generate.descriptions(METHODS.load(name)).get(key)
+    ]
+    assert missing == []
+
+
+def test_what_stands_between_the_markers_is_kept(generate: ModuleType, tmp_path: Path) -> None:
+    page = tmp_path / "vote.md"
+    page.write_text(generate.method_page("vote", "\nMine.\n"), encoding="utf-8")
+    assert generate.by_hand_of(page) == "\nMine.\n"
+    assert generate.by_hand_of(tmp_path / "none.md") == "\n"
+
+
+def test_the_table_of_a_readme_stands_between_its_markers(generate: ModuleType) -> None:
+    text = "before\n<!-- methods: begin -->\nold\n<!-- methods: end -->\nafter\n"
+    made = generate.readme_with_table(text)
+    assert "old" not in made
+    assert made.startswith("before\n")
+    assert made.endswith("<!-- methods: end -->\nafter\n")
+    assert "[`pride`](docs/methods/pride.md)" in made
+    assert generate.readme_with_table("no markers") == "no markers"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_worked_numbers_are_what_the_code_gives(page: Path) -> None:
+    blocks = [block for block in PYTHON.findall(page.read_text(encoding="utf-8")) if ">>>" in block]
+    if not blocks:
+        return
+    parsed = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
+    said: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MethodWarning)  # worked examples have a handful of items
+        failed, tried = doctest.DocTestRunner(verbose=False).run(parsed, out=said.append)
+    assert tried > 0
+    assert failed == 0, "".join(said)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere_and_no_page_names_a_machine(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
+    files = [target for target in targets if "://" not in target]
+    assert [target for target in files if not (page.parent / target).exists()] == []
+    assert re.findall(r"/work/|/tmp/|/home/|/root/", text) == []
+
+
+def _help() -> dict[str, str]:
+    from unswayed.cli import COMMANDS
+
+    found = {}
+    for command in COMMANDS:
+        made = subprocess.run(
+            [sys.executable, "-m", "unswayed", command, "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found[command] = made.stdout
+    return found
+
+
+def test_commands_and_options_in_the_documentation_exist() -> None:
+    known = _help()
+    wrong = []
+    for page in PAGES:
+        if page.parent.name == "design":
+            continue
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        for line in re.findall(r"^\$? ?(?:[A-Z_]+=\S+ )*unswayed (.*)$", text, re.MULTILINE):
+            command, *words = line.split("#")[0].split()
+            if command not in known:
+                wrong.append(f"{page.name}: unswayed {command}")
+                continue
+            options = [word.partition("=")[0] for word in words if word.startswith("--")]
+            wrong += [
+                f"{page.name}: {command} {option}"
+                for option in options
+                if option not in known[command]
+            ]
+    assert wrong == []
+
+
+METRICS = {
+    "model": "some<judge>@sha256:1",
+    "data": {"n_items": 1000},
+    "recommendation": {"method": "pride"},
+    "methods": {
+        "direct": {
+            "position_rate": [{"value": 0.75, "low": 0.7, "high": 0.8}, {"value": 0.25}],
+            "consistency": {"value": 0.5, "low": 0.45, "high": 0.55},
+            "accuracy": {"value": 0.6, "low": 0.55, "high": 0.65},
+        },
+        "pride": {
+            "calls_per_item_amortised": 1.2,
+            "position_rate": [{"value": 0.5, "low": 0.45, "high": 0.55}, {"value": 0.5}],
+            "consistency": {"value": 0.9, "low": None, "high": None},
+            "accuracy": {"value": 0.8, "low": 0.75, "high": 0.85},
+        },
+    },
+}
+
+
+def test_the_picture_draws_the_numbers_of_a_run(generate: ModuleType) -> None:
+    root = ElementTree.fromstring(generate.picture(METRICS, "unswayed audit --methods all"))
+    space = "{http://www.w3.org/2000/svg}"
+    texts = [element.text or "" for element in root.iter(f"{space}text")]
+    assert [text for text in texts if text.endswith(" %")] == [
+        "75.0 %",
+        "50.0 %",
+        "50.0 %",
+        "90.0 %",
+        "60.0 %",
+        "80.0 %",
+    ]
+    bars = [
+        (element.get("class"), float(element.get("width", "0")))
+        for element in root.iter(f"{space}rect")
+        if element.get("height") == "18" and element.get("class") != "track"
+    ]
+    # bars of 500 units: 75 %, 50 %, 50 %, 90 %, 60 %, 80 %
+    assert bars == [
+        ("before", 375.0),
+        ("after", 250.0),
+        ("before", 250.0),
+        ("after", 450.0),
+        ("before", 300.0),
+        ("after", 400.0),
+    ]
+    lines = [element for element in root.iter(f"{space}line") if element.get("class") == "line"]
+    assert len(lines) == 5  # one interval is not known
+    assert "some<judge>" in texts[0]
+    assert "unswayed audit --methods all" in (root.findtext(f"{space}desc") or "")
+
+
+def test_a_run_that_recommends_nothing_has_no_picture(generate: ModuleType) -> None:
+    with pytest.raises(ValueError, match="recommends no method"):
+        generate.picture({**METRICS, "recommendation": {"method": "direct"}}, "")
