@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import statistics
@@ -216,12 +217,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--connections", type=int, default=256)
     parser.add_argument("--latency-ms", type=float, default=1.0)
+    parser.add_argument(
+        "--gc-threshold", type=int, help="objects before Python's garbage collector runs (700)"
+    )
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
         asyncio.run(serve(arguments.latency_ms / 1000.0))
         return
     os.environ.pop("OPENAI_API_KEY", None)
+    if arguments.gc_threshold is not None:
+        gc.set_threshold(arguments.gc_threshold)
     server = subprocess.Popen(
         [sys.executable, __file__, "--serve", "--latency-ms", str(arguments.latency_ms)],
         stdout=subprocess.PIPE,

@@ -28,7 +28,7 @@ from unswayed.tiny.items import judge_items
 from unswayed.training import checks
 from unswayed.training.plan import plan_training
 from unswayed.training.progress import quiet
-from unswayed.training.recipe_files import load_recipe, with_changes
+from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.trl_engine import build_trainer, group_dataset, grpo_config
 
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from unswayed.auditing.run import AuditRecord, audit_model, write_record
-from unswayed.auditing.run_directory import prepare_directory
+from unswayed.auditing.opening import check_recorded, open_or_replay
+from unswayed.auditing.run import (
+    Asked,
+    AuditRecord,
+    ask_model,
+    measure_pool,
+    plan_for,
+    price_audit,
+    read_from,
+    write_record,
+)
+from unswayed.auditing.run_directory import check_kind, prepare_directory
 from unswayed.auditing.settings import AuditSettings
-from unswayed.backends import BackendSettings, open_backend
+from unswayed.backends import Backend, BackendSettings
 from unswayed.decisions import Decision
-from unswayed.errors import UnswayedError, UsageError
-from unswayed.items import Item, ItemSet, load_items
+from unswayed.errors import BackendError, ItemError, UnknownNameError, UsageError
+from unswayed.items import Item, ItemSet, Task, load_items
 from unswayed.registry import did_you_mean
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
@@ -28,41 +37,53 @@ BUILT_IN = ("tiny-judge", "tiny-mcq")
 
 
 def load_data(
-    source: str | Path | ItemSet | Iterable[Item], *, limit: int | None = None, **options: Any
+    source: str | Path | ItemSet | Iterable[Item],
+    *,
+    limit: int | None = None,
+    task: str | None = None,
+    on_bad_item: Literal["stop", "skip"] = "stop",
 ) -> ItemSet:
     """Items from a built-in set, a file, or items already in memory.
 
     Args:
         source: `tiny-judge`, `tiny-mcq`, a `.jsonl`/`.jsonl.gz` path, `-`, or items.
         limit: Keep the first items.
-        options: Passed on to `load_items` for files (`task`, `on_bad_item`).
+        task: Keep the items of this task only.
+        on_bad_item: For files: "stop" at the first bad line, or "skip" and count bad lines.
 
     Raises:
+        UnknownNameError: If there is no such task.
         UsageError: If there is neither such a set nor such a file.
-        ItemError: If the items are malformed.
+        ItemError: If an item is malformed, or none is left.
     """
-    if isinstance(source, ItemSet):
-        kept = source
-    elif isinstance(source, str | Path):
-        kept = _named(str(source), limit, options)
-    else:
-        kept = ItemSet.of(source, name="items")
-    if limit is not None and len(kept) > limit:
-        kept = ItemSet.of(kept.items[:limit], name=kept.name, bad_lines=kept.bad_lines)
-    return kept
-
-
-def _named(source: str, limit: int | None, options: dict[str, Any]) -> ItemSet:
-    if source in BUILT_IN:
+    if task is not None and task not in set(Task):
+        raise UnknownNameError(f"unknown task {task!r}. {did_you_mean(task, list(Task))}")
+    if isinstance(source, str | Path) and str(source) not in BUILT_IN:
+        path = _existing(str(source))
+        return load_items(path, limit=limit, task=task, on_bad_item=on_bad_item)
+    if isinstance(source, str | Path):
         from unswayed.tiny.items import builtin_items
 
-        return builtin_items(source)
+        found = builtin_items(str(source))
+    elif isinstance(source, ItemSet):
+        found = source
+    else:
+        found = ItemSet.of(source, name="items")
+    kept = [item for item in found if task is None or item.task == task]
+    if not kept:
+        raise ItemError(f"{found.name} has no items of task {task}; they are {found.task}.")
+    if limit is None and len(kept) == len(found):
+        return found
+    return ItemSet.of(kept[:limit], name=found.name, bad_lines=found.bad_lines)
+
+
+def _existing(source: str) -> str:
     looks_like_a_file = source == "-" or "." in source or "/" in source
     if not looks_like_a_file and not Path(source).exists():
         raise UsageError(
             f"no file and no built-in set is called {source!r}. {did_you_mean(source, BUILT_IN)}"
         )
-    return load_items(source, limit=limit, **options)
+    return source
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +143,7 @@ def audit(
     model: str = "tiny/judge",
     items: str | Path | ItemSet | Iterable[Item] = "tiny-judge",
     *,
-    methods: Sequence[str] = ("direct", "vote", "average"),
+    methods: str | Sequence[str] = ("direct", "vote", "average"),
     out: str | Path | None = None,
     limit: int | None = None,
     budget: float | None = None,
@@ -134,46 +155,62 @@ def audit(
     Args:
         model: `provider/model`.
         items: Items, a path, or the name of a built-in set.
-        methods: Methods to compare.
+        methods: Methods to compare, as a list or separated by commas; "all" for all that apply.
         out: Run directory; None keeps the calls in memory only.
         limit: Use the first items only.
         budget: Spend no more USD than this.
         backend: How to reach the model.
         settings: Any field of `AuditSettings` (orders, protocol, seed, ...).
 
+    Returns:
+        What was found. Failed calls are counted in `metrics["calls"]` and said in
+        `run["warnings"]`.
+
     Raises:
-        UnswayedError: For input that cannot be audited.
+        UnswayedError: For input that cannot be audited, or if no call can succeed.
     """
     known = AuditSettings.__dataclass_fields__
     for name in settings:
         if name not in known:
             raise UsageError(f"audit() has no option {name!r}. {did_you_mean(name, known)}")
-    chosen = AuditSettings(methods=tuple(methods), **settings)
+    names = methods.split(",") if isinstance(methods, str) else methods
+    chosen = AuditSettings(methods=tuple(name.strip() for name in names), **settings)
     data = load_data(items, limit=limit)
-    with ExitStack() as stack:
-        directory = None if out is None else prepare_directory(Path(out))
-        path = ":memory:" if directory is None else str(directory / "calls.sqlite")
-        store = CallStore.open(path)
-        if directory is not None:
-            stack.callback(store.close)  # in memory it stays open for `decisions`
+    command = f"unswayed.audit({model!r}, ...)"
+    directory = None if out is None else Path(out)
+    opened, missing = open_or_replay(model, backend, directory)
+    if directory is None:
+        store = CallStore.in_memory()  # it stays open for `decisions`
+        asked = run_sync(_ask(data, chosen, opened, store, budget))
+        return _result(measure_pool(asked, store, command=command))
+    plan_for(data, chosen, opened)  # what cannot be audited leaves no directory behind
+    check_kind(directory, recorded=False, model=opened.model, data=data.name)
+    with CallStore.open(prepare_directory(directory)) as store:
+        if missing is not None:
+            check_recorded(price_audit(data, chosen, opened, store), missing)
+        asked = run_sync(_ask(data, chosen, opened, store, budget))
+        record = measure_pool(asked, store, command=command)
+        write_record(directory, record)
+    # the result reads decisions when it is asked for them; others may write in the meantime
+    reading = CallStore.open(directory, read_only=True)
+    return _result(replace(record, source=read_from(asked, reading)))
 
-        async def work() -> AuditRecord:
-            opened = open_backend(model, backend)
-            try:
-                return await audit_model(
-                    data,
-                    chosen,
-                    opened,
-                    store,
-                    command=f"unswayed.audit({model!r}, ...)",
-                    budget_usd=budget,
-                )
-            finally:
-                await opened.close()
 
-        record = run_sync(work())
-        if record.run["fatal"] and not record.metrics["calls"]["made"]:
-            raise UnswayedError(str(record.run["fatal"]))
-        if directory is not None:
-            write_record(directory, record)
+async def _ask(
+    items: ItemSet,
+    settings: AuditSettings,
+    backend: Backend,
+    store: CallStore,
+    budget: float | None,
+) -> Asked:
+    try:
+        return await ask_model(items, settings, backend, store, budget_usd=budget)
+    finally:
+        await backend.close()
+
+
+def _result(record: AuditRecord) -> AuditResult:
+    calls = record.metrics["calls"]
+    if record.run["fatal"] and not calls["made"] and not calls["cached"]:
+        raise BackendError(str(record.run["fatal"]))
     return AuditResult(record.metrics, record.run, record)

@@ -176,7 +176,8 @@ def test_the_solution_is_monotone_and_within_bounds(seed: int) -> None:
     assert g.min() >= 0
     assert g.max() <= 1
     assert reached <= 0
-    assert solve(problem, 0.5, starts=1, seed=seed)[1] >= reached  # the best start is kept
+    alone = solve(problem, 0.5, starts=1, seed=seed)[1]
+    assert alone >= reached - 1e-9  # the best start is kept, to the tolerance of the solver
 
 
 def test_many_starts_reach_the_same_loss() -> None:

@@ -10,7 +10,7 @@ import random
 import pytest
 
 from unswayed.items import Item, Task
-from unswayed.training.recipe_files import load_recipe, with_changes
+from unswayed.training.recipe import load_recipe, with_changes
 
 COLOURS = ("red", "blue", "green", "cyan", "pink", "gold")
 SENTENCE = "<pad> <unk> <|user|> <|assistant|> <|end|> A B C D : . ? which of these is warmer"

@@ -8,7 +8,7 @@ from conftest import colour_items, save_model, small_recipe
 
 from unswayed.tiny.items import judge_items
 from unswayed.training.plan import plan_training
-from unswayed.training.recipe_files import load_recipe, with_changes
+from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.released import load_released
 from unswayed.training.run import train
 

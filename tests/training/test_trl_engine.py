@@ -328,3 +328,72 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(word_model, tmp_path):
     assert all((whole[key] == again[key]).all() for key in whole)
     steps = [json.loads(line)["step"] for line in (cut / "train.jsonl").read_text().splitlines()]
     assert steps == [1, 2, 3, 4]
+
+
+# --- the configuration ------------------------------------------------------------------------
+
+
+def config_of(tmp_path, **changes):
+    from unswayed.training.data import build_groups
+
+    recipe = small_recipe(**changes)
+    groups = build_groups(colour_items(4), recipe.data, recipe.prompt)
+    settings = reward_settings("pa-grpo", recipe)
+    return trl_engine.grpo_config(recipe, settings, groups, tmp_path, n_processes=1)
+
+
+def test_nothing_that_matters_is_left_to_trls_defaults(tmp_path):
+    config = config_of(tmp_path, reward_lam="0.5")
+    expected = {
+        "loss_type": "grpo",
+        "beta": 0.001,
+        "entropy_coef": 0.001,
+        "epsilon": 0.2,
+        "scale_rewards": "group",
+        "multi_objective_aggregation": "sum_then_normalize",
+        "reward_weights": [1.0, 1.0, 1.0, 0.5],
+        "use_bias_correction_kl": False,
+        "vllm_importance_sampling_correction": False,
+        "num_generations": 4,  # N, never P x N
+        "num_iterations": 1,
+        "temperature": 1.0,
+        "max_completion_length": 1,
+        "generation_batch_size": 16,
+    }
+    assert {name: getattr(config, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"rollout_engine": '"vllm-colocate"', "rollout_gpu_memory": "0.4"},
+            {"vllm_mode": "colocate", "vllm_gpu_memory_utilization": 0.4},
+        ),
+        (
+            {"rollout_engine": '"vllm-server"', "rollout_server_url": '"http://127.0.0.1:9"'},
+            {"vllm_mode": "server", "vllm_server_base_url": "http://127.0.0.1:9"},
+        ),
+    ],
+)
+def test_responses_can_come_from_vllm(tmp_path, changes, expected):
+    config = config_of(tmp_path, **changes)
+    assert config.use_vllm
+    assert {name: getattr(config, name) for name in expected} == expected
+
+
+def test_thinking_is_switched_off_for_models_that_think_by_default(tmp_path):
+    from unswayed.training.plan import plan_training
+
+    chat = (
+        "{% for m in messages %}<|user|> {{ m.content }} {% endfor %}<|assistant|>"
+        "{% if enable_thinking is defined and not enable_thinking %} . .{% endif %}"
+    )
+    save_word_model(tmp_path, chat=chat)
+    thinking, not_thinking = (
+        plan_training("grpo", colour_items(4), model=str(tmp_path), recipe=small_recipe(**changes))
+        for changes in ({}, {"chat_enable_thinking": "false"})
+    )
+    assert thinking.example.endswith("<|assistant|>")
+    assert not_thinking.example.endswith("<|assistant|> . .")
+    assert not_thinking.groups.counts.longest_prompt == 19

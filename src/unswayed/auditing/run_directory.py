@@ -93,6 +93,9 @@ def write_text(path: Path, text: str) -> None:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        if path.exists() and not path.is_file():  # a device or a pipe is written, not replaced
+            path.write_text(text, encoding="utf-8", errors="replace")
+            return
         temporary.write_text(text, encoding="utf-8", errors="replace")
         temporary.replace(path)
     except OSError as error:

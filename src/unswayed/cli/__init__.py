@@ -123,7 +123,7 @@ def _usage_or_raise(error: Exception) -> int:
     elif message is not None:
         context = getattr(error, "ctx", None)
         path = "unswayed" if context is None else context.command_path
-        said = message().replace("Value error, ", "").strip().rstrip(".")
-        note(f"{said}. Try '{path} --help'.")
+        said = message().replace("Value error, ", "").strip()
+        note(f"{said}{'' if said.endswith(('.', '?')) else '.'} See {path} --help.")
         return 2
     return code

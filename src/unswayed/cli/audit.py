@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+import re
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,24 +19,27 @@ from unswayed.cli.options import (
     Model,
     OnBadItem,
     Prompt,
+    TaskName,
     Template,
     is_built_in,
     model_for,
     prompts_from,
 )
-from unswayed.errors import GateError, UsageError
+from unswayed.cli.results import finish, show_price
+from unswayed.errors import UsageError
 
 if TYPE_CHECKING:
-    from unswayed.auditing.run import AuditRecord
+    from unswayed.auditing.run import Asked, AuditRecord
     from unswayed.auditing.settings import AuditSettings
-    from unswayed.backends import Backend
+    from unswayed.backends import Backend, BackendSettings
     from unswayed.items import Item, ItemSet
     from unswayed.report.data import RunData
+    from unswayed.runner import CallPlan
     from unswayed.store import CallStore
 
 DATA = Annotated[
     str | None,
-    typer.Argument(help="Items (.jsonl, .jsonl.gz, -), or tiny-judge, tiny-mcq.", metavar="[DATA]"),
+    typer.Argument(help="Items (.jsonl, .jsonl.gz, -), or tiny-judge, tiny-mcq.", metavar="DATA"),
 ]
 
 
@@ -76,9 +80,7 @@ def audit(
         Literal["exclude", "class"],
         typer.Option(help="exclude items whose gold is a tie, or score ties."),
     ] = "exclude",
-    task: Annotated[
-        str | None, typer.Option(help="Take the items of this task from a mixed file.")
-    ] = None,
+    task: TaskName = None,
     on_bad_item: OnBadItem = "stop",
     limit: Limit = None,
     seed: Annotated[int, typer.Option(help="Seed of folds, orders and resamples.")] = 0,
@@ -88,6 +90,9 @@ def audit(
     ] = None,
     budget: Annotated[
         float | None, typer.Option(min=0, help="Spend no more USD than this.")
+    ] = None,
+    prices: Annotated[
+        Path | None, typer.Option(help="Price table of your own (TOML or JSON).")
     ] = None,
     base_url: BaseUrl = None,
     max_connections: MaxConnections = 64,
@@ -105,7 +110,24 @@ def audit(
     With nothing after it: the built-in tiny judge on its built-in items, no key, no download.
     """
     from unswayed.auditing.settings import AuditSettings
+    from unswayed.backends import BackendSettings
 
+    if decisions is not None:
+        _refuse_with_decisions(
+            {
+                "--orders": orders,
+                "--protocol": protocol,
+                "--probs": None if probs == "logprobs" else probs,
+                "--prompt": None if prompt == "direct" else prompt,
+                "--template": template,
+                "--labels": labels,
+                "--shots": shots,
+                "--budget": budget,
+                "--prices": prices,
+                "--base-url": base_url,
+                "--dry-run": dry_run or None,
+            }
+        )
     settings = AuditSettings(
         methods=_names(methods),
         orders=orders,
@@ -124,23 +146,27 @@ def audit(
         record, report, directory = _recorded(
             decisions, items, settings, model=model, out=out, on_bad_item=on_bad_item
         )
-    else:
-        assert items is not None
-        name = model_for(model, data)
-        made = _asked(
-            items,
-            settings,
-            name,
-            out=out,
-            budget=budget,
-            base_url=base_url,
-            max_connections=max_connections,
-            dry_run=dry_run,
-        )
-        if made is None:
-            return 0
-        record, report, directory = made
-    return _finish(record, report, directory, json=json, max_flip_rate=max_flip_rate)
+        return finish(record, report, directory, json=json, max_flip_rate=max_flip_rate)
+    assert items is not None
+    name = model_for(model, data)
+    how = BackendSettings(
+        base_url=base_url,
+        max_connections=max_connections,
+        prices=None if prices is None else str(prices),
+    )
+    if dry_run:
+        show_price(_priced(items, settings, name, how, out), json=json)
+        return 0
+    record, report, directory = _asked(items, settings, name, how, out=out, budget=budget)
+    return finish(record, report, directory, json=json, max_flip_rate=max_flip_rate)
+
+
+def _refuse_with_decisions(given: Mapping[str, object]) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise UsageError(
+                f"{option} does not go with --decisions: they were made already, and say how."
+            )
 
 
 def _names(methods: str) -> tuple[str, ...]:
@@ -179,10 +205,7 @@ def _items(
 
     if decisions is not None and data is None:
         return None
-    source = data or "tiny-judge"
-    if is_built_in(source):
-        return load_data(source, limit=limit)
-    return load_data(source, limit=limit, task=task, on_bad_item=on_bad_item)
+    return load_data(data or "tiny-judge", limit=limit, task=task, on_bad_item=on_bad_item)
 
 
 def _recorded(
@@ -195,8 +218,10 @@ def _recorded(
     on_bad_item: Literal["stop", "skip"],
 ) -> tuple[AuditRecord, RunData, Path]:
     from unswayed.auditing.recorded import audit_decisions
-    from unswayed.auditing.run_directory import default_directory, prepare_directory
+    from unswayed.auditing.run import write_record
+    from unswayed.auditing.run_directory import check_kind, default_directory, prepare_directory
     from unswayed.importers import read_decisions_file
+    from unswayed.report.collect import write_report
 
     name = path.name.removesuffix(".gz").removesuffix(".jsonl")
     record = audit_decisions(
@@ -207,17 +232,17 @@ def _recorded(
         name=name,
         model=model,
     )
-    from unswayed.auditing.run import write_record
-    from unswayed.report.collect import write_report
-
-    directory = prepare_directory(out or default_directory(name, record.run["model"]))
+    who, data = record.run["model"], record.run["data"]["name"]
+    directory = out or default_directory(name, who)
+    check_kind(directory, recorded=True, model=who, data=data)
+    prepare_directory(directory)
     _keep_recorded(directory, record)
     write_record(directory, record)
     return record, write_report(directory, record), directory
 
 
 def _keep_recorded(directory: Path, record: AuditRecord) -> None:
-    """Copy decisions and items into the run directory, so that it stands alone."""
+    """Copy the decisions into the run directory, so that it stands alone."""
     import msgspec
 
     from unswayed.auditing.planning import questions_of
@@ -232,53 +257,51 @@ def _asked(
     items: ItemSet,
     settings: AuditSettings,
     model: str,
+    how: BackendSettings,
     *,
     out: Path | None,
     budget: float | None,
-    base_url: str | None,
-    max_connections: int,
-    dry_run: bool,
-) -> tuple[AuditRecord, RunData, Path] | None:
-    from unswayed.auditing.run_directory import default_directory, prepare_directory
-    from unswayed.backends import BackendSettings, open_backend
+) -> tuple[AuditRecord, RunData, Path]:
+    import asyncio
+
+    from unswayed.auditing.opening import check_recorded, open_or_replay
+    from unswayed.auditing.run import measure_pool, plan_for, price_audit, write_record
+    from unswayed.auditing.run_directory import check_kind, default_directory, prepare_directory
+    from unswayed.report.collect import write_report
     from unswayed.store import CallStore
 
-    backend = open_backend(
-        model, BackendSettings(base_url=base_url, max_connections=max_connections)
-    )
     directory = out or default_directory(items.name, model)
-    if dry_run:
-        _price(items, settings, backend, directory)
-        return None
-    prepare_directory(directory)
-    with CallStore.open(directory / "calls.sqlite") as store:
-        record = asyncio.run(_run(items, settings, backend, store, budget))
-        from unswayed.auditing.run import write_record
-        from unswayed.report.collect import write_report
-
+    backend, missing = open_or_replay(model, how, directory)
+    plan_for(items, settings, backend)  # what cannot be audited leaves no directory behind
+    check_kind(directory, recorded=False, model=backend.model, data=items.name)
+    with CallStore.open(prepare_directory(directory)) as store:
+        priced = price_audit(items, settings, backend, store)
+        check_recorded(priced, missing)
+        # measured outside the event loop, so that Ctrl-C stops it at once
+        asked = asyncio.run(_ask(items, settings, backend, store, budget, priced.n_distinct))
+        record = measure_pool(asked, store, command=command_line())
         write_record(directory, record)
         return record, write_report(directory, record), directory
 
 
-async def _run(
+async def _ask(
     items: ItemSet,
     settings: AuditSettings,
     backend: Backend,
     store: CallStore,
     budget: float | None,
-) -> AuditRecord:
-    from unswayed.auditing.run import audit_model, price_audit
+    total: int,
+) -> Asked:
+    from unswayed.auditing.run import ask_model
     from unswayed.runner import Progress, stop_on_interrupt
 
-    total = price_audit(items, settings, backend, store).n_distinct
     with stop_on_interrupt() as stop:
         try:
-            return await audit_model(
+            return await ask_model(
                 items,
                 settings,
                 backend,
                 store,
-                command=command_line(),
                 budget_usd=budget,
                 progress=Progress(total),
                 stop=stop,
@@ -287,70 +310,30 @@ async def _run(
             await backend.close()
 
 
-def _price(items: ItemSet, settings: AuditSettings, backend: Backend, directory: Path) -> None:
+def _priced(
+    items: ItemSet,
+    settings: AuditSettings,
+    model: str,
+    how: BackendSettings,
+    out: Path | None,
+) -> CallPlan:
+    from unswayed.auditing.opening import open_or_replay
     from unswayed.auditing.run import price_audit
+    from unswayed.auditing.run_directory import default_directory
     from unswayed.store import CallStore
 
+    directory = out or default_directory(items.name, model)
+    backend, _ = open_or_replay(model, how, directory)
     path = directory / "calls.sqlite"
     recorded = CallStore.open(path, read_only=True) if path.exists() else CallStore.in_memory()
     with recorded as store:
-        plan = price_audit(items, settings, backend, store)
-    cost = (
-        "unknown (no price for this model)"
-        if plan.est_cost_usd is None
-        else f"${plan.est_cost_usd:,.4f}"
-    )
-    print(
-        f"{plan.n_distinct:,} distinct calls ({plan.n_questions:,} questions), "
-        f"{plan.n_cached:,} recorded already, {plan.n_to_make:,} to make\n"
-        f"about {plan.est_input_tokens:,} tokens in, {plan.est_output_tokens:,} out; cost {cost}"
-    )
-
-
-def _finish(
-    record: AuditRecord,
-    report: RunData,
-    directory: Path,
-    *,
-    json: bool,
-    max_flip_rate: float | None,
-) -> int:
-    from unswayed.auditing.run_directory import json_text
-
-    if json:
-        sys.stdout.write(json_text(record.metrics))
-    else:
-        _show(record, report, directory)
-    run = record.run
-    if run.get("interrupted"):
-        return 130
-    if run.get("fatal") or run.get("budget_spent") or record.metrics["calls"]["failed"]:
-        return 3
-    if max_flip_rate is not None:
-        _gate(record, max_flip_rate)
-    return 0
-
-
-def _show(record: AuditRecord, report: RunData, directory: Path) -> None:
-    from rich.console import Console
-
-    from unswayed.report import terminal_report
-
-    for warning in record.warnings:
-        print(f"unswayed: {warning}", file=sys.stderr)
-    Console().print(terminal_report(report))
-    print(f"\n{directory / 'report.html'}")
-
-
-def _gate(record: AuditRecord, limit: float) -> None:
-    consistency = record.metrics["methods"]["direct"]["consistency"]
-    value = consistency.get("value")
-    if value is None:
-        raise GateError(f"the flip rate is not known: {consistency.get('reason')}.")
-    if 1 - value > limit:
-        raise GateError(f"{1 - value:.1%} of verdicts flip; --max-flip-rate allows {limit:.1%}.")
+        return price_audit(items, settings, backend, store)
 
 
 def command_line() -> str:
     """The command that was typed, without anything that looks like a key."""
-    return shlex.join(["unswayed", *sys.argv[1:]])
+    from unswayed.backends.addresses import Secret
+
+    # the query and the user name of an address may be secrets
+    plain = [re.sub(r"(https?://)(?:[^/@\s]*@)?([^?#\s]*)\S*", r"\1\2", a) for a in sys.argv[1:]]
+    return shlex.join(["unswayed", *(Secret().scrub(argument) for argument in plain)])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from unswayed.errors import UsageError
+from unswayed.errors import RunDirectoryError, UsageError
 
 if TYPE_CHECKING:
     from unswayed.items import Item
@@ -22,7 +23,9 @@ __all__ = [
     "Model",
     "OnBadItem",
     "Prompt",
+    "TaskName",
     "Template",
+    "check_out",
     "is_built_in",
     "model_for",
     "prompts_from",
@@ -39,6 +42,9 @@ Template = Annotated[Path | None, typer.Option(help="Your own prompt template fi
 Labels = Annotated[str | None, typer.Option(help="Label symbols, such as X,Y [default: A,B,...]")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use the first N items.")]
 BaseUrl = Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")]
+TaskName = Annotated[
+    str | None, typer.Option(help="Take the items of this task from a mixed file.")
+]
 OnBadItem = Annotated[
     Literal["stop", "skip"], typer.Option(help="stop at a bad line, or skip and count it.")
 ]
@@ -48,6 +54,23 @@ MaxConnections = Annotated[int, typer.Option(min=1, help="Most requests in fligh
 def is_built_in(data: str | None) -> bool:
     """Whether DATA is missing or the name of a built-in set."""
     return data is None or data in BUILT_IN
+
+
+def check_out(out: Path, *inputs: str | Path | None) -> None:
+    """Check, before anything is paid for, that a file can be written and is none that is read.
+
+    Raises:
+        UsageError: If it is an input.
+        RunDirectoryError: If it is a directory, or lies in none that can be written.
+    """
+    for name in inputs:
+        if name is not None and out.exists() and Path(name).exists() and out.samefile(name):
+            raise UsageError(f"{out} would be read and written at once. Give another --out.")
+    if out.is_dir():
+        raise RunDirectoryError(f"cannot write {out}: it is a directory. Give a file name.")
+    folder = next(parent for parent in out.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(out if out.exists() else folder, os.W_OK):
+        raise RunDirectoryError(f"cannot write {out}: no permission in {folder}.")
 
 
 def model_for(model: str | None, data: str | None) -> str:

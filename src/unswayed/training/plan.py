@@ -20,8 +20,7 @@ from unswayed.rewards import Advantage, Consistency, RewardSettings
 from unswayed.training import checks
 from unswayed.training.data import Groups, build_groups, prompt_settings
 from unswayed.training.provenance import Record, run_record
-from unswayed.training.recipe import KINDS, Kind, Recipe, reward_settings
-from unswayed.training.recipe_files import load_recipe
+from unswayed.training.recipe import KINDS, Kind, Recipe, load_recipe, reward_settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from unswayed.training import checks
 from unswayed.training.data import prompt_settings
@@ -16,6 +16,9 @@ from unswayed.training.results import TrainingResult, finish
 from unswayed.training.trl_engine import build_trainer
 
 __all__ = ["train_groups"]
+
+CHECK_BATCH: Final = 32
+"""Held-out prompts answered at once; without gradients more fit than in training."""
 
 
 def train_groups(
@@ -47,7 +50,7 @@ def train_groups(
             interrupt=interrupt,
             stop_every=recipe.optimiser.inner_updates,
             check_every=recipe.run.check_every,
-            check=_check(trainer, plan) if plan.groups.held_out else None,
+            check=_check(trainer, plan) if _can_check(trainer, plan) else None,
             report=report,
         )
         trainer.add_callback(callback)
@@ -69,6 +72,11 @@ def train_groups(
     )
 
 
+def _can_check(trainer: Any, plan: Plan) -> bool:
+    """Weights sharded by FSDP would have to be gathered whole to answer held-out items."""
+    return bool(plan.groups.held_out) and not trainer.is_fsdp_enabled
+
+
 def _check(trainer: Any, plan: Plan) -> Callable[[], dict[str, float]]:
     return partial(
         measure_held_out,
@@ -77,5 +85,5 @@ def _check(trainer: Any, plan: Plan) -> Callable[[], dict[str, float]]:
         prompt_settings(plan.recipe.prompt),
         trainer.scorer.read,
         checks.chat_options(plan.recipe),
-        batch=plan.recipe.run.micro_batch,
+        batch=max(plan.recipe.run.micro_batch, CHECK_BATCH),
     )

@@ -1,0 +1,56 @@
+"""Open the model of an audit; a run whose calls are all recorded needs no key and no server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unswayed.backends import Backend, BackendSettings, open_backend
+from unswayed.errors import MissingKeyError, UnswayedError
+from unswayed.runner import CallPlan
+from unswayed.store import CallStore
+
+__all__ = ["check_recorded", "open_or_replay"]
+
+
+def open_or_replay(
+    model: str, settings: BackendSettings | None, directory: Path | None
+) -> tuple[Backend, MissingKeyError | None]:
+    """The model; without its key, the calls of it that a run directory holds.
+
+    Args:
+        model: `provider/model`.
+        settings: How to reach it.
+        directory: The run directory; None if there is none.
+
+    Returns:
+        The backend, and what is missing to ask the model itself (see `check_recorded`).
+
+    Raises:
+        UnswayedError: If the model cannot be opened and the directory holds no calls of it.
+    """
+    try:
+        return open_backend(model, settings), None
+    except MissingKeyError as missing:
+        if directory is None or not _holds_calls_of(model, directory):
+            raise
+        return open_backend(f"replay/{directory}", settings), missing
+
+
+def check_recorded(plan: CallPlan, missing: MissingKeyError | None) -> None:
+    """Check that nothing has to be asked where the model cannot be.
+
+    Raises:
+        MissingKeyError: If calls are to be made and the key is missing.
+    """
+    if missing is not None and plan.n_to_make:
+        raise MissingKeyError(
+            f"{missing} {plan.n_to_make:,} of {plan.n_distinct:,} calls are not recorded yet."
+        )
+
+
+def _holds_calls_of(model: str, directory: Path) -> bool:
+    try:
+        with CallStore.open(directory, read_only=True) as store:
+            return store.model == model
+    except UnswayedError:
+        return False

@@ -1,0 +1,92 @@
+"""What `unswayed audit` prints when it is done, and its exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unswayed.cli.output import note, show, write, write_bytes
+from unswayed.errors import GateError
+
+if TYPE_CHECKING:
+    from unswayed.auditing.run import AuditRecord
+    from unswayed.report.data import RunData
+    from unswayed.runner import CallPlan
+
+__all__ = ["finish", "show_price"]
+
+
+def show_price(plan: CallPlan, *, json: bool) -> None:
+    """Say what an audit would ask and cost."""
+    from dataclasses import asdict
+
+    from unswayed.auditing.run_directory import json_text
+
+    if json:
+        write_bytes(json_text(asdict(plan)).encode())
+        return
+    cost = (
+        "unknown (no price for this model)"
+        if plan.est_cost_usd is None
+        else f"${plan.est_cost_usd:,.4f}"
+    )
+    write(
+        f"{plan.n_distinct:,} distinct calls ({plan.n_questions:,} questions), "
+        f"{plan.n_cached:,} recorded already, {plan.n_to_make:,} to make\n"
+        f"about {plan.est_input_tokens:,} tokens in, {plan.est_output_tokens:,} out; cost {cost}"
+    )
+
+
+def finish(
+    record: AuditRecord,
+    report: RunData,
+    directory: Path,
+    *,
+    json: bool,
+    max_flip_rate: float | None,
+) -> int:
+    """Print the results and return the exit code.
+
+    Raises:
+        GateError: If more verdicts flip than `max_flip_rate` allows.
+    """
+    from unswayed.report import terminal_report
+
+    for remark in _remarks(record):
+        note(remark)
+    if json:
+        write_bytes((directory / "metrics.json").read_bytes())
+    else:
+        if _has_answers(record):
+            show(terminal_report(report))
+        write(f"\n{directory / 'report.html'}")
+    run = record.run
+    if run.get("interrupted"):
+        return 130
+    if run.get("fatal") or run.get("budget_spent") or record.metrics["calls"]["failed"]:
+        return 3
+    if max_flip_rate is not None:
+        _gate(record, max_flip_rate)
+    return 0
+
+
+def _remarks(record: AuditRecord) -> list[str]:
+    """Warnings, and the methods that could not run, together where the reason is the same."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in record.metrics["skipped"].items():
+        by_reason.setdefault(reason, []).append(name)
+    skipped = [f"skipped {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
+    return [*record.warnings, *skipped]
+
+
+def _has_answers(record: AuditRecord) -> bool:
+    return bool(record.metrics["calls"]["made"] or record.metrics["calls"]["cached"])
+
+
+def _gate(record: AuditRecord, limit: float) -> None:
+    consistency = record.metrics["methods"]["direct"]["consistency"]
+    value = consistency.get("value")
+    if value is None:
+        raise GateError(f"the flip rate is not known: {consistency.get('reason')}.")
+    if 1 - value > limit:
+        raise GateError(f"{1 - value:.1%} of verdicts flip; --max-flip-rate allows {limit:.1%}.")

@@ -1,0 +1,308 @@
+"""Recipes: every number of a training run, in one TOML file, checked before anything is loaded.
+
+A recipe says how to train; the kind of training (`pa-grpo`, `grpo`, `rl`, `pif`) says what with.
+`pa-grpo` and `grpo` are the papers' combinations of reward and advantage and cannot be changed by
+a recipe; `rl` takes any combination. Shipped recipes lie in `recipes/`; each number there names
+the place of the paper it comes from, or whose default it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from unswayed.errors import UsageError
+from unswayed.items import Task
+from unswayed.rewards import Advantage, Consistency, RewardSettings
+
+__all__ = [
+    "KINDS",
+    "Chat",
+    "Data",
+    "Kind",
+    "Lora",
+    "Optimiser",
+    "Pif",
+    "Prompt",
+    "Recipe",
+    "RewardNumbers",
+    "Rollout",
+    "Run",
+    "reward_settings",
+]
+
+Kind = Literal["pa-grpo", "grpo", "rl", "pif"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+_PRESETS: Final[Mapping[str, tuple[Consistency, Advantage]]] = {
+    "pa-grpo": ("con", "group"),
+    "grpo": ("none", "prompt"),
+}
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of a recipe."""
+
+
+class Data(_Part, frozen=True):
+    """What is trained on.
+
+    Attributes:
+        orders: Set of orders that makes a permutation group; None for the paper's: swap for two
+            candidates, structured for more.
+        order_seed: Seed of `random:K` orders.
+        held_out: Items kept apart to follow consistency during training; 0 for none.
+        max_prompt_tokens: An item with a longer prompt in any presentation is dropped as a whole.
+        without_gold: "stop" at an item without a right candidate, or "drop" and count.
+        shuffle: Whether groups are shuffled, anew in each epoch.
+    """
+
+    orders: str | None = None
+    order_seed: int = 0
+    held_out: int = 0
+    max_prompt_tokens: int = 4096
+    without_gold: Literal["stop", "drop"] = "stop"
+    shuffle: bool = True
+
+
+class Prompt(_Part, frozen=True):
+    """How an item is put to the model.
+
+    Attributes:
+        style: A prompt of `unswayed.prompts`: direct, reasoning, ...
+        template: Path of a template file; None for the model's own (a `prompt_template.jinja` in
+            its folder, as the tiny judge has) or else the style's.
+        labels: The answer symbols; None for A, B, ...
+        think_tags, answer_tags: Tags that well-formed reasoning answers use.
+        max_response_tokens: Cap on a sampled response; None takes the prompt's own.
+    """
+
+    style: str = "direct"
+    template: str | None = None
+    labels: tuple[str, ...] | None = None
+    think_tags: tuple[str, str] = ("<think>", "</think>")
+    answer_tags: tuple[str, str] = ("<answer>", "</answer>")
+    max_response_tokens: int | None = None
+
+
+class RewardNumbers(_Part, frozen=True):
+    """Numbers of the reward and the advantage; see `unswayed.rewards.RewardSettings`.
+
+    Attributes:
+        consistency, advantage: For `rl` only; None takes the kind's own (`rl`: con, group).
+    """
+
+    consistency: Consistency | None = None
+    advantage: Advantage | None = None
+    lam: float = 1.0
+    epsilon: float = 1e-6
+    delta: float = 1e-6
+    ddof: int = 1
+    format_size: float = 0.3
+    length_size: float = 0.1
+    length_band: tuple[int, int] | None = None
+
+
+class Rollout(_Part, frozen=True):
+    """How responses are sampled.
+
+    Attributes:
+        samples: N, responses per presentation.
+        temperature: Sampling temperature.
+        engine: transformers, or vLLM in the training processes or on a server of its own.
+        server_url: Address of the vLLM server.
+        gpu_memory: Share of GPU memory for vLLM in the training processes.
+        tensor_parallel: GPUs per vLLM model.
+    """
+
+    samples: int = 8
+    temperature: float = 1.0
+    engine: Literal["transformers", "vllm-colocate", "vllm-server"] = "transformers"
+    server_url: str | None = None
+    gpu_memory: float = 0.3
+    tensor_parallel: int = 1
+
+
+class Optimiser(_Part, frozen=True):
+    """The update.
+
+    Attributes:
+        items_per_step: Permutation groups per optimiser step, over all processes.
+        learning_rate, weight_decay, max_grad_norm: AdamW and gradient clipping.
+        schedule: Learning-rate schedule; `warmup_steps` come first.
+        epochs: Passes over the data; `steps`, if given, decides instead.
+        inner_updates: Optimiser steps per batch of responses.
+        clip: eta of the clipped objective.
+        beta: Weight of the KL term to the untrained model.
+        entropy: Weight of the entropy bonus.
+    """
+
+    items_per_step: int = 16
+    learning_rate: float = 1e-5
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup_steps: int = 0
+    epochs: float = 2.0
+    steps: int | None = None
+    inner_updates: int = 1
+    clip: float = 0.2
+    beta: float = 0.001
+    entropy: float = 0.001
+
+
+class Lora(_Part, frozen=True):
+    """Low-rank adapters; a recipe without this table trains all weights."""
+
+    rank: int = 32
+    alpha: int = 64
+    dropout: float = 0.0
+    target: str = "all-linear"
+
+
+class Pif(_Part, frozen=True):
+    """The PIF-style loss; see `unswayed.training.pif`.
+
+    Attributes:
+        negatives: Wrong content x random symbol pairs per example.
+        symbol_weight, content_weight: Weights of the two positive terms.
+        separator: Text between symbol and content.
+    """
+
+    negatives: int = 3
+    symbol_weight: float = 1.0
+    content_weight: float = 1.0
+    separator: str = ". "
+
+
+class Chat(_Part, frozen=True):
+    """Arguments of the chat template.
+
+    Attributes:
+        enable_thinking: False for models whose thinking mode is on by default (Qwen3); None leaves
+            the argument out.
+    """
+
+    enable_thinking: bool | None = None
+
+
+class Run(_Part, frozen=True):
+    """Where and how it runs; nothing here changes what is learned, except seed and precision.
+
+    Attributes:
+        seed: Seed of sampling, shuffling and adapters.
+        precision: auto is bfloat16 on a GPU and float32 on a CPU.
+        device: auto, or cpu.
+        micro_batch: Sampled responses per process and backward pass.
+        gradient_checkpointing: Trade time for memory.
+        save_every, log_every, check_every: Steps between checkpoints, log lines, and checks of the
+            held-out items; 0 for never (the end is always saved and checked).
+        keep: Checkpoints kept.
+        loggers: Where metrics go beside the log file.
+    """
+
+    seed: int = 0
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    device: Literal["auto", "cpu"] = "auto"
+    micro_batch: int = 8
+    gradient_checkpointing: bool = True
+    save_every: int = 50
+    log_every: int = 1
+    check_every: int = 0
+    keep: int = 2
+    loggers: tuple[str, ...] = ("tensorboard",)
+
+
+class Recipe(_Part, frozen=True):
+    """A whole recipe.
+
+    Attributes:
+        name: For run directories and model cards.
+        task: The task it is for.
+        model: The model it was made for; what is trained is chosen by the caller.
+    """
+
+    name: str
+    task: Task
+    model: str | None = None
+    data: Data = Data()
+    prompt: Prompt = Prompt()
+    reward: RewardNumbers = RewardNumbers()
+    rollout: Rollout = Rollout()
+    optimiser: Optimiser = Optimiser()
+    lora: Lora | None = None
+    pif: Pif = Pif()
+    chat: Chat = Chat()
+    run: Run = Run()
+
+    def identity(self) -> dict[str, object]:
+        """Everything that decides what is learned, flat: `{"reward.lam": 1.0, ...}`."""
+        built = msgspec.to_builtins(self)
+        flat = dict(_flatten(built))
+        return {
+            key: value
+            for key, value in flat.items()
+            if not key.startswith("run.") or key in {"run.seed", "run.precision"}
+        }
+
+    def fingerprint(self) -> str:
+        """sha256 over `identity`, as `sha256:<hex>`."""
+        encoded = msgspec.json.encode(self.identity(), order="deterministic")
+        return f"sha256:{hashlib.sha256(encoded).hexdigest()}"
+
+
+def reward_settings(
+    kind: Kind,
+    recipe: Recipe,
+    *,
+    consistency: Consistency | None = None,
+    advantage: Advantage | None = None,
+) -> RewardSettings:
+    """The reward of a kind of training.
+
+    Args:
+        kind: `pa-grpo` and `grpo` fix reward and advantage; `rl` takes them from the arguments,
+            then from the recipe, then from PA-GRPO.
+        recipe: The numbers.
+        consistency: `--reward`.
+        advantage: `--advantage`.
+
+    Raises:
+        UsageError: If a preset is asked to be something else, or a number is out of range.
+    """
+    numbers = recipe.reward
+    asked = (consistency or numbers.consistency, advantage or numbers.advantage)
+    fixed = _PRESETS.get(kind)
+    if fixed is not None:
+        for what, wanted, own in zip(("reward", "advantage"), asked, fixed, strict=True):
+            if wanted is not None and wanted != own:
+                raise UsageError(
+                    f"{kind} is the paper's preset with {what} {own!r}; {wanted!r} is another "
+                    f"method. Use: train rl --reward {asked[0] or fixed[0]} "
+                    f"--advantage {asked[1] or fixed[1]}."
+                )
+        chosen = fixed
+    else:
+        chosen = (asked[0] or "con", asked[1] or "group")
+    return RewardSettings(
+        consistency=chosen[0],
+        advantage=chosen[1],
+        lam=numbers.lam,
+        epsilon=numbers.epsilon,
+        delta=numbers.delta,
+        ddof=numbers.ddof,
+        format_size=numbers.format_size,
+        length_size=numbers.length_size,
+        length_band=numbers.length_band,
+    )
+
+
+def _flatten(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
