@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast
 
+import msgspec
+
 from unswayed.backends import Backend, BackendSettings, open_backend
-from unswayed.calibration import prompts_for
+from unswayed.calibration import answers_are_labels, prompts_for
 from unswayed.decisions import Decision, Verdict
 from unswayed.errors import BackendError, UsageError
-from unswayed.items import Item, Task, Text, blind
+from unswayed.items import Item, Task, Text, blind, check_item, encode_item
 from unswayed.methods import Method
 from unswayed.methods.drift import drift
 from unswayed.methods.files import FittedFile
-from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import FittedMethod
-from unswayed.presentation import Ask
+from unswayed.methods.names import parse_method, spec_name
+from unswayed.methods.protocol import FittedMethod, is_fitted, why_not
+from unswayed.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint
 from unswayed.runner import Question, RunCounts, RunSettings, make_calls, read_decisions
+from unswayed.runner.questions import Drafter, agreed_logprobs
 from unswayed.store import CallStore
 from unswayed.sync import LoopThread
 
@@ -29,20 +32,31 @@ __all__ = ["Judge", "JudgeFailure"]
 
 T = TypeVar("T")
 
+SINGLE: Final = parse_method("direct")
+"""The single call, whose verdict items get that must keep their order."""
+
 FEWEST_SHADOWED: Final = 20
 """Items asked again below which a comparison says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeFailure:
-    """An item without a verdict because calls failed; never a default verdict."""
+    """An item without a verdict because calls failed; never a default verdict.
+
+    Attributes:
+        missing: How many of its calls failed.
+        reason: Why one of them failed.
+        fatal: Whether every other call would fail as well (a wrong key, a server that is down).
+    """
 
     item_id: str
     missing: int
     reason: str
+    fatal: bool = False
 
     def __str__(self) -> str:
-        return f"{self.item_id}: no verdict, {self.missing} calls failed. {self.reason}"
+        calls = "1 call" if self.missing == 1 else f"{self.missing} calls"
+        return f"{self.item_id}: no verdict, {calls} failed: {self.reason}"
 
 
 class Judge:
@@ -82,10 +96,19 @@ class Judge:
         self._settings = RunSettings(prompts=how)
         self._fitted = method if isinstance(method, FittedFile) else None
         if isinstance(method, FittedFile):
-            method.check(model=self._backend.model, prompt_fingerprint=prompt_fingerprint(how))
+            method.check(model=self._backend.model)
+            # labels before the prompt, whose fingerprint differs as well
+            method.check(label_set=label_set_of(len(method.label_set), how))
+            method.check(prompt_fingerprint=prompt_fingerprint(how))
             self.method: Method = method.load()
         else:
             self.method = parse_method(method) if isinstance(method, str) else method
+        if not is_fitted(self.method):
+            name = spec_name(self.method)
+            raise UsageError(
+                f"{name} has learned nothing yet: fit it with `unswayed calibrate {name} ...` and "
+                "give the file that it writes."
+            )
         if self.method.needs_probs and not self._backend.gives_logprobs:
             raise UsageError(
                 f"{self.method.name} needs label probabilities, which {self._backend.model} does "
@@ -97,10 +120,10 @@ class Judge:
         if shadow and not self.method.fitted_from:
             raise UsageError(f"{self.method.name} learns nothing, so there is no drift to check.")
         self._shadow = shadow
-        self._shadowed: list[Item] = []
+        self._shadowed: dict[str, Item] = {}
         self._shadow_decisions: list[Decision] = []
-        self._judged_fitted_on: list[str] = []
-        self._next = 0
+        self._judged_fitted_on: dict[str, None] = {}
+        self._checked: set[tuple[Task, int]] = set()
         self._loop: LoopThread | None = None
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -127,15 +150,14 @@ class Judge:
         self, prompt: Text, first: Text, second: Text, *, reference: str | None = None
     ) -> Verdict:
         """`compare` in async code."""
-        return await self.ajudge(
-            Item(
-                id=self._new_id(),
-                task=Task.PAIRWISE,
-                prompt=prompt,
-                candidates=(first, second),
-                reference=reference,
-            )
+        item = Item(
+            id="",
+            task=Task.PAIRWISE,
+            prompt=prompt,
+            candidates=(first, second),
+            reference=reference,
         )
+        return await self.ajudge(named(item))
 
     def answer(self, prompt: Text, options: Sequence[str]) -> Verdict:
         """Answer a multiple-choice question; `verdict.choice` indexes `options`.
@@ -147,9 +169,8 @@ class Judge:
 
     async def aanswer(self, prompt: Text, options: Sequence[str]) -> Verdict:
         """`answer` in async code."""
-        return await self.ajudge(
-            Item(id=self._new_id(), task=Task.MCQ, prompt=prompt, candidates=tuple(options))
-        )
+        item = Item(id="", task=Task.MCQ, prompt=prompt, candidates=tuple(options))
+        return await self.ajudge(named(item))
 
     async def ajudge(self, item: Item) -> Verdict:
         """Judge one item.
@@ -179,17 +200,17 @@ class Judge:
                 yield verdict
 
     async def _judge_window(self, items: Sequence[Item]) -> list[Verdict | JudgeFailure]:
+        for item in items:
+            self._check(item)
         seen: dict[str, list[Decision]] = {item.id: [] for item in items}
         asked: dict[str, set[Ask]] = {item.id: set() for item in items}
-        reasons: dict[str, str] = {}
+        failed: dict[str, JudgeFailure] = {}
         waiting = [blind(item) for item in items]
-        for item in waiting:
-            if self._fitted is not None:
-                self._fitted.check(label_set=label_set_of(item.n, self.prompts))
         while waiting:
             questions: list[Question] = []
             for item in waiting:
-                new = [a for a in self.method.plan(item, seen[item.id]) if a not in asked[item.id]]
+                wanted = self._wanted(item, seen[item.id])
+                new = [ask for ask in wanted if ask not in asked[item.id]]
                 asked[item.id].update(new)
                 questions.extend(Question(item, ask) for ask in new)
             if not questions:
@@ -199,32 +220,84 @@ class Judge:
                 questions, self._store, self._settings, model=self._backend.model
             ):
                 seen[decision.item_id].append(decision)
-            for item in waiting:
-                if len(seen[item.id]) < len(asked[item.id]):
-                    reasons[item.id] = _why(counts)
-            waiting = [
-                item
-                for item in waiting
-                if item.id not in reasons and any(q.item.id == item.id for q in questions)
-            ]
-        await self._ask_shadow(items)
-        return [
-            JudgeFailure(item.id, len(asked[item.id]) - len(seen[item.id]), reasons[item.id])
-            if item.id in reasons
-            else self.method.decide(blind(item), seen[item.id])
-            for item in items
-        ]
+            missing = {
+                i: len(asked[i]) - len(seen[i]) for i in asked if len(seen[i]) < len(asked[i])
+            }
+            failed.update(self._failures(missing, questions, counts))
+            going_on = {question.item.id for question in questions} - failed.keys()
+            waiting = [item for item in waiting if item.id in going_on]
+        await self._ask_shadow([item for item in items if item.id not in failed])
+        return [failed.get(item.id) or self._decide(blind(item), seen[item.id]) for item in items]
+
+    def _check(self, item: Item) -> None:
+        """Refuse what the method, the file or the prompt is not for, before any call.
+
+        Raises:
+            UsageError: If the method cannot work on the item.
+            MethodError: If the fitted file is for other labels.
+        """
+        kind = (item.task, item.n)
+        if kind in self._checked:
+            return
+        labels = label_set_of(item.n, self.prompts)
+        if self._fitted is not None:
+            self._fitted.check(label_set=labels)
+        probs = not self.method.needs_probs or answers_are_labels(item, self.prompts)
+        reason = why_not(self.method, task=item.task, n=item.n, probs=probs)
+        if reason is not None:
+            raise UsageError(f"{item.id}: {spec_name(self.method)} cannot judge it: {reason}.")
+        self._checked.add(kind)
+
+    def _wanted(self, item: Item, seen: Sequence[Decision]) -> Sequence[Ask]:
+        if self._reads(item):
+            return self.method.plan(item, seen)
+        return SINGLE.plan(item, seen)
+
+    def _decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
+        if self._reads(item):
+            return self.method.decide(item, decisions)
+        return msgspec.structs.replace(SINGLE.decide(item, decisions), method=self.method.name)
+
+    def _reads(self, item: Item) -> bool:
+        """Whether the method may ask what it needs; if not the single call decides, as in audits.
+
+        It may not where an item must keep its order and the method needs others.
+        """
+        own = canonical(item.n)
+        return item.permutable or all(a.presentation == own for a in self.method.asks(item.n))
+
+    def _failures(
+        self, missing: Mapping[str, int], questions: Sequence[Question], counts: RunCounts
+    ) -> Iterator[tuple[str, JudgeFailure]]:
+        """The failures of items with missing answers, each with the reason that was recorded."""
+        if not missing:
+            return
+        said = {failure.key: failure.failure.message for failure in self._store.failures()}
+        model = self._backend.model
+        drafter = Drafter(model, agreed_logprobs(self._store, model), self._settings)
+        reasons: dict[str, str] = {}
+        for question in questions:
+            if question.item.id in missing and (key := drafter.draft(question).key) in said:
+                reasons[question.item.id] = said[key].removeprefix(f"{question.item.id}: ")
+        fatal = counts.fatal is not None
+        for item_id, count in missing.items():
+            reason = reasons.get(item_id) or counts.fatal or "it was not answered."
+            yield item_id, JudgeFailure(item_id, count, reason, fatal)
 
     async def _ask_shadow(self, items: Sequence[Item]) -> None:
         """Ask the drawn items again in every presentation the method was fitted on."""
         if self._fitted is not None:
-            self._judged_fitted_on.extend(self._fitted.overlap(items))
-        drawn = [blind(item) for item in items if item.permutable and self._is_drawn(item)]
+            self._judged_fitted_on.update(dict.fromkeys(self._fitted.overlap(items)))
+        drawn = [
+            blind(item)
+            for item in items
+            if item.permutable and self._is_drawn(item) and item.id not in self._shadowed
+        ]
         if not drawn:
             return
         questions = [Question(item, ask) for item, ask in self.method.plan_fit(drawn)]
         await make_calls(questions, self._backend, self._store, self._settings)
-        self._shadowed.extend(drawn)
+        self._shadowed.update({item.id: item for item in drawn})
         self._shadow_decisions.extend(
             read_decisions(questions, self._store, self._settings, model=self._backend.model)
         )
@@ -241,8 +314,9 @@ class Judge:
         said = []
         if self._judged_fitted_on:
             said.append(
-                f"{len(self._judged_fitted_on)} judged items (such as {self._judged_fitted_on[0]}) "
-                "were used to fit the method; figures on them flatter it."
+                f"{len(self._judged_fitted_on)} judged items (such as "
+                f"{next(iter(self._judged_fitted_on))}) were used to fit the method; figures on "
+                "them flatter it."
             )
         if not self._shadow:
             return said
@@ -254,17 +328,15 @@ class Judge:
             return said
         if not hasattr(self.method, "estimates"):
             return said
-        compared = drift(cast("FittedMethod", self.method), self._shadowed, self._shadow_decisions)
+        compared = drift(
+            cast("FittedMethod", self.method), list(self._shadowed.values()), self._shadow_decisions
+        )
         if not any(one.fresh.low is not None for one in compared):
             said.append(f"drift not checked: what {self.method.name} learns has no interval.")
         moved = [str(one) for one in compared if one.moved]
         if moved:
             said.extend([*moved, "the judge has changed since it was calibrated: calibrate again."])
         return said
-
-    def _new_id(self) -> str:
-        self._next += 1
-        return f"item-{self._next}"
 
     async def aclose(self) -> None:
         """Release connections, memory and the store."""
@@ -290,17 +362,25 @@ class Judge:
         self.close()
 
 
-def _why(counts: RunCounts) -> str:
-    return counts.fatal or "The error table of the store has the details."
+def named(item: Item) -> Item:
+    """The item under a name made from its content, so that equal questions get equal verdicts.
+
+    Raises:
+        ItemError: If it is malformed.
+    """
+    digest = hashlib.sha256(encode_item(item)).hexdigest()
+    made = msgspec.structs.replace(item, id=f"item-{digest[:16]}")
+    check_item(made)
+    return made
 
 
 def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:
-    """Items in lists of at most `size`."""
-    window: list[Item] = []
+    """Items in lists of at most `size` with distinct ids (a stream may repeat them)."""
+    window: dict[str, Item] = {}
     for item in items:
-        window.append(item)
-        if len(window) == size:
-            yield window
-            window = []
+        if item.id in window or len(window) == size:
+            yield list(window.values())
+            window = {}
+        window[item.id] = item
     if window:
-        yield window
+        yield list(window.values())

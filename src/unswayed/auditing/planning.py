@@ -24,7 +24,7 @@ from unswayed.auditing.settings import (
 )
 from unswayed.decisions import MISSING, UNPARSED, DecisionTable
 from unswayed.errors import UsageError
-from unswayed.items import Item, ItemSet, Task, blind
+from unswayed.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.methods import Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
@@ -36,6 +36,7 @@ __all__ = [
     "calls_of",
     "choose_methods",
     "estimation_questions_of",
+    "left_out",
     "plan_audit",
     "plan_warnings",
     "questions_of",
@@ -114,11 +115,18 @@ def plan_warnings(plan: AuditPlan, items: ItemSet) -> list[str]:
     """What the user should know before any call: bad lines left out, options without effect."""
     said = []
     if items.bad_lines:
-        said.append(f"{len(items.bad_lines)} bad lines left out, such as {items.bad_lines[0]}.")
+        said.append(left_out(items.bad_lines))
     fitted = any(method.fitted_from for method in plan.methods.values())
     if plan.settings.estimation_sizes and not fitted:
         said.append("no estimation-set curve: none of the methods learns. Add one, such as pride.")
     return said
+
+
+def left_out(bad_lines: Sequence[BadLine]) -> str:
+    """The sentence that counts lines left out with `--on-bad-item skip`."""
+    if len(bad_lines) == 1:
+        return f"1 bad line left out: {bad_lines[0]}."
+    return f"{len(bad_lines):,} bad lines left out, such as {bad_lines[0]}."
 
 
 def without_probabilities(
@@ -151,8 +159,8 @@ def without_probabilities(
     if known:
         names = ", ".join(needing)
         said = (
-            f"{answers - known:,} of {answers:,} answers came without label probabilities; "
-            f"{names} give no verdict on their items."
+            f"{answers - known:,} of {answers:,} answers came without label probabilities; methods "
+            f"that need them ({names}) give no verdict there."
         )
         return plan, [said]
     reason = "it needs label probabilities and no answer has any"

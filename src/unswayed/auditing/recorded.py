@@ -14,6 +14,7 @@ from unswayed.auditing.design import check_group_by, group_items
 from unswayed.auditing.planning import (
     AuditPlan,
     choose_methods,
+    left_out,
     plan_warnings,
     without_probabilities,
 )
@@ -156,7 +157,7 @@ def _one_model_one_prompt(
 def _bad_lines(decisions: Sequence[Decision]) -> list[str]:
     """What was left out when the decisions were read."""
     bad = getattr(decisions, "bad_lines", ())
-    return [f"{len(bad)} bad lines left out, such as {bad[0]}."] if bad else []
+    return [left_out(bad)] if bad else []
 
 
 def _matching(decisions: Sequence[Decision], items: ItemSet) -> tuple[list[Decision], int]:

@@ -127,7 +127,7 @@ class HuggingFaceBackend:
 
     async def close(self) -> None:
         """Let go of the model's memory once the running batch is done."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
         self._loaded = None
 
     # --- in the model's thread -------------------------------------------------------------

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from operator import attrgetter
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -19,6 +19,7 @@ from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Service, resolve
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.dialect import Traits
+from unswayed.backends.faults import server_words
 from unswayed.backends.prices import FREE, load_prices
 from unswayed.calls import Request, Response, TokenLogprob
 from unswayed.errors import BadResponseError, UnknownNameError
@@ -72,7 +73,7 @@ class _Payload(msgspec.Struct, omit_defaults=True):
     top_logprobs: int | None = None
 
 
-class _Part(msgspec.Struct):
+class _Part(msgspec.Struct, gc=False):
     text: str | None = None
 
 
@@ -83,47 +84,55 @@ class _Message(msgspec.Struct):
     reasoning: str | None = None
 
 
-class _Choice(msgspec.Struct):
-    message: _Message
-    finish_reason: str | None = None
-    logprobs: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _InputDetails(msgspec.Struct):
+class _InputDetails(msgspec.Struct, gc=False):
     cached_tokens: int | None = None
 
 
-class _Usage(msgspec.Struct):
+class _Usage(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _InputDetails | None = None
     prompt_cache_hit_tokens: int | None = None
 
 
-class _Completion(msgspec.Struct):
-    choices: list[_Choice] = []
-    usage: _Usage | None = None
-    model: str | None = None
-    error: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Alternative(msgspec.Struct):
+class _Alternative(msgspec.Struct, gc=False):
     token: str
     logprob: float | None = None
 
 
-class _Generated(msgspec.Struct):
+class _Generated(msgspec.Struct, gc=False):
     token: str
     top_logprobs: list[_Alternative] = []
 
 
-class _Logprobs(msgspec.Struct):
+class _Logprobs(msgspec.Struct, gc=False):
     content: list[_Generated] | None = None
+
+
+class _PlainChoice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Choice(_PlainChoice):
+    logprobs: _Logprobs | None = None
+
+
+class _PlainCompletion(msgspec.Struct):
+    choices: list[_PlainChoice] = []
+    usage: _Usage | None = None
+    model: str | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    model: str | None = None
 
 
 _ENCODER = msgspec.json.Encoder()
 _COMPLETION = msgspec.json.Decoder(_Completion)
-_LOGPROBS = msgspec.json.Decoder(_Logprobs)
+_PLAIN_COMPLETION = msgspec.json.Decoder(_PlainCompletion)
 _FINISH: Final = {"eos": "stop", "eos_token": "stop", "end_turn": "stop", "max_tokens": "length"}
 
 
@@ -181,23 +190,18 @@ class OpenAIDialect:
         Raises:
             BadResponseError: If it is not JSON, not of the promised shape, or an error in disguise.
         """
-        try:
-            completion = _COMPLETION.decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise BadResponseError(f"not a chat completion: {error}") from None
+        completion = _completion(body)
         if not completion.choices:
-            said = bytes(completion.error)
-            what = (
-                "no choices" if said == b"null" else f"an error: {said.decode('utf-8', 'replace')}"
-            )
-            raise BadResponseError(f"not a chat completion: {what}")
+            raise BadResponseError(f"not a chat completion: no choices; {server_words(body)}")
         choice = completion.choices[0]
         message = choice.message
         text = _text(message)
         finish = _FINISH.get(choice.finish_reason or "stop", choice.finish_reason or "stop")
         if not text and message.refusal:
             text, finish = message.refusal, "refusal"
-        tokens, tops = read_logprobs(choice.logprobs)
+        tokens = tops = None
+        if isinstance(choice, _Choice) and choice.logprobs is not None:
+            tokens, tops = _read_logprobs(choice.logprobs)
         usage = completion.usage or _Usage()
         details = usage.prompt_tokens_details
         cached = details.cached_tokens if details else usage.prompt_cache_hit_tokens
@@ -248,31 +252,37 @@ def _text(message: _Message) -> str:
     return "".join(part.text or "" for part in content or ())
 
 
-def read_logprobs(
-    raw: msgspec.Raw,
-) -> tuple[tuple[str, ...] | None, tuple[tuple[TokenLogprob, ...], ...] | None]:
-    """Generated tokens and their alternatives, likeliest first; (None, None) if there are none.
-
-    Logprobs in another shape count as missing: the answer itself is still good.
-    """
-    if bytes(raw) == b"null":
-        return None, None
+def _completion(body: bytes) -> _Completion | _PlainCompletion:
+    """The body, typed; logprobs in another shape count as missing: the answer is still good."""
     try:
-        content = _LOGPROBS.decode(raw).content
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None, None
+        return _COMPLETION.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        try:
+            return _PLAIN_COMPLETION.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise BadResponseError(f"not a chat completion: {error}") from None
+
+
+def _read_logprobs(
+    logprobs: _Logprobs,
+) -> tuple[tuple[str, ...] | None, tuple[tuple[TokenLogprob, ...], ...] | None]:
+    """Generated tokens and their alternatives, likeliest first; (None, None) if there are none."""
+    content = logprobs.content
     if not content or not any(generated.top_logprobs for generated in content):
         return None, None
-    tops = tuple(_sorted(generated.top_logprobs) for generated in content)
-    return tuple(generated.token for generated in content), tops
+    return (
+        tuple([generated.token for generated in content]),
+        tuple([_ranked(generated.top_logprobs) for generated in content]),
+    )
 
 
-_BY_LOGPROB: Final[Callable[[TokenLogprob], float]] = attrgetter("logprob")
+_BY_LOGPROB: Final[Callable[[TokenLogprob], float]] = itemgetter(1)
 
 
-def _sorted(alternatives: list[_Alternative]) -> tuple[TokenLogprob, ...]:
+def _ranked(alternatives: list[_Alternative]) -> tuple[TokenLogprob, ...]:
     known = [TokenLogprob(a.token, a.logprob) for a in alternatives if a.logprob is not None]
-    return tuple(sorted(known, key=_BY_LOGPROB, reverse=True))
+    known.sort(key=_BY_LOGPROB, reverse=True)
+    return tuple(known)
 
 
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from unswayed.cli.options import OnBadItem
+from unswayed.cli.options import OnBadItem, check_out
+from unswayed.cli.output import note, write
+from unswayed.errors import UsageError
 
 
 def import_(
@@ -30,6 +33,11 @@ def import_(
     from unswayed.importers import import_files, parse_map
     from unswayed.items import encode_item
 
+    check_out(out, *files)
+    if items is not None:
+        check_out(items, *files)
+        if items.absolute() == out.absolute():
+            raise UsageError(f"--out and --items are both {out}. Give two files.")
     imported = import_files(
         kind,
         files,
@@ -38,13 +46,17 @@ def import_(
     )
     encode = msgspec.json.Encoder().encode
     lines = [encode(decision).decode() for decision in imported.decisions]
+    if items is not None and not imported.items:
+        raise UsageError(f"{kind} records name their items only; leave out --items.")
     write_text(out, "".join(f"{line}\n" for line in lines))
-    typer.echo(f"{len(lines):,} decisions -> {out}")
-    for name, count in imported.counts.items():
-        typer.echo(f"  {count:,} {name}")
-    for bad in imported.bad_records[:5]:
-        typer.echo(f"unswayed: {bad}", err=True)
     if items is not None:
         write_text(items, "".join(f"{encode_item(item).decode()}\n" for item in imported.items))
-        typer.echo(f"{len(imported.items):,} items -> {items}")
-    typer.echo(f"next: unswayed audit {items or ''} --decisions {out}".replace("  ", " "))
+    for bad in imported.bad_records[:5]:
+        note(f"{bad} (left out)")
+    write(f"{len(lines):,} decisions -> {out}")
+    for name, count in imported.counts.items():
+        write(f"  {count:,} {name}")
+    if items is not None:
+        write(f"{len(imported.items):,} items -> {items}")
+    data = [] if items is None else [str(items)]
+    write(f"next: {shlex.join(['unswayed', 'audit', *data, '--decisions', str(out)])}")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from unswayed.cli.output import show
 from unswayed.errors import UsageError
 from unswayed.registry import did_you_mean
 
@@ -18,14 +19,15 @@ def list_(
     """List methods, metrics, models (providers), importers or prompts."""
     if kind not in KINDS:
         raise UsageError(f"cannot list {kind!r}. {did_you_mean(kind, KINDS)}")
-    from rich.console import Console
     from rich.table import Table
 
     heading, rows = _rows(kind)
-    table = Table(*heading, box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, column in enumerate(heading):
+        table.add_column(column, no_wrap=number == 0)  # a name must be whole to be typed
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    show(table)
 
 
 def _rows(kind: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -54,8 +56,14 @@ def _rows(kind: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     if kind == "prompts":
         from unswayed.prompts import PROMPTS
 
-        return ("prompt", "what it asks"), [
-            (name, _first_line(PROMPTS.load(name))) for name in PROMPTS
+        styles = [(name, PROMPTS.load(name)) for name in PROMPTS]
+        return ("prompt", "the answer", "sentences of the instruction"), [
+            (
+                name,
+                "a label alone" if style.answer_only else "reasoning, then a label",
+                ", ".join(style.system),
+            )
+            for name, style in styles
         ]
     from unswayed.importers import IMPORTERS
 

@@ -2,4 +2,8 @@
 
 `items` holds its world (words, latent weights, generators), `answers` what it was trained on,
 `train` the script that made the shipped weights, `backend` the model `tiny/judge`.
+
+What it is not: evidence about large models. Its bias was planted, as additive logits plus a part
+that depends on the topic, which favours methods that divide out a prior; its answers are one token
+without reasoning; and it knows 121 words, so prompts that instruct it cannot be tried on it.
 """
