@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AuditResult", "audit", "load_data"]
 
-BUILT_IN = ("tiny-judge", "tiny-mcq")
+BUILT_IN = ("tiny-judge", "tiny-mcq", "tiny-judge-train", "tiny-mcq-train")
 
 
 def load_data(

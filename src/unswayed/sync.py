@@ -11,6 +11,9 @@ __all__ = ["LoopThread", "run_sync"]
 
 T = TypeVar("T")
 
+GRACE_S = 5.0
+"""How long cancelled work may take to commit what it has."""
+
 
 class LoopThread:
     """An event loop in a thread of its own, so that connections outlive one call."""
@@ -23,12 +26,13 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run work to its end and return its result; Ctrl-C cancels it."""
+        """Run work to its end and return its result; Ctrl-C cancels it and lets it tidy up."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         except KeyboardInterrupt:
             future.cancel()
+            asyncio.run_coroutine_threadsafe(_others_done(), self._loop).result(GRACE_S + 1)
             raise
 
     def close(self) -> None:
@@ -37,6 +41,12 @@ class LoopThread:
         self._thread.join(timeout=5)
         if not self._loop.is_running():
             self._loop.close()
+
+
+async def _others_done() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=GRACE_S)
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:

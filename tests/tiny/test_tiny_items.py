@@ -46,6 +46,16 @@ def test_the_built_in_sets_are_those_of_the_command_line() -> None:
         builtin_items("tiny-jugde")
 
 
+@pytest.mark.parametrize("task", ["judge", "mcq"])
+def test_training_items_are_not_the_audited_ones(task: str) -> None:
+    def content(item: Item) -> tuple[str, frozenset[str]]:
+        return str(item.prompt), frozenset(map(str, item.candidates))
+
+    audited = {content(item) for item in builtin_items(f"tiny-{task}")}
+    trained = {content(item) for item in builtin_items(f"tiny-{task}-train")}
+    assert len(audited & trained) <= len(trained) // 200  # chance repeats of four common nouns
+
+
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_built_in_items_are_valid_and_use_known_words_only(name: str) -> None:
     for item in builtin_items(name):

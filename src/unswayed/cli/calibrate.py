@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +13,15 @@ from unswayed.cli.options import (
     Limit,
     MaxConnections,
     Model,
+    OnBadItem,
     Prompt,
+    TaskName,
     Template,
+    check_out,
     model_for,
     prompts_from,
 )
+from unswayed.cli.output import note, show, write
 
 if TYPE_CHECKING:
     from unswayed.backends import Backend
@@ -36,6 +39,8 @@ def calibrate(
     prompt: Prompt = "direct",
     template: Template = None,
     labels: Labels = None,
+    task: TaskName = None,
+    on_bad_item: OnBadItem = "stop",
     limit: Limit = None,
     base_url: BaseUrl = None,
     max_connections: MaxConnections = 64,
@@ -44,20 +49,25 @@ def calibrate(
     ] = None,
 ) -> int:
     """Fit a method on unlabelled items and write a JSON file that `judge` loads."""
+    import asyncio
+
     import unswayed
     from unswayed.api import load_data
+    from unswayed.auditing.planning import left_out
     from unswayed.backends import BackendSettings, open_backend
-    from unswayed.calibration import prompts_for
+    from unswayed.calibration import check_calibration, prompts_for
     from unswayed.methods.files import save_method
     from unswayed.methods.names import parse_method
     from unswayed.prompts import prompt_fingerprint
 
     chosen = parse_method(method)
-    items = load_data(data, limit=limit)
+    check_out(out, None if data == "-" else data)
+    items = load_data(data, limit=limit, task=task, on_bad_item=on_bad_item)
     backend = open_backend(
         model_for(model, data), BackendSettings(base_url=base_url, max_connections=max_connections)
     )
     how = prompts_for(backend, prompts_from(prompt, template, labels))
+    check_calibration(chosen, items, backend, how)
     directory = calls or out.with_name(f"{out.stem}.calls")
     made = asyncio.run(_run(chosen, items, backend, directory, how))
     save_method(
@@ -71,10 +81,10 @@ def calibrate(
         diagnostics=made.diagnostics,
         version=unswayed.__version__,
     )
-    for warning in made.warnings:
-        typer.echo(f"unswayed: {warning}", err=True)
+    for warning in (*([left_out(items.bad_lines)] if items.bad_lines else []), *made.warnings):
+        note(warning)
     _show(made)
-    typer.echo(f"\n{out}")
+    write(f"\n{out}")
     return 0
 
 
@@ -82,6 +92,7 @@ async def _run(
     method: Method, items: ItemSet, backend: Backend, directory: Path, prompts: PromptSettings
 ) -> Calibration:
     from unswayed.calibration import calibrate as fit
+    from unswayed.errors import BackendError
     from unswayed.runner import Progress, stop_on_interrupt
     from unswayed.store import CallStore
 
@@ -96,13 +107,16 @@ async def _run(
                 progress=Progress(),
                 stop=stop,
             )
+        except BackendError:
+            if stop.is_set():  # the answers are missing because of Ctrl-C
+                raise KeyboardInterrupt from None
+            raise
         finally:
             await backend.close()
 
 
 def _show(made: Calibration) -> None:
     """What was learned, with intervals."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("learned", "value", "95 % interval", box=None, pad_edge=False)
@@ -110,9 +124,10 @@ def _show(made: Calibration) -> None:
         value, low, high = (estimate.get(key) for key in ("value", "low", "high"))
         between = "" if low is None or high is None else f"{low:.3f} to {high:.3f}"
         table.add_row(name, "" if value is None else f"{value:.3f}", between)
-    Console().print(table)
+    if table.row_count:
+        show(table)
     counted = made.diagnostics
-    typer.echo(
+    write(
         f"{counted['estimation_items']:,} items, {counted['decisions']:,} decisions, "
         f"{counted['unparsed']:,} unparsed, {counted['without_probabilities']:,} without "
         "probabilities"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +17,6 @@ from unswayed.cli.options import (
     OnBadItem,
     Prompt,
     Template,
-    is_built_in,
     model_for,
     prompts_from,
 )
@@ -58,6 +56,8 @@ def filter_(
     ] = None,
 ) -> int:
     """Keep the items on which the model names different candidates in different orders."""
+    import asyncio
+
     from unswayed.api import load_data
     from unswayed.auditing.run_directory import write_text
     from unswayed.backends import BackendSettings, open_backend
@@ -65,8 +65,7 @@ def filter_(
     from unswayed.items import encode_item, load_items
     from unswayed.training.filtering import keep_inconsistent
 
-    options = {} if is_built_in(data) else {"on_bad_item": on_bad_item}
-    items = load_data(data, limit=limit, **options)
+    items = load_data(data, limit=limit, on_bad_item=on_bad_item)
     backend = open_backend(
         model_for(model, data), BackendSettings(base_url=base_url, max_connections=max_connections)
     )

@@ -31,7 +31,7 @@ __all__ = [
     "prompts_from",
 ]
 
-BUILT_IN = ("tiny-judge", "tiny-mcq")
+BUILT_IN = ("tiny-judge", "tiny-mcq", "tiny-judge-train", "tiny-mcq-train")
 """Names of the built-in sets (as `api.BUILT_IN`, without importing it)."""
 
 Model = Annotated[

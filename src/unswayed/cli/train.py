@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from unswayed.cli.options import BUILT_IN, Limit, OnBadItem
+from unswayed.cli.options import Limit, OnBadItem
 from unswayed.errors import UsageError
 
 SHOWN = (
@@ -68,8 +68,7 @@ def train(
     name = model or chosen.model
     if not name:
         raise UsageError(f"recipe {chosen.name} names no model. Give --model PATH.")
-    options = {} if data in BUILT_IN else {"on_bad_item": on_bad_item}
-    items = load_data(data, limit=limit, **options)
+    items = load_data(data, limit=limit, on_bad_item=on_bad_item)
     if dry_run:
         from unswayed.auditing.run_directory import json_text
 

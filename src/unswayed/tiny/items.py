@@ -268,9 +268,19 @@ def _distinct(
     )
 
 
+TRAINING_SEED: Final = 1
+"""Seed of the built-in training sets: other items than those the audits use."""
+
+
+def _training_set(made: ItemSet, name: str) -> ItemSet:
+    return ItemSet.of(made.items, name=name)
+
+
 BUILT_IN: Final[Mapping[str, Callable[[], ItemSet]]] = {
     "tiny-judge": judge_items,
+    "tiny-judge-train": lambda: _training_set(judge_items(2000, TRAINING_SEED), "tiny-judge-train"),
     "tiny-mcq": mcq_items,
+    "tiny-mcq-train": lambda: _training_set(mcq_items(1000, TRAINING_SEED), "tiny-mcq-train"),
 }
 """The built-in sets by the name that stands for them on the command line."""
 
