@@ -124,27 +124,28 @@ def tasks_of(method: type[Method]) -> str:
     return ", ".join(sorted(task.value for task in method.tasks))
 
 
-def method_table(prefix: str = "") -> str:
+def method_table(prefix: str = "", *, fit: bool = True) -> str:
     """All methods: paper, tasks, calls per item, whether they need probabilities.
 
     Args:
         prefix: Path from the page that shows the table to the folder of the method pages.
+        fit: Whether to show the calls that learning takes.
     """
-    lines = [
-        "| method | paper | tasks | calls per item | calls to fit | needs probabilities |",
-        "|---|---|---|---|---|---|",
-    ]
+    heads = ["method", "paper", "tasks", "calls per item", "calls to fit", "needs probabilities"]
+    if not fit:
+        heads.remove("calls to fit")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name in METHODS:
         method = METHODS.load(name)
         about = method.about
-        cells = (
+        cells = [
             f"[`{name}`]({prefix}{name}.md)",
             linked(about.source),
             tasks_of(method),
             about.calls,
-            about.estimation or "–",
+            *([about.estimation or "–"] if fit else []),
             "yes" if method.needs_probs else "no",
-        )
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -187,7 +188,7 @@ def readme_with_table(text: str) -> str:
     _, end, after = rest.partition(TABLE_END)
     if not (begin and end):
         return text
-    return f"{before}{begin}\n{method_table('docs/methods/')}\n{end}{after}"
+    return f"{before}{begin}\n{method_table('docs/methods/', fit=False)}\n{end}{after}"
 
 
 def pages(docs: Path = DOCS) -> dict[Path, str]:

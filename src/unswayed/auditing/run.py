@@ -263,6 +263,7 @@ def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord
         "created": asked.created,
         "time_s": round(time.monotonic() - asked.started, 2),
         "calls": metrics["calls"],
+        "server": _server(backend),
         "finished": not (counts.interrupted or counts.budget_spent or counts.fatal),
         "fatal": counts.fatal,
         "interrupted": counts.interrupted,
@@ -275,6 +276,13 @@ def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord
 def labels_of(tables: Sequence[DecisionTable]) -> list[str]:
     """The label set of the items with most candidates."""
     return list(max(tables, key=lambda table: table.n).label_set)
+
+
+def _server(backend: Backend) -> str | None:
+    """The address calls went to, without keys; None for local models."""
+    address = getattr(backend, "address", None)
+    shown = getattr(address, "shown", None)
+    return shown if isinstance(shown, str) else None
 
 
 def data_record(items: ItemSet) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from unswayed.errors import RunDirectoryError
 
 __all__ = [
+    "check_finished",
     "check_kind",
     "default_directory",
     "json_text",
@@ -22,6 +23,9 @@ __all__ = [
     "read_json",
     "write_text",
 ]
+
+SECTIONS = ("data", "protocol", "calls", "protocols", "methods", "recommendation")
+"""What every `metrics.json` has."""
 
 PACKAGES = ("unswayed", "numpy", "scipy", "torch", "transformers", "peft", "aiohttp", "msgspec")
 
@@ -125,6 +129,22 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RunDirectoryError(f"{path} is not a JSON object.")
     return value
+
+
+def check_finished(path: Path) -> None:
+    """Check that a run directory holds a finished run that this version can read.
+
+    Raises:
+        RunDirectoryError: If a file is missing, damaged or of something else.
+    """
+    read_json(path / "run.json")
+    metrics = read_json(path / "metrics.json")
+    missing = [name for name in SECTIONS if not isinstance(metrics.get(name), dict)]
+    if missing:
+        raise RunDirectoryError(
+            f"{path / 'metrics.json'} has no section {missing[0]!r}: it is not that of an audit. "
+            "Run the audit again."
+        )
 
 
 def package_versions() -> dict[str, str]:

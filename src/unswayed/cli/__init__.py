@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from unswayed.cli.output import drop_output, note, usable_streams
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         note(error)
         return error.exit_code
     except KeyboardInterrupt:
-        note("interrupted; the same command continues.")
+        note("interrupted; calls that are recorded will not be made again.")
         return 130
     except BrokenPipeError:
         drop_output()
@@ -79,14 +80,34 @@ def _run(arguments: Sequence[str] | None) -> int:
 
     for name, where in COMMANDS.items():
         module, _, attribute = where.partition(":")
-        app.command(name)(getattr(importlib.import_module(module), attribute))
+        app.command(name)(_interruptible(getattr(importlib.import_module(module), attribute)))
     try:
         result = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
     except (UnswayedError, OSError):
         raise
+    except _InterruptedError:
+        raise KeyboardInterrupt from None
+    except SystemExit:  # the parser's answer to a reader that left (`| head`)
+        drop_output()
+        return 0
     except Exception as error:
         return _usage_or_raise(error)
     return result if isinstance(result, int) else 0
+
+
+class _InterruptedError(Exception):
+    """Ctrl-C on its way through the parser, which would swallow it."""
+
+
+def _interruptible(command: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(command)
+    def guarded(*values: object, **options: object) -> object:
+        try:
+            return command(*values, **options)
+        except KeyboardInterrupt:
+            raise _InterruptedError from None
+
+    return guarded
 
 
 def _tell_warnings() -> None:

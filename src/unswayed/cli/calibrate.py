@@ -77,7 +77,7 @@ def calibrate(
         prompt_fingerprint=prompt_fingerprint(how),
         label_set=made.label_set,
         estimation_fingerprint=items.fingerprint,
-        estimation_ids=[item.id for item in items],
+        estimation_ids=[item.id for item in items if item.permutable],
         diagnostics=made.diagnostics,
         version=unswayed.__version__,
     )

@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
+from unswayed.cli.options import check_out
+from unswayed.cli.output import write
+
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN...")],
+    runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN")],
     out: Annotated[Path, typer.Option(help="HTML file to write.")],
     figures: Annotated[
         Path | None, typer.Option(help="Directory for figures for papers (PDF, SVG, PNG).")
@@ -17,13 +20,15 @@ def report(
     embed_mb: Annotated[float, typer.Option(min=0, help="Most MB of flipped items.")] = 4.0,
 ) -> None:
     """Write the report of finished runs again, or of several runs side by side."""
-    from unswayed.auditing.run_directory import write_text
+    from unswayed.auditing.run_directory import check_finished, write_text
     from unswayed.report import render_report, write_figures
     from unswayed.report.collect import load_runs
 
+    check_out(out)
+    for path in runs:
+        check_finished(path)
     loaded = load_runs(runs)
     write_text(out, render_report(loaded, embed_mb=embed_mb))
-    typer.echo(str(out))
-    if figures is not None:
-        for path in write_figures(loaded, figures):
-            typer.echo(str(path))
+    drawn = [] if figures is None else write_figures(loaded, figures)
+    for path in (out, *drawn):
+        write(str(path))

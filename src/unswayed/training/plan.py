@@ -15,7 +15,7 @@ from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item
 from unswayed.prompts import prompt_fingerprint
-from unswayed.registry import did_you_mean
+from unswayed.registry import did_you_mean, require
 from unswayed.rewards import Advantage, Consistency, RewardSettings
 from unswayed.training import checks
 from unswayed.training.data import Groups, build_groups, prompt_settings
@@ -80,6 +80,8 @@ def plan_training(
         raise UsageError(f"engine {engine!r} is not available; use trl.")
     checks.check_trl()
     made = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    if "tensorboard" in made.run.loggers:
+        require("tensorboard", extra="train", feature='run.loggers = ["tensorboard"]')
     settings = _settings(kind, made, consistency, advantage)
     base = _base_of(model)
     found = locate(base)

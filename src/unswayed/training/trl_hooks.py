@@ -178,20 +178,7 @@ class GroupScorer:
             )
         blocks = features.reshape(-1, n_presentations, self.n_samples, 4)
         rows = blocks[..., 0]
-        first = rows[:, :1, :1]
-        wanted = first + np.arange(n_presentations)[None, :, None]
-        if (rows != wanted).any() or (first % n_presentations).any():
-            at = int(
-                np.argwhere(
-                    (rows != wanted).any(axis=(1, 2)) | (first % n_presentations).any(axis=(1, 2))
-                )[0, 0]
-            )
-            item = self.groups.rows[int(rows[at, 0, 0])].item_id
-            raise ShapeError(
-                f"{item}: its permutation group was split or reordered in the batch; rows "
-                f"{rows[at].ravel().tolist()} are not {n_presentations} presentations of one item. "
-                "A dataloader or launcher option must have reordered the batch."
-            )
+        self._check_whole(rows)
         samples = Samples(
             choices=blocks[..., 1],
             right=self.gold[rows[:, 0, 0] // n_presentations],
@@ -200,8 +187,28 @@ class GroupScorer:
         )
         return score(samples, self.settings), samples.choices
 
+    def _check_whole(self, rows: IntArray) -> None:
+        """Check row numbers of shape (G, P, N): each block shows one item, in order."""
+        n_presentations = self.groups.n_presentations
+        first = rows[:, :1, :1]
+        wanted = first + np.arange(n_presentations)[None, :, None]
+        whole = (rows == wanted).all(axis=(1, 2)) & (first[:, 0, 0] % n_presentations == 0)
+        if whole.all():
+            return
+        at = int(np.flatnonzero(~whole)[0])
+        item = self.groups.rows[int(rows[at, 0, 0])].item_id
+        raise ShapeError(
+            f"{item}: its permutation group was split or reordered in the batch; rows "
+            f"{rows[at].ravel().tolist()} are not {n_presentations} presentations of one item. "
+            "A dataloader or launcher option must have reordered the batch."
+        )
+
     def statistics(self, found: Rewards, choices: IntArray) -> dict[str, float]:
-        """Group statistics of one batch, for the log; all are means or shares in [0, 1]."""
+        """Group statistics of one batch, for the log.
+
+        Shares of groups without any advantage, of samples that agree, are right, are unparsed;
+        and the mean standard deviation of what samples are compared with.
+        """
         agreement = consistency_reward(choices, self.groups.n_candidates)
         return {
             "group/zero_advantage": float((found.advantages == 0).all(axis=(1, 2)).mean()),
