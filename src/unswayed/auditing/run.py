@@ -93,6 +93,7 @@ class Asked:
         failures: What went wrong, in sentences; empty if nothing did.
         created: When it began, ISO 8601.
         started: The same on the monotonic clock, in seconds.
+        server: The address calls went to; None for local models.
     """
 
     items: ItemSet
@@ -104,6 +105,7 @@ class Asked:
     failures: tuple[str, ...]
     created: str
     started: float
+    server: str | None = None
 
 
 def run_settings_for(
@@ -194,13 +196,15 @@ async def ask_model(
         # it stopped early, so the runner has met a part of the calls only
         whole = plan_calls(calls_of(plan), backend, store, how).n_distinct
         counts.planned = max(counts.planned, whole)
+    remarks: Sequence[str] = getattr(backend, "remarks", ())
     return Asked(
         items=items,
         plan=plan,
         how=how,
         model=backend.model,
         counts=counts,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *remarks),
+        server=_server(backend),
         failures=tuple(_failures(counts, store, budget_usd)),
         created=created,
         started=started,
@@ -260,10 +264,11 @@ def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord
             "fingerprint": prompt_fingerprint(asked.how.prompts),
             "temperature": 0.0,
         },
+        "labels": labels_of(tables),
         "created": asked.created,
         "time_s": round(time.monotonic() - asked.started, 2),
         "calls": metrics["calls"],
-        "server": _server(backend),
+        "server": asked.server,
         "finished": not (counts.interrupted or counts.budget_spent or counts.fatal),
         "fatal": counts.fatal,
         "interrupted": counts.interrupted,

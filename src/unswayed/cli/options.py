@@ -59,6 +59,8 @@ def is_built_in(data: str | None) -> bool:
 def check_out(out: Path, *inputs: str | Path | None) -> None:
     """Check, before anything is paid for, that a file can be written and is none that is read.
 
+    Its folder is made if it is not there.
+
     Raises:
         UsageError: If it is an input.
         RunDirectoryError: If it is a directory, or lies in none that can be written.
@@ -68,9 +70,12 @@ def check_out(out: Path, *inputs: str | Path | None) -> None:
             raise UsageError(f"{out} would be read and written at once. Give another --out.")
     if out.is_dir():
         raise RunDirectoryError(f"cannot write {out}: it is a directory. Give a file name.")
-    folder = next(parent for parent in out.absolute().parents if parent.exists())
-    if not folder.is_dir() or not os.access(out if out.exists() else folder, os.W_OK):
-        raise RunDirectoryError(f"cannot write {out}: no permission in {folder}.")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunDirectoryError(f"cannot make {out.parent}: {error.strerror or error}.") from None
+    if not os.access(out if out.exists() else out.parent, os.W_OK):
+        raise RunDirectoryError(f"cannot write {out}: no permission.")
 
 
 def model_for(model: str | None, data: str | None) -> str:

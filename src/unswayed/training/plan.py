@@ -14,7 +14,7 @@ from unswayed.backends import BACKENDS
 from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item
-from unswayed.prompts import prompt_fingerprint
+from unswayed.prompts import check_prompts, prompt_fingerprint
 from unswayed.registry import did_you_mean, require
 from unswayed.rewards import Advantage, Consistency, RewardSettings
 from unswayed.training import checks
@@ -42,6 +42,7 @@ class Plan:
         steps_per_epoch, steps: Optimiser steps.
         responses_per_step: Sampled responses per step, over all processes; 0 for pif.
         example: The first rendered chat, as the model reads it.
+        warnings: What to know about the prompts, in sentences.
     """
 
     kind: Kind
@@ -56,6 +57,7 @@ class Plan:
     steps: int
     responses_per_step: int
     example: str
+    warnings: tuple[str, ...]
 
 
 def plan_training(
@@ -91,6 +93,7 @@ def plan_training(
     tokenizer = checks.load_tokenizer(str(found.path))
     options = checks.chat_options(made)
     _check_task(items, made)
+    warnings = check_prompts(items, prompt_settings(made.prompt))
     groups = build_groups(
         items,
         made.data,
@@ -100,7 +103,8 @@ def plan_training(
     )
     checks.check_labels(tokenizer, groups, options)
     checks.check_context(str(found.path), groups, groups.rows[0].max_tokens)
-    return _plan(kind, base, found, made, settings, groups, tokenizer)
+    plan = _plan(kind, base, found, made, settings, groups, tokenizer)
+    return dataclasses.replace(plan, warnings=tuple(warnings))
 
 
 def _settings(
@@ -192,6 +196,7 @@ def _plan(
         steps=steps,
         responses_per_step=responses,
         example=str(tokenizer.decode(ids)),
+        warnings=(),
     )
 
 
@@ -223,4 +228,5 @@ def describe(plan: Plan) -> dict[str, Any]:
         "responses_per_step": plan.responses_per_step,
         "counts": dataclasses.asdict(plan.groups.counts),
         "example": plan.example,
+        "warnings": list(plan.warnings),
     }

@@ -199,6 +199,4 @@ def _comparable(record: Record) -> dict[str, object]:
     for table in ("recipe", "reward"):
         for key, value in (record.get(table) or {}).items():
             flat[f"{table}.{key}"] = list(value) if isinstance(value, tuple) else value
-    # The template's path may differ between machines; its content is in the prompt fingerprint.
-    flat.pop("recipe.prompt.template", None)
     return flat

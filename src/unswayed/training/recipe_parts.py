@@ -239,13 +239,18 @@ class Recipe(_Part, frozen=True):
     run: Run = Run()
 
     def identity(self) -> dict[str, object]:
-        """Everything that decides what is learned, flat: `{"reward.lam": 1.0, ...}`."""
+        """Everything that decides what is learned, flat: `{"reward.lam": 1.0, ...}`.
+
+        Without the template's path, which differs between machines: its content is in the prompt
+        fingerprint that is recorded beside this.
+        """
         built = msgspec.to_builtins(self)
         flat = dict(_flatten(built))
         return {
             key: value
             for key, value in flat.items()
-            if not key.startswith("run.") or key in {"run.seed", "run.precision"}
+            if key != "prompt.template"
+            and (not key.startswith("run.") or key in {"run.seed", "run.precision"})
         }
 
     def fingerprint(self) -> str:
