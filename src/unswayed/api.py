@@ -169,6 +169,8 @@ def audit(
     Raises:
         UnswayedError: For input that cannot be audited, or if no call can succeed.
     """
+    from unswayed.report.collect import write_report
+
     known = AuditSettings.__dataclass_fields__
     for name in settings:
         if name not in known:
@@ -191,6 +193,7 @@ def audit(
         asked = run_sync(_ask(data, chosen, opened, store, budget))
         record = measure_pool(asked, store, command=command)
         write_record(directory, record)
+        write_report(directory, record)
     # the result reads decisions when it is asked for them; others may write in the meantime
     reading = CallStore.open(directory, read_only=True)
     return _result(replace(record, source=read_from(asked, reading)))

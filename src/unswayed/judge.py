@@ -125,6 +125,7 @@ class Judge:
         self._judged_fitted_on: dict[str, None] = {}
         self._checked: set[tuple[Task, int]] = set()
         self._loop: LoopThread | None = None
+        self._closed = False
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if self._loop is None:
@@ -200,6 +201,8 @@ class Judge:
                 yield verdict
 
     async def _judge_window(self, items: Sequence[Item]) -> list[Verdict | JudgeFailure]:
+        if self._closed:
+            raise UsageError("this judge was closed; make another one.")
         for item in items:
             self._check(item)
         seen: dict[str, list[Decision]] = {item.id: [] for item in items}
@@ -339,7 +342,8 @@ class Judge:
         return said
 
     async def aclose(self) -> None:
-        """Release connections, memory and the store."""
+        """Release connections, memory and the store; a closed judge judges no more."""
+        self._closed = True
         await self._backend.close()
         self._store.close()
 

@@ -317,17 +317,19 @@ def _priced(
     how: BackendSettings,
     out: Path | None,
 ) -> CallPlan:
-    from unswayed.auditing.opening import open_or_replay
+    from unswayed.auditing.opening import check_recorded, open_or_replay
     from unswayed.auditing.run import price_audit
     from unswayed.auditing.run_directory import default_directory
     from unswayed.store import CallStore
 
     directory = out or default_directory(items.name, model)
-    backend, _ = open_or_replay(model, how, directory)
+    backend, missing = open_or_replay(model, how, directory)
     path = directory / "calls.sqlite"
     recorded = CallStore.open(path, read_only=True) if path.exists() else CallStore.in_memory()
     with recorded as store:
-        return price_audit(items, settings, backend, store)
+        plan = price_audit(items, settings, backend, store)
+    check_recorded(plan, missing)
+    return plan
 
 
 def command_line() -> str:
