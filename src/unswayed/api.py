@@ -57,7 +57,9 @@ def load_data(
         ItemError: If an item is malformed, or none is left.
     """
     if task is not None and task not in set(Task):
-        raise UnknownNameError(f"unknown task {task!r}. {did_you_mean(task, [one.value for one in Task])}")
+        raise UnknownNameError(
+            f"unknown task {task!r}. {did_you_mean(task, [one.value for one in Task])}"
+        )
     if isinstance(source, str | Path) and str(source) not in BUILT_IN:
         path = _existing(str(source))
         return load_items(path, limit=limit, task=task, on_bad_item=on_bad_item)

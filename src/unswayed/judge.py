@@ -68,7 +68,8 @@ class Judge:
     Args:
         model: `provider/model`, or an open backend.
         method: Name with parameters, a method, or a fitted file from `load_method`.
-        prompts: How items are asked; None takes the fitted file's prompt, else the direct one.
+        prompts: How items are asked; None for the direct prompt. A fitted file must have been made
+            with the same.
         backend: How to reach the model.
         store: Directory of recorded calls to use and fill; None keeps them in memory.
         shadow: Share of the items, drawn by a hash of their ids, that is asked again in every
@@ -98,7 +99,8 @@ class Judge:
         if isinstance(method, FittedFile):
             method.check(model=self._backend.model)
             # labels before the prompt, whose fingerprint differs as well
-            method.check(label_set=label_set_of(len(method.label_set), how))
+            size = len(method.label_set)
+            method.check(label_set=(how.label_set or label_set_of(size, how))[:size])
             method.check(prompt_fingerprint=prompt_fingerprint(how))
             self.method: Method = method.load()
         else:

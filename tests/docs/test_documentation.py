@@ -108,6 +108,30 @@ def test_links_lead_somewhere_and_no_page_names_a_machine(page: Path) -> None:
     assert re.findall(r"/work/|/tmp/|/home/|/root/", text) == []
 
 
+def test_every_metric_is_explained() -> None:
+    from unswayed.metrics import METRICS
+
+    text = (DOCS / "metrics.md").read_text(encoding="utf-8")
+    assert [name for name in METRICS if f"`{name}`" not in text] == []
+
+
+def test_the_contract_names_everything_public() -> None:
+    import unswayed
+    from unswayed.cli import COMMANDS
+
+    text = (DOCS / "formats.md").read_text(encoding="utf-8")
+    assert [name for name in unswayed.__all__ if f"`{name}`" not in text] == []
+    assert [name for name in COMMANDS if f"\nunswayed {name} " not in text] == []
+
+
+def test_the_contract_names_every_field_of_items_and_decisions() -> None:
+    from unswayed import Decision, Item
+
+    text = (DOCS / "formats.md").read_text(encoding="utf-8")
+    fields = (*Item.__struct_fields__, *Decision.__struct_fields__)
+    assert [name for name in fields if f"`{name}`" not in text] == []
+
+
 def _help() -> dict[str, str]:
     from unswayed.cli import COMMANDS
 
@@ -144,7 +168,7 @@ def test_commands_and_options_in_the_documentation_exist() -> None:
     assert wrong == []
 
 
-METRICS = {
+RUN = {
     "model": "some<judge>@sha256:1",
     "data": {"n_items": 1000},
     "recommendation": {"method": "pride"},
@@ -165,7 +189,7 @@ METRICS = {
 
 
 def test_the_picture_draws_the_numbers_of_a_run(generate: ModuleType) -> None:
-    root = ElementTree.fromstring(generate.picture(METRICS, "unswayed audit --methods all"))
+    root = ElementTree.fromstring(generate.picture(RUN, "unswayed audit --methods all"))
     space = "{http://www.w3.org/2000/svg}"
     texts = [element.text or "" for element in root.iter(f"{space}text")]
     assert [text for text in texts if text.endswith(" %")] == [
@@ -198,4 +222,4 @@ def test_the_picture_draws_the_numbers_of_a_run(generate: ModuleType) -> None:
 
 def test_a_run_that_recommends_nothing_has_no_picture(generate: ModuleType) -> None:
     with pytest.raises(ValueError, match="recommends no method"):
-        generate.picture({**METRICS, "recommendation": {"method": "direct"}}, "")
+        generate.picture({**RUN, "recommendation": {"method": "direct"}}, "")

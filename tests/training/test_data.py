@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import colour_items
+from small_models import colour_items
 
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError, UsageError

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from conftest import colour_items, small_recipe
+from small_models import colour_items, small_recipe
 
 from unswayed.errors import UsageError
 from unswayed.training import checks

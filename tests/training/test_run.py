@@ -2,8 +2,9 @@
 
 import json
 
+import msgspec
 import pytest
-from conftest import colour_items, small_recipe
+from small_models import colour_items, small_recipe
 
 from unswayed.backends import open_backend
 from unswayed.errors import RunDirectoryError, UnknownNameError, UsageError
@@ -44,6 +45,18 @@ def test_what_was_trained_opens_as_a_model_with_its_template(word_model, tmp_pat
     backend = open_backend(result.model_name)
     assert backend.template.endswith("prompt_template.jinja")
     assert ("+lora=" in backend.model) == bool(changes)
+
+
+@pytest.mark.parametrize(("kind", "steps"), [("pa-grpo", 5), ("pif", 6)])
+def test_epochs_give_the_steps_that_were_planned(word_model, tmp_path, kind, steps):
+    # Seven items, two a step. Groups fill three steps an epoch, so one and a half are five steps;
+    # PIF takes its 14 examples one by one, four a step, and ends an epoch with half a step.
+    recipe = small_recipe()
+    optimiser = msgspec.structs.replace(recipe.optimiser, steps=None, epochs=1.5)
+    recipe = msgspec.structs.replace(recipe, optimiser=optimiser)
+    arguments = {"model": str(word_model), "recipe": recipe}
+    assert plan_training(kind, colour_items(7), **arguments).steps == steps
+    assert train(kind, colour_items(7), out=tmp_path, **arguments).steps == steps
 
 
 def test_unknown_kinds_and_engines_are_refused(word_model):

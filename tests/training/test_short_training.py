@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import colour_items, save_model, small_recipe
+from small_models import colour_items, save_model, small_recipe
 
 from unswayed.tiny.items import judge_items
 from unswayed.training.plan import plan_training

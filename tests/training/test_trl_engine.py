@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import colour_items, save_word_model, small_recipe
+from small_models import colour_items, save_word_model, small_recipe
 from traced import largest_error, traced_trainer
 
 from unswayed.errors import ShapeError, UsageError

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import colour_items, small_recipe
+from small_models import colour_items, small_recipe
 from traced import largest_error
 
 from unswayed.training.data import build_groups

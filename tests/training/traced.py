@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import plain_pa_grpo
-from conftest import colour_items, small_recipe
+from small_models import colour_items, small_recipe
 
 from unswayed.training import checks, trl_engine
 from unswayed.training.data import build_groups

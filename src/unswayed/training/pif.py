@@ -91,6 +91,7 @@ def examples(
         options: Arguments of the chat template.
         seed: Draws the negatives; those of an item do not depend on the other items.
     """
+    wanted = negatives_per_example(groups, settings)
     texts = {item.id: [text_of(c) for c in item.candidates] for item in groups.items}
     made = []
     for row in groups.rows:
@@ -107,7 +108,7 @@ def examples(
                 positive=sequence(own, contents[gold]),
                 negatives=tuple(
                     sequence(row.symbols[label], contents[candidate])
-                    for label, candidate in _negatives(row, len(contents), settings, seed)
+                    for label, candidate in _negatives(row, len(contents), wanted, seed)
                 ),
             )
         )
@@ -232,7 +233,7 @@ def _trainer(
 
     recipe = plan.recipe
     optimiser, run = recipe.optimiser, recipe.run
-    micro, passes = _split(recipe, plan.groups.n_presentations, 1 + len(data[0].negatives))
+    micro, passes = split_examples(recipe, plan.groups)
     arguments = TrainingArguments(
         output_dir=str(out),
         per_device_train_batch_size=micro,
@@ -297,8 +298,28 @@ def collate(batch: Sequence[Example], *, pad: int) -> dict[str, torch.Tensor]:
     return {"input_ids": ids, "attention_mask": mask, "symbol": symbol, "content": content}
 
 
-def _split(recipe: Recipe, n_presentations: int, sequences: int) -> tuple[int, int]:
-    """Examples per process and backward pass, and backward passes per step."""
+def negatives_per_example(groups: Groups, settings: Pif) -> int:
+    """m: as asked for, or as many distinct pairs as every item has."""
+    n = groups.n_candidates
+    wrong = n - max(len(row.gold) for row in groups.rows)
+    return min(settings.negatives, n * wrong)
+
+
+def steps_per_epoch(recipe: Recipe, groups: Groups) -> int:
+    """Optimiser steps per pass over the examples; the last one may be smaller."""
+    micro, passes = split_examples(recipe, groups)
+    batches = len(groups.rows) // (micro * process_count())
+    return -(-batches // passes)
+
+
+def split_examples(recipe: Recipe, groups: Groups) -> tuple[int, int]:
+    """Examples per process and backward pass, and backward passes per step.
+
+    Raises:
+        UsageError: Stating the numbers, if a step cannot be split into the processes.
+    """
+    n_presentations = groups.n_presentations
+    sequences = 1 + negatives_per_example(groups, recipe.pif)
     total, processes = recipe.optimiser.items_per_step * n_presentations, process_count()
     if total % processes:
         raise UsageError(
@@ -311,12 +332,12 @@ def _split(recipe: Recipe, n_presentations: int, sequences: int) -> tuple[int, i
     return micro, share // micro
 
 
-def _negatives(row: Row, n: int, settings: Pif, seed: int) -> list[tuple[int, int]]:
+def _negatives(row: Row, n: int, wanted: int, seed: int) -> list[tuple[int, int]]:
     """Distinct pairs of a symbol and a wrong content."""
     wrong = [candidate for candidate in range(n) if candidate not in row.gold]
     pairs = list(itertools.product(range(n), wrong))
     draw = random.Random(f"{seed}\x00{row.item_id}\x00{row.presentation}")
-    return draw.sample(pairs, min(settings.negatives, len(pairs)))
+    return draw.sample(pairs, wanted)
 
 
 def _sequence(

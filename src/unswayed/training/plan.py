@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,9 +171,13 @@ def _plan(
         shuffle=False,
         seed=0,
     )
-    updates = 1 if settings is None else recipe.optimiser.inner_updates
-    steps_per_epoch = len(groups) // per_step * updates
-    steps = recipe.optimiser.steps or max(1, int(steps_per_epoch * recipe.optimiser.epochs))
+    if settings is None:
+        from unswayed.training import pif
+
+        steps_per_epoch = pif.steps_per_epoch(recipe, groups)
+    else:
+        steps_per_epoch = len(groups) // per_step * recipe.optimiser.inner_updates
+    steps = recipe.optimiser.steps or math.ceil(steps_per_epoch * recipe.optimiser.epochs)
     record = run_record(
         kind,
         found.name,

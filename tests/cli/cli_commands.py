@@ -1,0 +1,140 @@
+"""What the tests of the command line share: results, data files, processes, a fake server."""
+
+import asyncio
+import importlib.util
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+SIMULATED = "simulated/judge"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command returned and printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def said(self) -> list[str]:
+        """The lines for the user on standard error, without progress."""
+        return [line for line in self.err.splitlines() if line.startswith("unswayed: ")]
+
+
+Run = Callable[..., Ran]
+
+
+def command_of(*arguments: str | Path) -> list[str]:
+    """The command in a process of its own."""
+    return [sys.executable, "-m", "unswayed", *map(str, arguments)]
+
+
+def shell(line: str, *, data: str | None = None) -> Ran:
+    """Run a shell line in which `unswayed` is the command."""
+    done = subprocess.run(
+        ["bash", "-c", f'unswayed() {{ "{sys.executable}" -m unswayed "$@"; }}\n{line}'],
+        capture_output=True,
+        input=data,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def pair(number: int, **changes: object) -> dict[str, Any]:
+    return {
+        "id": f"q{number}",
+        "task": "pairwise",
+        "prompt": f"Question {number}?",
+        "candidates": [f"first answer {number}", f"second answer {number}"],
+        "gold": number % 2,
+        **changes,
+    }
+
+
+def choice(number: int, n: int = 4, **changes: object) -> dict[str, Any]:
+    return {
+        "id": f"m{number}",
+        "task": "mcq",
+        "prompt": f"Question {number}?",
+        "candidates": [f"option {place} of {number}" for place in range(n)],
+        "gold": number % n,
+        **changes,
+    }
+
+
+def write_lines(path: str | Path, rows: Sequence[object]) -> Path:
+    """JSON Lines; strings are written as they are."""
+    text = "".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows)
+    Path(path).write_text(text, encoding="utf-8")
+    return Path(path)
+
+
+def load_fake_server() -> ModuleType:
+    """The fake server of the backends' tests."""
+    if "fake_server" not in sys.modules:
+        path = Path(__file__).parents[1] / "backends" / "fake_server.py"
+        spec = importlib.util.spec_from_file_location("fake_server", path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules["fake_server"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["fake_server"])
+    return sys.modules["fake_server"]
+
+
+class Server:
+    """A fake server in a thread; the model is `openai-api/local/m`."""
+
+    model = "openai-api/local/m"
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._module = load_fake_server()
+        self._monkeypatch = monkeypatch
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._server: Any = None
+
+    def start(self, *faults: dict[str, object], **settings: object) -> None:
+        """Serve, with these planned faults, instead of what was served before."""
+        self.stop()
+        planned = [self._module.Fault(**fault) for fault in faults]
+        self._server = self._module.FakeServer(faults=planned, **settings)
+        asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(10)
+        self._monkeypatch.setenv("LOCAL_BASE_URL", self._server.url)
+
+    @property
+    def received(self) -> int:
+        """Requests so far."""
+        return int(self._server.received)
+
+    @property
+    def url(self) -> str:
+        return str(self._server.url)
+
+    def stop(self) -> None:
+        """Serve no more; the address stays in the environment."""
+        if self._server is not None:
+            asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(10)
+            self._server = None
+
+    def close(self) -> None:
+        self.stop()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()

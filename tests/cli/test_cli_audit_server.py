@@ -1,0 +1,256 @@
+"""`unswayed audit` against a server with faults: what failed is counted, kept apart and tried again."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_commands import Ran, Run, Server, pair, write_lines
+
+KEY = "sk-abcdefghijklmnop"
+N_CALLS = 24
+
+
+@pytest.fixture
+def few(folder: Path) -> Path:
+    """12 pairs: 24 calls."""
+    return write_lines("few.jsonl", [pair(number) for number in range(12)])
+
+
+def audit(run: Run, data: Path, *more: str | Path, model: str = Server.model) -> Ran:
+    return run("audit", data, "--model", model, "--out", "run", "--resamples", "100", *more)
+
+
+def metrics() -> Any:
+    return json.loads(Path("run/metrics.json").read_text())
+
+
+def figures() -> Any:
+    """Everything but what this run has paid."""
+    return {name: value for name, value in metrics().items() if name != "calls"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "status", "status": 429},
+        {"kind": "status", "status": 429, "retry_after": "0.05"},
+        {"kind": "status", "status": 500},
+        {"kind": "status", "status": 503, "retry_after": "0.05"},
+        {"kind": "half"},
+        {"kind": "reset"},
+        {"kind": "close"},
+        {"kind": "not_json"},
+        {"kind": "wrong_shape"},
+    ],
+    ids=lambda fault: f"{fault['kind']}{fault.get('status', '')}{fault.get('retry_after', '')}",
+)
+def test_a_passing_fault_is_tried_again_and_changes_no_figure(
+    fault: dict[str, object], run: Run, few: Path, server: Server
+) -> None:
+    server.start({**fault, "on": [3]})
+    ran = audit(run, few)
+    assert ran.code == 0
+    assert "1 retries" in ran.err
+    assert server.received == N_CALLS + 1
+    calls = metrics()["calls"]
+    assert (calls["made"], calls["failed"]) == (N_CALLS, 0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ({"kind": "status", "status": 400, "message": "no such thing"}, "HTTP 400"),
+        ({"kind": "not_json"}, "not a chat completion"),
+    ],
+)
+def test_failed_calls_are_counted_never_verdicts_and_the_same_command_continues(
+    fault: dict[str, object], said: str, run: Run, few: Path, server: Server
+) -> None:
+    server.start({**fault, "contains": "first answer 3"})
+    ran = audit(run, few)
+    assert ran.code == 3
+    calls = metrics()["calls"]
+    assert (calls["planned"], calls["made"], calls["failed"]) == (N_CALLS, N_CALLS - 2, 2)
+    assert calls["unparsed"] == 0
+    direct = metrics()["methods"]["direct"]
+    assert direct["consistency"]["n"] == 11
+    assert direct["incomplete"] == 1
+    assert any("2 of 24 calls failed, such as q3: " in line and said in line for line in ran.said)
+    server.start()
+    assert audit(run, few).code == 0
+    assert server.received == 2
+    calls = metrics()["calls"]
+    assert (calls["made"], calls["cached"], calls["failed"]) == (2, N_CALLS - 2, 0)
+    assert metrics()["methods"]["direct"]["consistency"]["n"] == 12
+
+
+def test_a_failed_call_gives_the_figures_of_an_undisturbed_run_in_the_end(
+    run: Run, few: Path, server: Server
+) -> None:
+    server.start()
+    assert audit(run, few).code == 0
+    undisturbed = figures()
+    Path("run").rename("undisturbed")
+    server.start({"kind": "status", "status": 400, "contains": "first answer 5"})
+    assert audit(run, few).code == 3
+    server.start()
+    assert audit(run, few).code == 0
+    assert figures() == undisturbed
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ({"kind": "status", "status": 401}, "LOCAL_API_KEY is not set"),
+        ({"kind": "status", "status": 403}, "HTTP 403"),
+        ({"kind": "status", "status": 402}, "no quota left"),
+        ({"kind": "status", "status": 404}, "Check the model name"),
+        ({"kind": "redirect"}, "redirects are not followed"),
+    ],
+)
+def test_what_would_fail_every_call_stops_the_run_and_is_said(
+    fault: dict[str, object], said: str, run: Run, few: Path, server: Server
+) -> None:
+    server.start(fault)
+    ran = audit(run, few, "--max-connections", "2")
+    assert ran.code == 3
+    assert any(line.startswith("unswayed: stopped: ") and said in line for line in ran.said)
+    assert server.received < N_CALLS
+    calls = metrics()["calls"]
+    assert (calls["planned"], calls["made"]) == (N_CALLS, 0)
+    assert ran.out.strip() == "run/report.html"  # no table of nothing
+
+
+def test_a_server_that_is_down_is_said_and_nothing_is_lost(
+    run: Run, few: Path, server: Server
+) -> None:
+    server.start()
+    server.stop()
+    ran = audit(run, few)
+    assert ran.code == 3
+    assert any("the server is down" in line for line in ran.said)
+    assert metrics()["methods"]["direct"]["calls_per_item"] == 1.0
+    assert metrics()["methods"]["vote"]["calls_per_item"] == 2.0
+    assert metrics()["methods"]["direct"]["accuracy"]["value"] is None
+    server.start()
+    assert audit(run, few, "--base-url", server.url).code == 0
+    assert metrics()["calls"]["made"] == N_CALLS
+
+
+def test_a_server_without_logprobs_leaves_the_methods_that_need_none(
+    run: Run, few: Path, server: Server
+) -> None:
+    server.start({"kind": "no_logprobs"})
+    ran = audit(run, few, "--methods", "vote,average,pride")
+    assert ran.code == 0
+    found = metrics()
+    assert list(found["methods"]) == ["direct", "vote"]
+    assert sorted(found["skipped"]) == ["average", "pride"]
+    assert "no answer has any" in found["skipped"]["average"]
+    assert any("skipped average, pride: " in line for line in ran.said)
+
+
+def test_partial_logprobs_give_null_verdicts_that_are_counted(
+    run: Run, few: Path, server: Server
+) -> None:
+    server.start({"kind": "no_logprobs", "contains": "first answer 3"})
+    ran = audit(run, few)
+    assert ran.code == 0
+    average = metrics()["methods"]["average"]
+    assert average["unparsed_rate"]["value"] == pytest.approx(1 / 12)  # item q3 under every order
+    assert any("2 of 24 answers came without label probabilities" in line for line in ran.said)
+
+
+# --- budget ------------------------------------------------------------------------------------
+
+
+def test_a_budget_is_never_exceeded_and_a_higher_one_continues(
+    run: Run, few: Path, server: Server
+) -> None:
+    Path("prices.json").write_text(
+        '{"as_of": "2026-01-01", "models": {"openai-api/local/m": {"input": 1, "output": 1}}}'
+    )
+    server.start()
+    ran = audit(run, few, "--budget", "0.002", "--prices", "prices.json")
+    assert ran.code == 3
+    calls = metrics()["calls"]
+    assert 0 < calls["made"] < N_CALLS
+    assert calls["cost_usd"] <= 0.002
+    assert calls["planned"] == N_CALLS
+    left = N_CALLS - calls["made"]
+    assert any(f"{left} of 24 calls were not made" in line for line in ran.said)
+    again = audit(run, few, "--budget", "0.002", "--prices", "prices.json")
+    assert again.code == 3
+    assert metrics()["calls"]["made"] == 0
+    assert audit(run, few, "--budget", "1", "--prices", "prices.json").code == 0
+    assert server.received == N_CALLS
+
+
+def test_a_budget_needs_a_price(
+    run: Run, few: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_BASE_URL", "https://example.org/v1")
+    monkeypatch.setenv("LOCAL_API_KEY", "")
+    ran = audit(run, few, "--budget", "1")
+    assert ran.code == 2
+    assert "no price is known" in ran.err
+
+
+# --- offline -----------------------------------------------------------------------------------
+
+
+def test_a_dry_run_makes_no_call(run: Run, few: Path, server: Server) -> None:
+    server.start()
+    assert audit(run, few, "--dry-run").code == 0
+    assert server.received == 0
+    assert not Path("run").exists()
+
+
+def test_a_recorded_run_needs_no_key_and_no_server(
+    run: Run, few: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.start(key=KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert audit(run, few, model="openai/m").code == 0
+    first = figures()
+    server.stop()
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    ran = audit(run, few, model="openai/m")
+    assert ran.code == 0
+    assert figures() == first
+    calls = metrics()["calls"]
+    assert (calls["made"], calls["cached"]) == (0, N_CALLS)
+    assert "24 recorded already, 0 to make" in audit(run, few, "--dry-run", model="openai/m").out
+    more = audit(run, few, "--orders", "balanced", "--protocol", "all", model="openai/m")
+    assert more.code == 2
+    assert "set OPENAI_API_KEY" in more.err
+    assert "24 of 48 calls are not recorded yet" in more.err
+    for path in Path("run").iterdir():
+        assert KEY.encode() not in path.read_bytes()
+
+
+def test_another_model_s_run_does_not_stand_in_for_a_missing_key(
+    run: Run, few: Path, server: Server
+) -> None:
+    server.start()
+    assert audit(run, few).code == 0
+    ran = audit(run, few, model="openai/m")
+    assert ran.code == 2
+    assert "set OPENAI_API_KEY" in ran.err
+    assert "not recorded" not in ran.err
+
+
+def test_a_slow_server_is_waited_for_and_a_key_is_sent_to_its_own_address_only(
+    run: Run, few: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.start({"kind": "slow", "delay_s": 0.2, "on": [1]})
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    started = time.monotonic()
+    ran = audit(run, few, "--base-url", server.url, model="openai/m")
+    assert ran.code == 0
+    assert time.monotonic() - started >= 0.2
+    assert KEY not in str(server._server.headers)

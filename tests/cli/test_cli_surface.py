@@ -1,0 +1,102 @@
+"""Help, version, lists and usage errors: short, on the right stream, with the right code."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+from cli_commands import Run
+
+import unswayed
+from unswayed.cli import COMMANDS
+
+HEAVY = {"torch", "transformers", "scipy", "numpy", "pandas", "matplotlib", "aiohttp", "jinja2"}
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_has_help(command: str, flag: str, run: Run) -> None:
+    ran = run(command, flag)
+    assert ran.code == 0
+    assert f"unswayed {command}" in ran.out or f" {command} " in ran.out
+    assert not ran.err
+
+
+def test_help_lists_the_commands_that_exist_and_no_others(run: Run) -> None:
+    ran = run("--help")
+    listed = ran.out.partition("Commands:")[2].split("\n")
+    assert [line.split()[0] for line in listed if line.strip()] == list(COMMANDS)
+    for where in COMMANDS.values():
+        module, _, attribute = where.partition(":")
+        assert callable(getattr(importlib.import_module(module), attribute))
+
+
+def test_no_command_shows_the_help_and_is_a_usage_error(run: Run) -> None:
+    ran = run()
+    assert ran.code == 2
+    assert "Commands:" in ran.out + ran.err
+
+
+def test_the_version_is_the_package_s(run: Run) -> None:
+    ran = run("--version")
+    assert (ran.code, ran.out) == (0, f"unswayed {unswayed.__version__}\n")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom unswayed.cli import main\nassert main(['--help']) == 0\n"
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lst"], "Did you mean 'list'?"),
+        (["audit", "--metods", "vote"], "--methods"),
+        (["audit", "--limit", "many"], "'--limit'"),
+        (["audit", "--limit", "0"], "'--limit'"),
+        (["audit", "--max-flip-rate", "2"], "'--max-flip-rate'"),
+        (["audit", "--resamples", "10"], "'--resamples'"),
+        (["audit", "--gold-ties", "maybe"], "'exclude', 'class'"),
+        (["calibrate"], "'method'"),
+        (["judge"], "'data'"),
+        (["report", "run"], "'--out'"),
+        (["list", "methos"], "Did you mean 'methods'?"),
+        (["list", "colours"], "Known: importers, methods"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_code_2(
+    arguments: list[str], said: str, run: Run
+) -> None:
+    ran = run(*arguments)
+    assert ran.code == 2
+    assert not ran.out
+    assert len(ran.err.splitlines()) == 1
+    assert ran.err.startswith("unswayed: ")
+    assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("methods", ["direct", "vote", "average", "pride", "calibraeval", "domain-contextual"]),
+        ("metrics", ["accuracy", "consistency", "rstd", "consistent_accuracy_fractional"]),
+        ("models", ["openai/...", "openai-api/...", "anthropic/...", "hf/...", "tiny/..."]),
+        ("importers", ["judgebench", "llmbar", "jsonl"]),
+        ("prompts", ["direct", "reasoning", "modified"]),
+    ],
+)
+def test_lists_name_everything_in_full(kind: str, names: list[str], run: Run) -> None:
+    ran = run("list", kind)
+    assert ran.code == 0
+    first = [line.split()[0] for line in ran.out.splitlines() if line[:1].strip()]
+    assert set(names) <= set(first)
+    assert "…" not in ran.out
+
+
+def test_prompts_are_told_apart_by_their_description(run: Run) -> None:
+    rows = [line.split(maxsplit=1)[1] for line in run("list", "prompts").out.splitlines()[1:]]
+    assert len(set(rows)) == len(rows)
