@@ -124,6 +124,11 @@ class Server:
         return int(self._server.received)
 
     @property
+    def headers(self) -> list[dict[str, str]]:
+        """Headers of the requests so far."""
+        return list(self._server.headers)
+
+    @property
     def url(self) -> str:
         return str(self._server.url)
 

@@ -20,14 +20,20 @@ def audit(run: Run, data: str | Path, *more: str | Path, model: str = SIMULATED)
         ([pair(0), '{"id": "x", '], ":2: JSON: not valid JSON"),
         ([pair(0), pair(1), pair(0)], ":3: id: 'q0' was used on line 1 already"),
         ([pair(0), pair(1, candidates=["only"])], ":2: candidates: needs at least 2, got 1"),
-        ([pair(0), pair(1, gold=2)], ":2: gold: 2 is out of range: there are 2 candidates (0 to 1)"),
+        (
+            [pair(0), pair(1, gold=2)],
+            ":2: gold: 2 is out of range: there are 2 candidates (0 to 1)",
+        ),
         ([pair(0, gold=-1)], ":1: gold: -1 is out of range"),
         ([pair(0, gold=[])], ":1: gold: is an empty list"),
         ([pair(0, gold="first")], ":1: gold: 'first' is not a candidate index"),
         ([pair(0, answer=1)], ":1: item: Object contains unknown field `answer`"),
         ([{"id": "q0", "candidates": ["a", "b"]}], "missing required field `prompt`"),
         (["[1, 2]"], ":1: item: Expected `object`, got `array`"),
-        ([pair(0), choice(0), choice(1)], "mixed tasks (2 mcq, 1 pairwise). Choose one with --task"),
+        (
+            [pair(0), choice(0), choice(1)],
+            "mixed tasks (2 mcq, 1 pairwise). Choose one with --task",
+        ),
         ([pair(0, candidates=["a", "b", "c"])], "pairwise needs exactly 2, got 3"),
     ],
 )

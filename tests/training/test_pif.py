@@ -8,6 +8,7 @@ import torch
 from small_models import colour_items, small_recipe
 
 from unswayed.errors import UsageError
+from unswayed.items import Item, Task
 from unswayed.training import checks
 from unswayed.training.data import build_groups
 from unswayed.training.pif import collate, examples, pif_loss
@@ -83,6 +84,20 @@ def test_two_candidates_have_two_negatives_and_items_keep_theirs(word_model):
     assert [len(example.negatives) for example in found] == [2] * 6
     _, _, fewer = made(word_model, colour_items(1), Pif(negatives=5, separator=" : "))
     assert fewer == found[:2]
+
+
+def test_items_with_several_right_candidates_bound_the_negatives_of_all(word_model):
+    several = [
+        Item(id="m0", task=Task.MCQ, prompt="1", candidates=("red", "blue", "green"), gold=(0, 2)),
+        Item(id="m1", task=Task.MCQ, prompt="2", candidates=("red", "blue", "green"), gold=1),
+    ]
+    tokenizer, groups, found = made(word_model, several, Pif(negatives=5, separator=" : "))
+    # One wrong candidate x three symbols are all that m0 has.
+    assert {len(example.negatives) for example in found} == {3}
+    for row, example in zip(groups.rows, found, strict=True):
+        words = [tokenizer.convert_ids_to_tokens(one.ids) for one in example.negatives]
+        contents = {ids[one.content[0]] for ids, one in zip(words, example.negatives, strict=True)}
+        assert contents <= ({"blue"} if row.item_id == "m0" else {"red", "green"})
 
 
 def test_a_separator_that_the_tokenizer_swallows_is_refused(word_model):

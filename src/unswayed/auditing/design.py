@@ -8,6 +8,7 @@ debiased judge is measured exactly as that of a plain one.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -176,11 +177,15 @@ def estimation_questions(
     estimation_items: int | None,
     sizes: Sequence[int] = (),
 ) -> Iterator[Question]:
-    """What fitting needs, over all methods and folds; each question once."""
+    """What fitting needs, over all methods, folds and sizes; each question once.
+
+    Every size is planned by itself: a method may ask about its estimation set as a whole (random
+    texts of its average length), so that a smaller set is not a part of a larger one.
+    """
     asked: set[tuple[str, Ask]] = set()
-    largest = max([estimation_size(len(stratum.items), estimation_items), *sizes])
-    for fold in range(FOLDS):
-        rows = estimation_rows(stratum, size=largest, fold=fold)
+    usual = estimation_size(len(stratum.items), estimation_items)
+    for size, fold in itertools.product(dict.fromkeys([usual, *sizes]), range(FOLDS)):
+        rows = estimation_rows(stratum, size=size, fold=fold)
         chosen = [blind(stratum.items[row]) for row in rows]
         for method in methods:
             for item, ask in method.plan_fit(chosen):

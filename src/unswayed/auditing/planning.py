@@ -177,7 +177,7 @@ def choose_methods(
     groups: bool,
     gives_probs: bool,
     unknown_words: bool = False,
-    recorded: frozenset[Ask] | None = None,
+    recorded: Mapping[str, frozenset[Ask]] | None = None,
 ) -> tuple[dict[str, Method], dict[str, str]]:
     """The methods that can run here, and why the others cannot.
 
@@ -188,7 +188,7 @@ def choose_methods(
         groups: Whether they have groups.
         gives_probs: Whether decisions come with probabilities.
         unknown_words: Whether the model understands its own prompt only.
-        recorded: The questions that were answered, where no others can be asked.
+        recorded: By item id, the questions that were answered, where no others can be asked.
     """
     sizes = [stratum.n for stratum in strata]
     wanted: list[Method] = [parse_method("direct")]
@@ -219,20 +219,28 @@ def _changes_the_wording(method: Method, sizes: Sequence[int]) -> bool:
 
 
 def _not_recorded(
-    method: Method, strata: Sequence[Stratum], recorded: frozenset[Ask]
+    method: Method, strata: Sequence[Stratum], recorded: Mapping[str, frozenset[Ask]]
 ) -> str | None:
-    """Which recorded calls a method lacks altogether; None if none."""
+    """Why recorded calls do not suffice for a method; None if they do for some item."""
+    nothing: frozenset[Ask] = frozenset()
     for stratum in strata:
-        own = [
-            ask._replace(presentation=view(stratum.views[0], ask.presentation))
-            for ask in method.asks(stratum.n)
+        needed = [
+            {
+                ask._replace(presentation=view(outer, ask.presentation))
+                for ask in method.asks(stratum.n)
+            }
+            for outer in stratum.views
         ]
-        if not set(own) <= recorded:
-            return "needs calls that were not recorded"
-        sample = [blind(item) for item in stratum.items[:8]]
-        if any(ask not in recorded for _, ask in method.plan_fit(sample)):
-            return "needs estimation calls that were not recorded"
+        known = [(blind(item), recorded.get(item.id, nothing)) for item in stratum.items]
+        if not any(asks <= has for asks in needed for _, has in known):
+            return "no item was asked everything that it needs"
+        if method.fitted_from and not any(_can_fit(method, item, has) for item, has in known):
+            return "no item was asked everything that fitting needs"
     return None
+
+
+def _can_fit(method: Method, item: Item, has: frozenset[Ask]) -> bool:
+    return all(ask in has for _, ask in method.plan_fit([item]))
 
 
 def questions_of(plan: AuditPlan) -> Iterator[Question]:

@@ -33,7 +33,7 @@ from unswayed.decisions import Decision
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers import items_from_decisions
 from unswayed.items import Item, ItemSet
-from unswayed.presentation import Presentation, Protocol, canonical
+from unswayed.presentation import Ask, Presentation, Protocol, canonical
 from unswayed.runner import Question, RunCounts
 
 __all__ = ["audit_decisions"]
@@ -88,7 +88,7 @@ def audit_decisions(
         known.task,
         groups=any(item.group is not None for item in known),
         gives_probs=any(decision.probs is not None for decision in kept),
-        recorded=frozenset(decision.ask for decision in kept),
+        recorded=_asked_of(kept),
     )
     plan = AuditPlan(settings, "recorded", strata, methods, skipped, None)
     by_question = {(decision.item_id, decision.ask): decision for decision in kept}
@@ -122,6 +122,14 @@ def audit_decisions(
         "warnings": warnings,
     }
     return AuditRecord(metrics, run, plan, tables, source, None, tuple(warnings))
+
+
+def _asked_of(decisions: Iterable[Decision]) -> dict[str, frozenset[Ask]]:
+    """The questions that were answered, by item id."""
+    asked: dict[str, set[Ask]] = defaultdict(set)
+    for decision in decisions:
+        asked[decision.item_id].add(decision.ask)
+    return {item_id: frozenset(asks) for item_id, asks in asked.items()}
 
 
 def _one_model_one_prompt(

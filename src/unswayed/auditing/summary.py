@@ -215,13 +215,10 @@ def _compare(
         for name in scored
         if name in candidates and (value := _value(methods[name].get(key))) is not None
     }
-    cache: dict[tuple[str, str], Estimate] = {}
+    judged = {name: one.outcomes for name, one in scored.items()}
 
     def gain(first: str, second: str) -> Estimate:
-        pair = (first, second)
-        if pair not in cache:
-            cache[pair] = difference(against[first], against[second], "accuracy", **options)
-        return cache[pair]
+        return mirrored(against, first, second, "accuracy", options)
 
     recommendation = recommend(
         ranked,
@@ -240,13 +237,28 @@ def _compare(
     for first, second in pairs:
         made = differences.setdefault(f"{first}-{second}", {})
         for metric in COMPARED:
-            estimate = difference(
-                scored[first].outcomes, scored[second].outcomes, metric, **options
-            )
+            estimate = mirrored(judged, first, second, metric, options)
             made[metric] = msgspec.to_builtins(estimate)
         if criterion == AGREEMENT:
             made["agreement"] = msgspec.to_builtins(gain(first, second))
     return differences, recommendation
+
+
+def mirrored(
+    outcomes: Mapping[str, Sequence[Outcomes]],
+    first: str,
+    second: str,
+    metric: str,
+    options: Mapping[str, Any],
+) -> Estimate:
+    """The paired difference, first minus second: resampled one way round, so that turning it
+    round turns the interval round exactly.
+    """
+    if first <= second:
+        return difference(outcomes[first], outcomes[second], metric, **options)
+    found = difference(outcomes[second], outcomes[first], metric, **options)
+    value, low, high = (None if x is None else -x for x in (found.value, found.high, found.low))
+    return msgspec.structs.replace(found, value=value, low=low, high=high)
 
 
 def _reads(plan: AuditPlan, name: str) -> tuple[int, ...]:

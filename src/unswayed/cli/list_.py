@@ -10,13 +10,13 @@ from unswayed.cli.output import show
 from unswayed.errors import UsageError
 from unswayed.registry import did_you_mean
 
-KINDS = ("methods", "metrics", "models", "importers", "prompts")
+KINDS = ("methods", "metrics", "models", "importers", "prompts", "recipes")
 
 
 def list_(
     kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)}.")],
 ) -> None:
-    """List methods, metrics, models (providers), importers or prompts."""
+    """List methods, metrics, models (providers), importers, prompts or recipes."""
     if kind not in KINDS:
         raise UsageError(f"cannot list {kind!r}. {did_you_mean(kind, KINDS)}")
     from rich.table import Table
@@ -56,20 +56,23 @@ def _rows(kind: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     if kind == "prompts":
         from unswayed.prompts import PROMPTS
 
-        styles = [(name, PROMPTS.load(name)) for name in PROMPTS]
-        return ("prompt", "the answer", "sentences of the instruction"), [
-            (
-                name,
-                "a label alone" if style.answer_only else "reasoning, then a label",
-                ", ".join(style.system),
-            )
-            for name, style in styles
+        return ("prompt", "the answer it asks for"), [
+            (name, PROMPTS.load(name).title) for name in PROMPTS
         ]
+    if kind == "recipes":
+        return ("recipe", "task", "model"), _recipes()
     from unswayed.importers import IMPORTERS
 
     return ("importer", "what it reads"), [
         (name, _first_line(IMPORTERS.load(name))) for name in IMPORTERS
     ]
+
+
+def _recipes() -> list[tuple[str, ...]]:
+    from unswayed.training.recipe import load_recipe, recipe_names
+
+    recipes = [(name, load_recipe(name)) for name in recipe_names()]
+    return [(name, recipe.task.value, recipe.model or "") for name, recipe in recipes]
 
 
 def _first_line(thing: object) -> str:

@@ -282,7 +282,7 @@ class CalibraEval:
     def estimates(self) -> dict[str, Estimate]:
         """The thresholds at which each label's map crosses 1/n."""
         return {
-            f"threshold of label {curve.label} among {curve.n}": Estimate(
+            f"threshold of label {chr(65 + curve.label)} among {curve.n}": Estimate(
                 value=curve.threshold, low=curve.low, high=curve.high, n=curve.count
             )
             for curve in self.curves or ()

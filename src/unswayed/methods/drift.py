@@ -29,7 +29,7 @@ class Drift:
     """One learned number, then and now.
 
     Attributes:
-        name: What it is, such as "prior of label 0 under A B".
+        name: What it is, such as "prior of label A under A B".
         filed: In the file.
         fresh: Estimated now, with its 95 % interval.
         moved: Whether the difference is larger than both intervals allow; False where the fresh

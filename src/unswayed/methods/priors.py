@@ -141,7 +141,7 @@ def estimates_of(priors: Sequence[LabelPrior]) -> dict[str, Estimate]:
     for prior in priors:
         for label, value in enumerate(prior.values):
             where = "" if prior.group is None else f", group {prior.group}"
-            name = f"prior of label {label} under {layout_name(prior.layout)}{where}"
+            name = f"prior of label {chr(65 + label)} under {layout_name(prior.layout)}{where}"
             result[name] = Estimate(
                 value=value,
                 low=None if prior.low is None else prior.low[label],

@@ -31,6 +31,7 @@ class Style:
 
     Attributes:
         name: Registered name.
+        title: What it asks for, in a phrase.
         system: Names of the sentences of the system message, in order.
         closing: Name of the sentence that ends the user message.
         answer_only: The answer is the label itself (next-token label logits are the answer).
@@ -38,6 +39,7 @@ class Style:
     """
 
     name: str
+    title: str
     system: tuple[str, ...]
     closing: str
     answer_only: bool
@@ -97,6 +99,7 @@ WORDINGS: Registry[Wording] = Registry(
 
 DIRECT = Style(
     name="direct",
+    title="the label alone",
     system=("role", "data", "direct"),
     closing="closing-direct",
     answer_only=True,
@@ -104,6 +107,7 @@ DIRECT = Style(
 )
 REASONING = Style(
     name="reasoning",
+    title="reasoning in <think>, then the label in <answer>",
     system=("role", "data", "reasoning"),
     closing="closing-reasoning",
     answer_only=False,
@@ -111,6 +115,7 @@ REASONING = Style(
 )
 MODIFIED = Style(
     name="modified",
+    title="reasoning, with criteria and a clause on impartiality",
     system=("role-modified", "criteria", "impartial", "data", "reasoning"),
     closing="closing-reasoning",
     answer_only=False,
@@ -118,6 +123,7 @@ MODIFIED = Style(
 )
 MODIFIED_DIRECT = Style(
     name="modified-direct",
+    title="the label alone, with criteria and a clause on impartiality",
     system=("role-modified", "criteria", "impartial", "data", "direct"),
     closing="closing-direct",
     answer_only=True,
@@ -125,6 +131,7 @@ MODIFIED_DIRECT = Style(
 )
 DEBIAS = Style(
     name="debias",
+    title="the label alone, told that order, labels and length must not matter",
     system=(*DIRECT.system, "debias"),
     closing="closing-direct",
     answer_only=True,
@@ -132,6 +139,7 @@ DEBIAS = Style(
 )
 DEBIAS_REASONING = Style(
     name="debias-reasoning",
+    title="reasoning, told that order, labels and length must not matter",
     system=(*REASONING.system, "debias"),
     closing="closing-reasoning",
     answer_only=False,
