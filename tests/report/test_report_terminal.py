@@ -60,3 +60,14 @@ def test_missing_calls_are_told() -> None:
     assert "500 of 2,000 calls are missing" in printed(
         with_metrics(plain_run(), calls={"planned": 2000, "made": 1500})
     )
+
+
+def test_a_method_that_often_names_no_winner_is_explained() -> None:
+    ties = {"value": 0.574, "low": 0.54, "high": 0.6, "n": 200}
+    shared = {"value": 0.706, "low": 0.68, "high": 0.73, "n": 200}
+    run = sample_run(n_items=200)
+    rows = dict(run.metrics["methods"])
+    rows["vote"] = {**rows["vote"], "tie_rate": ties, "accuracy_fractional": shared}
+    text = printed(with_metrics(run, methods=rows), width=200)
+    assert "vote names no winner in 57.4 %" in text.replace("\u202f", " ")
+    assert "(accuracy 70.6 % if ties are shared)" in text.replace("\u202f", " ")

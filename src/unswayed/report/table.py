@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unswayed.decisions import Estimate
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import MINUS, interval, one_line, ordinal, share
+from unswayed.report.numerals import MINUS, interval, one_line, ordinal, percent, share
 from unswayed.report.reading import Row
 from unswayed.report.wording import listed
 
 __all__ = ["Cell", "Column", "MetricsTable", "TableRow", "main_table", "more_table"]
+
+TIES_MATTER = 0.1
+"""Share of verdicts without a winner from which a sentence says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,13 +256,28 @@ def _calls_cell(calls: float) -> Cell:
 
 def main_table(found: Finding, run_name: str = "") -> MetricsTable:
     """All methods with the metrics that the page speaks about."""
-    return _table(found, run_name, _used(main_columns(found), found))
+    made = _table(found, run_name, _used(main_columns(found), found))
+    return replace(made, notes=(*_tied(found), *made.notes))
 
 
 def more_table(found: Finding, run_name: str = "") -> MetricsTable | None:
     """The remaining metrics that were measured; None if there are none."""
     columns = _used(MORE_COLUMNS, found)
     return _table(found, run_name, columns) if columns else None
+
+
+def _tied(found: Finding) -> list[str]:
+    """Methods that often name no winner, whose accuracy would otherwise be misread as harm."""
+    told = []
+    for method, row in found.audit.methods.items():
+        ties, shared = row.get("tie_rate"), row.get("accuracy_fractional")
+        if ties is None or ties.value is None or ties.value < TIES_MATTER:
+            continue
+        text = f"{one_line(method)} names no winner in {percent(ties.value)}"
+        if shared is not None and shared.value is not None:
+            text += f", which counts as wrong (accuracy {percent(shared.value)} if ties are shared)"
+        told.append(f"{text}.")
+    return told
 
 
 def _notes(found: Finding, columns: Sequence[Column]) -> list[str]:
