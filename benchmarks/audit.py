@@ -27,6 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
@@ -34,6 +35,9 @@ import numpy as np
 from unswayed.decisions import Decision
 from unswayed.items import Item, Task, encode_item
 from unswayed.presentation import X0, X1, X2, X3, Presentation, presentations
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 GROUPS = 10
 CHUNK = 5_000
@@ -57,7 +61,7 @@ RECORDED = {
 MADE = {
     **{stage: names for stage, names in RECORDED.items() if "decisions" not in stage},
     "price": ["unswayed.auditing.run:price_audit"],
-    "ask and store": ["unswayed.auditing.run:ask_model"],
+    "ask and store": ["asyncio:run"],
     "read back": ["unswayed.auditing.run:measure_pool"],
     "  render": ["unswayed.runner.questions:render"],
     "  key": ["unswayed.runner.questions:key_of"],
@@ -75,7 +79,7 @@ class Stopwatch:
         self.calls: Counter[str] = Counter()
         self._inner = [0.0]
 
-    def timed[**P, R](self, stage: str, work: Callable[P, R]) -> Callable[P, R]:
+    def timed(self, stage: str, work: Callable[P, R]) -> Callable[P, R]:
         """The same function, measured."""
 
         def measured(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -105,3 +109,124 @@ def watched(stages: dict[str, list[str]]) -> Iterator[Stopwatch]:
                 setattr(module, attribute, watch.timed(stage, real))
                 stack.callback(setattr, module, attribute, real)
         yield watch
+
+
+def shown_of(task: Task) -> tuple[Presentation, ...]:
+    """Four presentations of pairs, four rotations of four options."""
+    return (X0, X1, X2, X3) if task is Task.PAIRWISE else presentations("cyclic", 4)
+
+
+def items_of(count: int, task: Task) -> Iterator[Item]:
+    """Items with about 500 characters of text, in ten groups."""
+    n = shown_of(task)[0].n
+    gold = np.random.default_rng(0).integers(0, n, count).tolist()
+    for number in range(count):
+        yield Item(
+            id=f"item-{number:06d}",
+            task=task,
+            prompt=f"Question {number}: {SENTENCE * 2}",
+            candidates=tuple(f"Answer {number}.{c}: {SENTENCE * 2}" for c in range(n)),
+            gold=gold[number],
+            group=f"group {number % GROUPS}",
+        )
+
+
+def decisions_of(items: Iterator[Item], count: int, task: Task) -> Iterator[Decision]:
+    """A judge with slot and label bias on these items, one decision per presentation."""
+    shown = shown_of(task)
+    n = shown[0].n
+    label_set = tuple("ABCD"[:n])
+    rng = np.random.default_rng(1)
+    slot, label = np.linspace(0.5, -0.5, n), np.linspace(0.3, -0.3, n)
+    bias = np.array([[slot[p.order.index(c)] for c in range(n)] for p in shown])
+    bias += np.array([[label[p.label_of_candidate(c)] for c in range(n)] for p in shown])
+    for start in range(0, count, CHUNK):
+        size = min(CHUNK, count - start)
+        worth = rng.normal(0, 1.0, (size, 1, n)) + bias + rng.normal(0, 0.4, (size, len(shown), n))
+        members = [next(items) for _ in range(size)]
+        for row, item in enumerate(members):
+            assert isinstance(item.gold, int)
+            worth[row, :, item.gold] += 1.0
+        probs = np.exp(worth)
+        probs /= probs.sum(axis=2, keepdims=True)
+        choices = probs.argmax(axis=2).tolist()
+        for item, chosen, by_view in zip(members, choices, probs.tolist(), strict=True):
+            for presentation, choice, by_candidate in zip(shown, chosen, by_view, strict=True):
+                symbols = presentation.symbols(label_set)
+                yield Decision(
+                    item_id=item.id,
+                    order=presentation.order,
+                    labels=symbols,
+                    label_set=label_set,
+                    choice=choice,
+                    probs=tuple(by_candidate),
+                    label_mass=0.999,
+                    text=symbols[presentation.order.index(choice)],
+                    model="made-up/judge",
+                    input_tokens=180,
+                    output_tokens=1,
+                    finish_reason="stop",
+                )
+
+
+def written(folder: Path, count: int, task: Task, *, recorded: bool) -> tuple[Path, Path | None]:
+    """The data files: items, and decisions where they are recorded already."""
+    items = folder / "items.jsonl"
+    with items.open("wb") as file:
+        file.writelines(encode_item(item) + b"\n" for item in items_of(count, task))
+    if not recorded:
+        return items, None
+    decisions = folder / "decisions.jsonl"
+    encode = msgspec.json.Encoder().encode
+    with decisions.open("wb") as file:
+        made = decisions_of(items_of(count, task), count, task)
+        file.writelines(encode(decision) + b"\n" for decision in made)
+    return items, decisions
+
+
+def audited(folder: Path, items: Path, decisions: Path | None, methods: str) -> None:
+    """Run the command as typed, its output thrown away."""
+    from unswayed.cli.audit import audit
+
+    quiet = io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+        audit(
+            str(items),
+            model=None if decisions else "simulated/judge",
+            decisions=decisions,
+            methods=methods,
+            out=folder / "run",
+        )
+
+
+def main() -> None:
+    """Make the data, run the audit, print its stages."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--items", type=int, default=20_000)
+    parser.add_argument("--task", choices=["pairwise", "mcq"], default="pairwise")
+    parser.add_argument("--methods", default="direct,vote,average")
+    parser.add_argument("--simulated", action="store_true", help="make the calls, of two orders")
+    chosen = parser.parse_args()
+    task = Task(chosen.task)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        items, decisions = written(folder, chosen.items, task, recorded=not chosen.simulated)
+        sys.argv[1:] = ["audit", "items.jsonl"]  # what run.json keeps as the command
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        start = time.process_time()
+        with watched(MADE if chosen.simulated else RECORDED) as watch:
+            audited(folder, items, decisions, chosen.methods)
+        total = time.process_time() - start
+        size = sum(file.stat().st_size for file in (folder / "run").iterdir())
+    for stage, seconds in watch.seconds.items():
+        print(f"{stage:24s} {seconds:8.2f} s  {watch.calls[stage]:8d} times")
+    print(f"{'the rest':24s} {total - sum(watch.seconds.values()):8.2f} s")
+    print(f"{'whole audit':24s} {total:8.2f} s of CPU, {1e6 * total / chosen.items:.0f} µs an item")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(
+        f"peak memory {peak / 2**20:.2f} GiB ({before / 2**20:.2f} before); run {size / 1e6:.0f} MB"
+    )
+
+
+if __name__ == "__main__":
+    main()

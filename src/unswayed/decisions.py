@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -49,7 +49,8 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+# gc=False: a decision cannot refer to itself, and half a million need not be looked through.
+class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One judge call, read: the fields are those of `formats.md`.
 
     Attributes:
@@ -91,18 +92,38 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def presentation(self) -> Presentation:
         """Order and label indices."""
-        index = {symbol: label for label, symbol in enumerate(self.label_set)}
-        return Presentation(self.order, tuple(index[symbol] for symbol in self.labels))
+        return _presentation(self.order, self.labels, self.label_set)
 
     @property
     def ask(self) -> Ask:
         """The question this decision answers."""
-        substitute = (
-            None
-            if self.substitute is None
-            else Substitution(self.substitute, self.substitute_prompt)
+        return _ask(
+            _presentation(self.order, self.labels, self.label_set),
+            self.prompt_id,
+            self.sample,
+            self.substitute,
+            self.substitute_prompt,
         )
-        return Ask(self.presentation, self.prompt_id, self.sample, substitute)
+
+
+@lru_cache(maxsize=8192)  # few questions are asked about very many items
+def _presentation(
+    order: tuple[int, ...], labels: tuple[str, ...], label_set: tuple[str, ...]
+) -> Presentation:
+    index = {symbol: label for label, symbol in enumerate(label_set)}
+    return Presentation(order, tuple(index[symbol] for symbol in labels))
+
+
+@lru_cache(maxsize=8192)
+def _ask(
+    presentation: Presentation,
+    prompt_id: str,
+    sample: int,
+    substitute: tuple[str, ...] | None,
+    substitute_prompt: str | None,
+) -> Ask:
+    shown = None if substitute is None else Substitution(substitute, substitute_prompt)
+    return Ask(presentation, prompt_id, sample, shown)
 
 
 def check_decision(decision: Decision) -> None:
@@ -113,15 +134,9 @@ def check_decision(decision: Decision) -> None:
     """
     n = len(decision.order)
     where = f"{decision.item_id}: "
-    try:
-        invert(decision.order)
-    except ShapeError:
-        raise ItemError(f"{where}order: {list(decision.order)} is not a permutation") from None
-    if len(decision.labels) != n or sorted(decision.labels) != sorted(decision.label_set):
-        raise ItemError(
-            f"{where}labels: {list(decision.labels)} must be the {n} symbols of label_set "
-            f"{list(decision.label_set)} in displayed order"
-        )
+    wrong = _wrong_presentation(decision.order, decision.labels, decision.label_set)
+    if wrong is not None:
+        raise ItemError(where + wrong)
     choice = decision.choice
     if isinstance(choice, int) and not 0 <= choice < n:
         raise ItemError(f"{where}choice: {choice} is out of range (0 to {n - 1})")
@@ -132,6 +147,23 @@ def check_decision(decision: Decision) -> None:
         total = sum(decision.probs)
         if min(decision.probs) < 0 or not abs(total - 1) < 1e-3:
             raise ItemError(f"{where}probs: not probabilities (sum {total:.4g})")
+
+
+@lru_cache(maxsize=8192)
+def _wrong_presentation(
+    order: tuple[int, ...], labels: tuple[str, ...], label_set: tuple[str, ...]
+) -> str | None:
+    """The field that is wrong and why; None if all is well."""
+    try:
+        invert(order)
+    except ShapeError:
+        return f"order: {list(order)} is not a permutation"
+    if len(labels) != len(order) or sorted(labels) != sorted(label_set):
+        return (
+            f"labels: {list(labels)} must be the {len(order)} symbols of label_set "
+            f"{list(label_set)} in displayed order"
+        )
+    return None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -244,11 +244,12 @@ class Judge:
         kind = (item.task, item.n)
         if kind in self._checked:
             return
-        labels = label_set_of(item.n, self.prompts)
-        if self._fitted is not None:
-            self._fitted.check(label_set=labels)
-        probs = not self.method.needs_probs or answers_are_labels(item, self.prompts)
-        reason = why_not(self.method, task=item.task, n=item.n, probs=probs)
+        reason = why_not(self.method, task=item.task, n=item.n)
+        if reason is None and self._fitted is not None:
+            self._fitted.check(label_set=label_set_of(item.n, self.prompts))
+        if reason is None and self.method.needs_probs:
+            probs = answers_are_labels(item, self.prompts)
+            reason = why_not(self.method, task=item.task, probs=probs)
         if reason is not None:
             raise UsageError(f"{item.id}: {spec_name(self.method)} cannot judge it: {reason}.")
         self._checked.add(kind)

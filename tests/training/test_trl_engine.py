@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from small_models import colour_items, save_word_model, small_recipe
@@ -14,6 +16,7 @@ from unswayed.training.recipe import reward_settings
 from unswayed.training.run import train
 from unswayed.training.trl_hooks import GroupSampler, check_batch
 
+GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text())["cases"]
 LORA = {"lora": "{rank = 4, alpha = 8}"}
 
 
@@ -102,6 +105,36 @@ def test_the_reward_parts_and_group_figures_are_logged(word_model, tmp_path):
     assert logged["group/unparsed"] == pytest.approx((choices == -1).mean())
     still = (found.advantages == 0).all(axis=(1, 2)).mean()
     assert logged["group/zero_advantage"] == pytest.approx(still)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [c for c in GOLDEN if "length_band" not in c["settings"] and all(map(all, c["well_formed"]))],
+    ids=lambda case: case["name"],
+)
+def test_golden_fixture_through_the_trainers_own_hook(word_model, tmp_path, case):
+    n, n_samples = case["n"], len(case["choices"][0])
+    items = [
+        msgspec.structs.replace(item, gold=tuple(case["gold"])) for item in colour_items(2, n=n)
+    ]
+    settings = {f"reward_{key}": str(value) for key, value in case["settings"].items()}
+    micro = str(2 * len(case["choices"]) * n_samples)
+    changes = {**settings, "rollout_samples": str(n_samples), "run_micro_batch": micro}
+    trainer, groups, _ = traced_trainer(word_model, tmp_path, n, kind="rl", items=items, **changes)
+    trainer.model.train()
+    inputs, texts = [], []
+    for t, choices in enumerate(case["choices"]):
+        for choice in choices:
+            shown = groups.rows[t].shown
+            inputs.append({"row": t})
+            texts.append("red" if choice < 0 else "ABCD"[shown.label_of_candidate(choice)])
+    completions = [[{"role": "assistant", "content": text}] for text in texts]
+    parts = trainer._calculate_rewards(inputs, texts, completions, [[0]] * len(texts))
+    found = trainer._group_advantages.reshape(len(case["choices"]), n_samples)
+    np.testing.assert_allclose(found, case["advantages"], atol=1e-9)
+    weights = [1, 1, 1, case["settings"]["lam"]]
+    total = (parts.numpy() * weights).sum(axis=1).reshape(found.shape)
+    np.testing.assert_allclose(total, case["total"], atol=1e-5)
 
 
 # --- the sampler ------------------------------------------------------------------------------

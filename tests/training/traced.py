@@ -21,7 +21,8 @@ def traced_trainer(model, out, n, *, kind="pa-grpo", items=6, **changes):
     """A trainer whose `trace` gets one record per generated batch of this process."""
     template = str(Path(model) / "prompt_template.jinja")
     recipe = small_recipe(n, prompt_template=json.dumps(template), **changes)
-    groups = build_groups(colour_items(items, n=n), recipe.data, recipe.prompt)
+    data = colour_items(items, n=n) if isinstance(items, int) else items
+    groups = build_groups(data, recipe.data, recipe.prompt)
     settings = reward_settings(kind, recipe)
     original = trl_engine.trainer_class()
 

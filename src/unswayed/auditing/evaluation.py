@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from unswayed.auditing.design import (
     Stratum,
-    asks_under_views,
     estimation_rows,
     estimation_size,
     group_of,
@@ -22,16 +21,20 @@ from unswayed.decisions import (
     MISSING,
     TIE,
     BoolArray,
+    Decision,
     DecisionTable,
     FloatArray,
     IntArray,
     VerdictTable,
 )
-from unswayed.items import blind
+from unswayed.errors import NeedsLogprobs
+from unswayed.items import Item, blind
 from unswayed.methods import Method
 from unswayed.methods.protocol import MethodWarning
+from unswayed.methods.sequential import Sequential
+from unswayed.methods.tables import TOLERANCE, answers
 from unswayed.metrics.outcomes import Outcomes, outcomes_of
-from unswayed.presentation import Ask, Presentation, Protocol, canonical
+from unswayed.presentation import Ask, Protocol, canonical, view
 from unswayed.runner import Question
 
 __all__ = [
@@ -100,8 +103,13 @@ def direct_outcomes(
     """Single calls under every presentation of a protocol."""
     made = []
     for stratum, table in zip(strata, tables, strict=True):
-        seen = table.select([Ask(shown) for shown in stratum.protocols[protocol]])
-        made.append(outcomes_for(stratum, seen, group_by=group_by))
+        shown = stratum.protocols[protocol]
+        seen = outcomes_for(stratum, table.select([Ask(one) for one in shown]), group_by=group_by)
+        own = np.array([one == canonical(stratum.n) for one in shown])
+        # recorded data may have asked an item that must not be permuted in other orders too
+        blank = ~stratum.permutable[:, None] & ~own[None, :]
+        choices = np.where(blank, np.int16(MISSING), seen.choices)
+        made.append(replace(seen, choices=choices) if blank.any() else seen)
     return tuple(made)
 
 
@@ -113,8 +121,13 @@ def score_method(
     *,
     estimation_items: int | None,
     group_by: str,
+    samples: int | None = None,
 ) -> Scored:
-    """Fit (cross-fitted by item) and score one method in all strata."""
+    """Fit (cross-fitted by item) and score one method in all strata.
+
+    With probabilities estimated from R samples, a method that reads them needs R more calls for
+    each question.
+    """
     outcomes: list[Outcomes] = []
     fitted: list[Method] = []
     cautions: list[str] = []
@@ -126,9 +139,9 @@ def score_method(
             by_fold, fit_calls = _fit_folds(method, stratum, source, estimation_items)
         cautions.extend(str(one.message) for one in caught if one.category is MethodWarning)
         fitted.extend(one for one in by_fold if one is not method)
-        scored, calls = _score_stratum(by_fold, stratum, table, group_by)
+        scored, read = _score_stratum(by_fold, stratum, table, group_by)
         outcomes.append(scored)
-        judged += float(calls.sum())
+        judged += float(read.sum())
         n_items += len(stratum.items)
         estimation += len(fit_calls)
         canonical_calls = (
@@ -138,10 +151,11 @@ def score_method(
         )
         union += len(fit_calls - canonical_calls)
         constructed &= is_constructed(method, stratum)
-    per_item = judged / n_items
+    calls = 1 if samples is None or not method.needs_probs else 1 + samples
+    per_item = calls * judged / n_items
     return Scored(
         outcomes=tuple(outcomes),
-        costs=Costs(per_item, per_item + union / n_items, estimation),
+        costs=Costs(per_item, per_item + calls * union / n_items, calls * estimation),
         by_construction=constructed,
         fitted=tuple(fitted),
         cautions=tuple(dict.fromkeys(cautions)),
@@ -149,11 +163,24 @@ def score_method(
 
 
 def is_constructed(method: Method, stratum: Stratum) -> bool:
-    """Whether every view reads the same set of questions."""
+    """Whether every view reads the same set of questions.
+
+    A vote that may stop before it is decided must also read the same questions up to every place
+    where it may stop, which is after each block of n.
+    """
     if len(stratum.views) < 2:
         return False
-    asked = set(method.asks(stratum.n))
-    return len(asked) > 1 and len(asks_under_views(method, stratum)) == len(asked)
+    n, asks = stratum.n, method.asks(stratum.n)
+    if len(set(asks)) < 2:
+        return False
+    stops_early = isinstance(method, Sequential) and method.rule != "curtail"
+    ends = range(n, len(asks) + 1, n) if stops_early else (len(asks),)
+    return all(
+        {ask._replace(presentation=view(outer, ask.presentation)) for ask in asks[:end]}
+        == set(asks[:end])
+        for outer in stratum.views
+        for end in ends
+    )
 
 
 def _fit_folds(
@@ -169,10 +196,21 @@ def _fit_folds(
         questions = [Question(item, ask) for item, ask in method.plan_fit(chosen)]
         if not questions and not method.fitted_from:
             return [method] * FOLDS, set()
-        by_fold.append(method.fit(chosen, list(source(questions))))
+        by_fold.append(_fitted(method, chosen, list(source(questions))))
         if fold == 0:
             calls = {(question.item.id, question.ask) for question in questions}
     return by_fold, calls
+
+
+def _fitted(method: Method, chosen: Sequence[Item], decisions: Sequence[Decision]) -> Method:
+    """The fitted method; one that learned nothing, with its warning, if these lack probabilities.
+
+    Other items may have them, so that the method was not skipped.
+    """
+    try:
+        return method.fit(chosen, decisions)
+    except NeedsLogprobs:
+        return method.fit(chosen, [])
 
 
 def _score_stratum(
@@ -183,18 +221,23 @@ def _score_stratum(
     tied = np.zeros((size, len(views), n), dtype=bool)
     scores = np.full((size, len(views), n), np.nan)
     n_calls = np.zeros((size, len(views)))
+    method = by_fold[0]
+    asked = method.asks(n)
     for column, outer in enumerate(views):
-        verdicts = _verdicts(by_fold, stratum, table, outer)
+        seen = table.select(asked, through=outer)
+        verdicts = _verdicts(by_fold, stratum, seen)
         order = np.array(outer.order, dtype=np.int16)
         own = np.where(
             verdicts.choices >= 0, order[np.maximum(verdicts.choices, 0)], verdicts.choices
         )
         choices[:, column] = own
         tied[:, column][:, order] = verdicts.tied
-        if verdicts.scores is not None:
+        if method.needs_probs and verdicts.scores is not None:
             scores[:, column][:, order] = verdicts.scores
+        elif len(asked) == 1 and seen.probs is not None:
+            scores[:, column][:, order] = seen.probs[:, 0]
         n_calls[:, column] = verdicts.n_calls
-    _keep_own_order_only(by_fold[0], stratum, table, choices, n_calls)
+    _keep_own_order_only(method, stratum, table, choices, tied, n_calls)
     judged = DecisionTable(
         items=table.items,
         asks=tuple(Ask(outer) for outer in views),
@@ -206,16 +249,12 @@ def _score_stratum(
     has_ties = bool((choices == TIE).any())
     outcomes = outcomes_for(stratum, judged, group_by=group_by, tied=tied if has_ties else None)
     read = np.where(choices[:, 0] == MISSING, np.nan, n_calls[:, 0])
-    asked = float(len(by_fold[0].asks(n)))  # what it costs where nothing was answered
-    usual = float(np.nanmean(read)) if (~np.isnan(read)).any() else asked
+    # where nothing was answered it costs what it costs elsewhere
+    usual = float(np.nanmean(read)) if (~np.isnan(read)).any() else float(len(asked))
     return outcomes, np.where(np.isnan(read), usual, read)
 
 
-def _verdicts(
-    by_fold: Sequence[Method], stratum: Stratum, table: DecisionTable, outer: Presentation
-) -> VerdictTable:
-    asks = by_fold[0].asks(stratum.n)
-    seen = table.select(asks, through=outer)
+def _verdicts(by_fold: Sequence[Method], stratum: Stratum, seen: DecisionTable) -> VerdictTable:
     if all(one is by_fold[0] for one in by_fold):
         return by_fold[0].decide_table(seen)
     parts = []
@@ -254,6 +293,7 @@ def _keep_own_order_only(
     stratum: Stratum,
     table: DecisionTable,
     choices: IntArray,
+    tied: BoolArray,
     n_calls: FloatArray,
 ) -> None:
     """Items that may not be permuted have one verdict: the method's if it needs their own order
@@ -265,17 +305,21 @@ def _keep_own_order_only(
     choices[fixed, 1:] = MISSING
     own = canonical(stratum.n)
     if any(ask.presentation != own for ask in method.asks(stratum.n)):
-        choices[fixed, 0] = table.select([Ask(own)]).choices[fixed, 0]
+        choices[fixed, 0] = answers(table.select([Ask(own)]))[fixed, 0]
+        tied[fixed, 0] = (choices[fixed, 0] == TIE)[:, None]
         n_calls[fixed, 0] = 1
 
 
 def _as_probabilities(scores: FloatArray) -> FloatArray | None:
-    """Scores that are probability distributions, for ICC; None if the method gives others."""
+    """Scores that are probability distributions, for ICC; None if the method gives others.
+
+    Shares of votes never come here: they are counts of choices, not probabilities.
+    """
     known = ~np.isnan(scores).any(axis=2)
     if not known.any():
         return None
     sums = scores[known].sum(axis=1)
-    if scores[known].min() < 0 or not np.allclose(sums, 1, atol=1e-6):
+    if scores[known].min() < 0 or not np.allclose(sums, 1, atol=1e-3):
         return None
     return scores
 
@@ -291,13 +335,15 @@ def average_of_everything(
     verdicts = []
     for stratum, table in zip(strata, tables, strict=True):
         seen = table.select([Ask(presentation) for presentation in stratum.views])
-        votes = np.stack([(seen.choices == c).sum(axis=1) for c in range(stratum.n)], axis=1)
-        score = votes.astype(np.float64)
+        own = np.array([shown == canonical(stratum.n) for shown in stratum.views])
+        read = stratum.permutable[:, None] | own[None, :]
+        votes = [((seen.choices == c) & read).sum(axis=1) for c in range(stratum.n)]
+        score = np.stack(votes, axis=1).astype(np.float64)
         if seen.probs is not None:
             mean = seen.probs.mean(axis=1)
-            known = ~np.isnan(mean).any(axis=1)
+            known = ~np.isnan(mean).any(axis=1) & stratum.permutable
             score[known] = mean[known]
-        best = score == score.max(axis=1, keepdims=True)
+        best = score >= score.max(axis=1, keepdims=True) - TOLERANCE
         choice = np.where(best.sum(axis=1) == 1, best.argmax(axis=1), TIE).astype(np.int16)
         choice[score.max(axis=1) == 0] = -1
         verdicts.append(choice)

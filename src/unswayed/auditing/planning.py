@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from unswayed.auditing.design import (
     stratum_asks,
     stratum_questions,
 )
+from unswayed.auditing.pool import with_content
 from unswayed.auditing.settings import (
     AuditSettings,
     default_orders,
@@ -23,7 +24,7 @@ from unswayed.auditing.settings import (
     samples_per_call,
 )
 from unswayed.decisions import MISSING, UNPARSED, DecisionTable
-from unswayed.errors import UsageError
+from unswayed.errors import MethodError, UsageError
 from unswayed.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.methods import Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
@@ -145,6 +146,7 @@ def without_probabilities(
         The plan, and what to tell the user.
     """
     needing = [name for name, method in plan.methods.items() if method.needs_probs]
+    tables = [with_content(table) for table in tables]
     read = [(table.choices != MISSING) & (table.choices != UNPARSED) for table in tables]
     answers = sum(int(part.sum()) for part in read)
     if not needing or not answers:
@@ -177,7 +179,7 @@ def choose_methods(
     groups: bool,
     gives_probs: bool,
     unknown_words: bool = False,
-    recorded: Mapping[str, frozenset[Ask]] | None = None,
+    recorded: Mapping[str, Set[Ask]] | None = None,
 ) -> tuple[dict[str, Method], dict[str, str]]:
     """The methods that can run here, and why the others cannot.
 
@@ -205,7 +207,7 @@ def choose_methods(
         reason = next((one for one in reasons if one is not None), None)
         if reason is None and unknown_words and _changes_the_wording(method, sizes):
             reason = "this model's vocabulary has no words for another instruction"
-        if reason is None and recorded is not None:
+        if reason is None and recorded is not None and method.name != "direct":
             reason = _not_recorded(method, strata, recorded)
         if reason is None:
             chosen.setdefault(name, method)
@@ -219,10 +221,10 @@ def _changes_the_wording(method: Method, sizes: Sequence[int]) -> bool:
 
 
 def _not_recorded(
-    method: Method, strata: Sequence[Stratum], recorded: Mapping[str, frozenset[Ask]]
+    method: Method, strata: Sequence[Stratum], recorded: Mapping[str, Set[Ask]]
 ) -> str | None:
     """Why recorded calls do not suffice for a method; None if they do for some item."""
-    nothing: frozenset[Ask] = frozenset()
+    nothing: Set[Ask] = frozenset()
     for stratum in strata:
         needed = [
             {
@@ -231,16 +233,23 @@ def _not_recorded(
             }
             for outer in stratum.views
         ]
-        known = [(blind(item), recorded.get(item.id, nothing)) for item in stratum.items]
+        known = [(item, recorded.get(item.id, nothing)) for item in stratum.items]
+        if not any(has for _, has in known):
+            continue  # nothing is known about these items, whatever the method
         if not any(asks <= has for asks in needed for _, has in known):
             return "no item was asked everything that it needs"
-        if method.fitted_from and not any(_can_fit(method, item, has) for item, has in known):
+        if method.fitted_from and not any(
+            _can_fit(method, blind(item), has) for item, has in known
+        ):
             return "no item was asked everything that fitting needs"
     return None
 
 
-def _can_fit(method: Method, item: Item, has: frozenset[Ask]) -> bool:
-    return all(ask in has for _, ask in method.plan_fit([item]))
+def _can_fit(method: Method, item: Item, has: Set[Ask]) -> bool:
+    try:
+        return all(ask in has for _, ask in method.plan_fit([item]))
+    except MethodError:  # it needs text, and recorded decisions may have none
+        return False
 
 
 def questions_of(plan: AuditPlan) -> Iterator[Question]:

@@ -8,14 +8,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from unswayed.auditing.design import Stratum
+from unswayed.auditing.design import Stratum, asks_under_views
 from unswayed.decisions import MISSING, Decision, DecisionTable, FloatArray, IntArray, code_of
 from unswayed.errors import ShapeError
 from unswayed.items import blind
+from unswayed.methods import Method
 from unswayed.presentation import Ask
 from unswayed.runner import Question
 
-__all__ = ["DecisionSource", "TableBuilder", "build_tables", "remembering", "sampled"]
+__all__ = [
+    "DecisionSource",
+    "TableBuilder",
+    "build_tables",
+    "remembering",
+    "sampled",
+    "with_content",
+]
 
 DecisionSource = Callable[[Iterable[Question]], Iterator[Decision]]
 """Reads the decisions of questions from wherever they are recorded; what is missing is left out."""
@@ -54,14 +62,14 @@ class TableBuilder:
         if ask not in self._choices:
             self._choices[ask] = np.full(size, MISSING, dtype=np.int16)
         self._choices[ask][row] = code_of(decision.choice)
-        if decision.probs is not None:
-            if ask not in self._probs:
-                self._probs[ask] = np.full((size, self._n), np.nan)
-            self._probs[ask][row] = decision.probs
-        if decision.label_mass is not None:
-            if ask not in self._mass:
-                self._mass[ask] = np.full(size, np.nan)
-            self._mass[ask][row] = decision.label_mass
+        if decision.probs is not None and ask not in self._probs:
+            self._probs[ask] = np.full((size, self._n), np.nan)
+        if ask in self._probs:  # an earlier decision's probabilities must not outlive it
+            self._probs[ask][row] = np.nan if decision.probs is None else decision.probs
+        if decision.label_mass is not None and ask not in self._mass:
+            self._mass[ask] = np.full(size, np.nan)
+        if ask in self._mass:
+            self._mass[ask][row] = np.nan if decision.label_mass is None else decision.label_mass
 
     def table(self) -> DecisionTable:
         """The collected table."""
@@ -90,16 +98,40 @@ class TableBuilder:
 
 
 def build_tables(
-    strata: Sequence[Stratum], decisions: Iterable[Decision]
+    strata: Sequence[Stratum], decisions: Iterable[Decision], *, methods: Iterable[Method] = ()
 ) -> tuple[DecisionTable, ...]:
-    """Stream decisions into one table per stratum; content-free decisions are left out."""
+    """Stream decisions into one table per stratum.
+
+    Content-free decisions are left out, but for those that a method reads to judge an item
+    (contextual calibration with `per_item`): what others learn from them, `fit` reads itself.
+    """
     builders = [TableBuilder(stratum) for stratum in strata]
     by_n = {stratum.n: builder for stratum, builder in zip(strata, builders, strict=True)}
+    judging = list(methods)
+    content_free = {
+        stratum.n: {
+            ask
+            for method in judging
+            if any(ask.substitute is not None for ask in method.asks(stratum.n))
+            for ask in asks_under_views(method, stratum)
+        }
+        for stratum in strata
+    }
     for decision in decisions:
-        builder = by_n.get(len(decision.order))
-        if builder is not None and decision.substitute is None:
+        n = len(decision.order)
+        builder = by_n.get(n)
+        if builder is None:
+            continue
+        if decision.substitute is None or decision.ask in content_free[n]:
             builder.add(decision)
     return tuple(builder.table() for builder in builders)
+
+
+def with_content(table: DecisionTable) -> DecisionTable:
+    """The columns that ask about the candidates themselves, for counts of answers."""
+    if all(ask.substitute is None for ask in table.asks):
+        return table
+    return table.select([ask for ask in table.asks if ask.substitute is None])
 
 
 def remembering(read: DecisionSource, questions: Iterable[Question]) -> DecisionSource:

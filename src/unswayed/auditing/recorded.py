@@ -33,7 +33,7 @@ from unswayed.decisions import Decision
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers import items_from_decisions
 from unswayed.items import Item, ItemSet
-from unswayed.presentation import Ask, Presentation, Protocol, canonical
+from unswayed.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical
 from unswayed.runner import Question, RunCounts
 
 __all__ = ["audit_decisions"]
@@ -73,13 +73,22 @@ def audit_decisions(
     if unknown:
         warnings.append(f"{unknown} decisions belong to no item of {known.name} and were left out.")
     shown = _protocols(kept)
-    answered = {decision.item_id for decision in kept}
-    silent = sum(item.id not in answered for item in known)
+    named = tuple(next(iter(shown.values()), ("coupled",)))
+    if all(decision.sample > 0 for decision in kept):
+        warnings.append(
+            "only repeated samples are recorded (sample 1 and up): what reads single answers "
+            "(sample 0) is undefined."
+        )
+    answers: dict[str, dict[Ask, Decision]] = {}
+    for decision in kept:
+        answers.setdefault(decision.item_id, {})[decision.ask] = decision
+    silent = sum(item.id not in answers for item in known)
     if silent:
         warnings.append(f"{silent} of {len(known)} items have no decision.")
 
     def of_n(n: int, first: Item) -> Mapping[Protocol, tuple[Presentation, ...]]:
-        return shown.get(n, {"coupled": (canonical(n),)})
+        # a number of candidates without any decision keeps its items, all of them missing
+        return shown.get(n, dict.fromkeys(named, (canonical(n),)))
 
     strata = group_items(known.items, of_n, seed=settings.seed)
     methods, skipped = choose_methods(
@@ -88,18 +97,18 @@ def audit_decisions(
         known.task,
         groups=any(item.group is not None for item in known),
         gives_probs=any(decision.probs is not None for decision in kept),
-        recorded=_asked_of(kept),
+        recorded={item_id: of_item.keys() for item_id, of_item in answers.items()},
     )
     plan = AuditPlan(settings, "recorded", strata, methods, skipped, None)
-    by_question = {(decision.item_id, decision.ask): decision for decision in kept}
+    nothing: dict[Ask, Decision] = {}
 
     def source(questions: Iterable[Question]) -> Iterator[Decision]:
         for question in questions:
-            found = by_question.get((question.item.id, question.ask))
+            found = answers.get(question.item.id, nothing).get(question.ask)
             if found is not None:
                 yield found
 
-    tables = build_tables(strata, kept)
+    tables = build_tables(strata, kept, methods=methods.values())
     plan, unknown_probs = without_probabilities(plan, tables)
     warnings = [*plan_warnings(plan, known), *warnings, *unknown_probs]
     counts = RunCounts(planned=len(kept), cached=len(kept))
@@ -122,14 +131,6 @@ def audit_decisions(
         "warnings": warnings,
     }
     return AuditRecord(metrics, run, plan, tables, source, None, tuple(warnings))
-
-
-def _asked_of(decisions: Iterable[Decision]) -> dict[str, frozenset[Ask]]:
-    """The questions that were answered, by item id."""
-    asked: dict[str, set[Ask]] = defaultdict(set)
-    for decision in decisions:
-        asked[decision.item_id].add(decision.ask)
-    return {item_id: frozenset(asks) for item_id, asks in asked.items()}
 
 
 def _one_model_one_prompt(
@@ -207,7 +208,7 @@ def _protocols(
         result[n] = {
             kind: made for kind, made in kinds.items() if kind == "coupled" or len(made) > 1
         }
-    everywhere = set.intersection(*(set(kinds) for kinds in result.values()))
+    everywhere = set(PROTOCOLS).intersection(*(set(kinds) for kinds in result.values()))
     return {
         n: {kind: made for kind, made in kinds.items() if kind in everywhere}
         for n, kinds in result.items()

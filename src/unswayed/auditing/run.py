@@ -26,7 +26,13 @@ from unswayed.auditing.planning import (
     with_samples,
     without_probabilities,
 )
-from unswayed.auditing.pool import DecisionSource, build_tables, remembering, sampled
+from unswayed.auditing.pool import (
+    DecisionSource,
+    build_tables,
+    remembering,
+    sampled,
+    with_content,
+)
 from unswayed.auditing.run_directory import json_text, package_versions, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.summary import evaluate
@@ -245,7 +251,7 @@ def read_from(asked: Asked, store: CallStore) -> DecisionSource:
 def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord:
     """Measure everything from the pool; pure but for reading the store."""
     read, counts, plan = read_from(asked, store), asked.counts, asked.plan
-    tables = build_tables(plan.strata, read(questions_of(plan)))
+    tables = build_tables(plan.strata, read(questions_of(plan)), methods=plan.methods.values())
     plan, warnings = without_probabilities(plan, tables)
     source = remembering(read, estimation_questions_of(plan))
     metrics = {
@@ -264,6 +270,7 @@ def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord
             "fingerprint": prompt_fingerprint(asked.how.prompts),
             "temperature": 0.0,
         },
+        "prompt_settings": msgspec.to_builtins(asked.how.prompts),
         "labels": labels_of(tables),
         "created": asked.created,
         "time_s": round(time.monotonic() - asked.started, 2),
@@ -315,6 +322,7 @@ def protocol_record(plan: AuditPlan) -> dict[str, Any]:
 
 def call_record(counts: RunCounts, tables: Sequence[DecisionTable]) -> dict[str, Any]:
     """The `calls` section."""
+    tables = [with_content(table) for table in tables]
     masses = [table.label_mass for table in tables if table.label_mass is not None]
     mass = [part[~np.isnan(part)] for part in masses]
     known = np.concatenate(mass) if mass else np.array([])

@@ -17,7 +17,7 @@ from unswayed.auditing.evaluation import (
     with_reference,
 )
 from unswayed.auditing.planning import AuditPlan
-from unswayed.auditing.pool import DecisionSource
+from unswayed.auditing.pool import DecisionSource, with_content
 from unswayed.auditing.recommendation import Candidate, Recommendation, recommend
 from unswayed.decisions import MISSING, UNPARSED, DecisionTable, Estimate
 from unswayed.methods.threshold import threshold_view
@@ -68,6 +68,7 @@ def evaluate(
             source,
             estimation_items=settings.estimation_items,
             group_by=settings.group_by,
+            samples=plan.samples,
         )
         for name, method in plan.methods.items()
     }
@@ -134,6 +135,7 @@ def _estimation_curve(
                 source,
                 estimation_items=size,
                 group_by=plan.settings.group_by,
+                samples=plan.samples,
             )
             row = measure(one.outcomes, names=["accuracy", "consistency", "rstd"], **options)
             calls = one.costs.calls_per_item_amortised
@@ -271,6 +273,7 @@ def _value(estimate: object) -> float | None:
 
 
 def _share(tables: Sequence[DecisionTable], code: int) -> float:
+    tables = [with_content(table) for table in tables]
     asked = sum(int((table.choices != MISSING).sum()) for table in tables)
     return sum(int((table.choices == code).sum()) for table in tables) / max(asked, 1)
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "filter": "unswayed.cli.filter:filter_",
     "train": "unswayed.cli.train:train",
     "report": "unswayed.cli.report:report",
+    "export": "unswayed.cli.export:export",
     "list": "unswayed.cli.list_:list_",
 }
 

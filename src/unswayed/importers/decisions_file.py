@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, overload
@@ -41,6 +41,9 @@ class DecisionSet(Sequence[Decision]):
 
     def __len__(self) -> int:
         return len(self.decisions)
+
+    def __iter__(self) -> Iterator[Decision]:
+        return iter(self.decisions)
 
     @overload
     def __getitem__(self, index: int) -> Decision: ...

@@ -192,6 +192,9 @@ def _pairs(a: Sequence[Outcomes], b: Sequence[Outcomes]) -> list[tuple[Outcomes,
         right = of_b.get(left.n)
         if right is None:
             continue
+        if left.item_ids == right.item_ids:
+            pairs.append((left, right))
+            continue
         row_of_id = {item: row for row, item in enumerate(right.item_ids)}
         common = [(i, row_of_id[x]) for i, x in enumerate(left.item_ids) if x in row_of_id]
         if common:

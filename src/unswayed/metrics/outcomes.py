@@ -113,10 +113,11 @@ class Outcomes:
 
     def rows(self, index: NDArray[np.intp]) -> Outcomes:
         """The outcomes of some items."""
+        at = index.tolist()
         return replace(
             self,
-            item_ids=tuple(self.item_ids[i] for i in index),
-            groups=tuple(self.groups[i] for i in index),
+            item_ids=tuple(map(self.item_ids.__getitem__, at)),
+            groups=tuple(map(self.groups.__getitem__, at)),
             choices=self.choices[index],
             gold=self.gold[index],
             gold_kind=self.gold_kind[index],
@@ -233,16 +234,20 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
 
 
 def _gold_of(items: Sequence[Item], n: int) -> tuple[BoolArray, NDArray[np.int8]]:
+    right = [item.gold_candidates() for item in items]
     gold = np.zeros((len(items), n), dtype=np.bool_)
-    kind = np.full(len(items), GOLD_NONE, dtype=np.int8)
-    for row, item in enumerate(items):
-        right = item.gold_candidates()
-        gold[row, list(right)] = True
-        if right:
-            kind[row] = GOLD_ONE if len(right) == 1 else GOLD_SEVERAL
-        elif item.gold == "tie":
-            kind[row] = GOLD_TIE
-    return gold, kind
+    gold[
+        [row for row, named in enumerate(right) for _ in named],
+        [candidate for named in right for candidate in named],
+    ] = True
+    kind = np.array([_kind(item, named) for item, named in zip(items, right, strict=True)])
+    return gold, kind.astype(np.int8)
+
+
+def _kind(item: Item, right: tuple[int, ...]) -> int:
+    if right:
+        return GOLD_ONE if len(right) == 1 else GOLD_SEVERAL
+    return GOLD_TIE if item.gold == "tie" else GOLD_NONE
 
 
 def outcomes_from_decisions(

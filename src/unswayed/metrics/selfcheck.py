@@ -11,6 +11,7 @@ that exceeds the bound averages different items in its columns, or is wrong. Pub
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -100,13 +101,14 @@ def _check_pairs(row: Row, outcomes: Outcomes, tolerance: float, *, alone: bool)
 
 
 def _count(outcomes: Outcomes) -> dict[str, float]:
-    """The three terms by counting, item by item."""
+    """The three terms by counting, row by row (items that answered alike at once)."""
     right = same = always = 0.0
-    for choices, gold in zip(outcomes.choices.tolist(), outcomes.gold.argmax(axis=1), strict=True):
+    rows = zip(outcomes.gold.argmax(axis=1).tolist(), *outcomes.choices.T.tolist(), strict=True)
+    for (gold, *choices), count in Counter(rows).items():
         hits = sum(choice == gold for choice in choices)
-        right += hits / len(choices)
-        always += hits == len(choices)
-        same += choices[0] != UNPARSED and all(choice == choices[0] for choice in choices)
+        right += count * hits / len(choices)
+        always += count * (hits == len(choices))
+        same += count * (choices[0] != UNPARSED and len(set(choices)) == 1)
     items = len(outcomes)
     return dict(zip(_TERMS, (right / items, same / items, always / items), strict=True))
 

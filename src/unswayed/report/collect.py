@@ -27,6 +27,7 @@ __all__ = ["FLIPS_FILE", "load_run", "load_runs", "run_data", "write_report"]
 
 FLIPS_FILE: Final = "flipped.json"
 MOST_FLIPS: Final = 10_000
+ITEMS_AT_ONCE: Final = 250
 MOST_SHOWN: Final = 8
 MOST_EXAMPLES: Final = 3
 
@@ -124,7 +125,8 @@ def _collect(record: AuditRecord) -> _Flips:
         views = record.plan.strata[place].views
         seen = table.select([Ask(view) for view in views])
         rows = _flipped_rows(seen, record.plan.strata[place].permutable)
-        flipped.extend((_least_sure(seen, row), place, int(row)) for row in rows)
+        sure = _least_sure(seen, rows).tolist()
+        flipped.extend((p, place, row) for p, row in zip(sure, rows.tolist(), strict=True))
     flipped.sort(key=lambda one: (-one[0], one[1], one[2]))  # ties and unknown: last
     kept = flipped[:MOST_FLIPS]
     wanted = [
@@ -133,7 +135,10 @@ def _collect(record: AuditRecord) -> _Flips:
     ]
     return _Flips(
         n_flipped=len(flipped),
-        flipped=tuple(_describe(record, item, views) for item, views in wanted),
+        flipped=tuple(
+            _describe(item, decisions, record.prompts)
+            for item, decisions in _with_decisions(record, wanted)
+        ),
         unparsed_examples=tuple(_unparsed(record)),
     )
 
@@ -144,30 +149,42 @@ def _flipped_rows(seen: DecisionTable, permutable: BoolArray) -> NDArray[np.intp
     return np.flatnonzero(read & differ & permutable)
 
 
-def _least_sure(seen: DecisionTable, row: int) -> float:
-    """The lowest probability among the choices of an item; 0 where there are none, and below
+def _least_sure(seen: DecisionTable, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """The lowest probability among the choices of each item; 0 where there are none, and below
     that where a choice is a tie: a change of sides comes first.
     """
-    if (seen.choices[row] < 0).any():
-        return -1.0
-    if seen.probs is None:
-        return 0.0
-    chosen = seen.probs[row, np.arange(seen.choices.shape[1]), seen.choices[row]]
-    least = float(chosen.min())
-    return 0.0 if np.isnan(least) else least
+    choices = seen.choices[rows]
+    least = np.zeros(len(rows))
+    if seen.probs is not None:
+        named = np.maximum(choices, 0).astype(np.intp)[:, :, None]
+        chosen = np.take_along_axis(seen.probs[rows], named, axis=2)[:, :, 0].min(axis=1)
+        least = np.where(np.isnan(chosen), 0.0, chosen)
+    return np.where((choices < 0).any(axis=1), -1.0, least)
 
 
-def _describe(record: AuditRecord, item: Item, views: tuple[Presentation, ...]) -> FlippedItem:
-    seen = blind(item)
-    questions = [Question(seen, Ask(view)) for view in views]
-    decisions = list(record.source(questions))
+def _with_decisions(
+    record: AuditRecord, wanted: Sequence[tuple[Item, tuple[Presentation, ...]]]
+) -> Iterator[tuple[Item, list[Decision]]]:
+    """Items with their decisions in the order of the views, read many items at a time."""
+    for start in range(0, len(wanted), ITEMS_AT_ONCE):
+        part = wanted[start : start + ITEMS_AT_ONCE]
+        questions = [Question(blind(item), Ask(view)) for item, views in part for view in views]
+        found: dict[str, dict[Ask, Decision]] = {item.id: {} for item, _ in part}
+        for decision in record.source(questions):
+            found[decision.item_id][decision.ask] = decision
+        for item, views in part:
+            answers = found[item.id]
+            yield item, [answers[Ask(view)] for view in views if Ask(view) in answers]
+
+
+def _describe(item: Item, decisions: list[Decision], prompts: PromptSettings | None) -> FlippedItem:
     gold = item.gold
     return FlippedItem(
         item_id=item.id,
         group=item.group,
         gold=None if isinstance(gold, float | dict) else _choice(gold),
         candidates=tuple(text_of(candidate) for candidate in item.candidates),
-        shown=tuple(_shown(item, one, record.prompts) for one in _most_telling(decisions)),
+        shown=tuple(_shown(item, one, prompts) for one in _most_telling(decisions)),
     )
 
 

@@ -156,18 +156,8 @@ def build_groups(
     permutable = [item for item in usable if item.permutable]
     n = _one_number_of_candidates(permutable)
     shown = group_presentations(data, n)
-    settings = prompt_settings(prompt)
-    groups: list[tuple[Item, tuple[Row, ...]]] = []
-    overlong, longest = 0, 0
-    for item in permutable:
-        rows = tuple(_row(item, t, one, settings) for t, one in enumerate(shown))
-        if count_tokens is not None:
-            length = max(count_tokens(row.messages) for row in rows)
-            if length > data.max_prompt_tokens:
-                overlong += 1
-                continue
-            longest = max(longest, length)
-        groups.append((item, rows))
+    groups, longest = _lay_out(permutable, shown, prompt, data.max_prompt_tokens, count_tokens)
+    overlong = len(permutable) - len(groups)
     apart = _held_out([item for item, _ in groups], data.held_out, seed)
     trained = [(item, rows) for item, rows in groups if item.id not in apart]
     if not trained:
@@ -195,6 +185,25 @@ def build_groups(
             not_permutable=len(usable) - len(permutable),
         ),
     )
+
+
+def _lay_out(
+    items: Sequence[Item],
+    shown: Sequence[Presentation],
+    prompt: Prompt,
+    limit: int,
+    count_tokens: TokenCount | None,
+) -> tuple[list[tuple[Item, tuple[Row, ...]]], int]:
+    """The groups whose prompts are all short enough, and the length of the longest kept."""
+    settings = prompt_settings(prompt)
+    groups, longest = [], 0
+    for item in items:
+        rows = tuple(_row(item, t, one, settings) for t, one in enumerate(shown))
+        length = 0 if count_tokens is None else max(count_tokens(row.messages) for row in rows)
+        if length <= limit:
+            groups.append((item, rows))
+            longest = max(longest, length)
+    return groups, longest
 
 
 def _with_gold(items: Sequence[Item], data: Data) -> tuple[list[Item], int]:

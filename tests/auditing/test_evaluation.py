@@ -1,0 +1,194 @@
+"""Defects the naive audit (`test_oracle.py`) and its review found, each with its own small case."""
+
+import asyncio
+
+import msgspec
+import numpy as np
+import pytest
+
+from unswayed.auditing.design import strata_of
+from unswayed.auditing.evaluation import average_of_everything
+from unswayed.auditing.pool import build_tables
+from unswayed.auditing.recorded import audit_decisions
+from unswayed.auditing.run import AuditRecord, audit_model
+from unswayed.auditing.settings import AuditSettings
+from unswayed.backends import open_backend
+from unswayed.backends.simulated import simulated_items
+from unswayed.decisions import Decision
+from unswayed.items import Item, ItemSet, Task
+from unswayed.presentation import X0, X2, X3, Presentation
+from unswayed.store import CallStore
+
+Probs = tuple[float, ...] | None
+
+
+def item(name: str, n: int = 2, *, permutable: bool = True) -> Item:
+    texts = tuple(f"{name}{c}" for c in range(n))
+    return Item(id=name, prompt="q", candidates=texts, task=Task.MCQ, gold=0, permutable=permutable)
+
+
+def call(name: str, shown: Presentation, choice: int | None, probs: Probs = None) -> Decision:
+    symbols = "ABCDE"[: shown.n]
+    return Decision(
+        item_id=name,
+        order=shown.order,
+        labels=shown.symbols(symbols),
+        label_set=tuple(symbols),
+        choice=choice,
+        probs=probs,
+        model="m",
+    )
+
+
+def audit(items: list[Item], decisions: list[Decision], *methods: str) -> AuditRecord:
+    wanted = AuditSettings(methods=methods or ("direct", "vote", "average"), resamples=50)
+    return audit_decisions(decisions, ItemSet.of(items, name="d"), wanted, command="test")
+
+
+def simulate(wanted: AuditSettings, n: int = 2, model: str = "slot=0.9&noise=1") -> AuditRecord:
+    backend = open_backend(f"simulated/judge?{model}")
+    items = simulated_items(40, n, seed=2)
+    return asyncio.run(audit_model(items, wanted, backend, CallStore.in_memory(), command="test"))
+
+
+def test_an_item_that_must_not_be_permuted_counts_with_its_own_order_in_every_section() -> None:
+    # "a" was asked in both orders all the same; only its own (right) may count, and "b" is half
+    # right: (1 + 1/2) / 2. All three of the calls that count were read.
+    items = [item("a", permutable=False), item("b")]
+    made = [call("a", X0, 0), call("a", X2, None), call("b", X0, 0), call("b", X2, 1)]
+    metrics = audit(items, made).metrics
+    for row in (metrics["protocols"]["coupled"], metrics["methods"]["direct"]):
+        assert row["accuracy"]["value"] == 0.75
+        assert row["unparsed_rate"] == metrics["methods"]["direct"]["unparsed_rate"]
+        assert row["unparsed_rate"]["value"] == 0.0
+        assert row["unparsed_rate"]["n"] == 3
+
+
+def test_an_item_that_must_not_be_permuted_is_read_alike_by_every_method() -> None:
+    # Unread, but with probabilities: the likeliest candidate for `direct`, and for the others too.
+    items = [item("a", permutable=False), item("b")]
+    made = [call("a", X0, None, (0.9, 0.1))]
+    made += [call("b", shown, 0, (0.9, 0.1)) for shown in (X0, X2)]
+    rows = audit(items, made).metrics["methods"]
+    assert {name: rows[name]["accuracy"]["value"] for name in rows} == dict.fromkeys(rows, 1.0)
+
+
+def test_choices_and_shares_of_votes_are_never_taken_for_probabilities() -> None:
+    items = [item(f"i{k}") for k in range(4)]
+    made = [call(f"i{k}", shown, k % 2) for k in range(4) for shown in (X0, X2)]
+    rows = audit(items, made, "direct", "vote").metrics["methods"]
+    for name in ("direct", "vote"):
+        assert rows[name]["icc2k"]["value"] is None
+        assert rows[name]["icc2k"]["reason"] == "no label probabilities"
+        assert "position_bias" not in rows[name]
+
+
+def test_items_without_probabilities_stay_out_of_the_icc_of_the_single_call() -> None:
+    items = [item(f"i{k}") for k in range(4)]
+    made = [
+        call(f"i{k}", shown, 0, None if k == 0 else (0.5 + k / 10 + bias, 0.5 - k / 10 - bias))
+        for k in range(4)
+        for shown, bias in ((X0, 0.0), (X2, 0.1))
+    ]
+    metrics = audit(items, made).metrics
+    found = metrics["methods"]["direct"]["icc2k"]
+    assert found["n"] == 3
+    assert found == metrics["protocols"]["coupled"]["icc2k"]
+    # rows (.6,.7),(.7,.8),(.8,.9): MSR .02, MSC .015, MSE 0 -> .02 / (.02 + .015 / 3) = .8
+    assert found["value"] == pytest.approx(0.8)
+
+
+def test_the_last_decision_replaces_an_earlier_one_with_its_probabilities() -> None:
+    items = [item("a")]
+    strata = strata_of(items, orders="swap", protocols=("coupled",), seed=0)
+    again = [call("a", X0, 0, (0.9, 0.1)), call("a", X2, 0, (0.8, 0.2)), call("a", X0, 1)]
+    (table,) = build_tables(strata, again)
+    assert table.choices.tolist() == [[1, 0]]
+    assert table.probs is not None
+    assert np.isnan(table.probs[0, 0]).all()
+
+
+@pytest.mark.parametrize("with_labels", [False, True])
+def test_items_of_another_size_without_decisions_are_counted_and_stop_nothing(
+    *, with_labels: bool
+) -> None:
+    items = [*(item(f"i{k}") for k in range(3)), item("z", 3)]
+    shown = (X0, X2, X3) if with_labels else (X0, X2)
+    made = [call(f"i{k}", one, 0) for k in range(3) for one in shown]
+    record = audit(items, made, "direct", "vote")
+    accuracy = record.metrics["methods"]["vote"]["accuracy"]
+    assert (accuracy["value"], accuracy["n"]) == (1.0, 3)
+    assert ("label" in record.metrics["protocols"]) is with_labels
+    assert any("1 of 4 items have no decision" in warning for warning in record.warnings)
+
+
+def test_recorded_samples_alone_are_said_to_have_no_single_answer() -> None:
+    made = [msgspec.structs.replace(call("a", shown, 0), sample=1) for shown in (X0, X2)]
+    record = audit([item("a")], made)
+    assert record.metrics["methods"]["direct"]["accuracy"]["value"] is None
+    assert any("only repeated samples" in warning for warning in record.warnings)
+
+
+def test_a_fold_whose_estimation_items_lack_probabilities_is_left_uncorrected() -> None:
+    # one item of twelve has probabilities: folds that must not learn from it learn nothing
+    items = [item(f"i{k}") for k in range(12)]
+    made = [
+        call(f"i{k}", shown, 0, (0.6, 0.4) if k == 3 else None)
+        for k in range(12)
+        for shown in (X0, X2)
+    ]
+    row = audit(items, made, "pride").metrics["methods"]["pride"]
+    assert row["unparsed_rate"]["value"] == pytest.approx(11 / 12)
+
+
+def test_sampled_probabilities_are_paid_for_by_the_methods_that_read_them() -> None:
+    wanted = AuditSettings(
+        methods=("vote", "average", "pride"), probs="sampled:5", resamples=20, estimation_items=8
+    )
+    record = simulate(wanted)
+    rows = record.metrics["methods"]
+    # a call with its 5 samples is 6: 2 orders x 6; pride 6, and 8 more items in the other order
+    assert [rows[name]["calls_per_item"] for name in rows] == [1, 2, 12, 6]
+    assert rows["pride"]["calls_per_item_amortised"] == pytest.approx(6 + 8 * 6 / 40)
+    assert rows["pride"]["estimation_calls"] == 96
+    assert record.metrics["calls"]["made"] == 40 * 12
+
+
+def test_content_free_questions_about_every_item_are_read() -> None:
+    wanted = AuditSettings(methods=("contextual:per_item=true",), resamples=20)
+    record = simulate(wanted, model="slot=0.9&unparsed=0.3")
+    row = record.metrics["methods"]["contextual:per_item=true"]
+    assert row["calls_per_item"] == 4
+    assert row["accuracy"]["n"] == 40
+    # what was answered about nothing is not counted among the answers
+    assert record.metrics["calls"]["unparsed"] < 80
+
+
+@pytest.mark.parametrize(
+    ("method", "constructed"),
+    [
+        ("sequential", True),
+        ("sequential:rule=agree", False),
+        ("sequential:rule=lead:lead=1", False),
+    ],
+)
+def test_a_vote_that_stops_early_is_not_consistent_by_construction(
+    method: str, *, constructed: bool
+) -> None:
+    # of the balanced set, the views forwards read the rotations first, the others the reversed ones
+    wanted = AuditSettings(methods=(method,), orders="balanced", resamples=50)
+    cell = simulate(wanted, n=3).metrics["methods"][method]["consistency"]
+    assert cell.get("by_construction", False) is constructed
+    assert cell["low"] < 1 or constructed
+
+
+def test_the_reference_without_gold_calls_equal_means_a_tie_in_spite_of_rounding() -> None:
+    # .45 + .4 + .35 and .35 + .4 + .45 may differ in the last bit of float64
+    shown = [Presentation(order, (0, 1, 2)) for order in ((0, 1, 2), (1, 2, 0), (2, 0, 1))]
+    probs = [(0.1, 0.3, 0.6), (0.2, 0.2, 0.6), (0.3, 0.1, 0.6)]
+    strata = strata_of([item("a", 3)], orders="cyclic", protocols=("coupled",), seed=0)
+    made = [call("a", one, 2, p) for one, p in zip(shown, probs, strict=True)]
+    assert average_of_everything(strata, build_tables(strata, made))[0].tolist() == [2]
+    low = [(0.45, 0.35, 0.2), (0.4, 0.4, 0.2), (0.35, 0.45, 0.2)]
+    made = [call("a", one, 0, p) for one, p in zip(shown, low, strict=True)]
+    assert average_of_everything(strata, build_tables(strata, made))[0].tolist() == [-2]

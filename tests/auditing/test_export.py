@@ -1,0 +1,93 @@
+"""Exported decisions are those the audit measured, in every format."""
+
+import csv
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from unswayed.auditing.export import decisions_of_run, export_decisions
+from unswayed.backends.simulated import simulated_items
+from unswayed.cli import main
+from unswayed.decisions import Decision
+from unswayed.errors import RunDirectoryError
+from unswayed.items import encode_item
+
+MODEL = "simulated/judge?slot=0.6&label=0.4&unparsed=0.05&tie=0.05"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("export")
+    items = simulated_items(60, 2, seed=3)
+    lines = "".join(f"{encode_item(item).decode()}\n" for item in items)
+    (folder / "items.jsonl").write_text(lines)
+    command = ["audit", str(folder / "items.jsonl"), "--model", MODEL, "--protocol", "all"]
+    out = ["--methods", "vote,average,repeat,pride", "--resamples", "100", "--out"]
+    assert main([*command, *out, str(folder / "run")]) == 0
+    return folder / "run"
+
+
+def test_auditing_exported_decisions_gives_the_figures_of_the_run(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "decisions.jsonl"
+    assert main(["export", str(run), "--out", str(file)]) == 0
+    capsys.readouterr()
+    items = run.parent / "items.jsonl"
+    again = [
+        "audit",
+        str(items),
+        "--decisions",
+        str(file),
+        "--methods",
+        "vote,average,repeat,pride",
+    ]
+    assert main([*again, "--resamples", "100", "--json", "--out", str(tmp_path / "again")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    first = json.loads((run / "metrics.json").read_text())
+    for method in ("direct", "vote", "average", "repeat", "pride"):
+        for metric in ("accuracy", "consistency", "tie_rate", "unparsed_rate"):
+            got, want = (m["methods"][method][metric]["value"] for m in (found, first))
+            assert got == pytest.approx(want, abs=1e-12), (method, metric)
+    assert found["protocols"].keys() == first["protocols"].keys()
+
+
+def test_csv_has_one_row_a_decision_and_lists_as_json(run: Path, tmp_path: Path) -> None:
+    decisions = list(decisions_of_run(run))
+    count = export_decisions(decisions, tmp_path / "d.csv", "csv")
+    with (tmp_path / "d.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == count == len(decisions)
+    assert rows[0].keys() == set(Decision.__struct_fields__)
+    assert tuple(json.loads(rows[0]["order"])) == decisions[0].order
+
+
+def test_parquet_keeps_choices_and_probabilities(run: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'parquet'")
+    decisions = list(decisions_of_run(run))
+    export_decisions(decisions, tmp_path / "d.parquet", "parquet")
+    table = parquet.read_table(tmp_path / "d.parquet").to_pydict()
+    choices = [None if d.choice is None else str(d.choice) for d in decisions]
+    assert table["choice"] == choices
+    assert [None if p is None else tuple(p) for p in table["probs"]] == [d.probs for d in decisions]
+
+
+def test_no_question_is_exported_twice(run: Path) -> None:
+    decisions = list(decisions_of_run(run))
+    assert len({(d.item_id, d.ask) for d in decisions}) == len(decisions)
+
+
+def test_a_run_whose_template_changed_is_refused(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    copy.mkdir()
+    record = json.loads((run / "run.json").read_text())
+    record["prompt"]["fingerprint"] = "sha256:other"
+    (copy / "run.json").write_text(json.dumps(record))
+    with pytest.raises(RunDirectoryError, match="has changed since"):
+        list(decisions_of_run(copy))
+    record.pop("prompt_settings")
+    (copy / "run.json").write_text(msgspec.json.encode(record).decode())
+    with pytest.raises(RunDirectoryError, match="Run the audit again"):
+        list(decisions_of_run(copy))

@@ -1,0 +1,416 @@
+"""`unswayed calibrate` and `unswayed judge`: fit once, judge as items come, refuse what does not fit."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_commands import SIMULATED, Ran, Run, Server, choice, command_of, pair, write_lines
+
+UNBIASED = "simulated/judge?slot=0&label=0&content=0&noise=0"
+
+
+def calibrate(
+    run: Run, method: str, data: str | Path, *more: str | Path, model: str = SIMULATED
+) -> Ran:
+    return run("calibrate", method, data, "--model", model, "--out", "fitted.json", *more)
+
+
+def judge(run: Run, data: str | Path, *more: str | Path, model: str = SIMULATED) -> Ran:
+    return run("judge", data, "--model", model, *more)
+
+
+def verdicts(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def new_pairs(name: str = "new.jsonl", n: int = 10) -> Path:
+    return write_lines(name, [pair(1000 + number) for number in range(n)])
+
+
+# --- calibrate ---------------------------------------------------------------------------------
+
+
+def test_a_fitted_file_says_what_was_learned_and_from_what(run: Run, pairs: Path) -> None:
+    ran = calibrate(run, "pride", pairs)
+    assert ran.code == 0
+    assert not ran.said
+    assert "prior of label A" in ran.out
+    assert "30 items, 60 decisions, 0 unparsed" in ran.out
+    file = json.loads(Path("fitted.json").read_text())
+    assert file["label_set"] == ["A", "B"]
+    assert file["diagnostics"]["estimation_items"] == 30
+    assert len(file["estimation_marks"]) == 30
+
+
+def test_calibrating_again_makes_no_call(run: Run, pairs: Path) -> None:
+    calibrate(run, "pride", pairs)
+    first = Path("fitted.json").read_bytes()
+    ran = calibrate(run, "pride", pairs)
+    assert "60 recorded before" in ran.err
+    assert Path("fitted.json").read_bytes() == first
+
+
+def test_few_items_are_warned_about(run: Run, folder: Path) -> None:
+    data = write_lines("few.jsonl", [pair(number) for number in range(19)])
+    ran = calibrate(run, "pride", data)
+    assert ran.code == 0
+    assert len(ran.said) == 1
+    assert "only 19 estimation items" in ran.said[0]
+
+
+def test_no_items_that_may_be_permuted_give_an_identity_with_a_warning(
+    run: Run, folder: Path
+) -> None:
+    data = write_lines("fixed.jsonl", [pair(number, permutable=False) for number in range(5)])
+    ran = calibrate(run, "pride", data)
+    assert ran.code == 0
+    assert any("no estimation items; verdicts are the uncorrected ones" in s for s in ran.said)
+    fitted = verdicts(judge(run, new_pairs(), "--method", "fitted.json").out)
+    plain = verdicts(judge(run, "new.jsonl", "--method", "direct").out)
+    assert [one["choice"] for one in fitted] == [one["choice"] for one in plain]
+
+
+@pytest.mark.parametrize("method", ["pride", "calibraeval", "additive"])
+def test_equal_probabilities_are_warned_about(method: str, run: Run, pairs: Path) -> None:
+    ran = calibrate(run, method, pairs, model=UNBIASED)
+    assert ran.code == 0
+    assert any("equal" in line or "the same probability" in line for line in ran.said)
+    assert any("tie rule" in line for line in ran.said)
+
+
+def test_missing_probabilities_are_counted(run: Run, pairs: Path, server: Server) -> None:
+    server.start({"kind": "no_logprobs", "contains": "first answer 3"})
+    ran = calibrate(run, "pride", pairs, model=Server.model)
+    assert ran.code == 0
+    assert "2 without probabilities" in ran.out
+    server.start({"kind": "no_logprobs"})
+    ran = calibrate(run, "pride", pairs, "--calls", "others", model=Server.model)
+    assert ran.code == 2
+    assert "none of the 60 estimation decisions has any" in ran.err
+
+
+def test_labels_outside_the_top_k_are_counted_as_censored(
+    run: Run, pairs: Path, server: Server
+) -> None:
+    server.start(labels=("A",))  # B is never among the alternatives
+    assert calibrate(run, "pride", pairs, model=Server.model).code == 0
+    assert json.loads(Path("fitted.json").read_text())["diagnostics"]["censored"] == 60
+
+
+def test_items_with_different_numbers_of_candidates_are_fitted_apart(
+    run: Run, folder: Path
+) -> None:
+    rows = [choice(n, 3) for n in range(25)] + [choice(n, 4) for n in range(25, 50)]
+    ran = calibrate(run, "pride", write_lines("mixed.jsonl", rows))
+    assert ran.code == 0
+    assert "under A B C " in ran.out
+    assert "under A B C D" in ran.out
+    assert json.loads(Path("fitted.json").read_text())["diagnostics"]["candidates"] == {
+        "3": 25,
+        "4": 25,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["prid", "pairs.jsonl"], "Did you mean 'pride'?"),
+        (["vote", "pairs.jsonl"], "vote learns nothing"),
+        (["pride", "absent.jsonl"], "cannot read absent.jsonl"),
+        (["pride", "empty.jsonl"], "no items"),
+        (["pride", "mixed.jsonl"], "Choose one with --task"),
+        (["cell-median", "mcq.jsonl"], "it needs 2 candidates, got 4"),
+        (["pride", "pairs.jsonl", "--prompt", "reasoning"], "it needs label probabilities"),
+        (["pride", "pairs.jsonl", "--prompt", "direkt"], "Did you mean 'direct'?"),
+        (["pride", "pairs.jsonl", "--out", "pairs.jsonl"], "read and written at once"),
+        (["pride", "pairs.jsonl", "--out", "."], "it is a directory"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_said_before_any_call(
+    arguments: list[str], said: str, run: Run, pairs: Path, folder: Path
+) -> None:
+    write_lines("empty.jsonl", [])
+    write_lines("mixed.jsonl", [pair(0), choice(0)])
+    write_lines("mcq.jsonl", [choice(0)])
+    out = [] if "--out" in arguments else ["--out", "fitted.json"]
+    ran = run("calibrate", *arguments, "--model", SIMULATED, *out)
+    assert ran.code == 2
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"empty.jsonl", "mixed.jsonl", "mcq.jsonl", "pairs.jsonl"}
+
+
+def test_a_model_without_probabilities_cannot_be_calibrated(run: Run, pairs: Path) -> None:
+    ran = calibrate(run, "pride", pairs, model="simulated/judge?logprobs=0")
+    assert ran.code == 2
+    assert "it needs label probabilities and there are none" in ran.err
+
+
+def test_one_task_and_good_lines_can_be_taken(run: Run, folder: Path) -> None:
+    data = write_lines("mixed.jsonl", [*map(pair, range(20)), "{", choice(0)])
+    ran = calibrate(run, "pride", data, "--task", "pairwise", "--on-bad-item", "skip")
+    assert ran.code == 0
+    assert any("1 bad line left out: mixed.jsonl:21" in line for line in ran.said)
+
+
+def test_failed_calls_leave_no_file_and_the_same_command_continues(
+    run: Run, pairs: Path, server: Server
+) -> None:
+    server.start({"kind": "status", "status": 400, "contains": "first answer 3"})
+    ran = calibrate(run, "pride", pairs, model=Server.model)
+    assert ran.code == 3
+    assert "2 of 60 answers are missing, such as q3: HTTP 400" in ran.err
+    assert not Path("fitted.json").exists()
+    server.start()
+    assert calibrate(run, "pride", pairs, model=Server.model).code == 0
+    assert server.received == 2
+
+
+# --- judge -------------------------------------------------------------------------------------
+
+
+def test_one_line_in_one_line_out_in_the_same_order(run: Run, pairs: Path) -> None:
+    ran = judge(run, pairs, "--method", "vote")
+    assert ran.code == 0
+    assert [one["item_id"] for one in verdicts(ran.out)] == [f"q{n}" for n in range(30)]
+    assert verdicts(ran.out)[0] == {**verdicts(ran.out)[0], "method": "vote", "n_calls": 2}
+    assert not ran.err
+
+
+def test_verdicts_can_be_written_to_a_file(run: Run, pairs: Path) -> None:
+    printed = judge(run, pairs)
+    ran = judge(run, pairs, "--out", "new/verdicts.jsonl")
+    assert (ran.code, ran.out) == (0, "")
+    assert Path("new/verdicts.jsonl").read_text() == printed.out
+
+
+def test_a_verdict_comes_before_the_next_line_is_sent(folder: Path) -> None:
+    with subprocess.Popen(
+        command_of("judge", "-", "--model", SIMULATED),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in range(5):
+            process.stdin.write(f"{json.dumps(pair(number))}\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["item_id"] == f"q{number}"
+        process.stdin.write(json.dumps(pair(5)))  # the last line needs no end
+        process.stdin.close()
+        assert json.loads(process.stdout.readline())["item_id"] == "q5"
+        assert process.stdout.read() == ""
+        assert process.wait(30) == 0
+
+
+def test_the_same_id_may_come_again_with_another_question(run: Run, folder: Path) -> None:
+    twice = write_lines("twice.jsonl", [pair(1), pair(2, id="q1"), pair(1)])
+    alone = verdicts(judge(run, write_lines("alone.jsonl", [pair(2, id="q1")])).out)
+    first, second, third = verdicts(judge(run, twice).out)
+    assert first == third
+    assert second == alone[0]
+
+
+def test_a_fitted_file_is_used_and_judging_what_it_was_fitted_on_is_said(
+    run: Run, pairs: Path
+) -> None:
+    calibrate(run, "pride", pairs)
+    ran = judge(run, new_pairs(), "--method", "fitted.json")
+    assert ran.code == 0
+    assert not ran.err
+    assert {one["method"] for one in verdicts(ran.out)} == {"pride"}
+    ran = judge(run, pairs, "--method", "fitted.json")
+    assert ran.code == 0
+    assert ran.said == [
+        "unswayed: 30 judged items (such as q0) were used to fit the method; figures on them "
+        "flatter it."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--model", "simulated/judge?slot=2"], "was fitted for simulated/judge?slot=0.6"),
+        (["--labels", "X,Y"], "was fitted for the labels A B, not for X Y"),
+        (["--prompt", "modified-direct"], "was fitted for another prompt"),
+    ],
+)
+def test_a_file_for_another_model_prompt_or_label_set_is_refused(
+    arguments: list[str], said: str, run: Run, pairs: Path
+) -> None:
+    calibrate(run, "pride", pairs)
+    model = [] if "--model" in arguments else ["--model", SIMULATED]
+    ran = run("judge", pairs, "--method", "fitted.json", *model, *arguments)
+    assert ran.code == 2
+    assert said in ran.err
+    assert not ran.out
+
+
+def test_a_damaged_file_is_refused(run: Run, pairs: Path) -> None:
+    calibrate(run, "pride", pairs)
+    whole = json.loads(Path("fitted.json").read_text())
+    damaged = {
+        "absent.json": None,
+        "cut.json": Path("fitted.json").read_text()[:200],
+        "items.json": json.dumps(pair(0)),
+        "typed.json": json.dumps({**whole, "method": {**whole["method"], "priors": "many"}}),
+        "named.json": json.dumps({**whole, "method": {**whole["method"], "name": "prid"}}),
+        "newer.json": json.dumps({**whole, "unswayed_method": 99}),
+    }
+    for name, text in damaged.items():
+        if text is not None:
+            Path(name).write_text(text)
+        ran = judge(run, pairs, "--method", name)
+        assert ran.code == 2, name
+        assert len(ran.err.splitlines()) == 1, ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pairs.jsonl", "--method", "prid"], "Did you mean 'pride'?"),
+        (["pairs.jsonl", "--method", "pride"], "unswayed calibrate pride"),
+        (["pairs.jsonl", "--method", "vote", "--shadow", "0.5"], "no drift to check"),
+        (["pairs.jsonl", "--prompt", "reasoning"], "it needs label probabilities"),
+        (["empty.jsonl"], "empty.jsonl: no items"),
+        (["absent.jsonl"], "cannot read absent.jsonl"),
+        (["pairs.jsonl", "--out", "pairs.jsonl"], "read and written at once"),
+        (["pairs.jsonl", "--out", "."], "it is a directory"),
+        (["listwise.jsonl", "--method", "average"], "it works on mcq, pairwise"),
+    ],
+)
+def test_what_cannot_be_judged_is_said_in_a_line(
+    arguments: list[str], said: str, run: Run, pairs: Path
+) -> None:
+    write_lines("empty.jsonl", [])
+    write_lines("listwise.jsonl", [choice(0, task="listwise")])
+    before = pairs.read_bytes()
+    ran = run("judge", *arguments, "--model", SIMULATED)
+    assert ran.code == 2
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert pairs.read_bytes() == before
+
+
+def test_an_empty_stream_is_no_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+    import sys
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n")))
+    assert judge(run, "-") == Ran(0, "", "")
+
+
+def test_a_bad_line_stops_after_the_verdicts_before_it_or_is_left_out(
+    run: Run, folder: Path
+) -> None:
+    data = write_lines("bad.jsonl", [pair(0), "{", pair(1)])
+    ran = judge(run, data)
+    assert ran.code == 2
+    assert [one["item_id"] for one in verdicts(ran.out)] == ["q0"]
+    assert "bad.jsonl:2: JSON: not valid JSON" in ran.err
+    ran = judge(run, data, "--on-bad-item", "skip")
+    assert ran.code == 0
+    assert [one["item_id"] for one in verdicts(ran.out)] == ["q0", "q1"]
+    assert "bad.jsonl:2: " in ran.said[0]
+
+
+def test_an_uncorrected_number_of_candidates_is_said_once(run: Run, pairs: Path) -> None:
+    calibrate(run, "pride", pairs)
+    data = write_lines("mcq.jsonl", [choice(number) for number in range(5)])
+    ran = judge(run, data, "--method", "fitted.json")
+    assert ran.code == 0
+    assert len(verdicts(ran.out)) == 5
+    assert len(ran.said) == 1
+    assert "no prior was estimated for 4 candidates" in ran.said[0]
+
+
+def test_failed_calls_are_said_with_the_reason_and_others_are_judged(
+    run: Run, folder: Path, server: Server
+) -> None:
+    server.start({"kind": "status", "status": 400, "contains": "first answer 3"})
+    data = write_lines("few.jsonl", [pair(number) for number in range(6)])
+    ran = judge(run, data, "--calls", "calls", model=Server.model)
+    assert ran.code == 3
+    assert [one["item_id"] for one in verdicts(ran.out)] == ["q0", "q1", "q2", "q4", "q5"]
+    assert len(ran.said) == 1
+    assert ran.said[0].startswith("unswayed: q3: no verdict, 2 calls failed: HTTP 400 from ")
+    server.start()
+    again = judge(run, data, "--calls", "calls", model=Server.model)
+    assert again.code == 0
+    assert server.received == 2
+
+
+def test_a_wrong_key_stops_the_stream(run: Run, folder: Path, server: Server) -> None:
+    server.start({"kind": "status", "status": 401})
+    data = write_lines("many.jsonl", [pair(number) for number in range(500)])
+    ran = judge(run, data, "--max-connections", "2", model=Server.model)
+    assert ran.code == 3
+    assert not ran.out
+    assert len(ran.said) == 2
+    assert "HTTP 401" in ran.said[0]
+    assert server.received <= 4
+
+
+def test_null_verdicts_are_counted(run: Run, pairs: Path, server: Server) -> None:
+    server.start({"kind": "no_logprobs"})
+    ran = judge(run, pairs, model=Server.model)
+    assert ran.code == 0
+    assert all(one["choice"] is None for one in verdicts(ran.out))
+    assert any("30 of 30 verdicts are null" in line for line in ran.said)
+
+
+def test_items_that_keep_their_order_get_the_single_calls_verdict(run: Run, folder: Path) -> None:
+    rows = [pair(number, permutable=False) for number in range(10)]
+    data = write_lines("fixed.jsonl", rows)
+    averaged, single = (
+        verdicts(judge(run, data, "--method", m).out) for m in ("average", "direct")
+    )
+    assert [one["choice"] for one in averaged] == [one["choice"] for one in single]
+    assert {one["n_calls"] for one in averaged} == {1}
+    assert {one["method"] for one in averaged} == {"average"}
+
+
+def test_a_judge_that_changed_is_noticed_by_its_shadow(run: Run, folder: Path) -> None:
+    fitted_on = write_lines("old.jsonl", [pair(number) for number in range(100)])
+    data = new_pairs(n=100)
+    calibrate(run, "pride", fitted_on)
+    ran = judge(run, data, "--method", "fitted.json", "--shadow", "1")
+    assert ran.code == 0
+    assert not any("calibrate again" in line for line in ran.said)
+    other = "simulated/judge?slot=2"
+    file = json.loads(Path("fitted.json").read_text())
+    file["model"] = file["model"].replace("slot=0.6", "slot=2")  # the same name, another judge
+    Path("changed.json").write_text(json.dumps(file))
+    ran = judge(run, data, "--method", "changed.json", "--shadow", "1", model=other)
+    assert ran.code == 0
+    assert any("prior of label A" in line and "moved" in line for line in ran.said)
+    assert ran.said[-1].endswith("calibrate again.")
+    few = judge(run, new_pairs("few.jsonl", 5), "--method", "fitted.json", "--shadow", "1")
+    assert any("drift not checked: 5 items were asked again" in line for line in few.said)
+
+
+def test_ctrl_c_ends_a_stream_quietly(folder: Path) -> None:
+    with subprocess.Popen(
+        command_of("judge", "-", "--model", SIMULATED),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(f"{json.dumps(pair(0))}\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(30) == 130
+        said = process.stderr.read()
+    assert said == "unswayed: interrupted; calls that are recorded will not be made again.\n"

@@ -1,0 +1,76 @@
+"""`unswayed report`: finished runs again, side by side, and clear words about anything else."""
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_commands import SIMULATED, Run
+
+
+@pytest.fixture
+def finished(run: Run, pairs: Path) -> Path:
+    """A finished run."""
+    command = ["audit", pairs, "--model", SIMULATED, "--out", "run", "--resamples", "100"]
+    assert run(*command).code == 0
+    return Path("run")
+
+
+def test_a_finished_run_is_written_again(run: Run, finished: Path) -> None:
+    ran = run("report", finished, "--out", "again/report.html")
+    assert (ran.code, ran.out) == (0, "again/report.html\n")
+    assert Path("again/report.html").read_text() == (finished / "report.html").read_text()
+
+
+def test_several_runs_stand_side_by_side(run: Run, finished: Path, pairs: Path) -> None:
+    other = "simulated/judge?slot=2"
+    command = ["audit", pairs, "--model", other, "--out", "other", "--resamples", "100"]
+    assert run(*command).code == 0
+    ran = run("report", finished, "other", "--out", "both.html")
+    assert ran.code == 0
+    page = Path("both.html").read_text()
+    assert "slot=0.6" in page
+    assert "slot=2" in page
+
+
+def test_figures_are_named(run: Run, finished: Path) -> None:
+    pytest.importorskip("matplotlib")
+    ran = run("report", finished, "--out", "report.html", "--figures", "figures")
+    assert ran.code == 0
+    for line in ran.out.splitlines():
+        assert Path(line).is_file()
+    assert {Path(line).suffix for line in ran.out.splitlines()} == {".html", ".pdf", ".svg", ".png"}
+
+
+def test_a_directory_without_a_finished_run_is_refused(run: Run, folder: Path, pairs: Path) -> None:
+    for name in ("absent", ".", pairs):
+        ran = run("report", name, "--out", "report.html")
+        assert ran.code == 2
+        assert "is not a finished run. Run the audit first" in ran.err
+    assert not Path("report.html").exists()
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "run.json", "flipped.json"])
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", "\x00"])
+def test_a_damaged_file_is_named(name: str, content: str, run: Run, finished: Path) -> None:
+    (finished / name).write_text(content)
+    ran = run("report", finished, "--out", "report.html")
+    assert ran.code == 2
+    assert name in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not Path("report.html").exists()
+
+
+@pytest.mark.parametrize("section", ["methods", "protocols", "calls", "data"])
+def test_metrics_of_something_else_are_refused(section: str, run: Run, finished: Path) -> None:
+    metrics = json.loads((finished / "metrics.json").read_text())
+    del metrics[section]
+    (finished / "metrics.json").write_text(json.dumps(metrics))
+    ran = run("report", finished, "--out", "report.html")
+    assert ran.code == 2
+    assert f"has no section {section!r}" in ran.err
+
+
+def test_a_report_that_cannot_be_written_is_said(run: Run, finished: Path) -> None:
+    assert "it is a directory" in run("report", finished, "--out", finished).err
+    Path("file").write_text("")
+    assert "cannot make file" in run("report", finished, "--out", "file/report.html").err

@@ -1,0 +1,269 @@
+"""Run directories that cannot be used, belong to something else, are full, shared or interrupted."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from cli_commands import SIMULATED, Ran, Run, Server, choice, command_of, pair, write_lines
+
+from unswayed.store import CallStore
+
+
+def audit(run: Run, data: Path, *more: str | Path, model: str = SIMULATED) -> Ran:
+    return run("audit", data, "--model", model, "--resamples", "100", *more)
+
+
+def test_a_file_in_the_place_of_the_directory_is_refused(run: Run, pairs: Path) -> None:
+    Path("taken").write_text("mine")
+    for out in ("taken", "taken/run"):
+        ran = audit(run, pairs, "--out", out)
+        assert ran.code == 2
+        assert "is a file, not a directory" in ran.err
+    assert Path("taken").read_text() == "mine"
+
+
+UNPRIVILEGED = """
+import os, sys
+from pathlib import Path
+from unswayed.cli import main
+command = ["audit", "pairs.jsonl", "--model", "simulated/judge", "--resamples", "100"]
+assert main([*command, "--out", "run"]) == 0  # loads every module while it can
+Path("locked").mkdir(mode=0o555)
+for path in (*Path("run").iterdir(), Path("run")):
+    path.chmod(0o555)
+if os.geteuid() == 0:  # the superuser may write anywhere
+    os.setuid(65534)
+for out in ("locked", "locked/run", "run"):
+    print(main([*command, "--out", out]), file=sys.stderr)
+print(main([*command, "--out", "run", "--dry-run"]), file=sys.stderr)
+"""
+
+
+def test_a_read_only_directory_is_refused_and_can_be_priced(pairs: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:  # pytest's own are closed to other users
+        place = Path(name)
+        place.chmod(0o755)
+        if os.geteuid() == 0 and not all(p.stat().st_mode & 0o001 for p in place.parents):
+            pytest.skip("temporary files lie where only the superuser can go")
+        shutil.copy(pairs, place)
+        done = subprocess.run(
+            [sys.executable, "-c", UNPRIVILEGED],
+            cwd=place,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        (place / "run").chmod(0o755)
+    *_, first, code, second, code2, third, code3, priced = done.stderr.splitlines()
+    assert [code, code2, code3, priced] == ["2", "2", "2", "0"]
+    for said, out in ((first, "locked"), (second, "locked/run"), (third, "run")):
+        assert said == f"unswayed: cannot write to {out}: Permission denied. Give another --out."
+    assert "60 recorded already, 0 to make" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no /proc")
+def test_a_directory_that_cannot_be_made_is_refused(run: Run, pairs: Path) -> None:
+    ran = audit(run, pairs, "--out", "/proc/unswayed")
+    assert ran.code == 2
+    assert "cannot write to /proc/unswayed" in ran.err
+
+
+def test_another_model_or_other_data_are_refused_and_change_nothing(run: Run, pairs: Path) -> None:
+    assert audit(run, pairs, "--out", "run").code == 0
+    before = Path("run/metrics.json").read_bytes()
+    other = audit(run, pairs, "--out", "run", model="simulated/judge?slot=2")
+    assert other.code == 2
+    assert "holds calls of model" in other.err
+    data = write_lines("mcq.jsonl", [choice(number) for number in range(5)])
+    ran = audit(run, data, "--out", "run")
+    assert ran.code == 2
+    assert "holds calls on other data" in ran.err
+    changed = write_lines("changed.jsonl", [pair(0, prompt="Another question?")])
+    assert "item 'q0' of changed has changed since" in audit(run, changed, "--out", "run").err
+    assert Path("run/metrics.json").read_bytes() == before
+
+
+def test_the_same_data_may_grow(run: Run, pairs: Path) -> None:
+    assert audit(run, pairs, "--out", "run", "--limit", "10").code == 0
+    ran = audit(run, pairs, "--out", "run", "--json")
+    assert ran.json["calls"]["cached"] == 20
+    assert ran.json["calls"]["made"] == 40
+
+
+def test_a_damaged_pool_is_refused_and_left_as_it_is(run: Run, pairs: Path) -> None:
+    Path("run").mkdir()
+    Path("run/calls.sqlite").write_bytes(b"this is no database" * 100)
+    ran = audit(run, pairs, "--out", "run")
+    assert ran.code == 2
+    assert "calls.sqlite" in ran.err
+    assert Path("run/calls.sqlite").read_bytes().startswith(b"this is no database")
+
+
+def test_a_directory_that_another_process_writes_is_refused(
+    run: Run, pairs: Path, folder: Path
+) -> None:
+    code = (
+        "import sys\nfrom unswayed.store import CallStore\n"
+        "with CallStore.open('run'):\n    print('open', flush=True)\n    sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        ran = audit(run, pairs, "--out", "run")
+        assert ran.code == 2
+        assert f"is being written by process {other.pid}" in ran.err
+        assert audit(run, pairs, "--out", "run", "--dry-run").code == 0  # reading is allowed
+        other.communicate("")
+    assert audit(run, pairs, "--out", "run").code == 0
+
+
+# --- a full disk -------------------------------------------------------------------------------
+
+
+def with_room_for(n_bytes: int, *arguments: str | Path) -> Ran:
+    """Run a command that may not write files larger than this."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
+
+    done = subprocess.run(
+        command_of(*arguments),
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+        timeout=120,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("kib", [2, 400])
+def test_a_full_disk_is_said_and_the_same_command_continues(kib: int, run: Run) -> None:
+    data = write_lines("many.jsonl", [pair(number) for number in range(300)])
+    ran = with_room_for(kib * 1024, "audit", data, "--model", SIMULATED, "--out", "run")
+    assert ran.code == 2
+    assert "Traceback" not in ran.err
+    assert len(ran.said) == 1
+    assert "calls.sqlite" in ran.said[0]
+    assert "repeat the same command" in ran.said[0]
+    assert not Path("run/metrics.json").exists()
+    kept = 0
+    if kib > 100:
+        with CallStore.open("run", read_only=True) as store:
+            kept = len(store)
+    again = audit(run, data, "--out", "run", "--json")
+    assert again.code == 0
+    assert again.json["calls"]["cached"] == kept
+    assert again.json["calls"]["made"] == 600 - kept
+
+
+def test_a_full_disk_leaves_no_half_written_results(pairs: Path) -> None:
+    assert with_room_for(1 << 30, "audit", pairs, "--model", SIMULATED, "--out", "run").code == 0
+    before = {path.name: path.read_bytes() for path in Path("run").glob("*.json")}
+    shutil.copy("run/metrics.json", "kept.json")
+    ran = with_room_for(2048, "report", "run", "--out", "report.html")
+    assert ran.code == 2
+    assert ran.err.startswith("unswayed: cannot write report.html: ")
+    assert not Path("report.html").exists()
+    assert {path.name: path.read_bytes() for path in Path("run").glob("*.json")} == before
+
+
+# --- interrupts --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def slow(server: Server) -> Server:
+    """A server that answers after 0.1 s, so that a run of 400 calls takes a while."""
+    server.start(latency_s=0.1)
+    return server
+
+
+def begun(data: Path) -> subprocess.Popen[str]:
+    """An audit in a process of its own that has made its first calls."""
+    process = subprocess.Popen(
+        command_of(
+            "audit", data, "--model", Server.model, "--out", "run", "--max-connections", "2"
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if Path("run/calls.sqlite").exists():
+            with CallStore.open("run", read_only=True) as store:
+                if len(store):
+                    return process
+        time.sleep(0.05)
+    raise AssertionError(f"no call was recorded: {process.communicate()[1]}")
+
+
+@pytest.fixture
+def many(folder: Path) -> Path:
+    return write_lines("many.jsonl", [pair(number) for number in range(200)])
+
+
+def test_ctrl_c_once_keeps_what_was_done_and_the_same_command_goes_on(
+    run: Run, many: Path, slow: Server
+) -> None:
+    process = begun(many)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    metrics = json.loads(Path("run/metrics.json").read_text())
+    made = metrics["calls"]["made"]
+    assert 0 < made < 400
+    assert metrics["calls"]["planned"] == 400
+    assert json.loads(Path("run/run.json").read_text())["interrupted"] is True
+    paid = slow.received
+    slow.start()
+    ran = audit(run, many, "--out", "run", "--json", model=Server.model)
+    assert ran.code == 0
+    assert ran.json["calls"]["cached"] == made
+    assert slow.received == 400 - made
+    assert paid - made <= 2  # what was in flight
+
+
+def test_ctrl_c_twice_leaves_at_once_and_loses_no_recorded_call(
+    run: Run, many: Path, slow: Server
+) -> None:
+    process = begun(many)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    with CallStore.open("run", read_only=True) as store:
+        kept = len(store)
+    assert kept > 0
+    slow.start()
+    ran = audit(run, many, "--out", "run", "--json", model=Server.model)
+    assert ran.json["calls"]["cached"] == kept
+    assert slow.received == 400 - kept
+
+
+def test_ctrl_c_while_results_are_computed_stops_at_once(
+    run: Run, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("unswayed.auditing.run.evaluate", interrupted)
+        ran = audit(run, pairs, "--out", "run")
+    assert ran.code == 130
+    assert ran.said == ["unswayed: interrupted; calls that are recorded will not be made again."]
+    assert audit(run, pairs, "--out", "run", "--json").json["calls"]["made"] == 0

@@ -1,0 +1,155 @@
+"""Fitting on unlabelled items: what is asked, what is warned about, what is refused before any call."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from unswayed.backends import open_backend
+from unswayed.backends.simulated import simulated_items
+from unswayed.calibration import (
+    Calibration,
+    answers_are_labels,
+    calibrate,
+    check_calibration,
+    prompts_for,
+)
+from unswayed.errors import UnknownNameError, UsageError
+from unswayed.items import ItemSet, Task
+from unswayed.methods.names import parse_method
+from unswayed.methods.pride import PriDe
+from unswayed.prompts import PromptSettings
+from unswayed.store import CallStore
+
+BIASED = "simulated/judge?slot=1&label=0&content=1&noise=0.1"
+
+
+def fit(
+    method: str,
+    items: ItemSet,
+    *,
+    model: str = BIASED,
+    store: CallStore | None = None,
+    prompts: PromptSettings | None = None,
+) -> Calibration:
+    return asyncio.run(
+        calibrate(
+            parse_method(method),
+            items,
+            open_backend(model),
+            store or CallStore.in_memory(),
+            prompts or PromptSettings(),
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def pairs() -> ItemSet:
+    return simulated_items(40, 2, seed=3)
+
+
+def test_gold_makes_no_difference(pairs: ItemSet) -> None:
+    blind = ItemSet.of([msgspec.structs.replace(item, gold=None) for item in pairs], name="blind")
+    assert fit("pride", pairs).method == fit("pride", blind).method
+
+
+def test_the_planted_bias_is_what_is_learned(pairs: ItemSet) -> None:
+    made = fit("pride", pairs)
+    assert isinstance(made.method, PriDe)
+    prior = made.diagnostics["estimates"]["prior of label A under A B"]
+    # Each item's prior is the mean over both orders of P(first), about sigmoid(1) for an item
+    # whose answers are worth the same and nearer to 1/2 for others.
+    assert 0.55 < prior["value"] < 0.74
+    assert prior["low"] < prior["value"] < prior["high"]
+    assert made.label_set == ("A", "B")
+    assert made.counts.made == 80
+    assert not made.warnings
+
+
+def test_recorded_calls_are_used(pairs: ItemSet) -> None:
+    store = CallStore.in_memory()
+    first, second = fit("pride", pairs, store=store), fit("pride", pairs, store=store)
+    assert (first.counts.made, second.counts.made) == (80, 0)
+    assert first.method == second.method
+
+
+def test_diagnostics_count_what_the_fit_rests_on(pairs: ItemSet) -> None:
+    made = fit("pride", pairs, model=f"{BIASED}&unparsed=0.3")
+    counted = made.diagnostics
+    assert counted["estimation_items"] == 40
+    assert counted["decisions"] == 80
+    assert 0 < counted["unparsed"] == counted["without_probabilities"] < 80
+    assert msgspec.json.decode(msgspec.json.encode(counted)) == counted  # ready for a file
+
+
+@pytest.mark.parametrize(("n", "warned"), [(19, True), (20, False)])
+def test_fewer_than_20_items_are_warned_about(n: int, warned: bool, pairs: ItemSet) -> None:
+    few = ItemSet.of(pairs.items[:n], name="few")
+    assert any("estimation items" in line for line in fit("pride", few).warnings) == warned
+
+
+def test_items_that_may_not_be_permuted_are_not_asked(pairs: ItemSet) -> None:
+    fixed = [msgspec.structs.replace(item, permutable=False) for item in pairs.items[:30]]
+    made = fit("pride", ItemSet.of([*fixed, *pairs.items[30:]], name="mixed"))
+    assert made.counts.made == 20
+    assert made.diagnostics["estimation_items"] == 10
+
+
+@pytest.mark.parametrize("method", ["pride", "additive", "calibraeval", "cell-median"])
+def test_a_judge_that_tells_nothing_apart_is_warned_about(method: str, pairs: ItemSet) -> None:
+    made = fit(method, pairs, model="simulated/judge?slot=0&label=0&content=0&noise=0")
+    assert sum("tie rule" in line for line in made.warnings) == 1
+
+
+def test_a_judge_with_bias_and_no_taste_is_not_warned_about_as_equal(pairs: ItemSet) -> None:
+    made = fit("pride", pairs, model="simulated/judge?slot=1&label=0&content=0&noise=0")
+    assert not any("tie rule" in line for line in made.warnings)
+
+
+@pytest.mark.parametrize(
+    ("method", "model", "prompt", "said"),
+    [
+        ("vote", BIASED, "direct", "vote learns nothing"),
+        ("pride", "simulated/judge?logprobs=0", "direct", "needs label probabilities"),
+        ("pride", BIASED, "reasoning", "needs label probabilities"),
+        ("pride", BIASED, "debias-reasoning", "needs label probabilities"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_before_any_call(
+    method: str, model: str, prompt: str, said: str, pairs: ItemSet
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        check_calibration(
+            parse_method(method), pairs, open_backend(model), PromptSettings(prompt=prompt)
+        )
+    store = CallStore.in_memory()
+    with pytest.raises(UsageError, match=said):
+        fit(method, pairs, model=model, store=store, prompts=PromptSettings(prompt=prompt))
+    assert len(store) == 0
+
+
+def test_a_method_for_two_candidates_refuses_more() -> None:
+    four = simulated_items(5, 4, seed=1)
+    assert four.task is Task.MCQ
+    with pytest.raises(UsageError, match="needs 2 candidates, got 4"):
+        check_calibration(
+            parse_method("cell-median"), four, open_backend(BIASED), PromptSettings()
+        )
+
+
+def test_whether_answers_are_labels_follows_from_the_prompt(pairs: ItemSet) -> None:
+    item = pairs[0]
+    assert answers_are_labels(item, PromptSettings())
+    assert answers_are_labels(item, PromptSettings(prompt="modified-direct"))
+    assert not answers_are_labels(item, PromptSettings(prompt="reasoning"))
+    with pytest.raises(UnknownNameError, match="Did you mean 'direct'"):
+        answers_are_labels(item, PromptSettings(prompt="direkt"))
+
+
+def test_a_model_with_its_own_sentences_is_asked_in_them() -> None:
+    backend = open_backend(BIASED)
+    assert prompts_for(backend, PromptSettings()) == PromptSettings()
+    backend.template = "own.txt"
+    assert prompts_for(backend, PromptSettings()).template == "own.txt"
+    mine = PromptSettings(template="mine.txt")
+    assert prompts_for(backend, mine) is mine
