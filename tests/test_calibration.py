@@ -37,7 +37,7 @@ def fit(
             parse_method(method),
             items,
             open_backend(model),
-            store or CallStore.in_memory(),
+            CallStore.in_memory() if store is None else store,  # an empty store is falsy
             prompts or PromptSettings(),
         )
     )
@@ -132,9 +132,7 @@ def test_a_method_for_two_candidates_refuses_more() -> None:
     four = simulated_items(5, 4, seed=1)
     assert four.task is Task.MCQ
     with pytest.raises(UsageError, match="needs 2 candidates, got 4"):
-        check_calibration(
-            parse_method("cell-median"), four, open_backend(BIASED), PromptSettings()
-        )
+        check_calibration(parse_method("cell-median"), four, open_backend(BIASED), PromptSettings())
 
 
 def test_whether_answers_are_labels_follows_from_the_prompt(pairs: ItemSet) -> None:

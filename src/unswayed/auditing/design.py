@@ -12,6 +12,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +64,7 @@ class Stratum:
         """The coupled presentations, the item's own first."""
         return self.protocols["coupled"]
 
-    @property
+    @cached_property
     def permutable(self) -> NDArray[np.bool_]:
         """Which items may be shown in other orders."""
         return np.array([item.permutable for item in self.items], dtype=bool)

@@ -144,12 +144,8 @@ def score_method(
         judged += float(read.sum())
         n_items += len(stratum.items)
         estimation += len(fit_calls)
-        canonical_calls = (
-            {(item.id, ask) for item in stratum.items for ask in method.asks(stratum.n)}
-            if fit_calls
-            else set()
-        )
-        union += len(fit_calls - canonical_calls)
+        judging = frozenset(method.asks(stratum.n))  # asked about every item anyway
+        union += sum(ask not in judging for _, ask in fit_calls)
         constructed &= is_constructed(method, stratum)
     calls = 1 if samples is None or not method.needs_probs else 1 + samples
     per_item = calls * judged / n_items

@@ -224,7 +224,6 @@ def _not_recorded(
     method: Method, strata: Sequence[Stratum], recorded: Mapping[str, Set[Ask]]
 ) -> str | None:
     """Why recorded calls do not suffice for a method; None if they do for some item."""
-    nothing: Set[Ask] = frozenset()
     for stratum in strata:
         needed = [
             {
@@ -233,21 +232,38 @@ def _not_recorded(
             }
             for outer in stratum.views
         ]
-        known = [(item, recorded.get(item.id, nothing)) for item in stratum.items]
-        if not any(has for _, has in known):
+        known = _by_answers(stratum, recorded)
+        if not any(known):
             continue  # nothing is known about these items, whatever the method
-        if not any(asks <= has for asks in needed for _, has in known):
+        if not any(asks <= has for asks in needed for has in known):
             return "no item was asked everything that it needs"
         if method.fitted_from and not any(
-            _can_fit(method, blind(item), has) for item, has in known
+            _can_fit(method, item, has) for has, items in known.items() for item in items
         ):
             return "no item was asked everything that fitting needs"
     return None
 
 
+def _by_answers(
+    stratum: Stratum, recorded: Mapping[str, Set[Ask]]
+) -> dict[frozenset[Ask], list[Item]]:
+    """Items by the questions that were answered: a few sets, however many items.
+
+    One item stands for all that were answered alike, unless they were asked with content-free
+    text, which a method may choose by the item.
+    """
+    found: dict[frozenset[Ask], list[Item]] = {}
+    for item in stratum.items:
+        has = frozenset(recorded.get(item.id, ()))
+        alike = found.setdefault(has, [])
+        if not alike or any(ask.substitute is not None for ask in has):
+            alike.append(item)
+    return found
+
+
 def _can_fit(method: Method, item: Item, has: Set[Ask]) -> bool:
     try:
-        return all(ask in has for _, ask in method.plan_fit([item]))
+        return all(ask in has for _, ask in method.plan_fit([blind(item)]))
     except MethodError:  # it needs text, and recorded decisions may have none
         return False
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from unswayed.cli.options import Limit, OnBadItem
 from unswayed.errors import UsageError
+
+if TYPE_CHECKING:
+    from unswayed.training.plan import Plan
 
 SHOWN = (
     "reward",
@@ -69,14 +72,15 @@ def train(
     if not name:
         raise UsageError(f"recipe {chosen.name} names no model. Give --model PATH.")
     items = load_data(data, limit=limit, on_bad_item=on_bad_item)
+    plan = plan_training(
+        kind, items, model=name, recipe=chosen, consistency=reward, advantage=advantage
+    )
     if dry_run:
         from unswayed.auditing.run_directory import json_text
 
-        plan = plan_training(
-            kind, items, model=name, recipe=chosen, consistency=reward, advantage=advantage
-        )
         sys.stdout.write(json_text(describe(plan)))
         return 0
+    _announce(plan)
     result = run_training(
         kind,
         items,
@@ -93,6 +97,25 @@ def train(
         typer.echo(f"{metric:24s} {'' if before is None else f'{before:.3f} -> '}{value:.3f}")
     typer.echo(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")
     return 130 if result.interrupted else 0
+
+
+def _announce(plan: Plan) -> None:
+    """What is about to be trained on what, and what was left out."""
+    for warning in plan.warnings:
+        typer.echo(f"unswayed: {warning}", err=True)
+    counts = plan.groups.counts
+    left = {
+        "held out": counts.held_out,
+        "too long": counts.overlong,
+        "without gold": counts.without_gold,
+        "not permutable": counts.not_permutable,
+    }
+    text = ", ".join(f"{number:,} {what}" for what, number in left.items() if number)
+    typer.echo(
+        f"{plan.kind} on {counts.kept:,} of {counts.given:,} items{f' ({text})' if text else ''}: "
+        f"{plan.steps:,} steps, {plan.steps_per_epoch:,} to an epoch",
+        err=True,
+    )
 
 
 def _show(step: Mapping[str, float]) -> None:

@@ -1,0 +1,442 @@
+"""The façade for one item: the audit's verdicts, in sync and async code, streaming or not."""
+
+import asyncio
+import warnings
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import unswayed as us
+from unswayed.backends import open_backend
+from unswayed.backends.simulated import SimulatedBackend, simulated_items
+from unswayed.calibration import calibrate
+from unswayed.calls import Failure, Query, Response
+from unswayed.decisions import Decision, Verdict
+from unswayed.errors import BackendError, ItemError, MethodError, UnknownNameError, UsageError
+from unswayed.items import Item, ItemSet, Task
+from unswayed.judge import Judge, JudgeFailure, named, windows
+from unswayed.methods.files import FittedFile, load_method, save_method
+from unswayed.methods.names import parse_method
+from unswayed.prompts import PromptSettings, prompt_fingerprint
+from unswayed.runner import Question, RunSettings, make_calls, read_decisions
+from unswayed.store import CallStore
+from unswayed.sync import LoopThread, run_sync
+
+MODEL = "simulated/judge?slot=1&noise=0.6&unparsed=0.05"
+
+
+@pytest.fixture(scope="module")
+def pairs() -> ItemSet:
+    return simulated_items(80, 2, seed=11)
+
+
+def fitted(items: ItemSet, path: Path, *, model: str = MODEL, method: str = "pride") -> FittedFile:
+    """What `unswayed calibrate` writes."""
+    backend, prompts = open_backend(model), PromptSettings()
+    made = asyncio.run(
+        calibrate(parse_method(method), items, backend, CallStore.in_memory(), prompts)
+    )
+    save_method(
+        path,
+        made.method,
+        model=backend.model,
+        prompt_fingerprint=prompt_fingerprint(prompts),
+        label_set=made.label_set,
+        estimation_fingerprint=items.fingerprint,
+        estimation_ids=[item.id for item in items],
+    )
+    return load_method(path)
+
+
+def judged(judge: Judge, items: Iterable[Item]) -> list[Verdict]:
+    verdicts = list(judge.verdicts(items))
+    assert all(isinstance(verdict, Verdict) for verdict in verdicts)
+    return verdicts  # type: ignore[return-value]
+
+
+# --- the same as the audit ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method", ["direct", "vote", "average", "average:space=logit", "repeat", "sequential"]
+)
+@pytest.mark.parametrize("n", [2, 4])
+def test_verdicts_are_the_audit_s(method: str, n: int) -> None:
+    items = simulated_items(60, n, seed=7)
+    with Judge(MODEL, method=method) as judge:
+        streamed = judged(judge, items)
+    store, backend = CallStore.in_memory(), open_backend(MODEL)
+    how = RunSettings(prompts=PromptSettings())
+    chosen = parse_method(method)
+    questions = [Question(item, ask) for item in items for ask in chosen.asks(n)]
+    asyncio.run(make_calls(questions, backend, store, how))
+    by_item: dict[str, list[Decision]] = {item.id: [] for item in items}
+    for decision in read_decisions(questions, store, how, model=backend.model):
+        by_item[decision.item_id].append(decision)
+    batch = [chosen.decide(item, by_item[item.id]) for item in items]
+    assert [verdict.choice for verdict in streamed] == [verdict.choice for verdict in batch]
+    assert [verdict.item_id for verdict in streamed] == [item.id for item in items]
+
+
+def test_accuracy_of_the_verdicts_is_the_audit_s(pairs: ItemSet) -> None:
+    result = us.audit(MODEL, pairs, methods=["average"], resamples=100)
+    with Judge(MODEL, method="average") as judge:
+        verdicts = judged(judge, pairs)
+    right = [v.choice == item.gold for v, item in zip(verdicts, pairs, strict=True)]
+    assert sum(right) / len(right) == pytest.approx(
+        result.metrics["methods"]["average"]["accuracy"]["value"]
+    )
+
+
+def test_one_at_a_time_is_the_same_as_many(pairs: ItemSet) -> None:
+    with Judge(MODEL, method="vote") as judge:
+        many = judged(judge, pairs)
+    with Judge(MODEL, method="vote") as judge:
+        assert [judged(judge, [item])[0] for item in pairs] == many
+
+
+def test_a_fitted_method_corrects(pairs: ItemSet, tmp_path: Path) -> None:
+    file = fitted(pairs, tmp_path / "pride.json", model="simulated/judge?slot=3&content=1&noise=0")
+    new = simulated_items(100, 2, seed=99)
+    model = "simulated/judge?slot=3&content=1&noise=0"
+    with Judge(model, method=file) as judge:
+        corrected = judged(judge, new)
+    with Judge(model, method="direct") as judge:
+        plain = judged(judge, new)
+
+    def firsts(verdicts: list[Verdict]) -> int:
+        return sum(verdict.choice == 0 for verdict in verdicts)
+
+    assert firsts(plain) > 75  # the slot is worth 3 logits
+    assert 30 < firsts(corrected) < 70
+    assert {verdict.n_calls for verdict in corrected} == {1}
+
+
+# --- faces -------------------------------------------------------------------------------------
+
+
+def test_compare_and_answer_return_verdicts() -> None:
+    with Judge("simulated/judge", method="average") as judge:
+        verdict = judge.compare("Which is better?", "one", "two", reference="three")
+        assert verdict.choice in (0, 1)
+        assert verdict.n_calls == 2
+        assert verdict.confidence is not None
+        assert judge.answer("Which letter?", ["a", "b", "c"]).n_calls == 3
+        assert judge.model.startswith("simulated/judge?")
+
+
+def test_equal_questions_get_equal_verdicts_from_every_face() -> None:
+    async def asynchronous() -> list[Verdict]:
+        judge = Judge("simulated/judge", method="vote")
+        verdicts = await asyncio.gather(*(judge.acompare("q", "a", "b") for _ in range(3)))
+        await judge.aclose()
+        return list(verdicts)
+
+    async def notebook() -> Verdict:  # the synchronous face inside a running loop
+        with Judge("simulated/judge", method="vote") as judge:
+            return judge.compare("q", "a", "b")
+
+    with Judge("simulated/judge", method="vote") as judge:
+        first = judge.compare("q", "a", "b")
+    assert asyncio.run(asynchronous()) == [first] * 3
+    assert asyncio.run(notebook()) == first
+    with Judge("simulated/judge", method="vote") as judge:
+        assert judge.compare("q", "b", "a").item_id != first.item_id
+
+
+def test_a_malformed_question_is_an_error() -> None:
+    with Judge("simulated/judge") as judge, pytest.raises(ItemError, match="at least 2, got 1"):
+        judge.answer("Which?", ["only"])
+
+
+def test_recorded_calls_are_used_and_kept(pairs: ItemSet, tmp_path: Path) -> None:
+    with Judge(MODEL, method="vote", store=tmp_path) as judge:
+        first = judged(judge, pairs)
+    with CallStore.open(tmp_path) as store:
+        assert len(store) == 2 * len(pairs)
+    with Judge(Broken(MODEL), method="vote", store=tmp_path) as judge:  # asks nobody
+        assert judged(judge, pairs) == first
+
+
+def test_a_closed_judge_says_so() -> None:
+    judge = Judge("simulated/judge")
+    judge.compare("q", "a", "b")
+    judge.close()
+    with pytest.raises(UsageError, match="this judge was closed"):
+        judge.compare("q", "a", "b")
+    judge.close()
+
+
+# --- what cannot be judged ---------------------------------------------------------------------
+
+
+def test_a_method_must_exist_be_fitted_and_fit_the_model(pairs: ItemSet) -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'pride'"):
+        Judge(MODEL, method="prid")
+    with pytest.raises(UsageError, match="unswayed calibrate pride"):
+        Judge(MODEL, method="pride")
+    with pytest.raises(UsageError, match=r"does not\s+give. Use vote"):
+        Judge("simulated/judge?logprobs=0", method="average")
+    with pytest.raises(UsageError, match="no drift to check"):
+        Judge(MODEL, method="vote", shadow=0.1)
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        Judge(MODEL, method="vote", shadow=2)
+
+
+def test_items_the_method_is_not_for_are_refused_before_any_call(tmp_path: Path) -> None:
+    listwise = msgspec.structs.replace(simulated_items(1, 4, seed=1)[0], task=Task.LISTWISE)
+    with (
+        Judge(MODEL, method="average", store=tmp_path) as judge,
+        pytest.raises(UsageError, match="average cannot judge it: it works on mcq, pairwise"),
+    ):
+        list(judge.verdicts([listwise]))
+    reasoning = PromptSettings(prompt="reasoning")
+    with (
+        Judge(MODEL, method="average", prompts=reasoning) as judge,
+        pytest.raises(UsageError, match="needs label probabilities"),
+    ):
+        judge.compare("q", "a", "b")
+    with CallStore.open(tmp_path) as store:
+        assert len(store) == 0
+
+
+def test_a_file_for_another_model_prompt_or_label_set_is_refused(
+    pairs: ItemSet, tmp_path: Path
+) -> None:
+    file = fitted(pairs, tmp_path / "pride.json")
+    with pytest.raises(MethodError, match="run `unswayed calibrate`"):
+        Judge("simulated/judge?slot=3", method=file)
+    with pytest.raises(MethodError, match="labels A B, not for X Y"):
+        Judge(MODEL, method=file, prompts=PromptSettings(label_set=("X", "Y")))
+    with pytest.raises(MethodError, match="another prompt"):
+        Judge(MODEL, method=file, prompts=PromptSettings(prompt="modified-direct"))
+
+
+def test_items_that_keep_their_order_get_the_single_calls_verdict(pairs: ItemSet) -> None:
+    fixed = [msgspec.structs.replace(item, permutable=False) for item in pairs]
+    with Judge(MODEL, method="direct") as judge:
+        single = [verdict.choice for verdict in judged(judge, fixed)]
+    for method in ("vote", "average", "sequential"):
+        with Judge(MODEL, method=method) as judge:
+            verdicts = judged(judge, fixed)
+        assert [verdict.choice for verdict in verdicts] == single
+        assert {(verdict.method, verdict.n_calls) for verdict in verdicts} == {(method, 1)}
+
+
+# --- failures ----------------------------------------------------------------------------------
+
+
+class Broken(SimulatedBackend):
+    """Fails every call about the named items; fatally on demand."""
+
+    def __init__(self, model: str, broken: Iterable[str] = (), *, fatal: bool = False) -> None:
+        self.broken, self.fatal = set(broken), fatal
+        opened = open_backend(model)
+        assert isinstance(opened, SimulatedBackend)
+        super().__init__(opened.judge)
+
+    async def answer(
+        self, queries: Iterable[Query]
+    ) -> AsyncIterator[tuple[Query, Response | Failure]]:
+        for query in queries:
+            if self.broken and query.item.id not in self.broken:
+                yield query, self.respond(query)
+                continue
+            yield (
+                query,
+                Failure(
+                    error="BackendError", message=f"{query.item.id}: no answer", fatal=self.fatal
+                ),
+            )
+
+
+def test_a_failed_call_is_a_failure_with_its_reason_and_never_a_verdict(pairs: ItemSet) -> None:
+    bad = pairs[3].id
+    with Judge(Broken(MODEL, [bad]), method="vote") as judge:
+        outcomes = list(judge.verdicts(pairs))
+    failures = [outcome for outcome in outcomes if isinstance(outcome, JudgeFailure)]
+    assert failures == [JudgeFailure(bad, 2, "no answer")]
+    assert str(failures[0]) == f"{bad}: no verdict, 2 calls failed: no answer"
+    assert outcomes.index(failures[0]) == 3  # in its place
+
+
+def test_a_fatal_failure_is_marked(pairs: ItemSet) -> None:
+    with Judge(Broken(MODEL, fatal=True), method="direct") as judge:
+        outcome = next(iter(judge.verdicts(pairs)))
+    assert isinstance(outcome, JudgeFailure)
+    assert outcome.fatal
+
+
+def test_the_single_faces_raise_on_failure() -> None:
+    with Judge(Broken(MODEL), method="vote") as judge:
+        with pytest.raises(BackendError, match="2 calls failed: no answer"):
+            judge.compare("q", "a", "b")
+        with pytest.raises(BackendError, match="3 calls failed: no answer"):
+            judge.answer("q", ["a", "b", "c"])
+
+
+# --- drift -------------------------------------------------------------------------------------
+
+
+class Changed(SimulatedBackend):
+    """Another judge under the name of the one that was calibrated."""
+
+    def __init__(self, name: str, really: str) -> None:
+        opened = open_backend(really)
+        assert isinstance(opened, SimulatedBackend)
+        super().__init__(opened.judge)
+        self.model = open_backend(name).model
+
+
+def test_a_judge_that_changed_is_reported_and_the_same_judge_is_not(
+    pairs: ItemSet, tmp_path: Path
+) -> None:
+    model = "simulated/judge?slot=0.6&noise=0.2"
+    file = fitted(pairs, tmp_path / "pride.json", model=model)
+    new = simulated_items(200, 2, seed=77)
+    with Judge(model, method=file, shadow=0.5) as judge:
+        judged(judge, new)
+        assert judge.drift_report() == []
+    changed = Changed(model, "simulated/judge?slot=2&noise=0.2")
+    with Judge(changed, method=file, shadow=0.5) as judge:
+        judged(judge, new)
+        said = judge.drift_report()
+    assert "moved" in said[0]
+    assert said[-1] == "the judge has changed since it was calibrated: calibrate again."
+
+
+def test_the_shadow_asks_the_share_that_was_given(pairs: ItemSet, tmp_path: Path) -> None:
+    file = fitted(pairs, tmp_path / "pride.json")
+    new = simulated_items(200, 2, seed=78)
+    asked = {}
+    for share in (0.0, 0.25, 1.0):
+        with Judge(MODEL, method=file, shadow=share, store=tmp_path / str(share)) as judge:
+            judged(judge, new)
+        with CallStore.open(tmp_path / str(share)) as store:
+            asked[share] = len(store)
+    assert asked[0.0] == 200
+    assert 225 < asked[0.25] < 275  # 50 of 200 items more, 6 sd wide
+    assert asked[1.0] == 400
+
+
+def test_too_few_shadowed_items_and_judged_estimation_items_are_said(
+    pairs: ItemSet, tmp_path: Path
+) -> None:
+    file = fitted(pairs, tmp_path / "pride.json")
+    with Judge(MODEL, method=file, shadow=1) as judge:
+        judged(judge, pairs.items[:5])
+        overlap, few = judge.drift_report()
+    assert overlap.startswith(f"5 judged items (such as {pairs[0].id}) were used to fit")
+    assert few.startswith("drift not checked: 5 items were asked again, 20 are needed")
+
+
+# --- windows and names -------------------------------------------------------------------------
+
+
+def test_windows_are_bounded_lazy_and_never_hold_one_id_twice() -> None:
+    a, b = simulated_items(2, 2, seed=0)
+    assert [len(window) for window in windows([a, b] * 3)] == [2, 2, 2]
+    assert list(windows([a, a])) == [[a], [a]]
+    many = simulated_items(150, 2, seed=0)
+    assert [len(window) for window in windows(many)] == [64, 64, 22]
+    assert list(windows([])) == []
+
+    def endless() -> Iterable[Item]:
+        yield from many
+        raise AssertionError("read too far")
+
+    assert len(next(iter(windows(endless())))) == 64
+
+
+def test_two_questions_under_one_id_do_not_mix(pairs: ItemSet) -> None:
+    first, second = pairs[0], msgspec.structs.replace(pairs[1], id=pairs[0].id)
+    with Judge(MODEL, method="average") as judge:
+        apart = [judged(judge, [item])[0] for item in (first, second)]
+        assert judged(judge, [first, second]) == apart
+
+
+def test_a_name_depends_on_the_content_only() -> None:
+    item = Item(id="", prompt="q", candidates=("a", "b"))
+    assert named(item).id == named(item).id
+    others = [
+        msgspec.structs.replace(item, prompt="r"),
+        msgspec.structs.replace(item, candidates=("b", "a")),
+        msgspec.structs.replace(item, reference="r"),
+    ]
+    assert len({named(one).id for one in [item, *others]}) == 4
+
+
+def test_adaptive_methods_stop_early_in_streams(pairs: ItemSet) -> None:
+    with Judge("simulated/judge?slot=0&label=0&noise=0", method="sequential") as judge:
+        calls = [verdict.n_calls for verdict in judged(judge, pairs)]
+    most = len(parse_method("sequential").asks(2))
+    assert max(calls) <= most
+    assert sum(calls) < most * len(calls)
+
+
+def test_no_warning_of_python_s_comes_out_of_judging(pairs: ItemSet) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Judge(MODEL, method="average") as judge:
+            judged(judge, pairs)
+
+
+# --- the loop behind the synchronous faces -----------------------------------------------------
+
+
+def test_work_runs_with_and_without_a_running_loop() -> None:
+    async def work() -> int:
+        await asyncio.sleep(0)
+        return 7
+
+    async def inside() -> int:
+        return run_sync(work())
+
+    assert run_sync(work()) == 7
+    assert asyncio.run(inside()) == 7
+
+
+def test_an_interrupt_lets_cancelled_work_tidy_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, tidied = LoopThread(), []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.01)
+            tidied.append(True)
+
+    original = asyncio.run_coroutine_threadsafe
+
+    class Interrupted:
+        def __init__(self, future: object) -> None:
+            self._future = future
+
+        def result(self) -> None:
+            raise KeyboardInterrupt
+
+        def cancel(self) -> None:
+            self._future.cancel()  # type: ignore[attr-defined]
+
+    def once(coroutine: object, where: object) -> object:
+        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", original)
+        return Interrupted(original(coroutine, where))  # type: ignore[arg-type]
+
+    async def started() -> None:
+        await asyncio.sleep(0)
+
+    loop.run(started())
+    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", once)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(work())
+    loop.close()
+    assert tidied == [True]
+
+
+def test_settings_of_one_judge_are_values() -> None:
+    prompts = PromptSettings(label_set=("X", "Y"))
+    with Judge("simulated/judge", method="vote", prompts=prompts) as judge:
+        assert judge.prompts == prompts == replace(prompts)
