@@ -167,10 +167,12 @@ def _data(found: Finding) -> str:
 
 
 def _protocol(found: Finding) -> str:
-    orders, shown = found.audit.orders, found.audit.n_presentations
+    orders, shown = found.audit.orders, found.audit.orders_each
     parts = [_protocols_measured(found), f"orders {orders}" if orders else ""]
     if shown:
         parts.append(f"{plural(shown, 'presentation')} of an item in each")
+    elif found.audit.n_presentations:
+        parts.append(f"at most {plural(found.audit.n_presentations, 'presentation')} of an item")
     return ", ".join(part for part in parts if part)
 
 
@@ -251,7 +253,9 @@ def measured(found: Finding) -> str:
     elif found.n == 2 and protocols <= {"coupled"} and orders in {0, 2}:
         text = "Every item was asked in both orders of its answers."
     else:
-        text = f"Every item was asked in {spelled(orders or 1)} order{'s' if orders > 1 else ''}"
+        most = "at most " if orders > 1 and not found.audit.orders_each else ""
+        many = f"{most}{spelled(orders or 1)} order{'s' if orders > 1 else ''}"
+        text = f"Every item was asked in {many}"
         others = len(protocols) - 1
         text += f", under each of {spelled(others + 1)} protocols." if others > 0 else "."
     if len(found.audit.methods) > 1:

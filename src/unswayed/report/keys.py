@@ -70,7 +70,7 @@ def _steadiness(found: Finding) -> KeyFigure | None:
     if estimate is None or estimate.value is None:
         return None
     if found.n > 2:
-        orders = found.audit.n_presentations
+        orders = found.audit.orders_each
         of = f"an item's {spelled(orders)} orders" if orders else "an item's orders"
         label = f"of {of} agree with its most frequent answer"
         return KeyFigure(label, estimate, 1.0, "no bias: 100")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from unswayed.decisions import Estimate
 from unswayed.report.data import RunData
-from unswayed.report.findings import UNPARSED_NOTE, Finding, State, find
+from unswayed.report.findings import (
+    FEWEST_ITEMS,
+    FLIPS_MATTER,
+    UNPARSED_NOTE,
+    Finding,
+    State,
+    find,
+)
 from unswayed.report.numerals import (
     NARROW,
     calls_phrase,
@@ -21,7 +28,16 @@ from unswayed.report.numerals import (
 )
 from unswayed.report.wording import Line, line, plain_text, strong
 
-__all__ = ["headline", "headline_of", "lede", "lede_of", "missing_calls", "phrase_of", "remedy_of"]
+__all__ = [
+    "headline",
+    "headline_of",
+    "lede",
+    "lede_of",
+    "missing_calls",
+    "nothing_better",
+    "phrase_of",
+    "remedy_of",
+]
 
 COUNTED_UP_TO = 10_000
 """Flips are given as a count up to this many items, above as a share."""
@@ -94,12 +110,25 @@ def _one_order(found: Finding) -> str:
 
 def _few(found: Finding) -> str:
     start = f"Too few items to tell: with {plural(found.items, 'item')} "
+    if _flips_are_plain(found):
+        start = (
+            f"{flips_of(found, ' when the two answers change places').capitalize()}; too few items "
+            f"to tell whether a position is favoured: with {plural(found.items, 'item')} "
+        )
     about = f"About {count(found.settling or 0)} items would settle ±3 points."
     if found.widest is None or not found.width:
         return f"{start}there is no interval to rely on. {about}"
     what, rate = found.widest
     low, high = share(rate.low or 0.0, 0), percent(rate.high or 0.0, 0)
     return f"{start}{what} lies anywhere between {low} and {high}. {about}"
+
+
+def _flips_are_plain(found: Finding) -> bool:
+    """Whether pairs flip beyond doubt, although no position can be named."""
+    consistency = found.audit.plain.get("consistency") or found.audit.base_row.get("consistency")
+    if found.n != 2 or found.items < FEWEST_ITEMS or consistency is None or not found.run.n_flipped:
+        return False
+    return consistency.high is not None and 1 - consistency.high > FLIPS_MATTER
 
 
 def _two_positions(found: Finding) -> str:
@@ -192,7 +221,7 @@ def lede_of(found: Finding) -> list[Line]:
         )
     if found.state is not State.UNPARSED and found.unparsed_share > UNPARSED_NOTE:
         made.append(line(unparsed_note(found)))
-    if not found.audit.has_gold and found.audit.methods:
+    if not found.audit.has_gold and found.audit.methods and found.audit.answered:
         made.append(
             line(
                 "There are no gold labels, so this report says how steady the verdicts are, "
@@ -239,7 +268,7 @@ def _kept(found: Finding) -> list[Line]:
     consistency = found.audit.plain.get("consistency")
     if consistency is None or consistency.value is None:
         return []
-    orders = found.audit.n_presentations
+    orders = found.audit.orders_each
     over = f"Over {spelled(orders)} orders" if orders else "Over its orders"
     k = found.run.n_flipped
     return [
@@ -268,13 +297,24 @@ def phrase_of(found: Finding, method: str) -> str:
     return PHRASES.get(method, "").format(orders=orders_phrase(found, method))
 
 
+def nothing_better(found: Finding) -> str:
+    """That nothing beats a single call; without gold labels, that nothing was shown to."""
+    given = found.audit.recommendation
+    if given is None or given.metric != "agreement":
+        return "No method is measurably better than a single call."
+    return "Without gold labels no method is shown to beat a single call."
+
+
 def remedy_of(found: Finding) -> list[Line]:
     """What to do about it, and what that gains; empty where nothing is recommended."""
     method, base = found.recommended, found.audit.base
     if method is None:
         return []
     if method == base:
-        return [line("No method is measurably better than a single call.")]
+        made = [line(nothing_better(found))]
+        if found.run.n_flipped and not found.audit.has_gold:
+            made.append(line("Reading every order, as average and vote do, would end the flips."))
+        return made
     phrase = phrase_of(found, method)
     made = [
         line(

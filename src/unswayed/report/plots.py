@@ -222,8 +222,9 @@ def rate_name(labels: Sequence[str], index: int, n: int, protocol: str, what: st
         return symbol
     if protocol == "order":
         return position_name(index, n)
+    position = position_name(index, n)
     comma = ", " if n <= WORDS_UP_TO else " "
-    return f"{position_name(index, n)}{comma}{symbol}"
+    return position if position == symbol else f"{position}{comma}{symbol}"
 
 
 def _coupled_sub(findings: Sequence[Finding]) -> str:

@@ -155,6 +155,11 @@ class Audit:
             tuple(sorted(plain.strata)) if not plain.position_rate and plain.strata else (self.n,)
         )
 
+    @property
+    def orders_each(self) -> int:
+        """Orders under which every item was asked; 0 where that differs between items."""
+        return self.n_presentations if len(self.sizes) == 1 else 0
+
     def rates(self, protocol: str, what: str, n: int | None = None) -> Rates:
         """Shares by "position" or "label" under a protocol; empty where not measured."""
         row = self.plain if protocol == "coupled" else self.protocols.get(protocol, NO_ROW)

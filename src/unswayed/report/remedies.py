@@ -6,7 +6,7 @@ from unswayed.decisions import Estimate
 from unswayed.report.claims import Claim
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, State, find
-from unswayed.report.lead import orders_phrase
+from unswayed.report.lead import nothing_better, orders_phrase
 from unswayed.report.numerals import calls_phrase, one_line, percent, points, signed, spelled
 from unswayed.report.reading import Recommendation
 from unswayed.report.wording import Line, line, name, plain_text, strong
@@ -42,7 +42,7 @@ def _title(found: Finding) -> Line:
             return line("These items are too few to recommend a method.")
         return line("What each method costs, and what it buys.")
     if method == found.audit.base:
-        return line("No method is measurably better than a single call.")
+        return line(nothing_better(found))
     if method in GERUNDS:
         return line(GERUNDS[method].format(orders=orders_phrase(found, method)))
     return line("The method ", name(method), " pays best.")
@@ -84,7 +84,8 @@ def _why(found: Finding, method: str, given: Recommendation) -> Line:
     tail = f": difference {points(gap)})" if gap is not None else ")"
     if method == found.audit.base:
         if best == method:
-            return line(f"No other method has a higher {what}.")
+            tail = "" if criterion == "accuracy" else ". That average itself is not ranked"
+            return line(f"No other method has a higher {what}{tail}.")
         return line(
             f"No method is measurably better than a single call (the highest {what} is that of ",
             name(best),

@@ -82,7 +82,7 @@ def main_columns(found: Finding) -> list[Column]:
     consistency = (
         "share of items with the same verdict in both orders; unparsed never agrees, two ties do"
         if found.n == 2
-        else f"share of an item's {found.audit.n_presentations or ''} orders that agree with its "
+        else f"share of an item's {found.audit.orders_each or ''} orders that agree with its "
         "most frequent answer, mean over items; few orders push it up".replace("  ", " ")
     )
     return [
