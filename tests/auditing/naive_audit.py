@@ -451,3 +451,19 @@ def blanked(case: Case) -> Case:
     if case.permutable:
         return case
     return replace(case, calls={s: c for s, c in case.calls.items() if s == own(case.n)})
+
+
+def paired(
+    first: Sequence[Answered], second: Sequence[Answered], n_views: int, gold_ties: str
+) -> list[tuple[float | None, float | None]]:
+    """Per item, what the first has over the second: accuracy and consistency; None if not in both."""
+    made = []
+    for one, two in zip(first, second, strict=True):
+        assert one.case.id == two.case.id
+        of_one = accuracies([one], gold_ties)[0], consistencies([one], n_views, gold_ties)[0]
+        of_two = accuracies([two], gold_ties)[0], consistencies([two], n_views, gold_ties)[0]
+        gains = [
+            None if a is None or b is None else a - b for a, b in zip(of_one, of_two, strict=True)
+        ]
+        made.append((gains[0], gains[1]))
+    return made

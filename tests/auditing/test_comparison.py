@@ -43,3 +43,8 @@ def test_the_same_run_twice_differs_by_nothing() -> None:
     run = answers({str(k): (0, k % 2) for k in range(40)})
     found = changes([run], [run], resamples=200)
     assert {estimate.value for estimate in found.values()} == {0.0}
+
+
+def test_items_are_compared_in_the_order_of_their_ids_so_that_resamples_repeat() -> None:
+    run = answers(dict.fromkeys("dbace", (0, 1)))
+    assert run.outcomes(frozenset("abcde")).item_ids == tuple("abcde")

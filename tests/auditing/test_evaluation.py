@@ -154,6 +154,15 @@ def test_sampled_probabilities_are_paid_for_by_the_methods_that_read_them() -> N
     assert record.metrics["calls"]["made"] == 40 * 12
 
 
+def test_an_unread_answer_is_not_filled_in_from_samples_of_others() -> None:
+    wanted = AuditSettings(methods=("vote", "average"), probs="sampled:5", resamples=20)
+    metrics = simulate(wanted, model="slot=0.9&noise=1&unparsed=0.4").metrics
+    single = metrics["methods"]["direct"]["unparsed_rate"]
+    assert single == metrics["protocols"]["coupled"]["unparsed_rate"]
+    assert single["value"] > 0.2
+    assert metrics["methods"]["average"]["unparsed_rate"]["value"] < 0.1
+
+
 def test_content_free_questions_about_every_item_are_read() -> None:
     wanted = AuditSettings(methods=("contextual:per_item=true",), resamples=20)
     record = simulate(wanted, model="slot=0.9&unparsed=0.3")
@@ -192,3 +201,16 @@ def test_the_reference_without_gold_calls_equal_means_a_tie_in_spite_of_rounding
     low = [(0.45, 0.35, 0.2), (0.4, 0.4, 0.2), (0.35, 0.45, 0.2)]
     made = [call("a", one, 0, p) for one, p in zip(shown, low, strict=True)]
     assert average_of_everything(strata, build_tables(strata, made))[0].tolist() == [-2]
+
+
+def test_a_flip_is_a_change_between_readable_verdicts() -> None:
+    # a: first position twice; b: tie and 1; c: unread once; d: the same twice; e: asked once
+    items = [item(name) for name in "abcde"]
+    choices = {"a": (0, 1), "b": ("tie", 1), "c": (None, 0), "d": (1, 1)}
+    made = [
+        msgspec.structs.replace(call(name, shown, 0), choice=choice)
+        for name, pair in choices.items()
+        for shown, choice in zip((X0, X2), pair, strict=True)
+    ]
+    flips = audit(items, [*made, call("e", X0, 0)]).metrics["flips"]
+    assert flips == {"total": 2, "n": 4, "first": 1, "last": 0}

@@ -18,7 +18,9 @@ from naive_audit import (
     average,
     direct,
     grouped,
+    mean,
     own,
+    paired,
     pride,
     raw,
     rotations,
@@ -138,6 +140,7 @@ def check_audit(
         by_n.setdefault(case.n, []).append(case)
     rows = metrics["methods"]
     assert isinstance(rows, Mapping)
+    single: dict[int, list[Answered]] = {}
     for name in METHODS:
         parts: dict[int, list[Answered]] = {}
         for n, same in by_n.items():
@@ -149,9 +152,23 @@ def check_audit(
             assert metrics["skipped"][name]
             continue
         check(rows[name], table_of(parts, views["coupled"], gold_ties), name)
+        if name == "direct":
+            single = parts
+        else:
+            gains = [
+                gain
+                for n in by_n
+                for gain in paired(parts[n], single[n], len(views["coupled"][n]), gold_ties)
+            ]
+            accuracy, consistency = zip(*gains, strict=True)
+            expected = {
+                "accuracy": mean([gain for gain in accuracy if gain is not None]),
+                "consistency": mean([gain for gain in consistency if gain is not None]),
+            }
+            check(metrics["differences"][f"{name}-direct"], expected, f"{name}-direct")  # type: ignore[index]
         groups, macro = grouped(parts, views["coupled"], gold_ties)
-        for group, expected in groups.items():
-            check(metrics["groups"][group][name], expected, f"{group}.{name}")  # type: ignore[index]
+        for group, row in groups.items():
+            check(metrics["groups"][group][name], row, f"{group}.{name}")  # type: ignore[index]
         if macro:
             check(metrics["macro"][name], macro, f"macro.{name}")  # type: ignore[index]
     protocols = metrics["protocols"]

@@ -64,3 +64,10 @@ def test_nothing_is_recommended_from_too_few_items_or_unreadable_or_missing_answ
     assert "could not be read" in chosen(DIRECT, AVERAGE, width=0.01, unparsed=0.21).reason
     assert "missing" in chosen(DIRECT, AVERAGE, width=0.01, missing=0.5).reason
     assert chosen(width=0.01).method is None
+
+
+def test_a_cheaper_method_exactly_as_good_as_the_best_is_not_below_it() -> None:
+    # same verdicts: the difference is 0, and so is the upper end of its interval
+    twin = Candidate("additive", 1.1, AVERAGE.score)
+    found = chosen(DIRECT, twin, AVERAGE, width=0.0)
+    assert (found.method, found.alternative) == ("additive", None)

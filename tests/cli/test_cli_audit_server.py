@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from cli_commands import Ran, Run, Server, pair, write_lines
 
+import unswayed as us
+from unswayed.backends import BackendSettings
+
 KEY = "sk-abcdefghijklmnop"
 N_CALLS = 24
 
@@ -251,3 +254,12 @@ def test_a_key_is_sent_to_its_own_address_only(
     assert audit(run, few, "--base-url", server.url, model="openai/m").code == 0
     assert server.received == N_CALLS
     assert KEY not in str(server.headers)
+
+
+def test_a_server_that_hangs_is_given_up_and_the_rest_is_kept(few: Path, server: Server) -> None:
+    server.start({"kind": "hang", "contains": "first answer 3"})
+    how = BackendSettings(timeout_s=0.3, max_attempts=2)
+    result = us.audit(Server.model, few, out="run", backend=how, resamples=100)
+    calls = result.metrics["calls"]
+    assert (calls["made"], calls["failed"]) == (N_CALLS - 2, 2)
+    assert any("q3" in line for line in result.run["warnings"])

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from cli_commands import SIMULATED, Ran, Run, Server, choice, command_of, pair, write_lines
 
+from unswayed.errors import UnswayedError
 from unswayed.store import CallStore
 
 
@@ -202,10 +204,9 @@ def begun(data: Path) -> subprocess.Popen[str]:
     )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        if Path("run/calls.sqlite").exists():
-            with CallStore.open("run", read_only=True) as store:
-                if len(store):
-                    return process
+        with suppress(UnswayedError), CallStore.open("run", read_only=True) as store:
+            if len(store):
+                return process
         time.sleep(0.05)
     raise AssertionError(f"no call was recorded: {process.communicate()[1]}")
 

@@ -1,5 +1,6 @@
 """Outcomes: the join of decisions and gold, and what each item counts for."""
 
+import msgspec
 import numpy as np
 import pytest
 from metric_builders import SWAP, M, T, U, outcomes
@@ -89,6 +90,15 @@ def test_an_item_that_must_not_be_permuted_keeps_its_own_order_only() -> None:
     assert made.choices.tolist() == [[0, 0], [0, MISSING]]
     assert made.complete.tolist() == [True, False]
     assert made.pooled.tolist() == [[True, True], [False, False]]
+
+
+def test_an_item_that_must_not_be_permuted_keeps_its_own_labels_too() -> None:
+    # "both A and B" names labels: an answer under the labels B, A is none about the item
+    items = [pair("free"), pair("fixed", permutable=False)]
+    decisions = [decided(name, (0, 1), 0) for name in ("free", "fixed")]
+    swapped = [msgspec.structs.replace(one, labels=("B", "A")) for one in decisions]
+    (made,) = outcomes_from_decisions(items, [*decisions, *swapped])
+    assert made.choices.tolist() == [[0, 0], [0, MISSING]]
 
 
 def test_choices_are_counted_by_candidate_with_ties_last() -> None:

@@ -321,7 +321,7 @@ def test_everything_but_browsing_works_without_scripts(tab: Page, sheets: Sheets
     words = " ".join(n["nodeValue"] for n in walk(detail) if n["nodeName"] == "#text")
     assert "The judge said" in words
     notes = [node for node in nodes if node["nodeName"] == "NOSCRIPT"]
-    assert "decisions.jsonl" in " ".join(n["nodeValue"] for n in walk(notes[0]))
+    assert "unswayed export" in " ".join(n["nodeValue"] for n in walk(notes[0]))
 
 
 def walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:

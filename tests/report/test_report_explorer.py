@@ -102,7 +102,7 @@ def test_the_page_embeds_the_surest_items_up_to_its_limit() -> None:
     assert 0 < len(items) < len(run.flipped)
     assert [item["i"] for item in items] == [item.item_id for item in run.flipped[: len(items)]]
     assert len(some.data.encode()) <= len(whole.data.encode()) / 2
-    assert some.count == f"surest {len(items)} of {run.n_flipped}; all with unswayed export"
+    assert some.count == f"surest {len(items)} of {run.n_flipped}; all: unswayed export"
     assert whole.count == f"{run.n_flipped} flipped items, surest first"
 
 
@@ -136,4 +136,4 @@ def test_embedded_json_cannot_end_its_element_and_can_be_written(text: str) -> N
 def test_items_without_probabilities_are_not_called_sure() -> None:
     run = replace(plain_run(n_flipped=2), flipped=[pair(0, 1), pair(1, 0)])
     assert embed([find(run)], [""], embed_mb=4.0).count == "2 flipped items"
-    assert embed([find(run)], [""], embed_mb=0.0).count == "first 1 of 2; all with unswayed export"
+    assert embed([find(run)], [""], embed_mb=0.0).count == "first 1 of 2; all: unswayed export"

@@ -81,9 +81,20 @@ def test_flips_without_a_favoured_position_are_told() -> None:
 
 
 def test_too_few_items_say_how_many_would_do() -> None:
-    assert headline(plain_run((0.50, 0.44, 0.56), n_items=100)) == (
+    run = plain_run((0.50, 0.44, 0.56), (0.93, 0.88, 0.98), n_items=100, n_flipped=7)
+    assert headline(run) == (
         "Too few items to tell: with 100 items the first-position rate lies anywhere between 44 "
         "and 56\u202f%. About 400 items would settle ±3 points."
+    )
+
+
+def test_flips_beyond_doubt_are_told_though_no_position_can_be_named() -> None:
+    # at least 1 - .74 = 26 % of the verdicts flip, more than the 10 % that matter
+    run = plain_run((0.40, 0.30, 0.50), (0.57, 0.40, 0.74), n_items=35, n_flipped=15)
+    assert headline(run).startswith(
+        "15 of 35 verdicts flip when the two answers change places; too few items to tell whether "
+        "a position is favoured: with 35 items the first-position rate lies anywhere between 30 "
+        "and 50\u202f%."
     )
 
 

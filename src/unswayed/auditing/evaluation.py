@@ -139,7 +139,8 @@ def score_method(
             by_fold, fit_calls = _fit_folds(method, stratum, source, estimation_items)
         cautions.extend(str(one.message) for one in caught if one.category is MethodWarning)
         fitted.extend(one for one in by_fold if one is not method)
-        scored, read = _score_stratum(by_fold, stratum, table, group_by)
+        blind_to = samples is not None and not method.needs_probs
+        scored, read = _score_stratum(by_fold, stratum, table, group_by, without_probs=blind_to)
         outcomes.append(scored)
         judged += float(read.sum())
         n_items += len(stratum.items)
@@ -210,7 +211,12 @@ def _fitted(method: Method, chosen: Sequence[Item], decisions: Sequence[Decision
 
 
 def _score_stratum(
-    by_fold: Sequence[Method], stratum: Stratum, table: DecisionTable, group_by: str
+    by_fold: Sequence[Method],
+    stratum: Stratum,
+    table: DecisionTable,
+    group_by: str,
+    *,
+    without_probs: bool,
 ) -> tuple[Outcomes, FloatArray]:
     size, n, views = len(stratum.items), stratum.n, stratum.views
     choices = np.full((size, len(views)), MISSING, dtype=np.int16)
@@ -219,9 +225,11 @@ def _score_stratum(
     n_calls = np.zeros((size, len(views)))
     method = by_fold[0]
     asked = method.asks(n)
+    # a single answer is not filled in from samples that the method does not pay for
+    given = replace(table, probs=None) if without_probs else table
     for column, outer in enumerate(views):
         seen = table.select(asked, through=outer)
-        verdicts = _verdicts(by_fold, stratum, seen)
+        verdicts = _verdicts(by_fold, stratum, given.select(asked, through=outer))
         order = np.array(outer.order, dtype=np.int16)
         own = np.where(
             verdicts.choices >= 0, order[np.maximum(verdicts.choices, 0)], verdicts.choices
@@ -233,7 +241,7 @@ def _score_stratum(
         elif len(asked) == 1 and seen.probs is not None:
             scores[:, column][:, order] = seen.probs[:, 0]
         n_calls[:, column] = verdicts.n_calls
-    _keep_own_order_only(method, stratum, table, choices, tied, n_calls)
+    _keep_own_order_only(method, stratum, given, choices, tied, n_calls)
     judged = DecisionTable(
         items=table.items,
         asks=tuple(Ask(outer) for outer in views),

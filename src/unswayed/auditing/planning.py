@@ -92,6 +92,8 @@ def plan_audit(
             "this version audits pairwise and mcq."
         )
     check_group_by(items, settings.group_by)
+    if settings.seed < 0:
+        raise UsageError(f"seed {settings.seed}: give a number from 0 on.")
     for size in settings.estimation_sizes:
         if size < 1:
             raise UsageError(f"estimation size {size}: give at least 1, such as 10,50,100.")

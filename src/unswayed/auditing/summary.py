@@ -143,7 +143,8 @@ def _estimation_curve(
                 {
                     "estimation_items": size,
                     "calls_per_item_amortised": calls,
-                    **{metric: row[metric] for metric in ("accuracy", "consistency", "rstd")},
+                    # items with different numbers of candidates have no RStd over all
+                    **{m: row[m] for m in ("accuracy", "consistency", "rstd") if m in row},
                 }
             )
     return {"estimation_curve": curve}

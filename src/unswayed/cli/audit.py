@@ -83,7 +83,7 @@ def audit(
     task: TaskName = None,
     on_bad_item: OnBadItem = "stop",
     limit: Limit = None,
-    seed: Annotated[int, typer.Option(help="Seed of folds, orders and resamples.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of folds, orders and resamples.")] = 0,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 1000,
     out: Annotated[
         Path | None, typer.Option(help="Run directory [default: runs/DATA-MODEL]")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from unswayed.decisions import MISSING, TIE, Decision, DecisionTable
 from unswayed.errors import ShapeError
 from unswayed.items import Item
-from unswayed.permutations import Order, invert
+from unswayed.permutations import invert
 from unswayed.presentation import Presentation, canonical
 
 __all__ = [
@@ -274,14 +274,17 @@ def outcomes_from_decisions(
         asked = [ask for ask in table.asks if ask.substitute is None]
         asks = sorted(asked, key=lambda ask: ask.presentation != own)
         outcomes = outcomes_of(rows, table.select(asks))
-        made.append(_own_order_only(outcomes, own.order))
+        made.append(_own_order_only(outcomes, own))
     return tuple(made)
 
 
-def _own_order_only(outcomes: Outcomes, own: Order) -> Outcomes:
-    """Blank the other presentations of items that must not be permuted."""
+def _own_order_only(outcomes: Outcomes, own: Presentation) -> Outcomes:
+    """Blank the other presentations of items that must not be permuted.
+
+    Other labels too: what refers to a candidate may name its label.
+    """
     if outcomes.permutable.all():
         return outcomes
-    other = np.array([presentation.order != own for presentation in outcomes.shown])
+    other = np.array([presentation != own for presentation in outcomes.shown])
     blank = ~outcomes.permutable[:, None] & other[None, :]
     return replace(outcomes, choices=np.where(blank, np.int16(MISSING), outcomes.choices))

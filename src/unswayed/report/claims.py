@@ -68,7 +68,7 @@ def _bias_title(found: Finding, alone: Rates, named: Rates) -> str:
             return f"The {_where(found.favoured, n)} {'answer' if n == 2 else 'option'} wins."
         if found.avoided is not None:
             return f"The {_where(found.avoided, n)} option is avoided."
-        return "No position wins."
+        return "No position can be named." if found.state is State.FEW else "No position wins."
     position, label = favoured_of(alone), favoured_of(named)
     if position is None and label is None:
         return "Neither a position nor a label wins."

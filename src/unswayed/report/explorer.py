@@ -315,5 +315,5 @@ def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float)
 
 def _count_line(embedded: int, total: int, *, sure: bool) -> str:
     if embedded < total:
-        return f"{'surest' if sure else 'first'} {count(embedded)} of {count(total)}; all with unswayed export"
+        return f"{'surest' if sure else 'first'} {count(embedded)} of {count(total)}; all: unswayed export"
     return f"{plural(total, 'flipped item')}{', surest first' if sure else ''}"
