@@ -102,6 +102,11 @@ class AuditResult:
     run: dict[str, Any]
     record: AuditRecord
 
+    def __repr__(self) -> str:
+        data = self.metrics["data"]
+        methods = ", ".join(self.metrics["methods"])
+        return f"<AuditResult of {self.metrics['model']} on {data['n_items']} items: {methods}>"
+
     @property
     def decisions(self) -> list[Decision]:
         """Every decision of the pool."""

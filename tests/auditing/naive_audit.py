@@ -371,10 +371,12 @@ def iccs(rows: Sequence[Answered], n_views: int) -> tuple[float | None, float | 
         for v in range(n_views)
     )
     mse = rest / ((items - 1) * (n_views - 1))
-    if msr < 1e-20:
+    if msr < 1e-25:
         return None, None
+    if msr < 1e-7:  # items that hardly differ: the quotient is rounding
+        return math.nan, math.nan
     bottom = msr + (msc - mse) / items
-    return (msr - mse) / bottom if abs(bottom) > 1e-15 else None, (msr - mse) / msr
+    return (msr - mse) / bottom if abs(bottom) > 1e-7 else math.nan, (msr - mse) / msr
 
 
 def rate(rows: Sequence[Answered], wanted: Choice) -> float | None:

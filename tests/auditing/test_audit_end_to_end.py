@@ -155,6 +155,16 @@ def test_without_gold_methods_are_ranked_by_agreement_with_the_full_pool(pairs: 
     assert 0.5 < record.metrics["methods"]["pride"]["agreement"]["value"] < 1
 
 
+def test_without_gold_the_yardstick_is_recommended_where_nothing_cheaper_comes_close(
+    pairs: ItemSet,
+) -> None:
+    blind = ItemSet.of([msgspec.structs.replace(item, gold=None) for item in pairs], name="blind")
+    record = run(blind, model="simulated/judge?slot=2&label=0")
+    found = record.metrics["recommendation"]
+    assert found["method"] == "average"
+    assert found["reason"] == "no cheaper method agrees with it closely enough"
+
+
 def test_items_that_may_not_be_permuted_have_one_verdict_and_stay_out_of_order_metrics(
     pairs: ItemSet,
 ) -> None:

@@ -71,3 +71,9 @@ def test_a_cheaper_method_exactly_as_good_as_the_best_is_not_below_it() -> None:
     twin = Candidate("additive", 1.1, AVERAGE.score)
     found = chosen(DIRECT, twin, AVERAGE, width=0.0)
     assert (found.method, found.alternative) == ("additive", None)
+
+
+def test_at_the_price_of_a_single_call_only_a_measured_gain_counts() -> None:
+    same_price = Candidate("debias-prompt", 1.0, 0.72)
+    assert chosen(DIRECT, same_price, width=0.05).method == "direct"
+    assert chosen(DIRECT, same_price, width=0.01).method == "debias-prompt"

@@ -81,7 +81,14 @@ def test_without_consistency_nothing_is_said_about_flips() -> None:
     assert found.state is State.ONE_ORDER
 
 
-@pytest.mark.parametrize("state", [State.FEW, State.UNPARSED, State.ONE_ORDER])
+def test_a_measured_gain_is_recommended_even_where_the_position_rate_is_not_settled() -> None:
+    run = plain_run(recommendation={"method": "direct", "reason": "", "criterion": "accuracy"})
+    found = replace(find(run), state=State.FEW)
+    assert found.recommends
+    assert not replace(found, items=15).recommends
+
+
+@pytest.mark.parametrize("state", [State.UNPARSED, State.ONE_ORDER])
 def test_states_that_settle_nothing_recommend_nothing(state: State) -> None:
     run = plain_run(recommendation={"method": "direct", "reason": "", "criterion": "accuracy"})
     assert not replace(find(run), state=state).recommends

@@ -81,10 +81,10 @@ def test_a_label_free_criterion_is_named() -> None:
 
 def test_few_items_get_no_recommendation_even_if_one_is_recorded() -> None:
     run = advised("average")
-    few = plain_run((0.5, 0.4, 0.6), n_items=50, **{
+    few = plain_run((0.5, 0.4, 0.6), n_items=15, **{
         key: run.metrics[key] for key in ("methods", "recommendation", "differences")
     })  # fmt: skip
-    few.metrics["methods"]["direct"]["consistency"]["n"] = 50
+    few.metrics["methods"]["direct"]["consistency"]["n"] = 15
     assert recommendation(few) == ""
     assert "No method is recommended on so few items." in lede(few)
 

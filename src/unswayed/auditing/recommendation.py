@@ -84,7 +84,10 @@ def recommend(
     if not candidates:
         return Recommendation(None, f"no method has a defined {criterion}", criterion)
     best = max(candidates.values(), key=lambda one: (one.score, -one.calls, one.name))
-    by_price = sorted(candidates.values(), key=lambda one: (one.calls, -one.score, one.name))
+    # at the price of a single call nothing but a measured gain is a reason to change
+    by_price = sorted(
+        candidates.values(), key=lambda one: (one.calls, one.name != "direct", -one.score, one.name)
+    )
     chosen = next(
         one for one in by_price if one is best or _not_below(difference(one.name, best.name))
     )

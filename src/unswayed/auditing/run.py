@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import string
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -286,8 +287,9 @@ def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord
 
 
 def labels_of(tables: Sequence[DecisionTable]) -> list[str]:
-    """The label set of the items with most candidates."""
-    return list(max(tables, key=lambda table: table.n).label_set)
+    """The label set of the items with most candidates; letters where numbers are used as well."""
+    lettered = [table for table in tables if table.n <= len(string.ascii_uppercase)]
+    return list(max(lettered or tables, key=lambda table: table.n).label_set)
 
 
 def _server(backend: Backend) -> str | None:

@@ -206,12 +206,7 @@ def _compare(
         }
         for name, some in against.items():
             methods[name]["agreement"] = measure(some, names=["accuracy"], **options)["accuracy"]
-        everything = tuple(len(stratum.views) for stratum in plan.strata)
-        candidates = {
-            name
-            for name in scored
-            if not (name.startswith("average") and _reads(plan, name) == everything)
-        }
+        candidates = {name for name in scored if _reads_less_than_everything(plan, name)}
     key = "accuracy" if criterion == "accuracy" else "agreement"
     ranked = {
         name: Candidate(name, float(methods[name]["calls_per_item_amortised"]), value)
@@ -231,10 +226,13 @@ def _compare(
         unparsed=_share(tables, UNPARSED),
         missing=_missing_share(scored["direct"].outcomes),
     )
+    if criterion == AGREEMENT:
+        recommendation = _or_the_yardstick(recommendation, plan, methods)
     names = [name for name in scored if name != "direct"]
     pairs = [(name, "direct") for name in names]
-    for other in {recommendation.best, recommendation.method} - {None, "direct"}:
-        assert other is not None
+    for other in dict.fromkeys((recommendation.best, recommendation.method)):
+        if other is None or other == "direct":
+            continue
         pairs.extend((name, other) for name in scored if name != other)
     differences: dict[str, dict[str, Any]] = {}
     for first, second in pairs:
@@ -264,8 +262,28 @@ def mirrored(
     return msgspec.structs.replace(found, value=value, low=low, high=high)
 
 
-def _reads(plan: AuditPlan, name: str) -> tuple[int, ...]:
-    return tuple(len(plan.methods[name].asks(stratum.n)) for stratum in plan.strata)
+def _reads_less_than_everything(plan: AuditPlan, name: str) -> bool:
+    """Whether a method reads fewer calls than the yardstick, the average over the full pool."""
+    method = plan.methods[name]
+    return any(len(method.asks(stratum.n)) < len(stratum.views) for stratum in plan.strata)
+
+
+def _or_the_yardstick(
+    found: Recommendation, plan: AuditPlan, methods: Mapping[str, Mapping[str, Any]]
+) -> Recommendation:
+    """Without gold: the yardstick itself, where even the best cheaper choice is a single call that
+    measurably disagrees with it.
+    """
+    if found.method != "direct":
+        return found
+    high = (methods["direct"].get("agreement") or {}).get("high")
+    if high is None or high >= 1:
+        return found
+    for name in ("average", "vote"):
+        if name in plan.methods and not _reads_less_than_everything(plan, name):
+            reason = "no cheaper method agrees with it closely enough"
+            return Recommendation(name, reason, found.criterion, best=name)
+    return found
 
 
 def _value(estimate: object) -> float | None:

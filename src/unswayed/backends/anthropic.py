@@ -167,7 +167,7 @@ def split_system(messages: tuple[Message, ...]) -> tuple[str, tuple[Message, ...
 
 
 def open_anthropic(model: str, settings: BackendSettings) -> HttpBackend:
-    """The backend of `anthropic/<model>`: ANTHROPIC_API_KEY.
+    """Claude models: `anthropic/<model>`, with ANTHROPIC_API_KEY.
 
     `ANTHROPIC_BASE_URL`, or the settings' base URL, names another server of the same API; it ends
     in `/v1`.

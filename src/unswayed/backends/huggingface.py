@@ -39,7 +39,9 @@ Answer = tuple[Query, Response | Failure]
 
 
 def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBackend:
-    """The backend of a local model; finds and fingerprints it but does not load it yet.
+    """A local folder or Hub id, run here with transformers: `hf/<path or id>[+lora=DIR]` (extra: local).
+
+    Finds and fingerprints the model; it is loaded with the first question.
 
     Raises:
         MissingExtraError: If torch or transformers is not installed.

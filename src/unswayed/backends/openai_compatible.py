@@ -299,7 +299,7 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def open_openai(model: str, settings: BackendSettings) -> HttpBackend:
-    """The backend of `openai/<model>`: OPENAI_API_KEY, OPENAI_BASE_URL.
+    """OpenAI models: `openai/<model>`, with OPENAI_API_KEY (and OPENAI_BASE_URL).
 
     Raises:
         MissingKeyError: If OPENAI_API_KEY is needed and not set.
@@ -309,7 +309,7 @@ def open_openai(model: str, settings: BackendSettings) -> HttpBackend:
 
 
 def open_service(model: str, settings: BackendSettings) -> HttpBackend:
-    """The backend of `openai-api/<service>/<model>`: <SERVICE>_API_KEY, <SERVICE>_BASE_URL.
+    """Any OpenAI-compatible server: `openai-api/<service>/<model>`, with <SERVICE>_BASE_URL, _API_KEY.
 
     Raises:
         UnknownNameError: If the name has no service or no model.

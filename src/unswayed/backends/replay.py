@@ -35,7 +35,7 @@ ON_DISK: Final = ("tiny/", "hf/")
 
 
 def open_replay(model: str, settings: BackendSettings) -> ReplayBackend:
-    """The backend of recorded answers.
+    """Answers recorded earlier: `replay/<decisions.jsonl or run directory>`.
 
     Raises:
         UsageError: If there is nothing there.

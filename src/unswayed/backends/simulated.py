@@ -91,7 +91,7 @@ class SimulatedJudge:
 
 
 def open_simulated(model: str, settings: BackendSettings) -> SimulatedBackend:
-    """The backend of `simulated/judge?name=value&...`.
+    """A judge with planted bias: `simulated/judge?slot=0.6&label=0.4`.
 
     Raises:
         UnknownNameError: If another judge or an unknown parameter is named.

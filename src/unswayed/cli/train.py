@@ -92,11 +92,18 @@ def train(
         engine=engine,
         report=_show,
     )
+    if result.interrupted:
+        typer.echo(
+            f"unswayed: interrupted after step {result.steps} of {plan.steps}; the same command "
+            "goes on from here.",
+            err=True,
+        )
+        return 130
     for metric, value in result.after.items():
         before = result.before.get(metric)
         typer.echo(f"{metric:24s} {'' if before is None else f'{before:.3f} -> '}{value:.3f}")
     typer.echo(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")
-    return 130 if result.interrupted else 0
+    return 0
 
 
 def _announce(plan: Plan) -> None:

@@ -13,7 +13,7 @@ __all__ = ["changes_of"]
 WORDS: Final = {
     "accuracy": "accuracy",
     "consistency": "consistency",
-    "consistent_accuracy": "right in every order",
+    "consistent_accuracy": "consistent accuracy",
     "rstd": "RStd",
 }
 

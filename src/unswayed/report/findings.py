@@ -109,7 +109,8 @@ class Finding:
     @property
     def recommends(self) -> bool:
         """Whether the data carry a recommendation."""
-        return self.state not in {State.UNPARSED, State.ONE_ORDER, State.FEW}
+        few = self.state is State.FEW and self.items < FEWEST_ITEMS
+        return self.state not in {State.UNPARSED, State.ONE_ORDER} and not few
 
     @property
     def recommended(self) -> str | None:

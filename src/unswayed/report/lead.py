@@ -229,7 +229,7 @@ def lede_of(found: Finding) -> list[Line]:
             )
         )
     made.extend(remedy_of(found))
-    if found.state is State.FEW and len(found.audit.methods) > 1:
+    if found.state is State.FEW and not found.recommends and len(found.audit.methods) > 1:
         made.append(line("No method is recommended on so few items."))
     if found.state is State.UNPARSED and len(found.audit.methods) > 1:
         made.append(line("No method is recommended while so many answers are unread."))

@@ -80,6 +80,11 @@ class Recommendation:
         return "agreement" if self.criterion.startswith("agreement") else self.criterion
 
 
+def _asked(row: Row) -> int:
+    """Calls behind the shares by position."""
+    return max((rate.n for rate in row.position_rate), default=0)
+
+
 @dataclass(frozen=True, slots=True)
 class Audit:
     """`metrics.json`, read.
@@ -144,7 +149,7 @@ class Audit:
         """Number of candidates: the most frequent one where items differ, 2 if nothing says."""
         plain = self.plain
         if plain.strata and not plain.position_rate:
-            return max(plain.strata, key=lambda n: plain.strata[n].items)
+            return max(plain.strata, key=lambda n: (_asked(plain.strata[n]), plain.strata[n].items))
         return max(len(plain.position_rate), len(plain.label_rate)) or 2
 
     @property

@@ -38,7 +38,7 @@ def _title(found: Finding) -> Line:
     if method is None:
         if found.state is State.UNPARSED:
             return line("No method can be recommended while answers go unread.")
-        if found.state is State.FEW:
+        if found.state is State.FEW and not found.recommends:
             return line("These items are too few to recommend a method.")
         return line("What each method costs, and what it buys.")
     if method == found.audit.base:

@@ -25,7 +25,7 @@ MODELS: Final = {"judge": WEIGHTS}
 
 
 def open_tiny(model: str, settings: BackendSettings) -> TinyBackend:
-    """The backend of `tiny/judge`.
+    """The built-in tiny judge: `tiny/judge`, no key, no download (extra: local).
 
     Raises:
         UnknownNameError: If another tiny model is asked for.
