@@ -333,6 +333,18 @@ def test_too_few_shadowed_items_and_judged_estimation_items_are_said(
     assert few.startswith("drift not checked: 5 items were asked again, 20 are needed")
 
 
+def test_a_drift_that_cannot_be_compared_is_said_after_the_verdicts(
+    pairs: ItemSet, tmp_path: Path
+) -> None:
+    file = fitted(pairs, tmp_path / "pride.json")  # of pairs; the judged items have 4 candidates
+    four = simulated_items(30, 4, seed=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no prior for 4 candidates: said elsewhere
+        with Judge(MODEL, method=file, shadow=1) as judge:
+            assert len(judged(judge, four)) == 30
+            assert judge.drift_report()[0].startswith("drift not checked: pride: nothing to comp")
+
+
 # --- windows and names -------------------------------------------------------------------------
 
 

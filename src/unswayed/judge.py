@@ -14,7 +14,7 @@ import msgspec
 from unswayed.backends import Backend, BackendSettings, open_backend
 from unswayed.calibration import answers_are_labels, prompts_for
 from unswayed.decisions import Decision, Verdict
-from unswayed.errors import BackendError, UsageError
+from unswayed.errors import BackendError, MethodError, UsageError
 from unswayed.items import Item, Task, Text, blind, check_item, encode_item
 from unswayed.methods import Method
 from unswayed.methods.drift import drift
@@ -334,11 +334,13 @@ class Judge:
             return said
         if not hasattr(self.method, "estimates"):
             return said
-        compared = drift(
-            cast("FittedMethod", self.method), list(self._shadowed.values()), self._shadow_decisions
-        )
+        method, shadowed = cast("FittedMethod", self.method), list(self._shadowed.values())
+        try:
+            compared = drift(method, shadowed, self._shadow_decisions)
+        except MethodError as error:  # the verdicts are good all the same
+            return [*said, f"drift not checked: {error}"]
         if not any(one.fresh.low is not None for one in compared):
-            said.append(f"drift not checked: what {self.method.name} learns has no interval.")
+            said.append(f"drift not checked: what {method.name} learns has no interval.")
         moved = [str(one) for one in compared if one.moved]
         if moved:
             said.extend([*moved, "the judge has changed since it was calibrated: calibrate again."])

@@ -91,3 +91,10 @@ def test_a_remembered_question_is_read_once() -> None:
     assert sorted(found.item_id for found in again(both)) == ["a", "b"]
     assert sorted(found.item_id for found in again(known)) == ["a"]
     assert read == ["a", "b"]
+
+
+def test_samples_beyond_those_asked_for_do_not_count() -> None:
+    # `repeat` may have drawn more: of 0, 0, 1 the first two count, (2 + 1/2) / 3
+    made = [decision("a"), *(decision("a", X0, k // 3, sample=k) for k in (1, 2, 3))]
+    (greedy,) = (one for one in sampled(made, 2) if one.sample == 0)
+    assert greedy.probs == pytest.approx((2.5 / 3, 0.5 / 3))

@@ -1,5 +1,7 @@
 """Cases that small slips in the methods would get wrong and that random judges do not show."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from unswayed.methods.average import Average
 from unswayed.methods.cell_median import CellMedian
 from unswayed.methods.pride import PriDe
 from unswayed.methods.protocol import MethodWarning
+from unswayed.methods.sequential import Sequential
 from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation
 
 
@@ -111,3 +114,35 @@ def test_a_presentation_that_half_of_the_items_lack_is_left_out_of_additive_effe
     fitted = Additive(resamples=0).fit_tables({2: pairs_table(probs, (X0, X2, X1, X3))})
     assert fitted.effects is not None
     assert fitted.effects[0].count == 40
+
+
+def test_the_median_of_additive_effects_is_taken_of_centred_log_probabilities() -> None:
+    # log-odds a0 of A under X0 and a2 under X2 hold the item's bias (a0 + a2) / 2; half of it is
+    # what A adds to its centred log-probability, and label and position share that evenly
+    odds = np.random.default_rng(3).normal(0.5, 2.0, (31, 2))
+    first = 1 / (1 + np.exp(-odds))  # P(A): candidate 0 under X0, candidate 1 under X2
+    probs = np.stack(
+        [
+            np.stack([first[:, 0], 1 - first[:, 0]], axis=1),
+            np.stack([1 - first[:, 1], first[:, 1]], axis=1),
+        ],
+        axis=1,
+    )
+    with pytest.warns(MethodWarning):
+        fitted = Additive(design="coupled", centre="median", resamples=0).fit_tables(
+            {2: pairs_table(probs, (X0, X2))}
+        )
+    (effects,) = fitted.effects or ()
+    wanted = float(np.median(odds.sum(axis=1))) / 4
+    assert effects.labels[0] + effects.positions[0] == pytest.approx(wanted, abs=1e-7)
+
+
+def test_a_lead_stops_a_vote_after_whole_blocks_only() -> None:
+    # X0 alone would lead by 1 for candidate 0; the block X0, X2 is even, the next one decides
+    method = Sequential(rule="lead", lead=1)
+    shown = tuple(ask.presentation for ask in method.asks(2))
+    table = pairs_table(np.full((1, 4, 2), 0.5), shown)
+    choices = np.array([[0, 1, 1, 1]], dtype=np.int16)
+    verdicts = method.decide_table(replace(table, choices=choices, probs=None))
+    assert verdicts.n_calls.tolist() == [4]
+    assert verdicts.choices.tolist() == [1]

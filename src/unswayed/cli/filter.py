@@ -17,6 +17,7 @@ from unswayed.cli.options import (
     OnBadItem,
     Prompt,
     Template,
+    check_out,
     model_for,
     prompts_from,
 )
@@ -65,6 +66,7 @@ def filter_(
     from unswayed.items import encode_item, load_items
     from unswayed.training.filtering import keep_inconsistent
 
+    check_out(out, None if data == "-" else data, evaluation)
     items = load_data(data, limit=limit, on_bad_item=on_bad_item)
     backend = open_backend(
         model_for(model, data), BackendSettings(base_url=base_url, max_connections=max_connections)

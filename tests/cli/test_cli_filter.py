@@ -1,0 +1,24 @@
+"""`unswayed filter` never writes over what it reads."""
+
+from pathlib import Path
+
+from cli_commands import SIMULATED, Run
+
+
+def test_the_input_is_not_overwritten(run: Run, pairs: Path) -> None:
+    before = pairs.read_bytes()
+    for out in (pairs, f"./{pairs}", pairs.absolute()):
+        ran = run("filter", pairs, "--model", SIMULATED, "--out", out)
+        assert ran.code == 2
+        assert "would be read and written at once" in ran.err
+    ran = run("filter", pairs, "--model", SIMULATED, "--out", "kept", "--evaluation", "pairs.jsonl")
+    assert pairs.read_bytes() == before
+
+
+def test_an_output_that_cannot_be_written_is_said_before_any_call(
+    run: Run, pairs: Path, folder: Path
+) -> None:
+    ran = run("filter", pairs, "--model", SIMULATED, "--out", ".")
+    assert ran.code == 2
+    assert "it is a directory" in ran.err
+    assert [path.name for path in folder.iterdir()] == ["pairs.jsonl"]
