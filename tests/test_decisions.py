@@ -57,6 +57,15 @@ def test_choices_become_codes_and_absent_calls_are_missing() -> None:
     assert np.isnan(table.probs[1]).all()
 
 
+def test_the_last_decision_for_a_question_wins_whole() -> None:
+    table = DecisionTable.of(
+        [item()], [decision(X0, 0, (0.9, 0.1)), decision(X0, 1), decision(X2, 0, (0.6, 0.4))]
+    )
+    assert table.choices.tolist() == [[1, 0]]
+    assert table.probs is not None
+    assert np.isnan(table.probs[0, 0]).all()
+
+
 def test_a_table_is_blind() -> None:
     assert DecisionTable.of([item()], []).items[0].gold is None
 

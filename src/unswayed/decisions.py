@@ -386,10 +386,10 @@ class DecisionTable:
         mass = np.full(shape, np.nan) if any_mass else None
         for row, column, decision in cells:
             choices[row, column] = code_of(decision.choice)
-            if probs is not None and decision.probs is not None:
-                probs[row, column] = decision.probs
-            if mass is not None and decision.label_mass is not None:
-                mass[row, column] = decision.label_mass
+            if probs is not None:
+                probs[row, column] = np.nan if decision.probs is None else decision.probs
+            if mass is not None:
+                mass[row, column] = np.nan if decision.label_mass is None else decision.label_mass
         made = tuple(column_of)
         return cls(
             items=tuple(blind(item) for item in items),

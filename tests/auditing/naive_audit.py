@@ -107,8 +107,8 @@ def best(case: Case, scores: Sequence[float]) -> int:
 
 def read(case: Case, shown: Shown) -> Choice:
     """The answer to one call: what was stated, else the likeliest candidate."""
-    choice, probs = case.call(shown)
-    return best(case, probs) if choice is None and probs is not None else choice
+    choice, _ = case.call(shown)
+    return choice
 
 
 def direct(case: Case, view: Shown) -> tuple[Choice, set[int], tuple[float, ...] | None]:

@@ -108,11 +108,11 @@ def test_one_call_without_probabilities_spoils_a_balanced_mean() -> None:
     assert verdicts.choices.tolist() == [UNPARSED, UNPARSED]
 
 
-def test_an_answer_that_names_nothing_counts_as_its_likeliest_candidate() -> None:
+def test_an_answer_that_names_nothing_is_no_verdict_whatever_its_probabilities() -> None:
     verdicts = Direct().decide_table(
         table([[UNPARSED], [UNPARSED]], (X0,), [[[0.3, 0.7]], [[np.nan] * 2]])
     )
-    assert verdicts.choices.tolist() == [1, UNPARSED]
+    assert verdicts.choices.tolist() == [UNPARSED, UNPARSED]
 
 
 def test_direct_believes_the_answer_not_the_probabilities() -> None:

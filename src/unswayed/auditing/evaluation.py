@@ -32,7 +32,7 @@ from unswayed.items import Item, blind
 from unswayed.methods import Method
 from unswayed.methods.protocol import MethodWarning
 from unswayed.methods.sequential import Sequential
-from unswayed.methods.tables import TOLERANCE, answers
+from unswayed.methods.tables import TOLERANCE
 from unswayed.metrics.outcomes import Outcomes, outcomes_of
 from unswayed.presentation import Ask, Protocol, canonical, view
 from unswayed.runner import Question
@@ -309,7 +309,7 @@ def _keep_own_order_only(
     choices[fixed, 1:] = MISSING
     own = canonical(stratum.n)
     if any(ask.presentation != own for ask in method.asks(stratum.n)):
-        choices[fixed, 0] = answers(table.select([Ask(own)]))[fixed, 0]
+        choices[fixed, 0] = table.select([Ask(own)]).choices[fixed, 0]
         tied[fixed, 0] = (choices[fixed, 0] == TIE)[:, None]
         n_calls[fixed, 0] = 1
 

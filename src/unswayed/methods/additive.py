@@ -45,7 +45,6 @@ from unswayed.methods.tables import (
     EPSILON,
     TOLERANCE,
     agreement,
-    answers,
     labels_by_candidate,
     needed,
     positions_by_candidate,
@@ -298,7 +297,7 @@ class Additive:
             cells=cells,
             scores=scores,
             confidence=confidence,
-            consistent=agreement(answers(table), cells),
+            consistent=agreement(table.choices, cells),
         )
 
     def _offsets(

@@ -1,8 +1,9 @@
 """Direct: believe the one answer the judge gives to the item as it stands.
 
-The baseline every correction is compared with. Verdict = the parsed label, else argmax p.
-Calls per item: fit 0, judge 1. Ties: a declared tie is a tie; equal probabilities of an answer
-that named no label go to the package's tie rule.
+The baseline every correction is compared with. Verdict = what the call chose: the label its text
+names, with the likeliest one taken where the answer is next-token probabilities (equal ones by the
+package's tie rule). A reply that names no label is unparsed, whatever its probabilities.
+Calls per item: fit 0, judge 1. Ties: a declared tie is a tie.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Direct:
         source="baseline",
         idea="Ask once, in the item's own order, and take the answer.",
         calls="1",
-        equation="verdict = parsed label, else argmax p",
+        equation="verdict = the label the answer names",
         helps="Nothing is corrected; it is what every other method is compared with.",
         cannot="It carries the judge's whole position and label bias into the verdict.",
     )

@@ -33,7 +33,7 @@ from unswayed.errors import UsageError
 from unswayed.items import Item, Task, blind
 from unswayed.methods.protocol import CHOOSING, About, decide_one, plan_all
 from unswayed.methods.sets import presentation_set
-from unswayed.methods.tables import agreement, answers, needed, plurality, verdict_table
+from unswayed.methods.tables import agreement, needed, plurality, verdict_table
 from unswayed.methods.voting import count_votes, decide_by_vote
 from unswayed.presentation import Ask, Presentation
 
@@ -109,7 +109,7 @@ class Sequential:
             return plan_all(self, item)
         asks = self.asks(item.n)
         table = DecisionTable.of([blind(item)], seen).select(asks)
-        codes = answers(table)
+        codes = table.choices
         last = int(np.flatnonzero(self._read(table, codes)[0])[-1])
         if codes[0, last] != MISSING:
             return list(asks[: last + 1])  # it stopped there, or everything is answered
@@ -156,7 +156,7 @@ class Sequential:
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The vote over the calls up to each row's stop; later columns are not read."""
-        codes = answers(table)
+        codes = table.choices
         cells = self._read(table, codes)
         counts = count_votes(codes, cells, table.n, np.ones(len(table.asks)))
         choices, tied = plurality(counts)

@@ -20,7 +20,6 @@ from unswayed.decisions import (
     FloatArray,
     IntArray,
     VerdictTable,
-    argmax_by_tie_rule,
 )
 from unswayed.permutations import Order, invert
 from unswayed.presentation import canonical
@@ -29,7 +28,6 @@ __all__ = [
     "EPSILON",
     "TOLERANCE",
     "agreement",
-    "answers",
     "labels_by_candidate",
     "log_probs_by_label",
     "missing_rows",
@@ -102,25 +100,6 @@ def missing_rows(table: DecisionTable, cells: BoolArray) -> BoolArray:
     return absent
 
 
-def answers(table: DecisionTable) -> IntArray:
-    """What each call chose, shape (I, T): the parsed choice, else the likeliest candidate.
-
-    A call that named nothing readable but came with all probabilities counts as its argmax.
-    """
-    choices = table.choices
-    if table.probs is None:
-        return choices
-    silent = (choices == UNPARSED) & ~np.isnan(table.probs).any(axis=2)
-    if not silent.any():
-        return choices
-    choices = choices.copy()
-    for column in np.flatnonzero(silent.any(axis=0)):
-        rows = np.flatnonzero(silent[:, column])
-        part = table.rows(rows)
-        choices[rows, column] = argmax_by_tie_rule(probs_of(part, int(column)), part)
-    return choices
-
-
 def agreement(choices: IntArray, cells: BoolArray) -> NDArray[np.int8]:
     """1 where all decisions read agree, 0 where not, -1 for fewer than two; shape (I,).
 
@@ -190,7 +169,7 @@ def verdict_table(
     if tied is None:
         tied = np.zeros((rows, table.n), dtype=np.bool_)
     if consistent is None:
-        consistent = agreement(answers(table), cells)
+        consistent = agreement(table.choices, cells)
     return VerdictTable(
         choices=choices,
         tied=tied & (choices == TIE)[:, None],

@@ -20,7 +20,6 @@ from unswayed.methods.tables import (
     EPSILON,
     TOLERANCE,
     agreement,
-    answers,
     needed,
     plurality,
     softmax,
@@ -66,7 +65,7 @@ def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None)
     """
     weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)
     cells = needed(table)
-    choices = answers(table)
+    choices = table.choices
     counts = count_votes(choices, cells, table.n, weight)
     verdict, tied = plurality(counts)
     read = (cells & (choices != MISSING)) @ weight
