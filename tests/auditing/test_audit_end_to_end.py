@@ -289,3 +289,12 @@ def test_groups_and_macro_average_follow_the_group_field() -> None:
     by_source = run(data, replace(SETTINGS, group_by="meta.source"))
     assert sorted(by_source.metrics["groups"]) == ["s0", "s1", "s2"]
     assert "accuracy" in by_source.metrics["macro"]["direct"]
+
+
+def test_a_difference_to_a_value_that_holds_by_construction_says_so(pairs: ItemSet) -> None:
+    differences = run(pairs, AuditSettings(methods=("average", "pride"), resamples=200)).metrics[
+        "differences"
+    ]
+    assert differences["average-direct"]["consistency"]["by_construction"] is True
+    assert "by_construction" not in differences["average-direct"]["accuracy"]
+    assert "by_construction" not in differences["pride-direct"]["consistency"]

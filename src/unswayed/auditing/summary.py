@@ -239,6 +239,10 @@ def _compare(
         made = differences.setdefault(f"{first}-{second}", {})
         for metric in COMPARED:
             estimate = mirrored(judged, first, second, metric, options)
+            if metric in CONSTRUCTED and (
+                scored[first].by_construction or scored[second].by_construction
+            ):
+                estimate = msgspec.structs.replace(estimate, by_construction=True)
             made[metric] = msgspec.to_builtins(estimate)
         if criterion == AGREEMENT:
             made["agreement"] = msgspec.to_builtins(gain(first, second))
