@@ -79,7 +79,9 @@ def main() -> None:
             times[name].append(cpu(read, lines))
     for name, some in times.items():
         middle = statistics.median(some)
-        print(f"{name:26s} {middle:6.2f} CPU-s for {len(lines):,} lines, {1e6 * middle / len(lines):.2f} us a line")
+        print(
+            f"{name:26s} {middle:6.2f} CPU-s for {len(lines):,} lines, {1e6 * middle / len(lines):.2f} us a line"
+        )
 
 
 if __name__ == "__main__":
