@@ -13,7 +13,7 @@ from unswayed.presentation import Ask
 __all__ = ["Failure", "Query", "Request", "Response", "TokenLogprob", "key_of"]
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Everything that determines an answer; its hash is the call's address.
 
     Attributes:
@@ -44,7 +44,7 @@ class TokenLogprob(NamedTuple):
     logprob: float
 
 
-class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What came back.
 
     Attributes:

@@ -30,7 +30,7 @@ class Task(StrEnum):
     RUBRIC = "rubric"
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """One chat message."""
 
     role: str

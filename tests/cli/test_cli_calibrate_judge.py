@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,8 @@ def test_a_verdict_comes_before_the_next_line_is_sent(folder: Path) -> None:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
+        given_up = threading.Timer(60, process.kill)  # a verdict that never comes ends the test
+        given_up.start()
         for number in range(5):
             process.stdin.write(f"{json.dumps(pair(number))}\n")
             process.stdin.flush()
@@ -207,6 +210,7 @@ def test_a_verdict_comes_before_the_next_line_is_sent(folder: Path) -> None:
         assert json.loads(process.stdout.readline())["item_id"] == "q5"
         assert process.stdout.read() == ""
         assert process.wait(30) == 0
+        given_up.cancel()
 
 
 def test_the_same_id_may_come_again_with_another_question(run: Run, folder: Path) -> None:
