@@ -139,6 +139,15 @@ def test_empty_missing_and_damaged_files_are_refused(tmp_path: Path) -> None:
         load_items(broken)
 
 
+def test_where_no_item_is_left_the_file_and_what_it_holds_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", GOOD, {**GOOD, "id": "q2"})
+    with pytest.raises(ItemError, match=r"x\.jsonl: no items of task mcq \(2 pairwise\)"):
+        load_items(path, task=Task.MCQ)
+    bad = write(tmp_path / "y.jsonl", {**GOOD, "gold": 9})
+    with pytest.raises(ItemError, match=r"y\.jsonl: no items \(1 bad lines left out, the first: "):
+        load_items(bad, on_bad_item="skip")
+
+
 def test_a_blind_item_has_no_gold_and_is_otherwise_the_same() -> None:
     item = Item(id="x", prompt="p", candidates=("a", "b"), gold=1, meta={"k": 1})
     assert blind(item).gold is None

@@ -310,6 +310,7 @@ def load_items(
     kept: list[Item] = []
     bad: list[BadLine] = []
     seen: dict[str, int] = {}
+    others: Counter[str] = Counter()
     for number, line in iter_lines(path):
         try:
             item = decode_item(line)
@@ -326,8 +327,15 @@ def load_items(
         seen[item.id] = number
         if task is None or item.task == task:
             kept.append(item)
+        else:
+            others[item.task.value] += 1
         if limit is not None and len(kept) >= limit:
             break
+    if not kept:
+        found = ", ".join(f"{count} {other}" for other, count in others.most_common())
+        why = f" of task {task} ({found})" if found else ""
+        left_out = f" ({len(bad)} bad lines left out, the first: {bad[0]})" if bad else ""
+        raise ItemError(f"{path}: no items{why}{left_out}.")
     name = (
         "stdin" if str(path) == "-" else Path(path).name.removesuffix(".gz").removesuffix(".jsonl")
     )

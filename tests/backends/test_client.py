@@ -286,6 +286,23 @@ def test_a_server_that_answers_with_errors_only_stops_the_run() -> None:
     asyncio.run(work())
 
 
+def test_a_server_that_turns_everything_away_stops_the_run_after_minutes_not_hours() -> None:
+    async def work() -> None:
+        asked = Counted(10_000)
+        jump = JumpClock()
+        faults = [Fault(kind="status", status=429, retry_after="60")]
+        async with FakeServer(faults=faults) as server:
+            outcomes = await collect(
+                backend_at(server.url, clock=jump.clock(), max_attempts=1000), asked
+            )
+        fatal = [failure.message for failure in failures(outcomes) if failure.fatal]
+        assert fatal
+        assert "answered nothing for 3 minutes" in fatal[0]
+        assert len(failures(outcomes)) == len(outcomes) == asked.pulled <= 64
+
+    asyncio.run(work())
+
+
 def test_an_answer_in_between_resets_the_count_of_failed_calls() -> None:
     async def work() -> None:
         asked = Counted(300)

@@ -28,6 +28,8 @@ MOST_UNREACHABLE: Final = 3
 """Calls in a row that never got a connection before the server counts as down."""
 MOST_FAILED: Final = 25
 """Calls in a row that the server could not answer before the run stops."""
+PATIENCE_S: Final = 180.0
+"""How long a server may turn every attempt away before the run stops."""
 
 Outcome = Response | Failure
 
@@ -60,6 +62,7 @@ class Run:
         self._idle = 0  # workers without a query
         self._unreachable = 0
         self._failed = 0
+        self._turned_away_since: float | None = None
         self._pulled_all = False
         self._news: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
@@ -156,6 +159,7 @@ class Run:
             attempts += 1
             if isinstance(outcome, Response):
                 self._unreachable = self._failed = 0
+                self._turned_away_since = None
                 if traits is not began_with:
                     backend.learn(traits)
                 return backend.finish(outcome, query.request, traits, took=took, attempts=attempts)
@@ -168,6 +172,8 @@ class Run:
             else:
                 identical = identical + 1 if outcome.message == last else 1
                 last = outcome.message
+                if self._turned_away_since is None:
+                    self._turned_away_since = backend.clock.now()
                 if self._is_final(outcome, attempts, identical):
                     return self._give_up(query, outcome, attempts, identical)
                 if not outcome.busy:  # a busy server holds up all calls, in the gate
@@ -181,7 +187,12 @@ class Run:
 
     def _is_final(self, fault: Fault, attempts: int, identical: int) -> bool:
         useless = identical >= MOST_IDENTICAL and fault.counts_as_identical
-        return not fault.again or attempts >= self._backend.settings.max_attempts or useless
+        tried = attempts >= self._backend.settings.max_attempts
+        return not fault.again or tried or useless or self._out_of_patience()
+
+    def _out_of_patience(self) -> bool:
+        since = self._turned_away_since
+        return since is not None and self._backend.clock.now() - since > PATIENCE_S
 
     def _give_up(self, query: Query, fault: Fault, attempts: int, identical: int) -> Failure:
         message, fatal = fault.message, fault.fatal
@@ -195,6 +206,12 @@ class Run:
                 message = (
                     f"the server is down: {message}. {self._unreachable} calls in a row got no "
                     "connection. Start it, or check its address; the same command goes on from here"
+                )
+            elif self._out_of_patience():
+                fatal = True
+                message = (
+                    f"the server has answered nothing for {PATIENCE_S / 60:.0f} minutes: {message}. "
+                    "The same command goes on from here"
                 )
             elif self._failed >= MOST_FAILED:
                 fatal = True

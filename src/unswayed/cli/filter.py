@@ -74,6 +74,14 @@ def filter_(
     how = prompts_for(backend, prompts_from(prompt, template, labels))
     directory = calls or out.with_name(f"{out.name.partition('.')[0]}.calls")
     decisions, counts = asyncio.run(_ask(items, backend, directory, how, orders))
+    if counts.exit_code:
+        why = counts.fatal or f"{counts.failed:,} calls failed or were not made"
+        typer.echo(
+            f"unswayed: {why}. {out} was not written, because a part of the answers would decide "
+            "which items stay; the same command goes on from here.",
+            err=True,
+        )
+        return counts.exit_code
     kept = keep_inconsistent(
         items,
         decisions,
@@ -85,9 +93,7 @@ def filter_(
     for name, count in asdict(kept.report).items():
         typer.echo(f"{count:8,} {name.replace('_', ' ')}")
     typer.echo(f"\n{out}")
-    if counts.fatal:
-        typer.echo(f"unswayed: {counts.fatal}", err=True)
-    return counts.exit_code
+    return 0
 
 
 async def _ask(

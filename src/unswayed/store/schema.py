@@ -214,7 +214,7 @@ def explain(error: sqlite3.Error, path: Path | None, doing: str) -> UnswayedErro
             f"cannot {doing} {where}: another program holds it ({error}). Close that program and "
             "repeat the same command."
         )
-    return StoreError(f"cannot {doing} {where}: {error}.")
+    return StoreError(f"cannot {doing} {where}: {str(error).rstrip('.')}.")
 
 
 @contextmanager
