@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -340,11 +339,6 @@ def load_items(
         "stdin" if str(path) == "-" else Path(path).name.removesuffix(".gz").removesuffix(".jsonl")
     )
     return ItemSet.of(kept, name=name, bad_lines=bad)
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a finite real number (bool excluded)."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def to_json(value: object) -> str:
