@@ -151,7 +151,8 @@ def answer_loss(model: LlamaForCausalLM, batch: Examples, settings: TrainSetting
 
     n, length = batch.prompts.shape
     end = np.full((n, 1), VOCABULARY.index("<|end|>"))
-    tokens = torch.from_numpy(np.concatenate([batch.prompts, batch.answers[:, None], end], axis=1))
+    joined = np.concatenate([batch.prompts, batch.answers[:, None], end], axis=1)
+    tokens = torch.from_numpy(joined).to(model.device)
     logits = model(input_ids=tokens[:, :-1]).logits
     nll = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
     nll = nll.view(n, -1)
