@@ -269,6 +269,31 @@ def test_a_gate_that_cannot_be_judged_fails(run: Run, pairs: Path) -> None:
     assert "the flip rate is not known" in ran.err
 
 
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_a_dry_run_needs_no_key_but_the_run_does(
+    provider: str, run: Run, pairs: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI", "ANTHROPIC"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+        monkeypatch.delenv(f"{name}_BASE_URL", raising=False)
+    priced = audit(run, pairs, "--dry-run", model=f"{provider}/m")
+    assert (priced.code, list(folder.glob("runs"))) == (0, [])
+    assert "to make" in priced.out
+    refused = audit(run, pairs, model=f"{provider}/m")
+    assert refused.code == 2
+    assert f"set {provider.upper()}_API_KEY" in refused.err
+
+
+def test_a_dry_run_refuses_the_template_that_the_run_would_refuse(
+    run: Run, pairs: Path, folder: Path
+) -> None:
+    template = folder / "t.jinja"
+    template.write_text("{% for c in candidates %}{{ c.label }} {{ c.text }} {% endfor %}")
+    ran = audit(run, pairs, "--dry-run", "--template", str(template))
+    assert ran.code == 2
+    assert "never shows the question" in ran.err
+
+
 def test_a_dry_run_prices_and_leaves_nothing(run: Run, pairs: Path, folder: Path) -> None:
     ran = audit(run, pairs, "--dry-run")
     assert ran.code == 0

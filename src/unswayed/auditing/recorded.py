@@ -5,11 +5,9 @@ from __future__ import annotations
 import datetime
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
-import unswayed
 from unswayed.auditing.design import check_group_by, group_items
 from unswayed.auditing.planning import (
     AuditPlan,
@@ -18,17 +16,14 @@ from unswayed.auditing.planning import (
     plan_warnings,
     without_probabilities,
 )
-from unswayed.auditing.pool import build_tables
+from unswayed.auditing.pool import DecisionSource, build_tables
 from unswayed.auditing.run import (
     AuditRecord,
-    call_record,
-    data_record,
     labels_of,
-    protocol_record,
+    metrics_record,
     run_record,
 )
 from unswayed.auditing.settings import AuditSettings
-from unswayed.auditing.summary import evaluate
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers import items_from_decisions
@@ -68,59 +63,17 @@ def audit_decisions(
     kept, warnings = _one_model_one_prompt(decisions, model)
     known = items or ItemSet.of(items_from_decisions(kept), name=name)
     check_group_by(known, settings.group_by)
-    warnings = [*_bad_lines(decisions), *warnings]
     kept, unknown = _matching(kept, known)
-    if unknown:
-        warnings.append(f"{unknown} decisions belong to no item of {known.name} and were left out.")
-    shown = _protocols(kept)
-    named = tuple(next(iter(shown.values()), ("coupled",)))
-    if all(decision.sample > 0 for decision in kept):
-        warnings.append(
-            "only repeated samples are recorded (sample 1 and up): what reads single answers "
-            "(sample 0) is undefined."
-        )
-    answers: dict[str, dict[Ask, Decision]] = {}
-    for decision in kept:
-        answers.setdefault(decision.item_id, {})[decision.ask] = decision
-    silent = sum(item.id not in answers for item in known)
-    if silent:
-        warnings.append(f"{silent} of {len(known)} items have no decision.")
-
-    def of_n(n: int, first: Item) -> Mapping[Protocol, tuple[Presentation, ...]]:
-        # a number of candidates without any decision keeps its items, all of them missing
-        return shown.get(n, dict.fromkeys(named, (canonical(n),)))
-
-    strata = group_items(known.items, of_n, seed=settings.seed)
-    methods, skipped = choose_methods(
-        settings.methods,
-        strata,
-        known.task,
-        groups=any(item.group is not None for item in known),
-        gives_probs=any(decision.probs is not None for decision in kept),
-        recorded={item_id: of_item.keys() for item_id, of_item in answers.items()},
-    )
-    plan = AuditPlan(settings, "recorded", strata, methods, skipped, None)
-    nothing: dict[Ask, Decision] = {}
-
-    def source(questions: Iterable[Question]) -> Iterator[Decision]:
-        for question in questions:
-            found = answers.get(question.item.id, nothing).get(question.ask)
-            if found is not None:
-                yield found
-
-    tables = build_tables(strata, kept, methods=methods.values())
-    plan, unknown_probs = without_probabilities(plan, tables)
-    warnings = [*plan_warnings(plan, known), *warnings, *unknown_probs]
+    answers = _by_item(kept)
+    warnings = [*_bad_lines(decisions), *warnings, *_gaps(kept, known, answers, unknown)]
+    plan = _plan(kept, known, settings, answers)
+    tables = build_tables(plan.strata, kept, methods=plan.methods.values())
+    plan, without = without_probabilities(plan, tables)
+    warnings = [*plan_warnings(plan, known), *warnings, *without]
     counts = RunCounts(planned=len(kept), cached=len(kept))
     who = kept[0].model or "recorded"
-    metrics: dict[str, Any] = {
-        "unswayed": unswayed.__version__,
-        "model": who,
-        "data": data_record(known),
-        "protocol": protocol_record(plan),
-        "calls": call_record(counts, tables),
-        **evaluate(plan, tables, source),
-    }
+    source = _source_of(answers)
+    metrics = metrics_record(who, known, plan, counts, tables, source)
     run = {
         **run_record(command, who, known, plan),
         "recorded": True,
@@ -131,6 +84,69 @@ def audit_decisions(
         "warnings": warnings,
     }
     return AuditRecord(metrics, run, plan, tables, source, None, tuple(warnings))
+
+
+Answers = dict[str, dict[Ask, Decision]]
+"""Decisions by item id and question; the last one for a question wins."""
+
+
+def _by_item(decisions: Iterable[Decision]) -> Answers:
+    answers: Answers = {}
+    for decision in decisions:
+        answers.setdefault(decision.item_id, {})[decision.ask] = decision
+    return answers
+
+
+def _source_of(answers: Answers) -> DecisionSource:
+    """Reads decisions where they were found; what was never asked is left out."""
+    nothing: dict[Ask, Decision] = {}
+
+    def source(questions: Iterable[Question]) -> Iterator[Decision]:
+        for question in questions:
+            found = answers.get(question.item.id, nothing).get(question.ask)
+            if found is not None:
+                yield found
+
+    return source
+
+
+def _gaps(
+    decisions: Sequence[Decision], items: ItemSet, answers: Answers, unknown: int
+) -> Iterator[str]:
+    """What the recording lacks or has too much, in sentences."""
+    if unknown:
+        yield f"{unknown} decisions belong to no item of {items.name} and were left out."
+    if all(decision.sample > 0 for decision in decisions):
+        yield (
+            "only repeated samples are recorded (sample 1 and up): what reads single answers "
+            "(sample 0) is undefined."
+        )
+    silent = sum(item.id not in answers for item in items)
+    if silent:
+        yield f"{silent} of {len(items)} items have no decision."
+
+
+def _plan(
+    decisions: Sequence[Decision], items: ItemSet, settings: AuditSettings, answers: Answers
+) -> AuditPlan:
+    """The presentations found are the protocol, and the methods those that the answers serve."""
+    shown = _protocols(decisions)
+    named = tuple(next(iter(shown.values()), ("coupled",)))
+
+    def of_n(n: int, first: Item) -> Mapping[Protocol, tuple[Presentation, ...]]:
+        # a number of candidates without any decision keeps its items, all of them missing
+        return shown.get(n, dict.fromkeys(named, (canonical(n),)))
+
+    strata = group_items(items.items, of_n, seed=settings.seed)
+    methods, skipped = choose_methods(
+        settings.methods,
+        strata,
+        items.task,
+        groups=any(item.group is not None for item in items),
+        gives_probs=any(decision.probs is not None for decision in decisions),
+        recorded={item_id: of_item.keys() for item_id, of_item in answers.items()},
+    )
+    return AuditPlan(settings, "recorded", strata, methods, skipped, None)
 
 
 def _one_model_one_prompt(

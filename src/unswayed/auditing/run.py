@@ -146,7 +146,9 @@ def price_audit(
 ) -> CallPlan:
     """Distinct calls, tokens and cost of an audit, without making a call."""
     plan = plan_for(items, settings, backend)
-    return plan_calls(calls_of(plan), backend, store, run_settings_for(settings, backend))
+    how = run_settings_for(settings, backend)
+    check_prompts(items.items, how.prompts)  # what the run itself would refuse
+    return plan_calls(calls_of(plan), backend, store, how)
 
 
 async def audit_model(
@@ -255,14 +257,7 @@ def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord
     tables = build_tables(plan.strata, read(questions_of(plan)), methods=plan.methods.values())
     plan, warnings = without_probabilities(plan, tables)
     source = remembering(read, estimation_questions_of(plan))
-    metrics = {
-        "unswayed": unswayed.__version__,
-        "model": asked.model,
-        "data": data_record(asked.items),
-        "protocol": protocol_record(plan),
-        "calls": call_record(counts, tables),
-        **evaluate(plan, tables, source),
-    }
+    metrics = metrics_record(asked.model, asked.items, plan, counts, tables, source)
     warnings = [*asked.failures, *asked.warnings, *warnings]
     run = {
         **run_record(command, asked.model, asked.items, plan),
@@ -284,6 +279,25 @@ def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord
         "warnings": warnings,
     }
     return AuditRecord(metrics, run, plan, tables, source, asked.how.prompts, tuple(warnings))
+
+
+def metrics_record(
+    model: str,
+    items: ItemSet,
+    plan: AuditPlan,
+    counts: RunCounts,
+    tables: Sequence[DecisionTable],
+    source: DecisionSource,
+) -> dict[str, Any]:
+    """The content of `metrics.json`, for calls made and for recorded decisions alike."""
+    return {
+        "unswayed": unswayed.__version__,
+        "model": model,
+        "data": data_record(items),
+        "protocol": protocol_record(plan),
+        "calls": call_record(counts, tables),
+        **evaluate(plan, tables, source),
+    }
 
 
 def labels_of(tables: Sequence[DecisionTable]) -> list[str]:

@@ -32,6 +32,7 @@ class BackendSettings:
         batch_tokens: Padded tokens per batch of local models.
         threads: torch threads on CPU; None leaves torch's own.
         trust_remote_code: Let a local model run code that it ships. Off by default.
+        pricing_only: No call will be made (`--dry-run`), so a missing key is no error.
     """
 
     base_url: str | None = None
@@ -46,6 +47,7 @@ class BackendSettings:
     batch_tokens: int = 8192
     threads: int | None = None
     trust_remote_code: bool = False
+    pricing_only: bool = False
 
 
 BACKENDS: Registry[Callable[[str, BackendSettings], Backend]] = Registry(

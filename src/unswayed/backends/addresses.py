@@ -154,7 +154,12 @@ def _origin(parts: SplitResult) -> tuple[str, str, int]:
 
 
 def resolve(
-    service: Service, *, base_url: str | None, environ: Mapping[str, str], model: str
+    service: Service,
+    *,
+    base_url: str | None,
+    environ: Mapping[str, str],
+    model: str,
+    needs_key: bool = True,
 ) -> Address:
     """The address of a service and the key that may be sent there.
 
@@ -163,6 +168,7 @@ def resolve(
         base_url: Address given on the command line or in the settings, over all others.
         environ: The environment.
         model: Full model name, for messages.
+        needs_key: False where no call will be made, so that a missing key is no error.
 
     Raises:
         MissingKeyError: If a key or an address is needed and not set.
@@ -193,7 +199,12 @@ def resolve(
             f"{model}: {service.key_variable} would be sent unencrypted to "
             f"{chosen.hostname}. Use https, or unset the key if the server needs none."
         )
-    elif not key and chosen.scheme == "https" and not here and service.key_variable not in environ:
+    elif (
+        needs_key
+        and not (key or here)
+        and chosen.scheme == "https"
+        and service.key_variable not in environ
+    ):
         raise MissingKeyError(
             f"{model} needs a key: set {service.key_variable} (empty if the server wants none). "
             "A server on this machine needs no key: give its address as base URL."

@@ -178,7 +178,13 @@ def open_anthropic(model: str, settings: BackendSettings) -> HttpBackend:
     """
     full_name = f"anthropic/{model}"
     prices = load_prices(settings.prices)
-    address = resolve(ANTHROPIC, base_url=settings.base_url, environ=os.environ, model=full_name)
+    address = resolve(
+        ANTHROPIC,
+        base_url=settings.base_url,
+        environ=os.environ,
+        model=full_name,
+        needs_key=not settings.pricing_only,
+    )
     price = prices.find(full_name, own_address=address.is_own)
     if price is None and address.is_loopback:
         price = FREE

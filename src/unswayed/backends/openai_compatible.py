@@ -327,7 +327,13 @@ def open_service(model: str, settings: BackendSettings) -> HttpBackend:
 
 def _open(service: Service, full_name: str, name: str, settings: BackendSettings) -> HttpBackend:
     prices = load_prices(settings.prices)
-    address = resolve(service, base_url=settings.base_url, environ=os.environ, model=full_name)
+    address = resolve(
+        service,
+        base_url=settings.base_url,
+        environ=os.environ,
+        model=full_name,
+        needs_key=not settings.pricing_only,
+    )
     price = prices.find(full_name, own_address=address.is_own)
     if price is None and address.is_loopback:
         price = FREE

@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -323,7 +324,7 @@ def _priced(
     from unswayed.store import CallStore
 
     directory = out or default_directory(items.name, model)
-    backend, missing = open_or_replay(model, how, directory)
+    backend, missing = open_or_replay(model, replace(how, pricing_only=True), directory)
     path = directory / "calls.sqlite"
     recorded = CallStore.open(path, read_only=True) if path.exists() else CallStore.in_memory()
     with recorded as store:
