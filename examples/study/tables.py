@@ -195,19 +195,29 @@ def _number(value: float | None) -> str:
 
 
 def _plot(runs: Sequence[Run], path: Path) -> None:
-    """Consistency and consistent accuracy by step, if matplotlib is installed."""
+    """Consistency and consistent accuracy by step with their spread, if matplotlib is there."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    figure = Figure(figsize=(10, 3.4), layout="constrained")
     shown = [s for s in SETTINGS if s.name in DECOMPOSED]
-    axes = figure.subplots(1, 2 * len(shown), squeeze=False)[0]
+    axes = figure.subplots(1, 2 * len(shown), squeeze=False, sharey=True)[0]
     for at, (setting, metric) in enumerate((s, m) for s in shown for m in ("Con", "CA")):
-        for arm in ARMS:
-            means = [_mean(_values(runs, setting, arm, metric, step)) for step in STEPS]
-            axes[at].plot([int(step) for step in STEPS], means, marker="o", label=arm)
+        for place, (arm, marker) in enumerate(zip(ARMS, "osD^", strict=True)):
+            values = [_values(runs, setting, arm, metric, step) for step in STEPS]
+            axes[at].errorbar(
+                [int(step) + 1.5 * place for step in STEPS],  # side by side, so spreads can be told
+                [_mean(some) for some in values],
+                [statistics.stdev(some) if len(some) > 1 else 0.0 for some in values],
+                marker=marker,
+                markersize=4,
+                capsize=2,
+                linewidth=1,
+                label=arm,
+            )
         axes[at].set_title(f"{setting.title}: {metric}", fontsize=9)
         axes[at].set_xlabel("step")
-    axes[0].legend(fontsize=7)
+    axes[0].set_ylabel("%, mean ± sd over seeds")
+    axes[0].legend(fontsize=7, loc="lower right")
     figure.savefig(path)
