@@ -3,6 +3,7 @@
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two are many times slower on a busy machine
+os.environ.pop("COLUMNS", None)  # pytest-xdist hands its terminal's width to the workers
 
 from hypothesis import settings
 
