@@ -1,0 +1,53 @@
+"""How often each statement of the program is wrong, on judges whose truth is known.
+
+    python benchmarks/claims.py [recommendations intervals drift learned] [--trials N]
+
+Every part is a module in `claim_rates` with `rates(trials) -> Iterator[Rate]`. Exit code 1 if a bound
+is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import time
+
+PARTS = {
+    "recommendations": "claim_rates.recommendations",
+    "intervals": "claim_rates.intervals",
+    "drift": "claim_rates.drift",
+    "learned": "claim_rates.learned",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--trials", type=int, help="trials per setting (default: each part's own)")
+    arguments = parser.parse_args()
+    broken = 0
+    print("| statement | setting | rate | trials | bound | |\n|---|---|---|---|---|---|")
+    for part in arguments.parts:
+        started = time.process_time()
+        module = importlib.import_module(PARTS[part])
+        for rate in module.rates(arguments.trials):
+            bounds = [
+                f"{sign} {bound:.1%}"
+                for sign, bound in (("≤", rate.at_most), ("≥", rate.at_least))
+                if bound is not None
+            ]
+            print(
+                f"| {rate.statement} | {rate.setting} | {rate.share:.1%} | {rate.trials} "
+                f"| {', '.join(bounds) or '–'} | {'' if rate.kept else 'BROKEN'} |",
+                flush=True,
+            )
+            broken += not rate.kept
+        print(f"{part}: {time.process_time() - started:.0f} CPU-s", file=sys.stderr)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
