@@ -27,7 +27,7 @@ from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
 from unswayed.registry import require
 
-__all__ = ["HuggingFaceBackend", "open_huggingface"]
+__all__ = ["HuggingFaceBackend", "label_response", "open_huggingface"]
 
 WINDOW: Final = 4096
 """Queries taken at once, so that prompts of like length can share a batch."""
@@ -201,22 +201,10 @@ class HuggingFaceBackend:
     def _score(self, jobs: Sequence[_Job], shared: int) -> list[Response]:
         scored = [Scored(job.tokens, job.label_ids or ()) for job in jobs]
         logprobs = self._load().scorer.score(scored, shared=shared)
-        return [self._label_response(job, row) for job, row in zip(jobs, logprobs, strict=True)]
-
-    def _label_response(self, job: _Job, logprobs: FloatArray) -> Response:
-        labels = job.request.labels
-        text = labels[_chosen(logprobs, job.request)]
-        listed = sorted(zip(labels, logprobs.tolist(), strict=True), key=lambda pair: -pair[1])
-        return Response(
-            text=text,
-            tokens=(text,),
-            top_logprobs=(tuple(TokenLogprob(*pair) for pair in listed),),
-            exact=True,
-            input_tokens=len(job.tokens),
-            output_tokens=1,
-            cost_usd=0.0,
-            model=self.model,
-        )
+        return [
+            label_response(job.request, row, model=self.model, input_tokens=len(job.tokens))
+            for job, row in zip(jobs, logprobs, strict=True)
+        ]
 
     def _write(self, jobs: Sequence[_Job]) -> list[Response]:
         loaded = self._load()
@@ -261,6 +249,32 @@ class HuggingFaceBackend:
         if self._loaded is None:
             self._loaded = load_model(self._folder, self._settings, name=self.model)
         return self._loaded
+
+
+def label_response(
+    request: Request, logprobs: FloatArray, *, model: str, input_tokens: int
+) -> Response:
+    """The answer where the label itself is the answer.
+
+    Args:
+        request: What is asked.
+        logprobs: Of its labels, from the full distribution, shape (labels,).
+        model: Full name.
+        input_tokens: Tokens of the prompt.
+    """
+    labels = request.labels
+    text = labels[_chosen(logprobs, request)]
+    listed = sorted(zip(labels, logprobs.tolist(), strict=True), key=lambda pair: -pair[1])
+    return Response(
+        text=text,
+        tokens=(text,),
+        top_logprobs=(tuple(TokenLogprob(*pair) for pair in listed),),
+        exact=True,
+        input_tokens=input_tokens,
+        output_tokens=1,
+        cost_usd=0.0,
+        model=model,
+    )
 
 
 def _is_answer_only(request: Request) -> bool:

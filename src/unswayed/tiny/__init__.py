@@ -1,7 +1,8 @@
 """The built-in tiny judge: a real language model small enough to ship, and the items it judges.
 
 `items` holds its world (words, latent weights, generators), `answers` what it was trained on,
-`train` the script that made the shipped weights, `backend` the model `tiny/judge`.
+`train` the script that made the shipped weights, `forward` the same model in numpy, `backend` the
+model `tiny/judge`.
 
 What it is not: evidence about large models. Its bias was planted, as additive logits plus a part
 that depends on the topic, which favours methods that divide out a prior; its answers are one token
