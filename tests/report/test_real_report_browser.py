@@ -10,7 +10,7 @@ from unswayed.cli import main
 
 CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-pytest.importorskip("torch", reason="the tiny judge needs the extra 'local'")
+OVERLAPS = (Path(__file__).parent / "overlapping_texts.js").read_text(encoding="utf-8")
 
 
 def test_the_report_of_a_real_audit_opens_and_is_clicked_through(
@@ -44,3 +44,44 @@ def test_the_report_of_a_real_audit_opens_and_is_clicked_through(
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         assert page.console == []
         assert page.requests == [moved.as_uri()]
+
+
+@pytest.fixture(scope="module")
+def whole_reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The reports of both built-in sets, whole, with all methods."""
+    folder = tmp_path_factory.mktemp("built-in")
+    for name in ("tiny-judge", "tiny-mcq"):
+        arguments = ["audit", name, "--methods", "all", "--resamples", "200"]
+        assert main([*arguments, "--out", str(folder / name)]) == 0
+    return {name: folder / name / "report.html" for name in ("tiny-judge", "tiny-mcq")}
+
+
+@pytest.mark.parametrize("name", ["tiny-judge", "tiny-mcq"])
+def test_no_two_texts_overlap_on_any_screen_or_in_print(
+    name: str, whole_reports: dict[str, Path]
+) -> None:
+    assert CHROMIUM is not None
+    with browser(CHROMIUM) as chromium:
+        page = chromium.page()
+        for width, scheme, kind in (
+            (1280, "light", ""),
+            (1280, "dark", ""),
+            (390, "light", ""),
+            (794, "light", "print"),
+        ):
+            page.size(width)
+            page.media(scheme=scheme, kind=kind)
+            page.open(whole_reports[name].as_uri())
+            assert page.evaluate(OVERLAPS) == [], f"{width} px, {scheme} {kind}"
+
+
+def test_the_search_for_overlaps_finds_one(tmp_path: Path) -> None:
+    file = tmp_path / "two.html"
+    text = "<p style='position:absolute;top:{}px;left:{}px'>{}</p>"
+    file.write_text(text.format(0, 0, "first") + text.format(5, 10, "second"), encoding="utf-8")
+    assert CHROMIUM is not None
+    with browser(CHROMIUM) as chromium:
+        page = chromium.page()
+        page.open(file.as_uri())
+        (pair,) = page.evaluate(OVERLAPS)
+        assert pair[:2] == ["first", "second"]

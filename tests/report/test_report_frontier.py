@@ -1,6 +1,5 @@
 """The frontier chart: which dots are filled, the shared scale, and labels that can be read."""
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +7,7 @@ from report_samples import est, method, plain_run, sample_run
 
 from unswayed.report.findings import find
 from unswayed.report.frontier import FRAMES, Frame, dots_of, panels, scale_of, shortened
-from unswayed.report.labels import Box, Label, Spot, covered, place
+from unswayed.report.labels import CHARACTER, Box, Label, Spot, covers, place
 from unswayed.report.reading import Audit, read_audit
 
 
@@ -72,36 +71,18 @@ def test_the_scale_reaches_down_to_the_lowest_interval_end_floored_to_fives() ->
 
 def test_all_panels_share_one_scale() -> None:
     run = sample_run(n_items=200)
-    drawings = [panel.drawings[0] for panel in panels([find(run), find(run)], ["a", "b"])]
+    drawings = [panel.drawings[0] for panel in panels([find(run), find(run)], ["a", "b"]).panels]
     assert len(drawings) == 4
     assert len({drawing.y_ticks for drawing in drawings}) == 1
 
 
 def test_the_chart_says_every_value_aloud() -> None:
-    panel = panels([find(sample_run(n_items=200))], [""])[0]
+    panel = panels([find(sample_run(n_items=200))], [""]).panels[0]
     said = panel.drawings[0].description
     assert said.startswith("Accuracy against calls per item.")
     for name in ("direct", "average", "pride-by-group"):
         assert f"{name}: " in said
     assert said.endswith("Recommended: average.")
-
-
-def test_above_twelve_methods_only_the_ones_that_matter_are_named() -> None:
-    methods = {f"m{i}": method((0.5 + i / 100, 0.4, 0.6), 1 + i / 10) for i in range(12)}
-    methods["direct"] = method((0.4, 0.38, 0.42), 1.0)
-    methods["dear"] = method((0.3, 0.28, 0.32), 9.0)
-    found = find(plain_run(methods=methods))
-    shown = panels([found], [""])[0].drawings[0].labels
-    names = {name for label in shown for name, _ in label.names}
-    # m0 to m11 rise with their price, so all of them are on the frontier, and direct is the base
-    assert names == {f"m{i}" for i in range(12)} | {"direct", "dear"}
-    flat = {f"m{i}": method((0.5, 0.4, 0.6), 1.1 + i / 10) for i in range(12)}
-    flat |= {"direct": method((0.6, 0.58, 0.62), 1.0), "dear": method((0.3, 0.28, 0.32), 9.0)}
-    shown = panels([find(plain_run(methods=flat))], [""])[0].drawings[0].labels
-    names = {name for label in shown for name, _ in label.names}
-    assert "direct" in names
-    assert "dear" not in names
-    assert len(names) == 6  # direct and the five next
 
 
 def test_a_long_name_is_shortened_beside_its_dot() -> None:
@@ -114,28 +95,37 @@ def boxes_of(labels: tuple[Label, ...]) -> list[Box]:
     made = []
     for label in labels:
         text = " and ".join(name for name, _ in label.names)
-        width = (len(text) + 1 + len(label.value)) * 6.2
+        width = len(f"{text} {label.value}".strip()) * CHARACTER
         left = label.x - {"start": 0, "middle": width / 2, "end": width}[label.anchor]
         made.append(Box(left, label.y - 11, left + width, label.y + 3))
     return made
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.tuples(st.floats(60, 480), st.floats(60, 360)), min_size=1, max_size=7, unique=True)
+    st.lists(
+        st.tuples(st.floats(60, 480), st.floats(60, 360)), min_size=1, max_size=20, unique=True
+    ),
+    st.booleans(),
 )
-def test_labels_stay_inside_the_drawing(places: list[tuple[float, float]]) -> None:
+def test_labels_stay_inside_and_apart_or_are_none(
+    places: list[tuple[float, float]], numbered: bool
+) -> None:
     spots = [
-        Spot(((f"method-{i}", i == 0),), "80.0", x, y, y - 8, y + 8)
+        Spot(((str(i) if numbered else f"method-{i}", i == 0),), "", x, y, y - 8, y + 8)
         for i, (x, y) in enumerate(places)
     ]
-    boxes = boxes_of(place(spots, FRAMES[0], []))
-    assert len(boxes) == len(spots)
-    for box in boxes:
+    labels = place(spots, FRAMES[0], [])
+    if labels is None:
+        return
+    assert len(labels) == len(spots)
+    boxes = boxes_of(labels)
+    for number, box in enumerate(boxes):
         assert box.left >= FRAMES[0].left - 2
         assert box.right <= FRAMES[0].width + 11
         assert box.top >= 0
         assert box.bottom <= FRAMES[0].height - FRAMES[0].bottom + 1
+        assert not any(covers(box, other) for other in boxes[number + 1 :])
 
 
 CROWD = {  # twelve methods as they usually lie: most of them near one call and one accuracy
@@ -147,15 +137,31 @@ CROWD = {  # twelve methods as they usually lie: most of them near one call and 
 
 
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame.kind or "screen")
-def test_labels_of_a_crowd_do_not_cover_each_other(frame: Frame) -> None:
+def test_a_crowd_is_numbered_every_dot_once_and_nothing_covers_anything(frame: Frame) -> None:
     methods = {k: method((v, v - 0.02, v + 0.02), calls) for k, (v, calls) in CROWD.items()}
     advice = {"method": "average", "criterion": "accuracy", "reason": ""}
-    panel = panels([find(plain_run(methods=methods, recommendation=advice))], [""])[0]
-    drawing = next(one for one in panel.drawings if one.frame == frame)
+    shown = panels([find(plain_run(methods=methods, recommendation=advice))], [""])
+    assert [entry.number for entry in shown.key] == list(range(1, len(CROWD) + 1))
+    assert shown.key[0].name in ("direct", "batch")  # cheapest first
+    assert [entry.name for entry in shown.key if entry.recommended] == ["average"]
+    drawing = next(one for one in shown.panels[0].drawings if one.frame == frame)
+    written = [name for label in drawing.labels for name, _ in label.names]
+    assert sorted(map(int, written)) == list(range(1, len(CROWD) + 1))
     boxes = boxes_of(drawing.labels)
-    assert len(boxes) == len(CROWD)
-    array = np.array(boxes)
-    assert covered(array, array).sum() == len(boxes)  # each covers itself only
+    for number, box in enumerate(boxes):
+        assert not any(covers(box, other) for other in boxes[number + 1 :])
+
+
+def test_few_methods_carry_their_names_and_values() -> None:
+    methods = {
+        "direct": method((0.7, 0.68, 0.72), 1.0),
+        "vote": method((0.42, 0.4, 0.44), 2.0),
+        "average": method((0.87, 0.85, 0.89), 2.0),
+    }
+    shown = panels([find(plain_run(methods=methods))], [""])
+    assert shown.key == ()
+    names = {name for label in shown.panels[0].drawings[0].labels for name, _ in label.names}
+    assert names == set(methods)
 
 
 def test_coinciding_dots_share_a_label() -> None:
@@ -164,13 +170,14 @@ def test_coinciding_dots_share_a_label() -> None:
         "vote": method((0.42, 0.4, 0.44), 2.0, None),
         "average": method((0.87, 0.85, 0.89), 2.0, None),
     }
-    shown = panels([find(plain_run(methods=methods))], [""])[1].drawings[0].labels
-    assert [name for name, _ in shown[-1].names] == ["vote", "average"]
-    assert shown[-1].value == "100\u2009†"
+    shown = panels([find(plain_run(methods=methods))], [""]).panels[1].drawings[0].labels
+    shared = next(label for label in shown if len(label.names) > 1)
+    assert [name for name, _ in shared.names] == ["vote", "average"]
+    assert shared.value == "100\u2009†"
 
 
 def test_one_method_draws_nothing() -> None:
-    assert panels([find(plain_run())], [""]) == []
+    assert panels([find(plain_run())], [""]).panels == ()
 
 
 def test_without_gold_the_accuracy_panel_is_gone() -> None:
@@ -180,5 +187,5 @@ def test_without_gold_the_accuracy_panel_is_gone() -> None:
     }
     for row in rows.values():
         row["agreement"] = est(0.8, 0.7, 0.9)
-    made = panels([find(plain_run(methods=rows))], [""])
-    assert [panel.title for panel in made] == ["Agreement with every order", "Consistency"]
+    shown = panels([find(plain_run(methods=rows))], [""])
+    assert [panel.title for panel in shown.panels] == ["Agreement with every order", "Consistency"]

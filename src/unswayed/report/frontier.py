@@ -7,7 +7,7 @@ filled: nothing cheaper is better. A value that holds by construction is hollow 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,10 +17,19 @@ from unswayed.report.labels import Box, Label, Spot, place
 from unswayed.report.numerals import calls_text, one_line, share
 from unswayed.report.reading import Audit
 
-__all__ = ["Dot", "Drawing", "Frame", "Panel", "Scale", "dots_of", "panels", "scale_of"]
+__all__ = [
+    "Dot",
+    "Drawing",
+    "Frame",
+    "Frontier",
+    "KeyEntry",
+    "Panel",
+    "Scale",
+    "dots_of",
+    "panels",
+    "scale_of",
+]
 
-LABELLED_UP_TO = 12
-NEXT_LABELLED = 5
 LONGEST_NAME = 26
 DOT, DOT_RECOMMENDED, RING = 4.5, 5.5, 9.5
 
@@ -143,6 +152,23 @@ class Panel:
     drawings: tuple[Drawing, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class KeyEntry:
+    """A number in the drawing and the method it stands for."""
+
+    number: int
+    name: str
+    recommended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """All panels; `key` is empty where the dots carry names."""
+
+    panels: tuple[Panel, ...]
+    key: tuple[KeyEntry, ...] = ()
+
+
 def dots_of(audit: Audit, metric: str, recommended: str | None) -> list[Dot]:
     """The methods that have this metric and a price, with the frontier marked."""
     found = [
@@ -222,32 +248,25 @@ def _path(dots: Sequence[Dot], scale: Scale) -> tuple[str, list[Box]]:
     return f"{path}H{right:.0f}", boxes
 
 
-def _named(dots: Sequence[Dot], base: str | None) -> set[str]:
-    """The methods that get a label: all up to twelve, above the ones that matter."""
-    if len(dots) <= LABELLED_UP_TO:
-        return {dot.name for dot in dots}
-    kept = {dot.name for dot in dots if dot.on_frontier or dot.recommended or dot.name == base}
-    rest = sorted((dot for dot in dots if dot.name not in kept), key=lambda dot: -dot.value)
-    return kept | {dot.name for dot in rest[:NEXT_LABELLED]}
-
-
-def _spots(dots: Sequence[Dot], scale: Scale, named: set[str]) -> list[Spot]:
-    """Coinciding dots share one label."""
+def _spots(dots: Sequence[Dot], scale: Scale, key: Mapping[str, int] | None) -> list[Spot]:
+    """Coinciding dots share one label: names with the value, or numbers of the key."""
     together: dict[tuple[int, int], list[Dot]] = {}
     for dot in dots:
-        key = (round(scale.x(dot.calls)), round(scale.y(dot.value)))
-        together.setdefault(key, []).append(dot)
+        place_px = (round(scale.x(dot.calls)), round(scale.y(dot.value)))
+        together.setdefault(place_px, []).append(dot)
     made = []
     for some in together.values():
-        labelled = [dot for dot in some if dot.name in named]
-        first = labelled[0] if labelled else some[0]
-        value = "100\u2009†" if first.by_construction and first.value == 1 else share(first.value)
-        if first.by_construction and first.value != 1:
-            value += "\u2009†"
+        first = some[0]
+        mark = "\u2009†" if first.by_construction else ""
+        whole = first.by_construction and first.value == 1
+        value = mark if key is not None else f"{'100' if whole else share(first.value)}{mark}"
         made.append(
             Spot(
-                names=tuple((shortened(dot.name), dot.recommended) for dot in labelled),
-                value=value,
+                names=tuple(
+                    (shortened(dot.name) if key is None else str(key[dot.name]), dot.recommended)
+                    for dot in some
+                ),
+                value=value.strip(),
                 x=scale.x(first.calls),
                 y=scale.y(first.value),
                 high=scale.y(_end(first, high=True)),
@@ -292,24 +311,32 @@ def _description(title: str, dots: Sequence[Dot]) -> str:
     return f"{title} against calls per item. {values}.{chosen}"
 
 
-def _draw(title: str, dots: Sequence[Dot], scale: Scale, base: str | None) -> Drawing:
+def _draw(
+    title: str, dots: Sequence[Dot], scale: Scale, key: Mapping[str, int] | None
+) -> Drawing | None:
+    """One drawing; None if its labels do not all find a place."""
     path, line_boxes = _path(dots, scale)
-    named = _named(dots, base)
+    labels = place(_spots(dots, scale, key), scale.frame, line_boxes)
+    if labels is None and key is None:
+        return None
     return Drawing(
         frame=scale.frame,
         y_ticks=_y_ticks(scale),
         x_ticks=_x_ticks(scale),
         path=path,
         dots=tuple(_drawn(dot, scale) for dot in dots),
-        labels=place(_spots(dots, scale, named), scale.frame, line_boxes),
+        labels=labels or (),
         description=_description(title, dots),
     )
 
 
-def panels(findings: Sequence[Finding], names: Sequence[str]) -> list[Panel]:
+def panels(
+    findings: Sequence[Finding], names: Sequence[str], *, frames: Sequence[Frame] = FRAMES
+) -> Frontier:
     """A panel per metric and run, all on one scale; none with fewer than two methods.
 
     Accuracy where there is gold, else the criterion of the recommendation where it was measured.
+    Dots carry names where all of them find room in every frame, else the numbers of a key.
     """
     wanted: list[tuple[Finding, str, str, list[Dot]]] = []
     for found, run_name in zip(findings, names, strict=True):
@@ -324,13 +351,25 @@ def panels(findings: Sequence[Finding], names: Sequence[str]) -> list[Panel]:
             if len(dots) > 1:
                 wanted.append((found, metric, f"{title}, {run_name}" if run_name else title, dots))
     every = [dot for *_, dots in wanted for dot in dots]
-    made = []
-    for found, metric, title, dots in wanted:
-        drawings = tuple(
-            _draw(title, dots, scale_of(frame, every), found.audit.base) for frame in FRAMES
-        )
-        made.append(Panel(title, _sub(metric, found.n), drawings))
-    return made
+    by_calls = sorted(every, key=lambda dot: dot.calls)
+    numbers = {name: k + 1 for k, name in enumerate(dict.fromkeys(dot.name for dot in by_calls))}
+
+    def drawn(key: Mapping[str, int] | None) -> list[Panel] | None:
+        shown = []
+        for found, metric, title, dots in wanted:
+            drawings = [_draw(title, dots, scale_of(frame, every), key) for frame in frames]
+            if None in drawings:
+                return None
+            whole = tuple(drawing for drawing in drawings if drawing is not None)
+            shown.append(Panel(title, _sub(metric, found.n), whole))
+        return shown
+
+    named = drawn(None)
+    if named is not None:
+        return Frontier(tuple(named))
+    advised = {dot.name for dot in every if dot.recommended}
+    key = tuple(KeyEntry(number, name, name in advised) for name, number in numbers.items())
+    return Frontier(tuple(drawn(numbers) or ()), key)
 
 
 def _sub(metric: str, n: int) -> str:

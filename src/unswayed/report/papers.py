@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from unswayed.registry import require
 from unswayed.report.claims import groups_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, find
-from unswayed.report.frontier import Drawing, panels
+from unswayed.report.frontier import FRAMES, Drawing, panels
 from unswayed.report.labels import Label
 from unswayed.report.numerals import one_line
 from unswayed.report.page import run_names
@@ -30,6 +31,8 @@ ACCENT, GREY, INK = "#1b5e9e", "#8a9198", "#1c2024"
 MUTED, GRID = "#59616a", "#e9e6e0"
 COLUMN_IN = 3.35
 """Width of one column of a two-column paper, in inches."""
+KEY_WIDTH = 130
+"""Characters on a line of the frontier's key, over two columns."""
 
 STYLE: dict[Any, Any] = {  # matplotlib types the keys as literals of its own
     "font.family": "sans-serif",
@@ -196,13 +199,21 @@ def protocols_figure(found: Finding) -> Figure | None:
 
 def frontier_figure(found: Finding) -> Figure | None:
     """Accuracy and consistency against calls per item, laid out as on the page's paper version."""
-    shown = panels([found], [""])
-    drawings = [(p.title, d) for p in shown for d in p.drawings if d.frame.kind == "paper"]
+    paper = [frame for frame in FRAMES if frame.kind == "paper"]
+    shown = panels([found], [""], frames=paper)
+    drawings = [(panel.title, panel.drawings[0]) for panel in shown.panels]
     if not drawings:
         return None
     frame = drawings[0][1].frame
     height = COLUMN_IN * frame.height / frame.width + 0.25
+    key = "\n".join(
+        textwrap.wrap(
+            "   ".join(f"{e.number}\u00a0{one_line(e.name)}" for e in shown.key), KEY_WIDTH
+        )
+    )
+    height += 0.13 * len(key.splitlines())
     figure, axes = _figure(COLUMN_IN * len(drawings), height, len(drawings))
+    figure.supxlabel(_escaped(key), fontsize=6.5, color=INK, x=0.02, ha="left")
     for ax, (title, drawing) in zip(axes, drawings, strict=True):
         ax.set_title(title)
         _frontier(ax, drawing)

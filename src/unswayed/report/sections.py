@@ -15,7 +15,7 @@ from unswayed.report.claims import (
 )
 from unswayed.report.explorer import Embedded
 from unswayed.report.findings import Finding, State
-from unswayed.report.frontier import Panel, panels
+from unswayed.report.frontier import Frontier, panels
 from unswayed.report.numerals import count, one_line, percent, plural, visible
 from unswayed.report.parts import cut
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
@@ -49,7 +49,7 @@ class Section:
     figure: int = 0
     caption: str = ""
     tables: tuple[PlotTable, ...] = ()
-    panels: tuple[Panel, ...] = ()
+    frontier: Frontier | None = None
     examples: tuple[str, ...] = ()
     same: bool = False
 
@@ -169,7 +169,7 @@ def remedies_section(
     if claim is None:
         return None
     shown = panels(findings, names)
-    if not shown:
+    if not shown.panels:
         return Section(claim)
     constructed = any(
         (e := row.get("consistency")) is not None and e.by_construction
@@ -195,7 +195,7 @@ def remedies_section(
         for row in found.audit.methods.values()
     ):
         caption += " Methods that learn are scored on items they were not fitted on."
-    return Section(claim, figures.next(), caption, panels=tuple(shown))
+    return Section(claim, figures.next(), caption, frontier=shown)
 
 
 def groups_section(
