@@ -276,6 +276,7 @@ def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord
         "fatal": counts.fatal,
         "interrupted": counts.interrupted,
         "budget_spent": counts.budget_spent,
+        "failures": list(asked.failures),
         "warnings": warnings,
     }
     return AuditRecord(metrics, run, plan, tables, source, asked.how.prompts, tuple(warnings))

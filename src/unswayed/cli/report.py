@@ -9,6 +9,7 @@ import typer
 
 from unswayed.cli.options import check_out
 from unswayed.cli.output import write
+from unswayed.errors import UsageError
 
 
 def report(
@@ -18,6 +19,9 @@ def report(
         Path | None, typer.Option(help="Directory for figures for papers (PDF, SVG, PNG).")
     ] = None,
     embed_mb: Annotated[float, typer.Option(min=0, help="Most MB of flipped items.")] = 4.0,
+    name: Annotated[
+        list[str] | None, typer.Option(help="What to call a run; once for each, in order.")
+    ] = None,
 ) -> None:
     """Write the report of finished runs again, or of several runs side by side."""
     from unswayed.auditing.run_directory import check_finished, write_text
@@ -25,9 +29,14 @@ def report(
     from unswayed.report.collect import load_runs
 
     check_out(out)
+    if name and len(name) != len(runs):
+        raise UsageError(
+            f"--name was given {len(name)} times for {len(runs)} runs. Give it once for each run, "
+            "in the same order."
+        )
     for path in runs:
         check_finished(path)
-    loaded = load_runs(runs)
+    loaded = load_runs(runs, names=name or ())
     write_text(out, render_report(loaded, embed_mb=embed_mb))
     drawn = [] if figures is None else write_figures(loaded, figures)
     for path in (out, *drawn):

@@ -43,6 +43,8 @@ class Claim:
 
 def bias_claim(found: Finding) -> Claim:
     """What position and label do."""
+    if found.state is State.FAILED:
+        return Claim(line("No call was answered."))
     if found.state is State.UNPARSED and found.audit.unparsed >= found.audit.answered:
         return Claim(line("No answer could be read."))
     alone = found.audit.rates("order", "position")
@@ -254,10 +256,15 @@ def items_claim(found: Finding) -> Claim:
     k = found.run.n_flipped
     if k == 0:
         return Claim(line("No verdict changed with the order."))
-    shown = "Pick an item to see the two prompts the judge was given, with both answers marked so "
-    shown += "that you can see each one move."
-    if found.n > 2:
+    if found.run.run.get("recorded"):
+        # recorded decisions say what was shown, not in which words
+        shown = "Pick an item to see what was shown in each order. Its prompt was not recorded."
+    elif found.n > 2:
         shown = "Pick an item to see one prompt for each answer it gave, with every option marked."
+    else:
+        shown = "Pick an item to see the two prompts the judge was given, with both answers marked "
+        shown += "so that you can see each one move."
+    if found.n > 2:
         title = f"{count(k)} of {plural(found.items, 'item')} change their answer with the order."
         if k == 1:
             title = f"1 of {plural(found.items, 'item')} changes its answer with the order."

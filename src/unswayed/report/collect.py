@@ -79,13 +79,22 @@ def write_report(directory: Path, record: AuditRecord) -> RunData:
     return data
 
 
-def load_runs(directories: Sequence[str | Path]) -> list[RunData]:
+def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -> list[RunData]:
     """Finished runs side by side, each with its paired differences to the first.
+
+    Args:
+        directories: Of the runs.
+        names: What to call them, in order; empty for what tells them apart.
 
     Raises:
         RunDirectoryError: If a directory holds no finished run.
     """
     runs = [load_run(directory) for directory in directories]
+    if names:
+        runs = [
+            replace(run, run={**run.run, "name": name})
+            for run, name in zip(runs, names, strict=True)
+        ]
     if len(runs) < 2:
         return runs
     first, *others = (load_answers(Path(directory)) for directory in directories)

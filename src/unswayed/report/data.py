@@ -61,7 +61,8 @@ class RunData:
     `run` is read by these keys, each of which may be missing: `version`, `command` (a string or a
     list of arguments), `created` (ISO date or time), `model`, `data`, `protocol`, `prompt`,
     `intervals` (a string, or a mapping whose values are shown in order), `seed`, `packages`
-    (name to version), `time_s`, `labels` (the label set, in label order), `recorded` (true if no call was made).
+    (name to version), `time_s`, `labels` (the label set, in label order), `recorded` (true if no call was made),
+    `name` (what to call it beside other runs).
 
     Attributes:
         metrics: `metrics.json`, parsed. Beyond `formats.md` these optional keys are read: `skipped`

@@ -36,6 +36,7 @@ ITEMS_FOR_SETTLED = 1067
 class State(StrEnum):
     """What the headline is about."""
 
+    FAILED = "failed"
     UNPARSED = "unparsed"
     ONE_ORDER = "one order"
     FEW = "few"
@@ -110,7 +111,7 @@ class Finding:
     def recommends(self) -> bool:
         """Whether the data carry a recommendation."""
         few = self.state is State.FEW and self.items < FEWEST_ITEMS
-        return self.state not in {State.UNPARSED, State.ONE_ORDER} and not few
+        return self.state not in {State.FAILED, State.UNPARSED, State.ONE_ORDER} and not few
 
     @property
     def recommended(self) -> str | None:
@@ -198,6 +199,8 @@ def _widest_of(rows: Sequence[tuple[str, Estimate]]) -> tuple[str, Estimate] | N
 
 def _with_state(found: Finding) -> Finding:
     audit = found.audit
+    if audit.missing and not audit.answered:
+        return replace(found, state=State.FAILED)
     if found.unparsed_share > UNPARSED_LIMIT:
         return replace(found, state=State.UNPARSED)
     if audit.plain.get("consistency") is None and audit.base_row.get("consistency") is None:

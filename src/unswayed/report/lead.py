@@ -62,6 +62,10 @@ def lede(run: RunData) -> str:
 def headline_of(found: Finding) -> str:
     """The headline of a finding."""
     match found.state:
+        case State.FAILED:
+            return (
+                f"None of {plural(found.audit.planned, 'call')} was answered: nothing was measured."
+            )
         case State.UNPARSED:
             return _unparsed(found)
         case State.ONE_ORDER:
@@ -198,6 +202,10 @@ def missing_calls(found: Finding) -> str | None:
     missing, planned = found.audit.missing, found.audit.planned
     if not missing:
         return None
+    reasons = found.run.run.get("failures")
+    if isinstance(reasons, list) and reasons:
+        text = " ".join(one_line(str(reason)) for reason in reasons)
+        return text[:1].upper() + text[1:]
     verb = "is" if missing == 1 else "are"
     return (
         f"{count(missing)} of {plural(planned, 'call')} {verb} missing; the same command continues."

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from unswayed.errors import UsageError
+from unswayed.report.appendix import appendix
 from unswayed.report.changes import changes_of
 from unswayed.report.data import RunData
 from unswayed.report.explorer import embed
@@ -66,17 +67,23 @@ def render_report(runs: Sequence[RunData], *, embed_mb: float = 4.0) -> str:
 
 
 def run_names(findings: Sequence[Finding]) -> list[str]:
-    """What tells the runs apart: model, data, or both; a single run needs no name."""
+    """What tells the runs apart: the names they were given, else what differs between them of
+    model, prompt and data; a single run needs no name.
+    """
     if len(findings) == 1:
         return [""]
-    models = [model_name(found.audit.model) for found in findings]
+    models = without_shared_folders([model_name(found.audit.model) for found in findings])
+    prompts = [_prompt_name(found) for found in findings]
     sets = [found.audit.data for found in findings]
+    if len(set(prompts)) > 1:
+        models = [f"{model}, {prompt}" for model, prompt in zip(models, prompts, strict=True)]
     names = [f"{model} on {data}" for model, data in zip(models, sets, strict=True)]
     if len(set(sets)) == 1:
         names = models
     elif len(set(models)) == 1:
-        names = sets
-    names = without_shared_folders(names)
+        names = without_shared_folders(sets)
+    given = [found.run.run.get("name") for found in findings]
+    names = [str(own or name) for own, name in zip(given, names, strict=True)]
     seen: dict[str, int] = {}
     made = []
     for run_name in names:
@@ -84,6 +91,11 @@ def run_names(findings: Sequence[Finding]) -> list[str]:
         again = f" ({seen[run_name]})" if seen[run_name] > 1 else ""
         made.append(f"{run_name}{again}")
     return made
+
+
+def _prompt_name(found: Finding) -> str:
+    prompt = found.run.run.get("prompt")
+    return str(prompt.get("name") or "") if isinstance(prompt, Mapping) else str(prompt or "")
 
 
 def without_shared_folders(names: Sequence[str]) -> list[str]:
@@ -136,7 +148,7 @@ def _context(
     remedies = remedies_section(findings, names, figures)
     groups = groups_section(findings, names, figures)
     embedded = embed(findings, names, embed_mb=embed_mb)
-    told = [found for found in findings if found.state is not State.ONE_ORDER]
+    told = [f for f in findings if f.state not in {State.FAILED, State.ONE_ORDER}]
     items = items_section(findings, names, embedded) if told or embedded.first else None
     table = table_section(findings, names)
     version = one_line(str(findings[0].run.metrics.get("unswayed") or ""))
@@ -171,6 +183,7 @@ def _context(
         "remedies": remedies,
         "groups": groups,
         "table": table,
+        "appendix": appendix(findings, names),
         "items": items,
         "items_data": Markup(embedded.data),  # JSON in which every < is escaped
         "how": _how(findings, names, table),

@@ -28,7 +28,7 @@ def recommendation(run: RunData) -> str:
 
 def remedies_claim(found: Finding) -> Claim | None:
     """What to use instead of a single call; None with fewer than two methods."""
-    if len(found.audit.methods) < 2:
+    if len(found.audit.methods) < 2 or found.state is State.FAILED:
         return None
     return Claim(_title(found), (*recommendation_of(found), *_repeat(found)))
 

@@ -1,0 +1,164 @@
+"""Tables behind a fold: every group, thresholds, fewer or more estimation items.
+
+They repeat nothing that the page shows already but the groups, whose names a figure has to shorten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from unswayed.decisions import Estimate
+from unswayed.report.claims import groups_of
+from unswayed.report.findings import Finding
+from unswayed.report.numerals import calls_text, count, interval, one_line, ordinal, share
+
+__all__ = ["Cell", "PlainTable", "appendix"]
+
+ABSENT: Final = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value with what stands below it."""
+
+    text: str
+    below: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainTable:
+    """A table without sorting; each row begins with its name.
+
+    Attributes:
+        intro: A sentence above the table; empty for none.
+        printed: Whether it unfolds on paper.
+    """
+
+    title: str
+    intro: str
+    heading: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    printed: bool = False
+
+
+def appendix(findings: Sequence[Finding], names: Sequence[str]) -> tuple[PlainTable, ...]:
+    """The folded tables of every run, in order; those without data are left out."""
+    builders: tuple[Callable[[Finding], PlainTable | None], ...] = (
+        group_table,
+        threshold_table,
+        curve_table,
+    )
+    tables = []
+    for finding, run_name in zip(findings, names, strict=True):
+        for build in builders:
+            table = build(finding)
+            if table is None:
+                continue
+            title = f"{table.title}, {one_line(run_name)}" if run_name else table.title
+            tables.append(replace(_measured(table), title=title))
+    return tuple(tables)
+
+
+def _measured(table: PlainTable) -> PlainTable:
+    """The table without columns that have no value at all."""
+    kept = [
+        column
+        for column in range(len(table.heading) - 1)
+        if any(cells[column].text != ABSENT for _, cells in table.rows)
+    ]
+    return replace(
+        table,
+        heading=(table.heading[0], *(table.heading[column + 1] for column in kept)),
+        rows=tuple((name, tuple(cells[column] for column in kept)) for name, cells in table.rows),
+    )
+
+
+def group_table(finding: Finding) -> PlainTable | None:
+    """Every group under the single call, with its full name."""
+    groups = groups_of(finding)
+    if len(groups) < 2:
+        return None
+    place = ordinal(finding.position)
+    rows = []
+    for group, row in groups:
+        rates = row.positions(finding.n)
+        shares = rates[finding.position] if len(rates) > finding.position else None
+        cells = [Cell(count(row.items)), *map(_cell, map(row.get, ("accuracy", "consistency")))]
+        rows.append((one_line(group), (*cells, _cell(shares))))
+    return PlainTable(
+        "Every group",
+        f"Single calls ({one_line(finding.audit.base or '')}), in %, 95\u202f% intervals below.",
+        ("Group", "Items", "Accuracy", "Consistency", f"{place.capitalize()} position"),
+        tuple(rows),
+        printed=True,
+    )
+
+
+def threshold_table(finding: Finding) -> PlainTable | None:
+    """Two candidates: what every method that reads one call amounts to."""
+    view: Mapping[str, Any] = finding.run.metrics.get("thresholds") or {}
+    methods: Mapping[str, Mapping[str, float | None]] = view.get("methods") or {}
+    if not methods:
+        return None
+    shown = list(next(iter(methods.values())))
+    rows = [
+        (one_line(name), tuple(Cell(_fraction(thresholds.get(key))) for key in shown))
+        for name, thresholds in methods.items()
+    ]
+    best: Mapping[str, Mapping[str, float]] = view.get("by_presentation") or {}
+    if best:
+        cells = [
+            Cell(_fraction(best[key]["threshold"]), f"accuracy {share(best[key]['accuracy'])}")
+            if key in best
+            else Cell(ABSENT)
+            for key in shown
+        ]
+        rows.append(("best in hindsight", tuple(cells)))
+    return PlainTable(
+        "Thresholds on P(A)", one_line(str(view.get("text", ""))), ("Method", *shown), tuple(rows)
+    )
+
+
+def curve_table(finding: Finding) -> PlainTable | None:
+    """What methods that learn are worth with fewer or more estimation items."""
+    curve: Mapping[str, Sequence[Mapping[str, Any]]] = (
+        finding.run.metrics.get("estimation_curve") or {}
+    )
+    rows = [
+        (
+            one_line(name),
+            (
+                Cell(count(int(point["estimation_items"]))),
+                Cell(calls_text(float(point["calls_per_item_amortised"]))),
+                *(_cell(_estimate(point.get(metric))) for metric in ("accuracy", "consistency")),
+            ),
+        )
+        for name, points in curve.items()
+        for point in points
+    ]
+    if not rows:
+        return None
+    return PlainTable(
+        "Fewer or more estimation items",
+        "Methods that learn, fitted on so many items of the other folds.",
+        ("Method", "Estimation items", "Calls per item", "Accuracy", "Consistency"),
+        tuple(rows),
+    )
+
+
+def _estimate(record: Mapping[str, Any] | None) -> Estimate | None:
+    if not record or record.get("value") is None:
+        return None
+    return Estimate(value=record["value"], low=record.get("low"), high=record.get("high"))
+
+
+def _cell(estimate: Estimate | None) -> Cell:
+    if estimate is None or estimate.value is None:
+        return Cell(ABSENT)
+    return Cell(share(estimate.value), interval(estimate))
+
+
+def _fraction(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:.2f}"

@@ -1,0 +1,123 @@
+"""The folded tables, the names of runs, and pages of runs that failed or were recorded."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_samples import est, method, plain_run, sample_run, with_metrics
+
+from unswayed.cli import main
+from unswayed.report import RunData, headline, render_report
+from unswayed.report.appendix import appendix
+from unswayed.report.findings import State, find
+from unswayed.report.lead import missing_calls
+from unswayed.report.page import run_names
+
+
+def grouped() -> RunData:
+    def row(accuracy: float, consistency: float) -> dict[str, Any]:
+        rates = [est(0.8, 0.7, 0.9), est(0.2, 0.1, 0.3)]
+        rest = method((accuracy, 0.5, 0.9), 1.0, (consistency, 0.3, 0.7))
+        return {**rest, "position_rate": rates}
+
+    long = "a group whose name is far too long for any figure on a phone"
+    groups = {"short": {"direct": row(0.7, 0.6)}, long: {"direct": row(0.6, 0.4)}}
+    return with_metrics(sample_run(n_items=200), groups=groups)
+
+
+def test_every_group_stands_with_its_full_name_and_three_figures() -> None:
+    (table,) = [t for t in appendix([find(grouped())], [""]) if t.title == "Every group"]
+    assert table.heading == ("Group", "Items", "Accuracy", "Consistency", "First position")
+    assert table.rows[0][0] == "a group whose name is far too long for any figure on a phone"
+    assert [cell.text for cell in table.rows[0][1]][1:] == ["60.0", "40.0", "80.0"]
+    assert table.printed
+
+
+def test_thresholds_are_shown_beside_the_best_in_hindsight() -> None:
+    thresholds = {
+        "methods": {"pride": {"X0": 0.82, "X1": None}, "direct": {"X0": 0.5, "X1": 0.5}},
+        "by_presentation": {"X0": {"threshold": 0.855, "accuracy": 0.87, "n": 10}},
+        "text": "Why.",
+    }
+    run = with_metrics(sample_run(n_items=50), thresholds=thresholds)
+    (table,) = [t for t in appendix([find(run)], [""]) if t.title == "Thresholds on P(A)"]
+    assert table.intro == "Why."
+    assert [(name, [cell.text for cell in cells]) for name, cells in table.rows] == [
+        ("pride", ["0.82", "–"]),
+        ("direct", ["0.50", "0.50"]),
+        ("best in hindsight", ["0.85", "–"]),
+    ]
+    assert table.rows[2][1][0].below == "accuracy 87.0"
+
+
+def test_the_estimation_curve_is_shown_point_by_point() -> None:
+    point = {
+        "estimation_items": 40,
+        "calls_per_item_amortised": 1.05,
+        "accuracy": est(0.8, 0.75, 0.85),
+        "consistency": {"value": None, "reason": "no"},
+    }
+    run = with_metrics(sample_run(n_items=50), estimation_curve={"pride": [point]})
+    (table,) = [t for t in appendix([find(run)], ["b"]) if "estimation" in t.title]
+    assert table.title == "Fewer or more estimation items, b"
+    ((name, cells),) = table.rows
+    assert (name, [cell.text for cell in cells]) == ("pride", ["40", "1.05", "80.0"])
+    assert table.heading[-1] == "Accuracy"  # no consistency was measured
+
+
+def test_nothing_to_fold_is_no_table() -> None:
+    assert appendix([find(plain_run())], [""]) == ()
+
+
+def named(run: RunData, **changes: object) -> RunData:
+    return replace(run, run={**run.run, **changes})
+
+
+def test_runs_are_told_apart_by_prompt_where_only_that_differs() -> None:
+    run = sample_run(n_items=50)
+    runs = [named(run, prompt={"name": "direct"}), named(run, prompt={"name": "reasoning"})]
+    first, second = run_names([find(one) for one in runs])
+    assert first.endswith(", direct")
+    assert second.endswith(", reasoning")
+
+
+def test_given_names_win() -> None:
+    run = sample_run(n_items=50)
+    assert run_names([find(named(run, name="before")), find(named(run, name="after"))]) == [
+        "before",
+        "after",
+    ]
+
+
+def test_a_run_without_an_answer_leads_with_the_failure() -> None:
+    calls = {"planned": 60, "made": 0, "cached": 0, "failed": 60, "unparsed": 0}
+    rows = {"direct": method((0.7, 0.6, 0.8), 1.0), "vote": method((0.7, 0.6, 0.8), 2.0)}
+    run = plain_run(methods=rows, calls=calls)
+    reason = "60 of 60 calls failed, such as q1: HTTP 400. The same command tries them again."
+    run = named(run, failures=[reason])
+    found = find(run)
+    assert found.state is State.FAILED
+    assert headline(run) == "None of 60 calls was answered: nothing was measured."
+    assert missing_calls(found) == reason
+    page = render_report([run])
+    assert page.index("None of 60 calls") < page.index("such as q1: HTTP 400")
+    assert "pays best" not in page
+    assert "What each method costs" not in page
+
+
+def test_recorded_decisions_promise_no_prompt() -> None:
+    run = sample_run(n_items=200)
+    assert run.flipped
+    assert "the two prompts the judge was given" in render_report([run])
+    page = render_report([named(run, recorded=True)])
+    assert "the two prompts the judge was given" not in page
+    assert "Its prompt was not recorded." in page
+
+
+def test_names_are_given_once_for_each_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["report", "a", "b", "--out", str(tmp_path / "r.html"), "--name", "one"]
+    assert main(arguments) == 2
+    assert "--name was given 1 times for 2 runs" in capsys.readouterr().err
