@@ -26,7 +26,7 @@ from unswayed.auditing.settings import (
 from unswayed.decisions import MISSING, UNPARSED, DecisionTable
 from unswayed.errors import MethodError, UsageError
 from unswayed.items import BadLine, Item, ItemSet, Task, blind
-from unswayed.methods import Method
+from unswayed.methods import METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
 from unswayed.presentation import Ask, view
@@ -202,7 +202,7 @@ def choose_methods(
         else:
             wanted.append(parse_method(name))
     chosen: dict[str, Method] = {}
-    skipped: dict[str, str] = {}
+    skipped = _not_in_all(wanted, task, sizes) if "all" in names else {}
     for method in wanted:
         name = spec_name(method)
         reasons = [why_not(method, task=task, n=n, probs=gives_probs) for n in sizes]
@@ -216,6 +216,18 @@ def choose_methods(
         else:
             skipped[name] = reason
     return chosen, skipped
+
+
+def _not_in_all(wanted: Sequence[Method], task: Task, sizes: Sequence[int]) -> dict[str, str]:
+    """The registered methods that `all` leaves out here, each with the reason."""
+    skipped = {}
+    taken = {method.name for method in wanted}
+    for name in METHODS:
+        if name not in taken:
+            reasons = (why_not(METHODS.load(name), task=task, n=n) for n in sizes)
+            unfit = next((reason for reason in reasons if reason is not None), None)
+            skipped[name] = unfit or "not part of all; name it to run it"
+    return skipped
 
 
 def _changes_the_wording(method: Method, sizes: Sequence[int]) -> bool:
