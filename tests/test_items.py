@@ -90,7 +90,7 @@ def test_a_bad_item_is_refused_with_file_line_field_and_reason(
     assert f"{path}:2:" in str(caught.value)
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '"x"', "nonsense", '{"id": "\\ud800"}', "\x00"])
+@pytest.mark.parametrize("line", ["{", "[7]", '"x"', "nonsense", '{"id": "\\ud800"}', "\x00"])
 def test_garbage_lines_are_refused_never_crash(line: str, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(line + "\n")

@@ -1,23 +1,22 @@
-"""Items: what is judged. JSON Lines in, validated frozen records out."""
+"""What is judged: the validated, frozen records and what makes them valid."""
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
-from typing import IO, Any, Literal, cast, overload
+from typing import Any, overload
 
 import msgspec
 
-from unswayed.errors import ItemError, UsageError
+from unswayed.errors import ItemError
+from unswayed.items.tables import BadFieldError, fields_of
+from unswayed.registry import did_you_mean
 
-__all__ = ["BadLine", "Item", "ItemSet", "Message", "Task", "blind", "load_items", "text_of"]
+__all__ = ["BadLine", "Item", "ItemSet", "Message", "Task", "blind", "item_of", "text_of"]
 
 
 class Task(StrEnum):
@@ -180,32 +179,59 @@ def encode_item(item: Item) -> bytes:
     return _ENCODER.encode(item)
 
 
-def decode_item(line: bytes | str) -> Item:
-    """Parse and validate one JSON line.
+def decode_item(line: bytes | str | msgspec.Raw) -> Item:
+    """Parse and validate one JSON object.
 
     Raises:
         ItemError: With the field and the reason.
     """
     try:
         item = _DECODER.decode(line)
+        check_item(item)
+    except (msgspec.ValidationError, BadFieldError):
+        return _from_object(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _not_json(error) from None
+    return item
+
+
+def _from_object(line: bytes | str | msgspec.Raw) -> Item:
+    """What the quick reading did not take: an item in columns, or the reason why there is none."""
+    try:
+        return item_of(msgspec.json.decode(line, type=dict[str, Any]))
+    except msgspec.ValidationError as error:
+        raise BadFieldError("item", str(error)) from None
+    except msgspec.DecodeError as error:
+        raise _not_json(error) from None
+
+
+def _not_json(error: Exception) -> BadFieldError:
+    return BadFieldError("JSON", f"not valid JSON ({error})")
+
+
+def item_of(record: Mapping[str, object]) -> Item:
+    """The item that a record describes: fields by name, or candidates in columns (`tables`).
+
+    Raises:
+        ItemError: With the field and the reason.
+    """
+    given = fields_of(record)
+    for name in given:
+        if name not in Item.__struct_fields__:
+            raise _unknown_field(str(name))
+    try:
+        item = msgspec.convert(given, Item)
     except msgspec.ValidationError as error:
         reason, _, where = str(error).partition(" - at `$")
-        raise _bad(where.strip("`.") or "item", reason) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _bad("JSON", f"not valid JSON ({error})") from None
+        raise BadFieldError(where.strip("`.") or "item", reason) from None
     check_item(item)
     return item
 
 
-class _FieldError(ItemError):
-    field: str
-    reason: str
-
-
-def _bad(field_name: str, reason: str) -> _FieldError:
-    error = _FieldError(f"{field_name}: {reason}")
-    error.field, error.reason = field_name, reason
-    return error
+def _unknown_field(name: str) -> BadFieldError:
+    close = did_you_mean(name, Item.__struct_fields__)
+    hint = f"{close} " if close.startswith("Did") else ""
+    return BadFieldError(name, f"is no field of an item. {hint}Put your own fields into meta")
 
 
 def check_item(item: Item) -> None:
@@ -215,130 +241,64 @@ def check_item(item: Item) -> None:
         ItemError: With the field and the reason.
     """
     if not item.id:
-        raise _bad("id", "is empty")
+        raise BadFieldError("id", "is empty")
     n = item.n
     if n < 2:
-        raise _bad("candidates", f"needs at least 2, got {n}")
+        raise BadFieldError("candidates", f"needs at least 2, got {n}")
     if item.task is Task.PAIRWISE and n != 2:
-        raise _bad("candidates", f"pairwise needs exactly 2, got {n} (task mcq takes more)")
+        raise BadFieldError(
+            "candidates", f"pairwise needs exactly 2, got {n} (task mcq takes more)"
+        )
     if item.task is Task.RUBRIC:
         _check_rubric(item)
         return
     gold = item.gold
     if isinstance(gold, str):
         if gold != "tie":
-            raise _bad("gold", f"{gold!r} is not a candidate index, a list, 'tie' or null")
+            raise BadFieldError(
+                "gold", f"{gold!r} is not a candidate index: {_index_hint(gold, n)}"
+            )
     elif isinstance(gold, float | dict):
-        raise _bad("gold", f"{gold!r} is not a candidate index (0 to {n - 1})")
+        raise BadFieldError("gold", f"{gold!r} is not a candidate index (0 to {n - 1})")
     elif isinstance(gold, tuple):
         if not gold:
-            raise _bad("gold", "is an empty list; use null for unknown")
+            raise BadFieldError("gold", "is an empty list; use null for unknown")
         if len(set(gold)) != len(gold):
-            raise _bad("gold", f"{list(gold)} repeats an index")
+            raise BadFieldError("gold", f"{list(gold)} repeats an index")
     for index in item.gold_candidates():
         if isinstance(index, bool) or not 0 <= index < n:
-            raise _bad("gold", f"{index} is out of range: there are {n} candidates (0 to {n - 1})")
+            raise BadFieldError(
+                "gold", f"{index} is out of range: there are {n} candidates (0 to {n - 1})"
+            )
+
+
+def _index_hint(gold: str, n: int) -> str:
+    """How the gold that was written as text is written as an index."""
+    text = gold.strip().upper()
+    if text.isdecimal():
+        return f"write {int(text)} without quotes"
+    labels = [chr(ord("A") + candidate) for candidate in range(min(n, 26))]
+    if text in labels:
+        return f"candidates are counted from 0, so write {labels.index(text)} for {gold}"
+    return f"write 0 to {n - 1}, a list of them, 'tie' or null"
 
 
 def _check_rubric(item: Item) -> None:
     if item.values is None or len(item.values) != item.n:
         got = "none" if item.values is None else str(len(item.values))
-        raise _bad("values", f"rubric needs one score per level: {item.n} levels, values: {got}")
+        raise BadFieldError(
+            "values", f"rubric needs one score per level: {item.n} levels, values: {got}"
+        )
     if item.response is None:
-        raise _bad("response", "rubric needs the text that is scored")
+        raise BadFieldError("response", "rubric needs the text that is scored")
     if isinstance(item.gold, str | tuple):
-        raise _bad("gold", "for rubric gold is a number, {criterion: number} or null")
+        raise BadFieldError("gold", "for rubric gold is a number, {criterion: number} or null")
     if isinstance(item.gold, dict):
         unknown = set(item.gold) - set(item.criteria or ())
         if unknown:
-            raise _bad("gold", f"names criteria that the item does not have: {sorted(unknown)}")
-
-
-def open_text(path: str | Path) -> IO[bytes]:
-    """Open a `.jsonl`, `.jsonl.gz` or `-` (standard input) for reading bytes.
-
-    Raises:
-        UsageError: If the file does not exist or cannot be read.
-    """
-    if str(path) == "-":
-        return sys.stdin.buffer
-    try:
-        if str(path).endswith(".gz"):
-            return cast("IO[bytes]", gzip.open(path, "rb"))
-        return Path(path).open("rb")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}.") from None
-
-
-def iter_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
-    """The non-empty lines of a file with their numbers, from 1.
-
-    Raises:
-        UsageError: If the file cannot be read or is a damaged gzip file.
-    """
-    with open_text(path) as file:
-        try:
-            for number, line in enumerate(file, start=1):
-                if number == 1:
-                    line = line.removeprefix(b"\xef\xbb\xbf")
-                if line.strip():
-                    yield number, line
-        except (gzip.BadGzipFile, EOFError, OSError) as error:
-            raise UsageError(f"cannot read {path}: {error}.") from None
-
-
-def load_items(
-    path: str | Path,
-    *,
-    task: Task | str | None = None,
-    on_bad_item: Literal["stop", "skip"] = "stop",
-    limit: int | None = None,
-) -> ItemSet:
-    """Read items from JSON Lines.
-
-    Args:
-        path: `.jsonl`, `.jsonl.gz`, or `-` for standard input.
-        task: Keep the items of this task only.
-        on_bad_item: "stop" at the first bad line, or "skip" and count bad lines.
-        limit: Keep the first `limit` items.
-
-    Raises:
-        ItemError: If a line is bad, an id is repeated, tasks are mixed, or nothing is left.
-        UsageError: If the file cannot be read.
-    """
-    kept: list[Item] = []
-    bad: list[BadLine] = []
-    seen: dict[str, int] = {}
-    others: Counter[str] = Counter()
-    for number, line in iter_lines(path):
-        try:
-            item = decode_item(line)
-            if item.id in seen:
-                raise _bad("id", f"{item.id!r} was used on line {seen[item.id]} already")
-        except _FieldError as error:
-            problem = BadLine(str(path), number, error.field, error.reason)
-            if on_bad_item == "stop":
-                raise ItemError(
-                    f"{problem}. Mend the line, or leave bad lines out with --on-bad-item skip."
-                ) from None
-            bad.append(problem)
-            continue
-        seen[item.id] = number
-        if task is None or item.task == task:
-            kept.append(item)
-        else:
-            others[item.task.value] += 1
-        if limit is not None and len(kept) >= limit:
-            break
-    if not kept:
-        found = ", ".join(f"{count} {other}" for other, count in others.most_common())
-        why = f" of task {task} ({found})" if found else ""
-        left_out = f" ({len(bad)} bad lines left out, the first: {bad[0]})" if bad else ""
-        raise ItemError(f"{path}: no items{why}{left_out}.")
-    name = (
-        "stdin" if str(path) == "-" else Path(path).name.removesuffix(".gz").removesuffix(".jsonl")
-    )
-    return ItemSet.of(kept, name=name, bad_lines=bad)
+            raise BadFieldError(
+                "gold", f"names criteria that the item does not have: {sorted(unknown)}"
+            )
 
 
 def to_json(value: object) -> str:

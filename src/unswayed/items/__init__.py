@@ -1,0 +1,50 @@
+"""Items: what is judged. JSON Lines, JSON arrays, tables or records in, frozen records out."""
+
+from __future__ import annotations
+
+from unswayed.items.files import iter_lines, iter_objects, open_text, read_table
+from unswayed.items.item import (
+    BadLine,
+    Gold,
+    Item,
+    ItemSet,
+    Message,
+    Task,
+    Text,
+    blind,
+    check_item,
+    decode_item,
+    encode_item,
+    fingerprint,
+    item_of,
+    text_of,
+    to_json,
+)
+from unswayed.items.loading import items_of, load_items
+from unswayed.items.tables import BadFieldError, is_table
+
+__all__ = [
+    "BadFieldError",
+    "BadLine",
+    "Gold",
+    "Item",
+    "ItemSet",
+    "Message",
+    "Task",
+    "Text",
+    "blind",
+    "check_item",
+    "decode_item",
+    "encode_item",
+    "fingerprint",
+    "is_table",
+    "item_of",
+    "items_of",
+    "iter_lines",
+    "iter_objects",
+    "load_items",
+    "open_text",
+    "read_table",
+    "text_of",
+    "to_json",
+]

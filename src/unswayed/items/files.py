@@ -1,0 +1,93 @@
+"""Files of lines, of JSON objects, plain or compressed, and standard input."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+import msgspec
+
+from unswayed.errors import ItemError, UsageError
+from unswayed.items.tables import BadFieldError, read_rows
+
+__all__ = ["iter_lines", "iter_objects", "open_text", "read_table"]
+
+
+def open_text(path: str | Path) -> IO[bytes]:
+    """Open a `.jsonl`, `.jsonl.gz` or `-` (standard input) for reading bytes.
+
+    Raises:
+        UsageError: If the file does not exist or cannot be read.
+    """
+    if str(path) == "-":
+        return sys.stdin.buffer
+    try:
+        if str(path).endswith(".gz"):
+            return cast("IO[bytes]", gzip.open(path, "rb"))
+        return Path(path).open("rb")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}.") from None
+
+
+@contextmanager
+def _reading(path: str | Path) -> Iterator[IO[bytes]]:
+    """An open file whose errors while it is read are told as the user's."""
+    with open_text(path) as file:
+        try:
+            yield file
+        except (gzip.BadGzipFile, EOFError, OSError) as error:
+            raise UsageError(f"cannot read {path}: {error}.") from None
+
+
+def iter_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
+    """The non-empty lines of a file with their numbers, from 1.
+
+    Raises:
+        UsageError: If the file cannot be read or is a damaged gzip file.
+    """
+    with _reading(path) as file:
+        for number, line in enumerate(file, start=1):
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            if line.strip():
+                yield number, line
+
+
+def iter_objects(path: str | Path) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
+    """The JSON texts of JSON Lines with their lines, or of one JSON array with their places.
+
+    Raises:
+        ItemError: If an array is not valid JSON.
+        UsageError: If the file cannot be read.
+    """
+    lines = iter_lines(path)
+    first = next(lines, None)
+    if first is None:
+        return
+    if not first[1].lstrip().startswith(b"["):
+        yield first
+        yield from lines
+        return
+    text = first[1] + b"".join(line for _, line in lines)
+    try:
+        yield from enumerate(msgspec.json.decode(text, type=list[msgspec.Raw]), start=1)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ItemError(f"{path}: not a valid JSON array ({error}).") from None
+
+
+def read_table(path: str | Path) -> Iterator[tuple[int, dict[str, str] | BadFieldError]]:
+    """The rows of a CSV or TSV file by column name, each with its first line.
+
+    Raises:
+        ItemError: If nothing can be told: not UTF-8, or two columns of one name.
+        UsageError: If the file cannot be read.
+    """
+    with _reading(path) as file:
+        try:
+            yield from read_rows(file)
+        except BadFieldError as error:
+            raise ItemError(f"{path}: {error}.") from None
