@@ -1,5 +1,6 @@
 """Decisions as columns, seen through views, and the one tie rule."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -167,3 +168,28 @@ def test_a_broken_decision_names_item_and_field(change: dict[str, object], messa
     with pytest.raises(ItemError, match=message) as caught:
         check_decision(Decision(**{**fields, **change}))  # type: ignore[arg-type]
     assert str(caught.value).startswith("q9: ")
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (("B", "A"), ("A", "B")),
+        (("C", "A", "B"), ("A", "B", "C")),
+        (("2", "3", "1"), ("1", "2", "3")),
+        (tuple(str(n) for n in range(12, 0, -1)), tuple(str(n) for n in range(1, 13))),
+    ],
+)
+def test_a_label_set_that_was_left_out_is_the_canonical_order(
+    labels: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    order = tuple(range(len(labels)))
+    decision = Decision(item_id="q", order=order, labels=labels, choice=0)
+    assert decision.label_set == expected
+    line = msgspec.json.encode({"item_id": "q", "order": order, "labels": labels, "choice": 0})
+    assert msgspec.json.decode(line, type=Decision) == decision
+
+
+@pytest.mark.parametrize("labels", [("X", "Y"), ("B", "C"), ("a", "b"), ("A", "A"), ()])
+def test_other_labels_need_their_label_set(labels: tuple[str, ...]) -> None:
+    with pytest.raises(ShapeError, match="label_set: give it"):
+        Decision(item_id="q", order=tuple(range(len(labels))), labels=labels)

@@ -56,7 +56,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         order: `order[p]` = candidate shown at position p.
         labels: `labels[p]` = the symbol printed at position p.
-        label_set: The symbols in canonical order.
+        label_set: The symbols in canonical order; may be left out where they are A, B, … or
+            1, 2, ….
         choice: Candidate index, "tie", or None (unparsed).
         probs: Probability by candidate, renormalised over the labels; None if unknown or partial.
         label_mass: Probability mass on the labels before renormalising.
@@ -67,7 +68,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     item_id: str
     order: tuple[int, ...]
     labels: tuple[str, ...]
-    label_set: tuple[str, ...]
+    label_set: tuple[str, ...] = ()
     sample: int = 0
     prompt_id: str = "default"
     choice: int | Literal["tie"] | None = None
@@ -89,6 +90,15 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     substitute: tuple[str, ...] | None = None
     substitute_prompt: str | None = None
 
+    def __post_init__(self) -> None:
+        """Derive a label set that was left out.
+
+        Raises:
+            ShapeError: If the labels are neither A, B, … nor 1, 2, ….
+        """
+        if not self.label_set:
+            msgspec.structs.force_setattr(self, "label_set", _canonical_labels(self.labels))
+
     @property
     def presentation(self) -> Presentation:
         """Order and label indices."""
@@ -104,6 +114,20 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             self.substitute,
             self.substitute_prompt,
         )
+
+
+@lru_cache(maxsize=8192)
+def _canonical_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
+    n = len(labels)
+    for symbols in (
+        tuple(chr(65 + label) for label in range(min(n, 26))),
+        tuple(str(label + 1) for label in range(n)),
+    ):
+        if n and sorted(labels) == sorted(symbols):
+            return symbols
+    raise ShapeError(
+        f"label_set: give it, since the labels {list(labels)} are neither A, B, ... nor 1, 2, ..."
+    )
 
 
 @lru_cache(maxsize=8192)  # few questions are asked about very many items

@@ -132,3 +132,15 @@ def test_decisions_alone_can_be_measured() -> None:
     assert row["consistency"] == {"value": 1.0, "n": 1}
     assert row["incomplete"] == 1
     assert row["accuracy"]["value"] is None  # type: ignore[index]
+
+
+def test_label_sets_may_be_left_out_where_the_labels_suffice(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text(
+        '{"item_id": "q1", "order": [1, 0], "labels": ["A", "B"], "choice": 1}\n'
+        '{"item_id": "q2", "order": [0, 1], "labels": ["X", "Y"], "choice": 0}\n'
+    )
+    with pytest.raises(ItemError, match=r"d\.jsonl:2: .*label_set: give it"):
+        read_decisions_file(path)
+    (decision,) = read_decisions_file(path, on_bad_item="skip")
+    assert decision.label_set == ("A", "B")

@@ -20,7 +20,7 @@ class OwnDecisions:
 
     def detects(self, record: Record) -> bool:
         """The fields that every decision of ours has."""
-        return {"item_id", "order", "labels", "label_set"} <= record.keys()
+        return {"item_id", "order", "labels"} <= record.keys()
 
     def convert(self, record: Record, source: Source) -> Judged:
         """One decision, checked."""
