@@ -158,7 +158,7 @@ def test_alpaca_eval_leaves_out_what_it_cannot_tell(tmp_path: Path) -> None:
     even = {"m": -1.0, "M": -1.0}
     records = [
         alpaca(),
-        alpaca(instruction="2", first_token_logprobs={}),
+        alpaca(instruction="2", first_token_logprobs={}, output_2="x", preference=1.5),
         alpaca(instruction="3", first_token_logprobs=even, preference=1.5),
         alpaca(instruction="4", first_token_logprobs={"The": -0.1}),
     ]
@@ -372,7 +372,7 @@ def test_unreadable_input_is_an_error(tmp_path: Path) -> None:
         detect(empty)
     broken = tmp_path / "broken.json"
     broken.write_text('[{"input": ')
-    with pytest.raises(ItemError, match=r"broken\.json:1: JSON: not a valid JSON array"):
+    with pytest.raises(ItemError, match=r"broken\.json: not a valid JSON array"):
         import_files("llmbar", [broken])
     with pytest.raises(UsageError, match="cannot read"):
         import_files("llmbar", [tmp_path / "absent.json"])

@@ -17,6 +17,7 @@ JUDGEBENCH = expected("judgebench_recorded_judges.json").get("judges", {})
 LLMBAR = expected("llmbar_recorded_judges.json").get("judges", {})
 AUTOJ = expected("autoj_recorded.json")
 MTBENCH = expected("mtbench_position_bias_judges.json").get("judges", {})
+REPEATED = expected("mtbench_repetition_judges.json").get("judges", {})
 ARENA = expected("pagrpo_chatbot_arena_recorded.json")
 ALPACA = expected("alpaca_eval_logprob_judge.json").get("models", {})
 
@@ -125,6 +126,33 @@ def test_mt_bench(judge: str) -> None:
     row = measure(strata, resamples=0)
     assert_same(row, strata, want["overall"])
     assert value(row, "accuracy") is None  # there is no gold
+
+
+@pytest.mark.parametrize("judge", sorted(REPEATED))
+def test_the_public_mt_bench_table(judge: str) -> None:
+    want = REPEATED[judge]["repetition1"]
+    (file,) = DATA.glob(f"mtbench/repetition1_{judge}_*.tsv.gz")
+    imported = import_files("auto", [file])
+    strata = outcomes_from_decisions(imported.items, imported.decisions)
+    row = measure(strata, resamples=0)
+    assert row["counts"]["items"] == want["n_pairs"]
+    assert value(row, "consistency") == pytest.approx(want["consistency_strict"], abs=1e-9)
+    assert row["position_rate"][0]["value"] == pytest.approx(want["first_position_rate"])  # type: ignore[index]
+    assert row["counts"]["ties"] == want["verdicts_total"]["tie"]
+    assert row["counts"]["unparsed"] == want["verdicts_total"]["unparsed"]
+    assert {decision.model for decision in imported.decisions} == {judge}
+
+
+def test_repetitions_of_the_public_mt_bench_table_agree_as_published() -> None:
+    files = sorted(DATA.glob("mtbench/repetition*_claude-3-haiku-20240307_*.tsv.gz"))
+    imported = import_files("mt-bench", files)
+    answers: dict[object, set[object]] = {}
+    for decision in imported.decisions:
+        answers.setdefault((decision.item_id, decision.order), set()).add(decision.choice)
+    same = sum(len(choices) == 1 for choices in answers.values()) / len(answers)
+    want = REPEATED["claude-3-haiku-20240307"]
+    assert len(answers) == want["n_presentations_in_all_3"]
+    assert same == pytest.approx(want["repetition_all3_same"])
 
 
 @pytest.mark.skipif("vicuna-7b" not in ALPACA, reason="no expected figures for AlpacaEval")

@@ -1,13 +1,17 @@
-"""AlpacaEval 2 (weighted) annotations: one order per item, with the label tokens' log-probabilities.
+"""AlpacaEval annotations: one order per item, with the label tokens' log-probabilities where recorded.
 
 The judge sees the two outputs once, in an order drawn by a hash that the file does not keep, and
 answers "m" for the first shown or "M" for the second. `preference` - 1 is the probability that
 output_2 is better, already switched back, so comparing it with P("M") tells the order; where the two
-are equally likely (within 1e-6) it cannot be told, and the record is left out. Without logprobs
-there was no call (equal outputs). There is no gold. A label outside the returned top-k gets the
-smallest returned log-probability and the decision is marked `censored`.
+are equally likely (within 1e-6) it cannot be told, and the record is left out. A label outside the
+returned top-k gets the smallest returned log-probability and the decision is marked `censored`.
 
-Source: tatsu-lab/alpaca_eval, `results/*/weighted_alpaca_eval_gpt4_turbo/annotations.json`.
+Without logprobs (AlpacaEval 1, and annotators that answer with a rank) only the choice is known: 1 for
+output_1, 2 for output_2, 1.5 or 0 for a draw. The order shown is not; such decisions stand in the own
+order and are counted as `order not recorded`: figures by position say nothing about them. Equal
+outputs were never judged. There is no gold.
+
+Source: tatsu-lab/alpaca_eval, `results/*/annotations.json`, `results/*/*/annotations.json`.
 """
 
 from __future__ import annotations
@@ -21,13 +25,15 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.decisions import Decision
-from unswayed.importers.protocol import BadRecordError, Judged, Record, Source, read_as
+from unswayed.importers.protocol import BadFieldError, Judged, Record, Source, read_as
 from unswayed.items import Item
 from unswayed.presentation import X0, X2
 
 __all__ = ["AlpacaEval"]
 
 LABELS: Final = ("m", "M")
+
+ORDER_UNKNOWN: Final = "order not recorded (no log-probabilities): figures by position mean nothing for these decisions"
 
 _EVEN: Final = 1e-6
 """P("M") closer to one half than this does not tell the order."""
@@ -51,11 +57,11 @@ class _Annotation(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class AlpacaEval:
-    """AlpacaEval weighted annotations: one order per item, with label probabilities."""
+    """AlpacaEval annotations: one order per item, with label probabilities where recorded."""
 
     def detects(self, record: Record) -> bool:
-        """Two outputs with their generators and a preference."""
-        return {"instruction", "output_1", "output_2", "generator_2", "preference"} <= record.keys()
+        """Two outputs and a preference."""
+        return {"instruction", "output_1", "output_2", "preference"} <= record.keys()
 
     def convert(self, record: Record, source: Source) -> Judged:
         """One pair and its one call."""
@@ -70,8 +76,12 @@ class AlpacaEval:
             meta={"generators": [row.generator_1, row.generator_2]},
         )
         logprobs = row.first_token_logprobs or _first_token(row.raw_completion)
-        if not logprobs or row.preference is None:
-            return Judged(item, (), left_out="no label log-probabilities were recorded")
+        if row.preference is None:
+            return Judged(item, (), left_out="no preference was recorded")
+        if not logprobs and row.output_1 == row.output_2:
+            return Judged(item, (), left_out="the outputs are equal: they were not judged")
+        if not logprobs:
+            return Judged(item, (_choice_alone(item.id, row),), remarks=(ORDER_UNKNOWN,))
         if not any(label in logprobs for label in LABELS):
             return Judged(item, (), left_out="neither label is among the returned tokens")
         floor = min(logprobs.values())
@@ -98,12 +108,30 @@ class AlpacaEval:
         return Judged(item, (decision,))
 
 
+def _choice_alone(item_id: str, row: _Annotation) -> Decision:
+    """What was preferred, in the own order for want of the one shown."""
+    preference = row.preference
+    assert preference is not None
+    draw = preference in (0, 1.5)
+    if not draw and not 1 <= preference <= 2:
+        raise BadFieldError("preference", f"{preference} is not between 1 and 2, nor 0 (a draw)")
+    return Decision(
+        item_id=item_id,
+        order=X0.order,
+        labels=LABELS,
+        label_set=LABELS,
+        choice="tie" if draw else int(preference > 1.5),
+        text=row.raw_text,
+        model=row.annotator,
+    )
+
+
 def _swapped(preference: float, p_second: float) -> bool:
     """Whether output_2 was shown first."""
     second_wins = preference - 1.0
     straight, switched = abs(second_wins - p_second), abs(second_wins - (1.0 - p_second))
     if min(straight, switched) > _MATCH:
-        raise BadRecordError(
+        raise BadFieldError(
             "preference",
             f"{preference} is neither 1 + P(M) = {1 + p_second:.6f} nor its complement",
         )

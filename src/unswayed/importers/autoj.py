@@ -1,21 +1,28 @@
-"""Auto-J pairwise outputs in both orders, with the human label.
+"""Auto-J's pairwise test set with a judge's outputs in both orders, and the human label.
 
-`autoj_output_order1` and `autoj_output_order2` are *displayed* positions (0 first, 1 second, 2 tie);
-the second was asked with the responses exchanged. The label is by response (0, 1, 2 tie).
+The public files are three, joined by line: the test data (`prompt`, `response 1`, `response 2`,
+`label`), the outputs on them, and the outputs with the responses exchanged; the last may be lacking.
+An output is a *displayed* position (0 first, 1 second, 2 tie), so the exchanged one must be read the
+other way round. The label is by response (0, 1, 2 tie). One file that was joined before
+(`autoj_output_order1`, `autoj_output_order2` beside the test data) is read too.
 
-Source: prometheus-eval copies of GAIR-NLP/auto-j, joined by row.
+Source: GAIR-NLP/auto-j, `data/test/testdata_pairwise.jsonl`, `data/outputs/pairwise_*.jsonl`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Final
 
 import msgspec
 
 from unswayed.decisions import Choice, Decision
+from unswayed.errors import UsageError
 from unswayed.importers.protocol import (
-    BadRecordError,
+    BadFieldError,
+    Entry,
     Judged,
     Record,
     Source,
@@ -30,28 +37,61 @@ __all__ = ["AutoJ"]
 LABELS: Final = ("1", "2")
 """The prompt calls the answers Response 1 and Response 2."""
 
+_PAIR: Final = {"prompt", "response 1", "response 2"}
+_HOW: Final = "unswayed import autoj TESTDATA.jsonl OUTPUTS.jsonl EXCHANGED.jsonl"
+
+Outputs = int | None | msgspec.UnsetType
+
 
 class _Row(msgspec.Struct):
     prompt: str
     response_1: str = msgspec.field(name="response 1")
     response_2: str = msgspec.field(name="response 2")
-    label: int | None
+    label: int | None = None
     row: int | str | None = None
     scenario: str | None = None
-    autoj_output_order1: int | None = None
-    autoj_output_order2: int | None = None
+    autoj_output_order1: Outputs = msgspec.UNSET
+    autoj_output_order2: Outputs = msgspec.UNSET
+    judge: str = "auto-j"
 
 
 @dataclass(frozen=True, slots=True)
 class AutoJ:
-    """Auto-J pairwise outputs in both orders, joined with the human labels."""
+    """Auto-J pairwise test data with outputs in both orders, as one file or as its three."""
 
     def detects(self, record: Record) -> bool:
-        """The joined file's two output columns."""
-        return {"response 1", "response 2", "autoj_output_order1"} <= record.keys()
+        """A pair of the test data, or a line with nothing but an output."""
+        return record.keys() >= _PAIR or record.keys() == {"output"}
+
+    def join(self, files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
+        """The test data with the outputs on the same lines.
+
+        Raises:
+            UsageError: If the files are not one of test data with one or two of as many outputs.
+        """
+        read = [(file, list(entries)) for file, entries in files]
+        outputs = [(file, entries) for file, entries in read if _are_outputs(entries)]
+        pairs = [(file, entries) for file, entries in read if not _are_outputs(entries)]
+        if not outputs:
+            for _, entries in pairs:
+                yield from entries
+            return
+        if len(pairs) != 1 or len(outputs) > 2:
+            raise UsageError(
+                f"{len(pairs)} files of test data and {len(outputs)} of outputs do not make one "
+                f"set. Give one of test data and its one or two of outputs: {_HOW}"
+            )
+        outputs.sort(key=lambda part: "exchange" in PurePath(part[0]).name)
+        parts = [*pairs, *outputs]
+        if len({len(entries) for _, entries in parts}) > 1:
+            counts = ", ".join(f"{file} {len(entries)}" for file, entries in parts)
+            raise UsageError(f"autoj joins files by line, but their lengths differ: {counts}.")
+        judge = short_name(outputs[0][0])
+        for lines in zip(*(entries for _, entries in parts), strict=True):
+            yield _joined(lines, judge)
 
     def convert(self, record: Record, source: Source) -> Judged:
-        """One pair and its two outputs."""
+        """One pair and its one or two outputs."""
         row = read_as(_Row, record)
         item = Item(
             id=f"{short_name(source.file)}-{source.number if row.row is None else row.row}",
@@ -64,6 +104,8 @@ class AutoJ:
         for k, (shown, said) in enumerate(
             ((X0, row.autoj_output_order1), (X2, row.autoj_output_order2)), start=1
         ):
+            if isinstance(said, msgspec.UnsetType):
+                continue
             place = _place(said, f"autoj_output_order{k}")
             decisions.append(
                 Decision(
@@ -72,13 +114,37 @@ class AutoJ:
                     labels=LABELS,
                     label_set=LABELS,
                     choice=shown.order[place] if isinstance(place, int) else place,
-                    model="auto-j",
+                    model=row.judge,
                 )
             )
+        if not decisions:
+            return Judged(item, (), left_out=f"test data without outputs (give them: {_HOW})")
         return Judged(item, tuple(decisions))
+
+
+def _are_outputs(entries: Sequence[Entry]) -> bool:
+    """Whether the first readable record is an output without its pair."""
+    records = (record for _, record in entries if not isinstance(record, BadFieldError))
+    first = next(records, None)
+    return first is not None and "output" in first and not first.keys() >= _PAIR
+
+
+def _joined(lines: Sequence[Entry], judge: str) -> Entry:
+    """One pair with its outputs; the first of the lines that cannot be read, if any."""
+    for source, record in lines:
+        if isinstance(record, BadFieldError):
+            return source, record
+    (source, pair), *outputs = lines
+    said = {
+        f"autoj_output_order{k}": record.get("output")
+        for k, (_, record) in enumerate(outputs, start=1)
+        if not isinstance(record, BadFieldError)
+    }
+    assert not isinstance(pair, BadFieldError)
+    return source, {**pair, **said, "judge": judge}
 
 
 def _place(value: int | None, field: str) -> Choice:
     if value not in (0, 1, 2, None):
-        raise BadRecordError(field, f"{value} is not 0, 1, 2 (tie) or null")
+        raise BadFieldError(field, f"{value} is not 0, 1, 2 (tie) or null")
     return "tie" if value == 2 else value

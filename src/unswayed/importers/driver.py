@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Literal
-
-import msgspec
 
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers.decisions_file import question_key
 from unswayed.importers.jsonl import MappedLog
 from unswayed.importers.mapping import FieldMap
-from unswayed.importers.protocol import BadRecordError, Importer, Judged, Record, Source
+from unswayed.importers.protocol import (
+    BadFieldError,
+    Entry,
+    Importer,
+    Joining,
+    Judged,
+    Record,
+    Source,
+)
+from unswayed.importers.records import records_of
 from unswayed.importers.table import IMPORTERS
-from unswayed.items import BadLine, Item, check_item, iter_lines
+from unswayed.items import BadLine, Item, check_item
 
 __all__ = ["Imported", "detect", "import_files"]
 
@@ -29,7 +37,8 @@ class Imported:
     Attributes:
         items: In order of appearance; empty where the format only names them.
         decisions: In order of appearance.
-        counts: records, items, decisions, unparsed, ties, bad_records, and `left_out: <reason>`.
+        counts: records, items, decisions, unparsed, ties, bad_records, `left_out: <reason>`, and
+            what else must be known about the decisions.
         bad_records: Records left out with `on_bad_item="skip"`.
     """
 
@@ -46,7 +55,7 @@ class _Collected:
     items: dict[str, tuple[Item, Source]] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
     asked: dict[object, Source] = field(default_factory=dict)
-    left_out: Counter[str] = field(default_factory=Counter)
+    said: Counter[str] = field(default_factory=Counter)
     records: int = 0
     bad: list[BadLine] = field(default_factory=list)
 
@@ -54,15 +63,15 @@ class _Collected:
         """Keep one record's item and decisions, all or nothing."""
         item = judged.item
         if item is not None:
-            _check(item)
+            check_item(item)
             known = self.items.get(item.id)
             differing = None if known is None else _differing(known[0], item)
             if known is not None and differing is not None:
-                raise BadRecordError(differing, f"of item {item.id!r} is another one at {known[1]}")
+                raise BadFieldError(differing, f"of item {item.id!r} is another one at {known[1]}")
         keys = [question_key(decision) for decision in judged.decisions]
         for decision, key in zip(judged.decisions, keys, strict=True):
             if key in self.asked:
-                raise BadRecordError(
+                raise BadFieldError(
                     "item",
                     f"{decision.item_id!r} in order {list(decision.order)} was answered at "
                     f"{self.asked[key]} already (same model and sample)",
@@ -72,7 +81,8 @@ class _Collected:
         self.asked.update((key, source) for key in keys)
         self.decisions.extend(judged.decisions)
         if judged.left_out:
-            self.left_out[judged.left_out] += 1
+            self.said[f"left_out: {judged.left_out}"] += 1
+        self.said.update(judged.remarks)
 
 
 def import_files(
@@ -85,11 +95,12 @@ def import_files(
     """Read recorded outputs of another tool.
 
     Several files are joined: the same item may occur in all of them (other judges, other orders),
-    the same question answered twice by one model is refused.
+    the same question answered twice by one model is refused. Formats that keep questions and
+    answers apart need all their files.
 
     Args:
         kind: A registered importer, or "auto" to tell it from each file's first record.
-        files: `.jsonl` or a JSON array, plain or `.gz`; `-` for standard input.
+        files: JSON Lines, a JSON array, `.csv` or `.tsv`, plain or `.gz`; `-` for standard input.
         on_bad_item: "stop" at the first bad record, or "skip" and count them.
         fields: For kind "jsonl": the map of a foreign log's fields.
 
@@ -103,33 +114,57 @@ def import_files(
     if not files:
         raise UsageError("no files to import.")
     collected = _Collected()
-    for file in files:
-        _read_file(kind, str(file), collected, on_bad_item=on_bad_item, fields=fields)
+    for importer, entries in _readings(kind, [str(file) for file in files], fields):
+        _read(importer, entries, collected, on_bad_item=on_bad_item)
     return _imported(collected, files, fields)
 
 
-def _read_file(
-    kind: str,
-    file: str,
+def _readings(
+    kind: str, files: Sequence[str], fields: FieldMap | None
+) -> Iterator[tuple[Importer, Iterator[Entry]]]:
+    """Every file with its importer; those of a format spread over files as one, at the end."""
+    joined: dict[str, list[tuple[str, Iterator[Entry]]]] = {}
+    for file in files:
+        if fields is not None:
+            yield MappedLog(fields), records_of(file)
+            continue
+        record, entries = _peeked(records_of(file)) if kind == "auto" else (None, records_of(file))
+        name = kind if kind != "auto" else "jsonl" if record is None else _kind_of(record, file)
+        importer = IMPORTERS.load(name)()
+        if isinstance(importer, Joining):
+            joined.setdefault(name, []).append((file, entries))
+        else:
+            yield importer, entries
+    for name, parts in joined.items():
+        importer = IMPORTERS.load(name)()
+        assert isinstance(importer, Joining)
+        yield importer, importer.join(parts)
+
+
+def _peeked(entries: Iterator[Entry]) -> tuple[Record | None, Iterator[Entry]]:
+    """The first readable record (None if there is none), and all entries again."""
+    seen: list[Entry] = []
+    for entry in entries:
+        seen.append(entry)
+        if not isinstance(entry[1], BadFieldError):
+            return entry[1], chain(seen, entries)
+    return None, iter(seen)
+
+
+def _read(
+    importer: Importer,
+    entries: Iterator[Entry],
     collected: _Collected,
     *,
     on_bad_item: Literal["stop", "skip"],
-    fields: FieldMap | None,
 ) -> None:
-    importer: Importer | None = None
-    if fields is not None:
-        importer = MappedLog(fields)
-    elif kind != "auto":
-        importer = IMPORTERS.load(kind)()
-    for source, record in _records(file):
+    for source, record in entries:
         collected.records += 1
         try:
-            if isinstance(record, BadRecordError):
+            if isinstance(record, BadFieldError):
                 raise record
-            if importer is None:
-                importer = IMPORTERS.load(_kind_of(record, file))()
             collected.add(importer.convert(record, source), source)
-        except BadRecordError as error:
+        except BadFieldError as error:
             problem = BadLine(source.file, source.number, error.field, error.reason)
             if on_bad_item == "stop":
                 raise ItemError(
@@ -159,7 +194,7 @@ def _imported(
         "unparsed": unparsed,
         "ties": sum(decision.choice == "tie" for decision in decisions),
         "bad_records": len(collected.bad),
-        **{f"left_out: {reason}": count for reason, count in collected.left_out.items()},
+        **collected.said,
     }
     items = tuple(item for item, _ in collected.items.values())
     return Imported(items, tuple(decisions), counts, tuple(collected.bad))
@@ -171,8 +206,8 @@ def detect(file: str | Path) -> str:
     Raises:
         UsageError: If none claims it, or the file cannot be read or is empty.
     """
-    for source, record in _records(str(file)):
-        if isinstance(record, BadRecordError):
+    for source, record in records_of(str(file)):
+        if isinstance(record, BadFieldError):
             raise UsageError(f"{source}: {record}.")
         return _kind_of(record, str(file))
     raise UsageError(f"{file}: no records.")
@@ -184,50 +219,9 @@ def _kind_of(record: Record, file: str) -> str:
             return name
     raise UsageError(
         f"{file}: the format cannot be told from the fields {', '.join(sorted(record))}. "
-        f"Name one of {', '.join(IMPORTERS)}, or describe the fields: jsonl --map id=...,verdict=..."
+        f"Name one of {', '.join(IMPORTERS)}; or, for a log of your own, say what its fields mean: "
+        "unswayed import jsonl FILE --map id=...,verdict=...,order=... (docs/own-logs.md)."
     )
-
-
-def _records(file: str) -> Iterator[tuple[Source, Record | BadRecordError]]:
-    """The JSON objects of JSON Lines or of one JSON array, bad ones as the error they are."""
-    lines = iter_lines(file)
-    for number, line in lines:
-        if number == 1 and line.lstrip().startswith(b"["):
-            rest = b"".join(more for _, more in lines)
-            yield from _array(file, line + rest)
-            return
-        yield Source(file, number), _object(line)
-
-
-def _array(file: str, text: bytes) -> Iterator[tuple[Source, Record | BadRecordError]]:
-    try:
-        entries = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        yield Source(file, 1), BadRecordError("JSON", f"not a valid JSON array ({error})")
-        return
-    for number, entry in enumerate(entries, start=1):
-        yield Source(file, number), _as_object(entry)
-
-
-def _object(line: bytes) -> Record | BadRecordError:
-    try:
-        return _as_object(msgspec.json.decode(line))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return BadRecordError("JSON", f"not valid JSON ({error})")
-
-
-def _as_object(value: object) -> Record | BadRecordError:
-    if isinstance(value, dict):
-        return value
-    return BadRecordError("JSON", f"expected an object, got {type(value).__name__}")
-
-
-def _check(item: Item) -> None:
-    try:
-        check_item(item)
-    except ItemError as error:
-        field_name, _, reason = str(error).partition(": ")
-        raise BadRecordError(field_name, reason) from None
 
 
 def _differing(first: Item, second: Item) -> str | None:

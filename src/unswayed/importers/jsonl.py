@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from unswayed.decisions import Choice, Decision, check_decision
 from unswayed.errors import ItemError
 from unswayed.importers.mapping import FieldMap, look_up
-from unswayed.importers.protocol import BadRecordError, Judged, Record, Source, read_as
+from unswayed.importers.protocol import BadFieldError, Judged, Record, Source, read_as
 from unswayed.items import Item, Task
 from unswayed.permutations import Order
 
@@ -29,7 +29,7 @@ class OwnDecisions:
             check_decision(decision)
         except ItemError as error:
             field, _, reason = str(error).removeprefix(f"{decision.item_id}: ").partition(": ")
-            raise BadRecordError(field, f"{reason} (item {decision.item_id})") from None
+            raise BadFieldError(field, f"{reason} (item {decision.item_id})") from None
         return Judged(None, (decision,))
 
 
@@ -52,14 +52,12 @@ class MappedLog:
         fields = self.fields
         name = look_up(record, fields.id)
         if not isinstance(name, str | int) or isinstance(name, bool) or name == "":
-            raise BadRecordError(fields.id, f"{name!r} is not an id")
+            raise BadFieldError(fields.id, f"{name!r} is not an id")
         candidates = self._candidates(record)
         order = self._order(record, len(candidates) or len(fields.labels))
         symbols = fields.labels[: len(order)]
         if len(symbols) < len(order):
-            raise BadRecordError(
-                "labels", f"{len(fields.labels)} given for {len(order)} candidates"
-            )
+            raise BadFieldError("labels", f"{len(fields.labels)} given for {len(order)} candidates")
         gold = self._gold(record, order)
         text, prompt, group, model = (
             self._text(record, path)
@@ -93,7 +91,7 @@ class MappedLog:
         if len(found) == 1 and isinstance(found[0], list):
             found = found[0]
         if len(found) < 2 or not all(isinstance(candidate, str) for candidate in found):
-            raise BadRecordError("|".join(paths), "needs at least two texts")
+            raise BadFieldError("|".join(paths), "needs at least two texts")
         return tuple(str(candidate) for candidate in found)
 
     def _order(self, record: Record, n: int) -> Order:
@@ -110,13 +108,13 @@ class MappedLog:
         elif (flag := _flag(value)) is not None and n == 2:
             order = (1, 0) if flag else (0, 1)
         else:
-            raise BadRecordError(
+            raise BadFieldError(
                 path,
                 f"{value!r} is not an order: give a list of candidates, a string such as BCDA, or "
                 "(two candidates) true where they were swapped",
             )
         if sorted(order) != list(range(len(order))) or (self.fields.candidates and len(order) != n):
-            raise BadRecordError(path, f"{value!r} is not a permutation of 0..{n - 1}")
+            raise BadFieldError(path, f"{value!r} is not a permutation of 0..{n - 1}")
         return order
 
     def _gold(self, record: Record, order: Order) -> int | str | None:
@@ -129,7 +127,7 @@ class MappedLog:
         if gold is None and isinstance(value, int) and 0 <= value < len(order):
             return value  # an index, where the symbols are no numbers
         if gold is None:
-            raise BadRecordError(self.fields.gold, f"{value!r} names no candidate and no tie")
+            raise BadFieldError(self.fields.gold, f"{value!r} names no candidate and no tie")
         return gold
 
     def _read(self, record: Record, path: str, order: Order, means: str) -> Choice:
@@ -155,7 +153,7 @@ class MappedLog:
         if value is None:
             return 0
         if not isinstance(value, int):
-            raise BadRecordError(str(self.fields.sample), f"{value!r} is not a number")
+            raise BadFieldError(str(self.fields.sample), f"{value!r} is not a number")
         return value
 
 

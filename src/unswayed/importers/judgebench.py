@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.decisions import Choice, Decision
-from unswayed.importers.protocol import BadRecordError, Judged, Record, Source, read_as
+from unswayed.importers.protocol import BadFieldError, Judged, Record, Source, read_as
 from unswayed.items import Item
 from unswayed.presentation import X0, X2
 
@@ -69,7 +69,7 @@ class JudgeBench:
         """One pair and its judgments; a judgment that is null is a call that failed."""
         pair = read_as(_Pair, record)
         if len(pair.judgments) > 2:
-            raise BadRecordError("judgments", f"expected 1 or 2, got {len(pair.judgments)}")
+            raise BadFieldError("judgments", f"expected 1 or 2, got {len(pair.judgments)}")
         item = Item(
             id=pair.pair_id,
             prompt=pair.question,
@@ -98,7 +98,7 @@ def bucket_of(source: str) -> str | None:
 def _displayed(decision: str | None, field: str) -> Choice:
     """The position that a decision names, "tie", or None."""
     if decision not in _POSITION:
-        raise BadRecordError(field, f"{decision!r} is not A>B, B>A, A=B or null")
+        raise BadFieldError(field, f"{decision!r} is not A>B, B>A, A=B or null")
     return _POSITION[decision]  # type: ignore[return-value]
 
 

@@ -1,8 +1,12 @@
-"""MT-Bench pairwise judgments of the Position-Bias-Analyzer: one record per order, raw text.
+"""Pairwise judgments of the Position-Bias-Analyzer: one record per order, raw text.
 
 The candidates are a reference model and another, told apart by name; which of them stood first is in
-the record. The verdict is the first [[A]], [[B]] or [[C]] (tie) of the text, as the study's own code
-reads it. There is no gold, and the answers' texts are in another file.
+the record. The verdict is the first [[A]], [[B]] or [[C]] (tie) of the text, or in DevBench the letter
+after "Choice:", as the study's own code reads it. There is no gold.
+
+The public tables (`record_<judge>.tsv`) have the texts and name the judge in the head of their last
+column; two turns become messages. Of files called `Repetition<n>` the nth holds sample n - 1.
+JSON Lines made of the study's pickles (`model_shown_as_A`, `raw`) have no texts.
 
 Source: Slimshilin/Position-Bias-Analyzer, `judgment_data`.
 """
@@ -10,14 +14,15 @@ Source: Slimshilin/Position-Bias-Analyzer, `judgment_data`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from unswayed.decisions import Choice, Decision
-from unswayed.importers.protocol import Judged, Record, Source, read_as
-from unswayed.items import Item
+from unswayed.importers.protocol import BadFieldError, Judged, Record, Source, read_as
+from unswayed.items import Item, Message, Text
 from unswayed.presentation import X0, X2
 
 __all__ = ["MTBench"]
@@ -25,6 +30,16 @@ __all__ = ["MTBench"]
 LABELS: Final = ("A", "B")
 
 _VERDICT: Final = re.compile(r"\[\[([A-D])\]\]")
+_CHOICE: Final = re.compile(r"Choice:\W*([A-D])\b")
+"""DevBench's prompt asks for this form."""
+_ONE_TURN: Final = {"cmp_index", "A", "B", "question", "answer1", "answer2"}
+_TWO_TURNS: Final = {"cmp_index", "A", "B"} | {
+    f"{name}_{turn}" for name in ("question", "answer1", "answer2") for turn in (1, 2)
+}
+_REFERENCES: Final = ("reference_answer", "reference_answer_1", "reference_answer_2")
+_COLUMNS: Final = _ONE_TURN | _TWO_TURNS | {*_REFERENCES, "task", "evaluating_guidance"}
+"""Of the public tables; one more is called after the judge."""
+_REPETITION: Final = re.compile(r"repetition(\d+)", re.IGNORECASE)
 
 
 class _Row(msgspec.Struct):
@@ -37,7 +52,7 @@ class _Row(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class MTBench:
-    """MT-Bench pairs judged in both orders (Position-Bias-Analyzer), verdicts read from the text.
+    """Position-Bias-Analyzer (MT-Bench, DevBench): pairs in both orders, verdicts read from the text.
 
     Attributes:
         reference: The model that is candidate 0; without it the first name in the alphabet is.
@@ -47,35 +62,97 @@ class MTBench:
 
     def detects(self, record: Record) -> bool:
         """The names of the models by displayed letter."""
-        return {"question_id", "model_shown_as_A", "model_shown_as_B", "raw"} <= record.keys()
+        return {"question_id", "model_shown_as_A", "model_shown_as_B", "raw"} <= record.keys() or (
+            record.keys() >= _ONE_TURN or record.keys() >= _TWO_TURNS
+        )
 
     def convert(self, record: Record, source: Source) -> Judged:
-        """One call; the item without its texts."""
-        row = read_as(_Row, record)
-        shown_first = (row.model_shown_as_A, row.model_shown_as_B)
-        names = sorted(shown_first, key=lambda name: (name != self.reference, name))
-        shown = X0 if names[0] == row.model_shown_as_A else X2
+        """One call and its pair of models."""
+        call = _from_pickle(record) if "raw" in record else _from_table(record, source)
+        names = sorted(call.models, key=lambda name: (name != self.reference, name))
+        shown = X0 if names[0] == call.models[0] else X2
         item = Item(
-            id=f"{row.question_id};{names[0]};{names[1]}",
-            prompt="",
-            candidates=("", ""),
-            meta={"question_id": row.question_id, "models": names},
+            id=f"{call.question};{names[0]};{names[1]}",
+            prompt=call.prompt,
+            candidates=tuple(call.answers[shown.position_of_candidate(c)] for c in (0, 1)),
+            reference=call.reference,
+            group=call.group,
+            meta={"question_id": call.question, "models": names},
         )
-        place = _place(row.raw)
+        place = _place(call.text, call.pattern)
         decision = Decision(
             item_id=item.id,
             order=shown.order,
             labels=LABELS,
             label_set=LABELS,
+            sample=call.sample,
             choice=shown.order[place] if isinstance(place, int) else place,
-            text=row.raw,
-            model=row.judge,
+            text=call.text,
+            model=call.judge,
         )
         return Judged(item, (decision,))
 
 
-def _place(text: str) -> Choice:
-    """Displayed position of the first verdict in the text; [[D]] is no verdict."""
-    found = _VERDICT.search(text)
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One judge call; models and answers by displayed position."""
+
+    question: int | str
+    models: tuple[str, str]
+    text: str
+    judge: str | None
+    pattern: re.Pattern[str] = _VERDICT
+    prompt: str = ""
+    answers: tuple[Text, Text] = ("", "")
+    reference: str | None = None
+    group: str | None = None
+    sample: int = 0
+
+
+def _from_pickle(record: Record) -> _Call:
+    row = read_as(_Row, record)
+    models = (row.model_shown_as_A, row.model_shown_as_B)
+    return _Call(row.question_id, models, row.raw, row.judge)
+
+
+def _from_table(record: Record, source: Source) -> _Call:
+    row = {name: str(cell) for name, cell in record.items()}
+    judge = next((name for name in reversed(row) if name not in _COLUMNS), None)
+    if judge is None:
+        raise BadFieldError("row", "no column is called after a judge and holds its text")
+    turns = "question_2" in row
+    needed = _TWO_TURNS if turns else _ONE_TURN
+    if not needed <= row.keys():
+        raise BadFieldError("row", f"has no column {', '.join(sorted(needed - row.keys()))}")
+    references = [row[name] for name in _REFERENCES if row.get(name) not in (None, "", "nan")]
+    repetition = _REPETITION.search(source.file)
+    return _Call(
+        question=row["cmp_index"].partition(";")[0],
+        models=(row["A"], row["B"]),
+        text=row[judge],
+        judge=judge,
+        pattern=_VERDICT if turns else _CHOICE,
+        prompt=row["question_1" if turns else "question"],
+        answers=(_answer(row, 1), _answer(row, 2)),
+        reference="\n\n".join(references) or None,
+        group=row.get("task") or None,
+        sample=int(repetition[1]) - 1 if repetition else 0,
+    )
+
+
+def _answer(row: Mapping[str, str], place: int) -> Text:
+    """The answer shown at a place, from 1: one text, or the messages of two turns."""
+    if "question_2" not in row:
+        return row[f"answer{place}"]
+    return (
+        Message("assistant", row[f"answer{place}_1"]),
+        Message("user", row["question_2"]),
+        Message("assistant", row[f"answer{place}_2"]),
+    )
+
+
+def _place(text: str, pattern: re.Pattern[str]) -> Choice:
+    """Displayed position of the first verdict in the text; D is no verdict."""
+    verdict = pattern.search(text)
     places: dict[str, Choice] = {"A": 0, "B": 1, "C": "tie"}
-    return places.get(found.group(1)) if found else None
+    return places.get(verdict.group(1)) if verdict else None

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
 from unswayed.decisions import Decision
-from unswayed.errors import ItemError
-from unswayed.items import Item
+from unswayed.items import BadFieldError, Item
 
-__all__ = ["BadRecordError", "Importer", "Judged", "Record", "Source", "read_as", "short_name"]
+__all__ = [
+    "BadFieldError",
+    "Entry",
+    "Importer",
+    "Joining",
+    "Judged",
+    "Record",
+    "Source",
+    "read_as",
+    "short_name",
+]
 
 Record = Mapping[str, object]
-"""One JSON object of a foreign file."""
+"""One JSON object or table row of a foreign file."""
 
 T = TypeVar("T")
-
-
-class BadRecordError(ItemError):
-    """A record that the importer cannot read; the driver adds file and line."""
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}")
-        self.field = field
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Source:
 
     Attributes:
         file: Path as given.
-        number: Its line, or its place in a JSON array, from 1.
+        number: Its (first) line, or its place in a JSON array, from 1.
     """
 
     file: str
@@ -54,11 +54,17 @@ class Judged:
         item: The item, with the gold where the record has it; None if it only names it.
         decisions: The calls it records.
         left_out: Why there are none although the record is well-formed.
+        remarks: What else to count and say, such as a call of the record that failed.
     """
 
     item: Item | None
     decisions: tuple[Decision, ...]
     left_out: str | None = None
+    remarks: tuple[str, ...] = ()
+
+
+Entry = tuple[Source, Record | BadFieldError]
+"""A record and where it stands, or what is wrong there."""
 
 
 class Importer(Protocol):
@@ -72,7 +78,23 @@ class Importer(Protocol):
         """Turn one record into our types.
 
         Raises:
-            BadRecordError: Naming the field and the reason.
+            BadFieldError: Naming the field and the reason.
+        """
+        ...
+
+
+@runtime_checkable
+class Joining(Importer, Protocol):
+    """An importer whose format spreads one record over several files."""
+
+    def join(self, files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
+        """The records that the files make together, each at its place in the first file.
+
+        Args:
+            files: Path and records of each file, in the order given.
+
+        Raises:
+            UsageError: If the files do not belong together.
         """
         ...
 
@@ -81,13 +103,13 @@ def read_as(schema: type[T], record: Record) -> T:
     """The record as a typed struct.
 
     Raises:
-        BadRecordError: Naming the field that is missing or of the wrong type.
+        BadFieldError: Naming the field that is missing or of the wrong type.
     """
     try:
         return msgspec.convert(record, schema)
     except msgspec.ValidationError as error:
         reason, _, where = str(error).partition(" - at `$")
-        raise BadRecordError(where.strip("`.") or "record", reason) from None
+        raise BadFieldError(where.strip("`.") or "record", reason) from None
 
 
 def short_name(file: str) -> str:

@@ -12,6 +12,7 @@ IMPORTERS: Registry[type[Importer]] = Registry(
     {
         "alpaca-eval": "unswayed.importers.alpaca_eval:AlpacaEval",
         "autoj": "unswayed.importers.autoj:AutoJ",
+        "fastchat": "unswayed.importers.fastchat:FastChat",
         "judgebench": "unswayed.importers.judgebench:JudgeBench",
         "jsonl": "unswayed.importers.jsonl:OwnDecisions",
         "llmbar": "unswayed.importers.llmbar:LLMBar",

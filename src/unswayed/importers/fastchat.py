@@ -1,0 +1,94 @@
+"""FastChat's pairwise judgments (`gpt-4_pair.jsonl`): every pair of models judged in both orders.
+
+Game 1 shows model_1 first, game 2 model_2. The winners are already by model ("model_1" in both
+games), so they must not be read as letters; "tie" is a draw and "error" an answer that named no winner.
+A judgment `$ERROR$` is a call that failed, which is no decision. Records whose two games are one
+separate rating of each model (`m1_score`) keep the scores. Questions and answers are in other files, so
+items have no text, and there is no gold.
+
+Source: lm-sys/FastChat, `fastchat/llm_judge`, `model_judgment/*_pair.jsonl`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from unswayed.decisions import Choice, Decision
+from unswayed.importers.protocol import BadFieldError, Judged, Record, Source, read_as
+from unswayed.items import Item
+from unswayed.presentation import X0, X2
+
+__all__ = ["FastChat"]
+
+LABELS: Final = ("A", "B")
+
+_FAILED: Final = "$ERROR$"
+_WINNER: Final[dict[str, Choice]] = {"model_1": 0, "model_2": 1, "tie": "tie", "error": None}
+
+
+class _Match(msgspec.Struct):
+    question_id: int | str
+    model_1: str
+    model_2: str
+    g1_winner: str
+    g2_winner: str
+    judge: list[str] | str | None = None
+    g1_judgment: str | None = None
+    g2_judgment: str | None = None
+    turn: int | None = None
+    category: str | None = None
+    m1_score: float | None = None
+    m2_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FastChat:
+    """FastChat `model_judgment/*_pair.jsonl`: models judged in pairs, both orders."""
+
+    def detects(self, record: Record) -> bool:
+        """Two models and the winners of two games."""
+        return {"question_id", "model_1", "model_2", "g1_winner", "g2_winner"} <= record.keys()
+
+    def convert(self, record: Record, source: Source) -> Judged:
+        """One match; a game whose call failed is counted, not kept."""
+        match = read_as(_Match, record)
+        item = Item(
+            id=f"{match.question_id};{match.turn or 1};{match.model_1};{match.model_2}",
+            prompt="",
+            candidates=("", ""),
+            group=match.category,
+            meta={
+                "question_id": match.question_id,
+                "turn": match.turn,
+                "models": [match.model_1, match.model_2],
+            },
+        )
+        scored = match.m1_score is not None and match.m2_score is not None
+        decisions = tuple(
+            Decision(
+                item_id=item.id,
+                order=shown.order,
+                labels=LABELS,
+                label_set=LABELS,
+                choice=_winner(said, f"g{game}_winner"),
+                scores=(match.m1_score, match.m2_score) if scored else None,  # type: ignore[arg-type]
+                text=judgment,
+                model="/".join(match.judge) if isinstance(match.judge, list) else match.judge,
+            )
+            for game, shown, said, judgment in (
+                (1, X0, match.g1_winner, match.g1_judgment),
+                (2, X2, match.g2_winner, match.g2_judgment),
+            )
+            if judgment != _FAILED
+        )
+        failed = ("calls that failed ($ERROR$), left out",) * (2 - len(decisions))
+        return Judged(item, decisions, remarks=failed)
+
+
+def _winner(said: str, field: str) -> Choice:
+    if said not in _WINNER:
+        raise BadFieldError(field, f"{said!r} is not model_1, model_2, tie or error")
+    return _WINNER[said]
