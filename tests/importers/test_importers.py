@@ -312,8 +312,11 @@ def test_a_map_under_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> No
         ("id=a,verdict", "write field=name"),
         ("id=a,verdikt=b", "Did you mean 'verdict'"),
         ("id=a,verdict=b,id=c", "given twice"),
-        ("id=a,verdict=b,verdict_is=position", "write label or candidate"),
+        ("id=a,verdict=b,verdict_is=position", "write label, candidate or name"),
         ("id=a,verdict=b,labels=A", "different symbols"),
+        ("id=a,verdict=b,verdict_is=name", "verdict_is=name needs names="),
+        ("id=a,verdict=b,candidates_are=seen", "write own or shown"),
+        ("id=a,verdict=b,names=m1|m2,order=o", "leave out order="),
         ("id=a,verdict=b,tie=a", "also a word for tie"),
     ],
 )

@@ -14,9 +14,10 @@ from typing import Literal, get_args
 from unswayed.errors import UsageError
 from unswayed.registry import did_you_mean
 
-__all__ = ["FieldMap", "Meaning", "look_up", "parse_map"]
+__all__ = ["Arrangement", "FieldMap", "Meaning", "look_up", "parse_map"]
 
-Meaning = Literal["label", "candidate"]
+Meaning = Literal["label", "candidate", "name"]
+Arrangement = Literal["own", "shown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,17 +26,27 @@ class FieldMap:
 
     Attributes:
         id: Field with the item's id; the same in all orders.
-        verdict: Field with the answer: one of `labels`, one of `tie`; anything else is unparsed.
+        verdict: Field with the answer: one of `labels` (or a name), one of `tie`; anything else is
+            unparsed.
         verdict_is: "label": the symbol displayed beside the chosen answer (its position, where the
             symbols are positions). "candidate": the symbol of the candidate in the item's own order.
+            "name": one of `names`.
         labels: The symbols, first position (or candidate) first.
         tie: Words for a tie.
         order: Field with the order shown: a list of candidates by position, a string of symbols, or
             a flag that is true where two candidates were swapped. None: always the own order.
-        gold: Field with the right answer: a symbol, a word for a tie, or an index.
+        names: Fields with the names of what was shown (models), first position first; the own order
+            is the alphabet's, and an item is a pair of names under an id.
+        gold: Field with the right answer: a symbol, a name, a word for a tie, or an index.
         gold_is: As `verdict_is`; by default gold is by candidate.
-        prompt, candidates, group, model, text, sample: Fields with the rest; candidates is one field
-            with a list, or one field for each.
+        candidates: One field with a list, or one field for each text.
+        candidates_are: "own": in the item's own order, whatever was shown. "shown": first position
+            first; without `order` the own order is that of the texts.
+        prompt: Field with the question.
+        group: Field with the group.
+        model: Field with the judge's name.
+        text: Field with the judge's answer as written.
+        sample: Field with the number of the repetition, from 0.
     """
 
     id: str
@@ -48,6 +59,8 @@ class FieldMap:
     gold_is: Meaning = "candidate"
     prompt: str | None = None
     candidates: tuple[str, ...] = ()
+    candidates_are: Arrangement = "own"
+    names: tuple[str, ...] = ()
     group: str | None = None
     model: str | None = None
     text: str | None = None
@@ -61,7 +74,18 @@ class FieldMap:
         """
         for name, value in (("verdict_is", self.verdict_is), ("gold_is", self.gold_is)):
             if value not in get_args(Meaning):
-                raise UsageError(f"--map {name}={value}: write label or candidate.")
+                raise UsageError(f"--map {name}={value}: write label, candidate or name.")
+            if value == "name" and not self.names:
+                raise UsageError(
+                    f"--map {name}=name needs names=, the fields with the names shown."
+                )
+        if self.candidates_are not in get_args(Arrangement):
+            raise UsageError(f"--map candidates_are={self.candidates_are}: write own or shown.")
+        if self.names and (self.order or len(self.names) < 2):
+            raise UsageError(
+                "--map names=first|second are the names by position; they tell the order, so give "
+                "two or more and leave out order=."
+            )
         folded = [symbol.casefold() for symbol in self.labels]
         if len(folded) < 2 or len(set(folded)) < len(folded):
             raise UsageError(f"--map labels={'|'.join(self.labels)}: needs different symbols.")
@@ -76,7 +100,7 @@ def parse_map(text: str) -> FieldMap:
         UsageError: Naming the part that is unknown, repeated, missing or malformed.
     """
     known = {field.name: field for field in fields(FieldMap)}
-    lists = {"labels", "tie", "candidates"}
+    lists = {"labels", "tie", "candidates", "names"}
     given: dict[str, str | tuple[str, ...]] = {}
     for pair in text.split(","):
         name, equals, value = (part.strip() for part in pair.partition("="))
