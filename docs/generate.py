@@ -168,7 +168,7 @@ what one more item costs after that.
 {method_table()}
 
 For two candidates n is 2. Parameters follow the name after a colon, as in `pride:prior=group` or
-`vote:orders=balanced`; `unswayed list methods` prints this table.
+`vote:orders=balanced`; `unswayed list methods` prints them.
 
 {ideas}
 """

@@ -91,3 +91,22 @@ def test_a_run_whose_template_changed_is_refused(run: Path, tmp_path: Path) -> N
     (copy / "run.json").write_text(msgspec.json.encode(record).decode())
     with pytest.raises(RunDirectoryError, match="Run the audit again"):
         list(decisions_of_run(copy))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "first"),
+    [
+        ("d.csv", [], "item_id,"),
+        ("D.CSV", [], "item_id,"),
+        ("d.jsonl", [], "{"),
+        ("d.txt", [], "{"),
+        ("d.txt", ["--as", "csv"], "item_id,"),
+        ("d.csv", ["--as", "jsonl"], "{"),
+    ],
+)
+def test_the_name_says_the_format_unless_it_is_given(
+    run: Path, tmp_path: Path, name: str, options: list[str], first: str
+) -> None:
+    file = tmp_path / name
+    assert main(["export", str(run), "--out", str(file), *options]) == 0
+    assert file.read_text().startswith(first)

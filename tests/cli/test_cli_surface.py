@@ -1,6 +1,7 @@
 """Help, version, lists and usage errors: short, on the right stream, with the right code."""
 
 import importlib
+import os
 import subprocess
 import sys
 
@@ -100,3 +101,57 @@ def test_lists_name_everything_in_full(kind: str, names: list[str], run: Run) ->
 def test_prompts_are_told_apart_by_their_description(run: Run) -> None:
     rows = [line.split(maxsplit=1)[1] for line in run("list", "prompts").out.splitlines()[1:]]
     assert len(set(rows)) == len(rows)
+
+
+def test_list_methods_has_a_sentence_and_the_parameters_of_each(run: Run) -> None:
+    from unswayed.methods import METHODS
+    from unswayed.methods.names import parameters
+
+    ran = run("list", "methods")
+    said = " ".join(ran.out.split())
+    assert "Permute a few items to see the label prior alone" in said
+    for name in METHODS:
+        for parameter in parameters(METHODS.load(name)):
+            assert f"{parameter}=" in said
+
+
+def test_list_models_has_the_prices_in_use(run: Run) -> None:
+    from unswayed.backends.prices import load_prices
+
+    ran = run("list", "models")
+    table = load_prices()
+    assert table.as_of in ran.out
+    rows = {line.split()[0]: line.split()[1:] for line in ran.out.splitlines() if line.strip()}
+    for name, price in table.shipped.items():
+        assert (float(rows[name][0]), float(rows[name][-1])) == (price.input, price.output)
+
+
+def test_a_vllm_model_is_told_how_it_is_reached(run: Run) -> None:
+    assert "openai-api/vllm/<model>" in run("list", "models").out
+    ran = run("audit", "tiny-judge", "--model", "vllm/my-model")
+    assert ran.code == 2
+    assert "openai-api/vllm/<model>, with VLLM_BASE_URL" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "word", "offered"),
+    [("unswayed aud", 1, "audit"), ("unswayed audit --resam", 2, "--resamples")],
+)
+def test_the_shell_can_complete_commands_and_options(typed: str, word: int, offered: str) -> None:
+    code = "import sys; sys.argv = ['unswayed']; from unswayed.cli import main; sys.exit(main())"
+    asked = {"_UNSWAYED_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(word)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **asked},
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, [offered])
+
+
+def test_the_completion_can_be_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    ran = run("--show-completion", "bash")
+    assert ran.code == 0
+    assert "complete -o default" in ran.out

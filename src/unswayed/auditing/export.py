@@ -22,10 +22,16 @@ from unswayed.registry import require
 from unswayed.runner import RunSettings, read_decisions
 from unswayed.store import CallStore
 
-__all__ = ["FORMATS", "Format", "decisions_of_run", "export_decisions"]
+__all__ = ["FORMATS", "Format", "decisions_of_run", "export_decisions", "format_of"]
 
 Format = Literal["jsonl", "csv", "parquet"]
 FORMATS: Final[tuple[Format, ...]] = ("jsonl", "csv", "parquet")
+
+
+def format_of(path: Path) -> Format:
+    """The format that a file's name ends in; JSON Lines for any other name."""
+    endings: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
+    return endings.get(path.suffix.lower(), "jsonl")
 
 
 def decisions_of_run(directory: str | Path) -> Iterator[Decision]:

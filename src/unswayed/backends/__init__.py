@@ -6,14 +6,15 @@ where `model` is what follows the provider's name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from unswayed.backends.protocol import Backend
 from unswayed.errors import UnknownNameError
 from unswayed.registry import Registry, did_you_mean
 
-__all__ = ["BACKENDS", "Backend", "BackendSettings", "open_backend"]
+__all__ = ["BACKENDS", "ELSEWHERE", "Backend", "BackendSettings", "open_backend"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,13 @@ BACKENDS: Registry[Callable[[str, BackendSettings], Backend]] = Registry(
 )
 
 
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "vllm": "start its server (vllm serve MODEL) and write openai-api/vllm/<model>, with "
+    "VLLM_BASE_URL, such as http://127.0.0.1:8000/v1.",
+}
+"""What people write as a provider, and how the models are reached instead."""
+
+
 def open_backend(name: str, settings: BackendSettings | None = None) -> Backend:
     """The backend of a model name such as `openai/gpt-4.1-mini` or `hf/path/to/model`.
 
@@ -78,6 +86,8 @@ def open_backend(name: str, settings: BackendSettings | None = None) -> Backend:
             f"model {name!r} has no provider: write provider/model, such as openai/gpt-4.1-mini. "
             f"Providers: {', '.join(BACKENDS)}."
         )
+    if provider in ELSEWHERE and provider not in BACKENDS:
+        raise UnknownNameError(f"{provider}/ is no provider: {ELSEWHERE[provider]}")
     if provider not in BACKENDS:
         raise UnknownNameError(f"unknown provider {provider!r}. {did_you_mean(provider, BACKENDS)}")
     return BACKENDS.load(provider)(model, settings or BackendSettings())

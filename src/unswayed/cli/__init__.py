@@ -61,7 +61,6 @@ def _run(arguments: Sequence[str] | None) -> int:
 
     app = typer.Typer(
         name="unswayed",
-        add_completion=False,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -88,9 +87,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         raise
     except _InterruptedError:
         raise KeyboardInterrupt from None
-    except SystemExit:  # the parser's answer to a reader that left (`| head`)
-        drop_output()
-        return 0
+    except SystemExit as stop:
+        if stop.code:  # the parser's answer to a reader that left (`| head`)
+            drop_output()
+        return 0  # else a completion that it has printed
     except Exception as error:
         return _usage_or_raise(error)
     return result if isinstance(result, int) else 0

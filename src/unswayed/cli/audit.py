@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 DATA = Annotated[
     str | None,
-    typer.Argument(help="Items (.jsonl, .jsonl.gz, -), or tiny-judge, tiny-mcq.", metavar="DATA"),
+    typer.Argument(
+        help="Items (.jsonl, .json, .csv, .tsv, also .gz; -), or tiny-judge, tiny-mcq.",
+        metavar="DATA",
+    ),
 ]
 
 

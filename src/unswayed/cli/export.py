@@ -10,13 +10,14 @@ import typer
 
 def export(
     run: Annotated[Path, typer.Argument(help="Run directory.")],
-    out: Annotated[Path, typer.Option(help="File to write.")],
+    out: Annotated[Path, typer.Option(help="File to write: .jsonl, .csv or .parquet.")],
     form: Annotated[
-        Literal["jsonl", "csv", "parquet"], typer.Option("--as", help="Format of the file.")
-    ] = "jsonl",
+        Literal["jsonl", "csv", "parquet"] | None,
+        typer.Option("--as", help="Format of the file; by default what its name ends in."),
+    ] = None,
 ) -> None:
     """Write the decisions of a run, one line or row per judge call."""
-    from unswayed.auditing.export import decisions_of_run, export_decisions
+    from unswayed.auditing.export import decisions_of_run, export_decisions, format_of
 
-    count = export_decisions(decisions_of_run(run), out, form)
+    count = export_decisions(decisions_of_run(run), out, form or format_of(out))
     typer.echo(f"{count:,} decisions -> {out}")

@@ -15,13 +15,16 @@ from unswayed.errors import UsageError
 
 def import_(
     kind: Annotated[str, typer.Argument(help="judgebench, llmbar, jsonl, ..., or auto.")],
-    files: Annotated[list[Path], typer.Argument(help="Recorded files.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Recorded files: .jsonl, .json, .csv, .tsv, also .gz.")
+    ],
     out: Annotated[Path, typer.Option(help="Decisions file to write (.jsonl).")],
     items: Annotated[Path | None, typer.Option(help="Items file to write (.jsonl).")] = None,
     fields: Annotated[
         str | None,
         typer.Option(
-            "--map", help="For jsonl: our=theirs,... names of the fields of foreign files."
+            "--map",
+            help="For jsonl: our=theirs,... what the fields of your own log mean (docs/own-logs.md).",
         ),
     ] = None,
     on_bad_item: OnBadItem = "stop",

@@ -94,12 +94,15 @@ def _items(data: str, on_bad_item: Literal["stop", "skip"]) -> Iterator[list[Ite
     Raises:
         ItemError: If a line is bad (after the items before it), or a file has none.
     """
-    from unswayed.items import decode_item
+    from unswayed.items import decode_item, is_table
 
-    if is_built_in(data):
+    if is_built_in(data) or is_table(data) or data.removesuffix(".gz").endswith(".json"):
         from unswayed.api import load_data
 
-        yield list(load_data(data))
+        loaded = load_data(data, on_bad_item=on_bad_item)
+        for bad in loaded.bad_lines:
+            note(f"{bad} (left out)")
+        yield list(loaded)
         return
     some = False
     for lines in _lines(data):
