@@ -231,7 +231,10 @@ def item_of(record: Mapping[str, object]) -> Item:
 def _unknown_field(name: str) -> BadFieldError:
     close = did_you_mean(name, Item.__struct_fields__)
     hint = f"{close} " if close.startswith("Did") else ""
-    return BadFieldError(name, f"is no field of an item. {hint}Put your own fields into meta")
+    return BadFieldError(
+        name,
+        f"is no field of an item. {hint}Put your own fields into meta (in a table: meta.{name})",
+    )
 
 
 def check_item(item: Item) -> None:
