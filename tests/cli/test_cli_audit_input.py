@@ -29,7 +29,7 @@ def audit(run: Run, data: str | Path, *more: str | Path, model: str = SIMULATED)
         ([pair(0, gold="first")], ":1: gold: 'first' is not a candidate index"),
         ([pair(0, answer=1)], ":1: answer: is no field of an item. Put your own fields into meta"),
         ([{"id": "q0", "candidates": ["a", "b"]}], "missing required field `prompt`"),
-        (["[1, 2]"], ":1: item: Expected `object`, got `int`"),
+        (["[1]"], ":1: item: Expected `object`, got `int`"),
         (
             [pair(0), choice(0), choice(1)],
             "mixed tasks (2 mcq, 1 pairwise). Choose one with --task",
