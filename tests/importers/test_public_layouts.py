@@ -350,3 +350,22 @@ def test_alpaca_eval_choices_without_log_probabilities_say_that_the_order_is_unk
     assert made.counts["left_out: the outputs are equal: they were not judged"] == 1
     with pytest.raises(ItemError, match=r"preference: 3\.0 is not between 1 and 2"):
         import_files("alpaca-eval", [lines(tmp_path / "x.jsonl", [annotation(3, "a")])])
+
+
+def test_odd_and_missing_optional_fields_are_accepted(tmp_path: Path) -> None:
+    pair = {
+        "pair_id": "p",
+        "question": "q",
+        "response_A": "x",
+        "response_B": "y",
+        "judgments": [{"decision": "A>B", "judgment": ["raw"], "extra": 1}, {"decision": None}],
+        "notes": [[1]],
+    }
+    made = import_files("auto", [lines(tmp_path / "outputs.jsonl", [pair])])
+    assert choices(made.decisions) == [((0, 1), 0), ((1, 0), None)]
+    assert (made.items[0].gold, made.items[0].group) == (None, None)
+    odd = annotation(2, "a", first_token_logprobs=[], raw_completion=[1], extra={"k": []})
+    for name in ("generator_1", "generator_2", "annotator", "dataset"):
+        del odd[name]
+    made = import_files("auto", [lines(tmp_path / "annotations.jsonl", [odd])])
+    assert choices(made.decisions) == [((0, 1), 1)]

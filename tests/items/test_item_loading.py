@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unswayed.errors import ItemError
+from unswayed.errors import ItemError, UsageError
 from unswayed.items import Task, item_of, items_of, load_items
 
 ROWS = [
@@ -195,4 +195,27 @@ def test_a_broken_array_is_refused_and_a_bad_entry_is_named_by_its_place(tmp_pat
         load_items(path)
     path.write_text('[{"id": 1}, ')
     with pytest.raises(ItemError, match=r"x\.json: not a valid JSON array"):
+        load_items(path)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.csv"])
+def test_nesting_that_is_too_deep_is_a_bad_line(name: str, tmp_path: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    texts = {
+        "x.jsonl": f'{{"id": 7, "meta": {deep}}}\n',
+        "x.json": f'[{{"id": 7, "meta": {deep}}}]',
+        "x.csv": f'id,prompt,a,b,gold\nq,p,1,2,"{deep}"\n',
+    }
+    path = tmp_path / name
+    path.write_text(texts[name])
+    with pytest.raises(ItemError):
+        load_items(path)
+
+
+def test_a_table_damaged_in_its_middle_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv.gz"
+    packed = bytearray(gzip.compress(b"id,prompt,a,b\n" + b"q,p,1,2\n" * 5000))
+    packed[40:60] = b"\xff" * 20
+    path.write_bytes(bytes(packed))
+    with pytest.raises(UsageError, match="cannot read"):
         load_items(path)

@@ -50,7 +50,7 @@ class _Annotation(msgspec.Struct):
     generator_2: str | None = None
     dataset: str | None = None
     annotator: str | None = None
-    first_token_logprobs: dict[str, float] | None = None
+    first_token_logprobs: Any = None
     raw_completion: Any = None
     raw_text: str | None = None
 
@@ -75,7 +75,7 @@ class AlpacaEval:
             group=row.dataset,
             meta={"generators": [row.generator_1, row.generator_2]},
         )
-        logprobs = row.first_token_logprobs or _first_token(row.raw_completion)
+        logprobs = _by_token(row.first_token_logprobs) or _first_token(row.raw_completion)
         if row.preference is None:
             return Judged(item, (), left_out="no preference was recorded")
         if not logprobs and row.output_1 == row.output_2:
@@ -136,6 +136,14 @@ def _swapped(preference: float, p_second: float) -> bool:
             f"{preference} is neither 1 + P(M) = {1 + p_second:.6f} nor its complement",
         )
     return switched < straight
+
+
+def _by_token(recorded: object) -> Mapping[str, float]:
+    """Log-probabilities by token; none where the field holds something else."""
+    try:
+        return msgspec.convert(recorded, dict[str, float])
+    except msgspec.ValidationError:
+        return {}
 
 
 def _first_token(completion: object) -> Mapping[str, float]:

@@ -41,17 +41,17 @@ _POSITION: Final[dict[str | None, int | str | None]] = {
 
 class _Judgment(msgspec.Struct):
     decision: str | None = None
-    judgment: dict[str, Any] | None = None
+    judgment: Any = None
 
 
 class _Pair(msgspec.Struct):
     pair_id: str
-    source: str
     question: str
     response_A: str  # noqa: N815 - the benchmark's own field names
     response_B: str  # noqa: N815
-    label: str
     judgments: list[_Judgment | None]
+    label: str | None = None
+    source: str = ""
     original_id: str | int | None = None
     response_model: str | None = None
     judge_name: str | None = None
@@ -105,7 +105,7 @@ def _displayed(decision: str | None, field: str) -> Choice:
 def _decision(pair: _Pair, judgment: _Judgment, *, swapped: bool) -> Decision:
     shown = X2 if swapped else X0
     said = _displayed(judgment.decision, f"judgments[{int(swapped)}].decision")
-    recorded = judgment.judgment or {}
+    recorded = judgment.judgment if isinstance(judgment.judgment, dict) else {}
     by_position = recorded.get("scores")  # of a reward model
     scores = None
     if isinstance(by_position, list) and len(by_position) == 2:

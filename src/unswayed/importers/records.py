@@ -30,7 +30,7 @@ def records_of(file: str) -> Iterator[Entry]:
 def _object(text: bytes | msgspec.Raw) -> Record | BadFieldError:
     try:
         value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return BadFieldError("JSON", f"not valid JSON ({error})")
     if isinstance(value, dict):
         return value

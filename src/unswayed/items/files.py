@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +40,7 @@ def _reading(path: str | Path) -> Iterator[IO[bytes]]:
     with open_text(path) as file:
         try:
             yield file
-        except (gzip.BadGzipFile, EOFError, OSError) as error:
+        except (gzip.BadGzipFile, zlib.error, EOFError, OSError) as error:
             raise UsageError(f"cannot read {path}: {error}.") from None
 
 
@@ -75,7 +76,7 @@ def iter_objects(path: str | Path) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
     text = first[1] + b"".join(line for _, line in lines)
     try:
         yield from enumerate(msgspec.json.decode(text, type=list[msgspec.Raw]), start=1)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ItemError(f"{path}: not a valid JSON array ({error}).") from None
 
 

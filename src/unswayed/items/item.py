@@ -190,7 +190,7 @@ def decode_item(line: bytes | str | msgspec.Raw) -> Item:
         check_item(item)
     except (msgspec.ValidationError, BadFieldError):
         return _from_object(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(error) from None
     return item
 
@@ -201,7 +201,7 @@ def _from_object(line: bytes | str | msgspec.Raw) -> Item:
         return item_of(msgspec.json.decode(line, type=dict[str, Any]))
     except msgspec.ValidationError as error:
         raise BadFieldError("item", str(error)) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(error) from None
 
 

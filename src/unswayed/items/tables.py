@@ -11,6 +11,7 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -53,7 +54,7 @@ def read_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, str] | Ba
     texts = _decoded(lines)
     first = next(texts, "")
     csv.field_size_limit(_LONGEST_CELL)
-    rows = csv.reader(_chained(first, texts), delimiter=_separator(first), strict=True)
+    rows = csv.reader(chain([first], texts), delimiter=_separator(first), strict=True)
     header: list[str] | None = None
     while True:
         number = rows.line_num + 1
@@ -159,11 +160,6 @@ def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
             ) from None
 
 
-def _chained(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
-
-
 def _separator(header: str) -> str:
     return max(",", ";", "\t", key=header.count)
 
@@ -181,8 +177,8 @@ def _from_json(cell: str) -> object:
     text = cell.strip()
     try:
         return msgspec.json.decode(text.lower() if text.lower() in ("true", "false") else text)
-    except msgspec.DecodeError:
-        return cell.strip()
+    except (msgspec.DecodeError, RecursionError):
+        return text
 
 
 def _missing(value: object) -> bool:
