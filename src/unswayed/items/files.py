@@ -7,6 +7,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, cast
 
@@ -68,14 +69,12 @@ def iter_objects(path: str | Path) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
     lines = iter_lines(path)
     first = next(lines, None)
     if first is None:
-        return
+        return iter(())
     if not first[1].lstrip().startswith(b"["):
-        yield first
-        yield from lines
-        return
+        return chain([first], lines)
     text = first[1] + b"".join(line for _, line in lines)
     try:
-        yield from enumerate(msgspec.json.decode(text, type=list[msgspec.Raw]), start=1)
+        return enumerate(msgspec.json.decode(text, type=list[msgspec.Raw]), start=1)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ItemError(f"{path}: not a valid JSON array ({error}).") from None
 
