@@ -51,7 +51,11 @@ def test_bad_items_are_reported_with_file_line_field_and_reason(
     ("name", "content", "said"),
     [
         ("latin.jsonl", '{"id": "ä"}'.encode("latin-1"), "latin.jsonl:1: JSON: not valid JSON"),
-        ("broken.jsonl.gz", gzip.compress(b"x" * 9999, mtime=0)[:30], "cannot read broken.jsonl.gz"),
+        (
+            "broken.jsonl.gz",
+            gzip.compress(b"x" * 9999, mtime=0)[:30],
+            "cannot read broken.jsonl.gz",
+        ),
         ("plain.jsonl.gz", b'{"id": "q0"}', "cannot read plain.jsonl.gz"),
     ],
 )
