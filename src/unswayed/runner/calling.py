@@ -62,7 +62,9 @@ async def make_calls(
     Raises:
         UsageError: If there is a budget and no price is known.
         TemplateError: If a question cannot be rendered; what was answered before is kept.
-        StoreError: If answers cannot be recorded (disk full); the run stops at once.
+        StoreError: If answers cannot be recorded (disk full); the run stops at once, and what can
+            be written is.
+        RunDirectoryError: If the run directory was moved or deleted while the run went on.
     """
     if settings.budget_usd is not None and price_of(backend, 1, 1) is None:
         raise UsageError(
@@ -108,29 +110,28 @@ class _Run:
     async def carry_out(self, progress: ShowsProgress | None) -> RunCounts:
         """Run to the end, however it comes."""
         calling = asyncio.create_task(self._call_all())
-        helpers = [
-            asyncio.create_task(self._stop.wait()),
-            asyncio.create_task(self._writer.broken.wait()),
-        ]
+        stopping = asyncio.create_task(self._stop.wait())
+        ending = {calling, asyncio.create_task(self._writer.broken.wait())}
         ticking = None if progress is None else asyncio.create_task(self._tick(progress))
+        if ticking is not None:
+            ending.add(ticking)  # it never ends, but it may raise
         try:
-            await asyncio.wait({calling, *helpers}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({*ending, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if self._stop.is_set() and not calling.done():
-                await asyncio.wait(
-                    {calling, helpers[1]}, timeout=GRACE_S, return_when=asyncio.FIRST_COMPLETED
-                )
+                await asyncio.wait(ending, timeout=GRACE_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (calling, *helpers, *([] if ticking is None else [ticking])):
+            for task in (*ending, stopping):
                 task.cancel()
-            await asyncio.wait({calling})
+            await asyncio.wait(ending)
             await self._writer.close()
             self._meet()
-            if progress is not None:
+            if progress is not None and ticking is not None and ticking.cancelled():
                 progress.update(self.counts)
                 progress.close()
         self._writer.check()
-        if not calling.cancelled():
-            calling.result()
+        for task in ending:
+            if not task.cancelled():
+                task.result()
         unfinished = self._missing or self._in_flight or not self._missing.exhausted
         self.counts.interrupted = self._stop.is_set() and bool(unfinished)
         return self.counts
@@ -232,6 +233,7 @@ class _Run:
                 draft.key,
                 draft.request,
                 result,
+                draft.question.item.id,
                 truncated=truncated,
                 unparsed=decision.choice is None and not retried,
                 is_retry=draft.is_retry,

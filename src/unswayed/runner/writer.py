@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from unswayed.calls import Failure, Request, Response
-from unswayed.errors import StoreError
+from unswayed.errors import StoreError, UnswayedError
 from unswayed.store import CallStore
 
 __all__ = ["Answered", "BatchWriter", "Failed"]
@@ -16,6 +16,8 @@ BATCH: Final = 50
 BATCH_S: Final = 0.2
 MOST_UNCOMMITTED: Final = 100
 """Answers not yet committed, those being written included: what a kill can lose of what came."""
+MOST_REFUSED: Final = 20
+"""Answers refused one after the other from which the fault is not theirs: the run stops."""
 
 
 class Answered(NamedTuple):
@@ -24,6 +26,7 @@ class Answered(NamedTuple):
     key: bytes
     request: Request
     response: Response
+    item_id: str
     truncated: bool
     unparsed: bool
     is_retry: bool
@@ -37,15 +40,23 @@ class Failed(NamedTuple):
     failure: Failure
 
 
+Row = Answered | Failed
+
+
 class BatchWriter:
     """One writer task: up to 50 rows or 200 ms of rows per transaction, in a thread.
+
+    Rows that cannot be committed together are committed one by one. An answer that is refused
+    alone becomes a failed call with the reason. An error that is not the row's own, or
+    `MOST_REFUSED` refusals without an answer between them, break the writer.
 
     Args:
         store: Where to.
         on_commit: Called in the event loop with what was committed.
 
     Attributes:
-        broken: Set when a commit failed; nothing is written after that.
+        broken: Set when rows were lost; the run must stop. `check` raises the reason, and what is
+            still added is tried once more when the writer is closed.
     """
 
     def __init__(
@@ -56,50 +67,52 @@ class BatchWriter:
         self.broken = asyncio.Event()
         self._store = store
         self._on_commit = on_commit
-        self._answered: list[Answered] = []
-        self._failed: list[Failed] = []
+        self._rows: list[Row] = []
         self._n_writing = 0
+        self._n_refused = 0
+        self._n_lost = 0
         self._closing = False
-        self._error: StoreError | None = None
+        self._error: Exception | None = None
         self._some = asyncio.Event()
         self._batch = asyncio.Event()
         self._room = asyncio.Event()
         self._task = asyncio.create_task(self._write())
 
-    def add(self, row: Answered | Failed) -> None:
+    def add(self, row: Row) -> None:
         """Queue a row; it counts once it is committed."""
-        if isinstance(row, Answered):
-            self._answered.append(row)
-        else:
-            self._failed.append(row)
-        waiting = len(self._answered) + len(self._failed)
-        if waiting == 1:
+        self._rows.append(row)
+        if len(self._rows) == 1:
             self._some.set()
-        if waiting >= BATCH:
+        if len(self._rows) >= BATCH:
             self._batch.set()
 
     async def room(self) -> None:
         """Wait until so little is uncommitted that more may come.
 
         Raises:
-            StoreError: If a commit failed.
+            UnswayedError: As `check`.
         """
-        while (
-            self._error is None
-            and self._n_writing + len(self._answered) + len(self._failed) >= MOST_UNCOMMITTED
-        ):
+        while self._error is None and self._n_writing + len(self._rows) >= MOST_UNCOMMITTED:
             self._room.clear()
             await self._room.wait()
         self.check()
 
     def check(self) -> None:
-        """Raise the error of a failed commit.
+        """Raise what broke the writer.
 
         Raises:
-            StoreError: If there was one.
+            StoreError: If answers could not be recorded.
+            RunDirectoryError: If the run directory is no longer in its place.
         """
-        if self._error is not None:
-            raise self._error
+        if self._error is None:
+            return
+        lost = f" Answers that were lost by it: {self._n_lost:,}." if self._n_lost else ""
+        if isinstance(self._error, UnswayedError):
+            raise type(self._error)(f"{self._error}{lost}") from self._error
+        raise StoreError(
+            f"recording answers failed ({_described(self._error)}).{lost} Everything recorded "
+            "before is kept; mend the cause and repeat the same command."
+        ) from self._error
 
     async def close(self) -> None:
         """Commit what is left and end."""
@@ -109,7 +122,7 @@ class BatchWriter:
         await self._task
 
     async def _write(self) -> None:
-        while not (self._closing and not self._answered and not self._failed):
+        while not (self._closing and not self._rows):
             await self._some.wait()
             if not self._closing:
                 try:
@@ -117,30 +130,84 @@ class BatchWriter:
                         await self._batch.wait()
                 except TimeoutError:
                     pass
-            answered, self._answered = self._answered, []
-            failed, self._failed = self._failed, []
+            rows, self._rows = self._rows, []
             if not self._closing:
                 self._some.clear()
                 self._batch.clear()
-            self._n_writing = len(answered) + len(failed)
-            if not self._n_writing:
-                continue
-            try:
-                await asyncio.to_thread(self._commit, answered, failed)
-            except StoreError as error:
-                self._error = error
-                self.broken.set()
-                self._room.set()
-                return
+            self._n_writing = len(rows)
+            if rows:
+                await self._write_batch(rows)
             self._n_writing = 0
-            self._on_commit(answered, failed)
             self._room.set()
 
-    def _commit(self, answered: Sequence[Answered], failed: Sequence[Failed]) -> None:
+    async def _write_batch(self, rows: Sequence[Row]) -> None:
+        try:
+            try:
+                committed = await asyncio.to_thread(self._commit, rows)
+            except Exception:  # the machine has no thread or no memory to give
+                committed = self._commit(rows)
+            self._on_commit(
+                [row for row in committed if isinstance(row, Answered)],
+                [row for row in committed if isinstance(row, Failed)],
+            )
+        except Exception as error:  # whatever it is, a run that records nothing must not go on
+            self._break(error)
+        if self._error is not None:
+            self.broken.set()
+
+    def _break(self, error: Exception) -> None:
+        self._error = self._error or error
+
+    # --- in the thread -----------------------------------------------------------------------
+
+    def _commit(self, rows: Sequence[Row]) -> list[Row]:
+        """Commit rows; returns those that were, refused answers among them as failed calls."""
+        answered = [row for row in rows if isinstance(row, Answered)]
+        failed = [row for row in rows if isinstance(row, Failed)]
+        # two transactions, so that no answer is counted twice where the second one fails
+        committed = [*self._commit_alike(answered), *self._commit_alike(failed)]
+        try:
+            self._store.check_in_place()
+        except Exception as error:  # after the commit: a directory that was moved has its answers
+            self._break(error)
+        return committed
+
+    def _commit_alike(self, rows: Sequence[Row]) -> list[Row]:
+        if not rows:
+            return []
+        try:
+            self._put(rows)
+        except Exception as error:
+            if len(rows) == 1:
+                return self._refused(rows[0], error)
+            return [committed for row in rows for committed in self._commit_alike([row])]
+        if isinstance(rows[0], Answered):
+            self._n_refused = 0
+        return list(rows)
+
+    def _put(self, rows: Sequence[Row]) -> None:
+        answered = [row for row in rows if isinstance(row, Answered)]
         if answered:
             self._store.put_many(
                 [(row.key, row.request, row.response) for row in answered],
                 truncated={row.key for row in answered if row.truncated},
             )
-        if failed:
-            self._store.put_failures(failed)
+        else:
+            self._store.put_failures([row for row in rows if isinstance(row, Failed)])
+
+    def _refused(self, row: Row, error: Exception) -> list[Row]:
+        if isinstance(row, Failed) or isinstance(error, UnswayedError | MemoryError | OSError):
+            self._n_lost += isinstance(row, Answered)
+            self._break(error)
+            return []
+        self._n_refused += 1
+        if self._n_refused >= MOST_REFUSED:
+            self._break(error)
+        reason = f"{row.item_id}: its answer could not be recorded ({_described(error)})."
+        return self._commit_alike(
+            [Failed(row.key, row.request, Failure(error="StoreError", message=reason))]
+        )
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -29,7 +29,14 @@ from unswayed.store.records import (
     encode_response,
     prompt_bytes,
 )
-from unswayed.store.schema import connect_readonly, connect_writer, database_file, explained
+from unswayed.store.schema import (
+    check_places,
+    connect_readonly,
+    connect_writer,
+    database_file,
+    explained,
+    places_of,
+)
 
 __all__ = ["CallStore"]
 
@@ -56,6 +63,7 @@ class CallStore:
         self._connection = connection
         self._lock = lock
         self._guard = threading.RLock()
+        self._places = () if path is None or read_only else places_of(path)
         with explained(path, "read"):
             rows = connection.execute("SELECT DISTINCT key FROM failures")
             self._failed = {key for (key,) in rows}
@@ -128,6 +136,16 @@ class CallStore:
 
     def __len__(self) -> int:
         return int(self._rows("SELECT count(*) FROM calls")[0][0])
+
+    def check_in_place(self) -> None:
+        """Check that the file and its journal are still the ones that were opened.
+
+        SQLite goes on writing to a file that was moved or deleted, so nothing else would notice.
+
+        Raises:
+            RunDirectoryError: If one of them was moved, deleted or replaced.
+        """
+        check_places(self._places)
 
     # --- calls -------------------------------------------------------------------------------
 

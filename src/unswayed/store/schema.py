@@ -7,15 +7,25 @@ rows/s where this layout does 25-60 thousand, and half-empty pages on disk (benc
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from unswayed.errors import RunDirectoryError, StoreError, UnswayedError
 
-__all__ = ["connect_readonly", "connect_writer", "database_file", "explain", "explained"]
+__all__ = [
+    "Place",
+    "check_places",
+    "connect_readonly",
+    "connect_writer",
+    "database_file",
+    "explain",
+    "explained",
+    "places_of",
+]
 
 APPLICATION_ID: Final = 0x756E7377  # "unsw": tells our files from any other SQLite file
 SCHEMA_VERSION: Final = 1
@@ -58,6 +68,39 @@ def database_file(path: Path) -> tuple[Path, bool]:
             f"cannot read {path}: {error.strerror or error}. Make it readable or give another "
             "directory."
         ) from None
+
+
+Place = tuple[Path, tuple[int, int] | None]
+"""A path and the file that lies there: its device and inode, None if there is none."""
+
+
+def places_of(path: Path) -> tuple[Place, ...]:
+    """The database file and its journal as they lie there now."""
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return tuple((file, _file_number(file)) for file in files)
+
+
+def check_places(places: Iterable[Place]) -> None:
+    """Check that the files are still in their places.
+
+    Raises:
+        RunDirectoryError: If one was moved, deleted or replaced.
+    """
+    gone = next((path for path, file in places if _file_number(path) != file), None)
+    if gone is not None:
+        raise RunDirectoryError(
+            f"{gone} was moved or deleted while it was written to. If it was moved, it has all "
+            f"answers so far: move it back to {gone.parent} and repeat the same command. If it was "
+            "deleted, the same command makes the calls again."
+        )
+
+
+def _file_number(path: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def connect_writer(path: Path | None) -> sqlite3.Connection:

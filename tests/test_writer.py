@@ -1,0 +1,310 @@
+"""Whatever goes wrong while answers are recorded, the run ends, says why, and keeps what it can."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from test_runner import SETTINGS, FakeBackend, label_by_content, questions
+from unswayed.backends.protocol import Backend
+from unswayed.calls import Failure, Query, Response
+from unswayed.errors import RunDirectoryError, StoreError
+from unswayed.runner import Question, RunCounts, make_calls, writer
+from unswayed.store import CallStore, pool
+
+MOST_ASKED = writer.MOST_UNCOMMITTED + 8 + writer.BATCH
+"""Calls that may be under way while the first commit fails: uncommitted, in flight, a batch."""
+
+
+def run(asked: Sequence[Question], backend: Backend, store: CallStore, **options: Any) -> RunCounts:
+    async def work() -> RunCounts:
+        async with asyncio.timeout(60):  # a run that waits for ever fails here
+            return await make_calls(asked, backend, store, SETTINGS, **options)
+
+    return asyncio.run(work())
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[CallStore]:
+    with CallStore.open(tmp_path / "run") as opened:
+        yield opened
+
+
+def absurd_tokens(query: Query) -> Response:
+    """One answer of which SQLite cannot take the number of tokens."""
+    answer = label_by_content(query)
+    if query.item.id == "q7":
+        return msgspec.structs.replace(answer, input_tokens=9999999999999999999)
+    return answer
+
+
+def test_a_row_that_sqlite_refuses_costs_one_call_and_says_why(store: CallStore) -> None:
+    counts = run(questions(200), FakeBackend(absurd_tokens), store)
+    assert (counts.made, counts.failed, counts.exit_code) == (398, 2, 3)
+    assert len(store) == 398
+    said = [failure.failure.message for failure in store.failures()]
+    assert len(said) == 2
+    assert all(
+        line.startswith("q7: its answer could not be recorded (OverflowError") for line in said
+    )
+    assert store.totals().input_tokens == 398 * 100
+    assert run(questions(200), FakeBackend(), store).made == 2  # it is asked again
+
+
+def test_an_encoder_that_raises_for_every_answer_stops_the_run(
+    store: CallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(response: Response) -> bytes:
+        raise ValueError("planned defect")
+
+    monkeypatch.setattr(pool, "encode_response", broken)
+    backend = FakeBackend()
+    with pytest.raises(StoreError, match="ValueError: planned defect"):
+        run(questions(2000), backend, store)
+    assert len(backend.asked) <= MOST_ASKED
+    assert 20 <= len(list(store.failures())) <= MOST_ASKED
+
+
+def test_refusals_far_from_each_other_do_not_stop_a_run(store: CallStore) -> None:
+    def reply(query: Query) -> Response:
+        answer = label_by_content(query)
+        if int(query.item.id[1:]) % 40:
+            return answer
+        return msgspec.structs.replace(answer, output_tokens=2**70)
+
+    counts = run(questions(1000), FakeBackend(reply), store)
+    assert (counts.made, counts.failed) == (1950, 50)
+
+
+def test_a_lack_of_memory_stops_the_run_and_keeps_what_can_be_written(
+    store: CallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, n_encoded = pool.encode_response, 0
+
+    def hungry(response: Response) -> bytes:
+        nonlocal n_encoded
+        n_encoded += 1
+        if n_encoded == 30:  # a lack that passes: one by one they can be written
+            raise MemoryError
+        if n_encoded > 1000:
+            raise MemoryError
+        return real(response)
+
+    monkeypatch.setattr(pool, "encode_response", hungry)
+    backend = FakeBackend()
+    with pytest.raises(StoreError, match=r"MemoryError.*lost by it: \d+"):
+        run(questions(2000), backend, store)
+    assert 900 < len(store) < 1000
+    assert len(backend.asked) <= len(store) + MOST_ASKED
+
+
+@pytest.mark.parametrize("verb", ["INSERT", "COMMIT"])
+def test_an_error_of_sqlite_stops_the_run(
+    store: CallStore, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing:
+        """The connection, with a fault."""
+
+        def __init__(self, connection: sqlite3.Connection) -> None:
+            self._connection = connection
+
+        def _check(self, sql: str) -> None:
+            if sql.startswith(verb) and "logprobs" not in sql:
+                raise sqlite3.OperationalError("planned fault")
+
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            self._check(sql)
+            return self._connection.execute(sql, *values)
+
+        def executemany(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            self._check(sql)
+            return self._connection.executemany(sql, *values)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._connection, name)
+
+    run(questions(1), FakeBackend(), store)  # settles what is noted
+    monkeypatch.setattr(store, "_connection", Failing(store._connection))
+    backend = FakeBackend()
+    with pytest.raises(StoreError, match=r"cannot write .*planned fault.*lost by it"):
+        run(questions(2000), backend, store)
+    assert len(backend.asked) <= MOST_ASKED
+    monkeypatch.undo()
+    assert len(store) == 2
+    assert run(questions(100), FakeBackend(), store).made == 198
+
+
+def test_an_error_while_counting_stops_the_run_and_keeps_the_answers(
+    store: CallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count(*rows: object) -> None:
+        raise KeyError("planned")
+
+    monkeypatch.setattr("unswayed.runner.calling._Run._count", count)
+    backend = FakeBackend()
+    with pytest.raises(StoreError, match="KeyError"):
+        run(questions(2000), backend, store)
+    assert len(backend.asked) <= MOST_ASKED
+    assert len(store) >= len(backend.asked) - backend.connections
+
+
+def test_an_error_of_the_progress_line_stops_the_run_and_keeps_the_answers(
+    store: CallStore,
+) -> None:
+    class Broken:
+        def update(self, counts: RunCounts) -> None:
+            if counts.made:
+                raise OSError("nobody reads the progress line")
+
+        def close(self) -> None:
+            raise AssertionError("it was broken before")
+
+    backend = FakeBackend(delay_s=0.001)
+    with pytest.raises(OSError, match="nobody reads"):
+        run(questions(20_000), backend, store, progress=Broken())
+    assert len(backend.asked) - backend.connections <= len(store) < 20_000
+
+
+def test_a_machine_without_threads_records_all_the_same(
+    store: CallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(asyncio, "to_thread", none_left)
+    counts = run(questions(200), FakeBackend(), store)
+    assert counts.made == len(store) == 400
+
+
+def test_failures_that_cannot_be_recorded_stop_the_run(
+    store: CallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(failure: Failure) -> bytes:
+        raise TypeError("planned defect")
+
+    def reply(query: Query) -> Response | Failure:
+        if query.item.id == "q3":
+            return Failure(error="ServerError", message="q3: 500")
+        return label_by_content(query)
+
+    monkeypatch.setattr(pool, "encode_failure", broken)
+    backend = FakeBackend(reply)
+    with pytest.raises(StoreError, match="TypeError: planned defect"):
+        run(questions(2000), backend, store)
+    assert len(backend.asked) <= MOST_ASKED
+    assert len(store) >= len(backend.asked) - backend.connections - 2
+
+
+# --- the run directory -----------------------------------------------------------------------
+
+
+def asks_until(change: Callable[[], object], after: int = 300) -> FakeBackend:
+    """A backend during whose calls something happens once."""
+
+    def reply(query: Query) -> Response:
+        if len(backend.asked) == after and not happened:
+            happened.append(change())
+        return label_by_content(query)
+
+    happened: list[object] = []
+    backend = FakeBackend(reply, delay_s=0.0005)
+    return backend
+
+
+def test_a_run_directory_that_is_moved_is_noticed_and_loses_nothing(
+    store: CallStore, tmp_path: Path
+) -> None:
+    moved = tmp_path / "elsewhere"
+    backend = asks_until(lambda: (tmp_path / "run").rename(moved))
+    with pytest.raises(RunDirectoryError, match=r"calls\.sqlite was moved or deleted"):
+        run(questions(2000), backend, store)
+    assert len(backend.asked) <= 300 + MOST_ASKED
+    store.close()
+    with CallStore.open(moved) as kept:
+        assert len(kept) >= len(backend.asked) - backend.connections
+        assert run(questions(150), FakeBackend(), kept).made <= backend.connections
+
+
+@pytest.mark.parametrize("name", ["calls.sqlite", "calls.sqlite-wal"])
+def test_a_file_of_the_run_that_is_deleted_is_noticed(
+    store: CallStore, tmp_path: Path, name: str
+) -> None:
+    backend = asks_until(lambda: (tmp_path / "run" / name).unlink())
+    with pytest.raises(RunDirectoryError, match=f"{name} was moved or deleted"):
+        run(questions(2000), backend, store)
+    assert len(backend.asked) <= 300 + MOST_ASKED
+
+
+def test_another_file_in_the_place_of_the_calls_is_noticed(
+    store: CallStore, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"")
+    backend = asks_until(lambda: other.rename(tmp_path / "run" / "calls.sqlite"))
+    with pytest.raises(RunDirectoryError, match="was moved or deleted"):
+        run(questions(2000), backend, store)
+
+
+# --- limits of the system --------------------------------------------------------------------
+
+LIMITED = """
+import os, resource, sys
+sys.path.insert(0, sys.argv[1])
+from test_writer import FakeBackend, questions, run
+from unswayed.errors import UnswayedError
+from unswayed.store import CallStore
+
+backend = FakeBackend(delay_s=0.0005)
+with CallStore.open(sys.argv[2]) as store:
+    def reply(query):
+        if len(backend.asked) == 300:
+            {limit}
+        return plain(query)
+    plain, backend.reply = backend.reply, reply
+    try:
+        counts = run(questions(2000), backend, store)
+        print("ran", counts.made, len(store))
+    except UnswayedError as error:
+        print("stopped", error)
+    except (MemoryError, RuntimeError):  # of the event loop itself
+        print("stopped without memory")
+"""
+NO_FILES = "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))"
+NO_MEMORY = (
+    "size = int(open('/proc/self/statm').read().split()[0]) * 4096; "
+    "resource.setrlimit(resource.RLIMIT_AS, (size, size))"
+)
+SMALL_FILES = "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux has them")
+@pytest.mark.parametrize(
+    ("limit", "end"),
+    [
+        pytest.param(NO_FILES, "ran 4000 4000", id="no files"),
+        pytest.param(SMALL_FILES, "stopped cannot write", id="small files"),
+        pytest.param(NO_MEMORY, "", id="no memory"),  # Python itself may end without a word
+    ],
+)
+def test_a_limit_of_the_system_never_makes_a_run_wait_for_ever(
+    tmp_path: Path, limit: str, end: str
+) -> None:
+    code = textwrap.dedent(LIMITED).replace("{limit}", limit)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.stdout.startswith(end), done.stderr
+    with CallStore.open(tmp_path / "run") as store:
+        assert len(store) >= 200
+        assert {call.request.model for call in store.calls()} == {"fake/one"}
