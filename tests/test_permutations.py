@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from unswayed import permutations
 from unswayed.errors import ShapeError, UnknownNameError, UsageError
+from unswayed.presentation import presentations
 
 SIZES = st.integers(2, 8)
 ORDERS = SIZES.flatmap(lambda n: st.permutations(range(n)).map(tuple))
@@ -102,6 +103,31 @@ def test_named_sets_are_distinct_permutations_with_the_identity_first(name: str,
     assert orders[0] == tuple(range(n))
     assert len(set(orders)) == len(orders)
     assert set(orders) <= set(itertools.permutations(range(n)))
+
+
+@pytest.mark.parametrize(
+    ("name", "n"),
+    [
+        ("identity", 1001),
+        ("cyclic", 129),
+        ("structured", 128),
+        ("balanced", 65),
+        ("graeco-latin", 129),
+        ("random:8", 40_000),
+    ],
+)
+def test_sets_of_orders_refuse_numbers_of_candidates_that_would_never_end(
+    name: str, n: int
+) -> None:
+    with pytest.raises(UsageError, match=f"go up to .* candidates, got {n:,}"):
+        presentations(name, n)
+    assert len(presentations(name, 63)) <= permutations.MOST_ORDERS
+
+
+def test_random_orders_are_bounded_where_not_all_can_be_made() -> None:
+    assert len(permutations.orders("random:1000", 6)) == 720
+    with pytest.raises(UsageError, match="limit is random:128"):
+        permutations.orders("random:129", 7)
 
 
 def test_unknown_orders_suggest_a_name() -> None:

@@ -1,13 +1,36 @@
 """`python -m unswayed`, and the installed command."""
 
+import os
+import signal
 import sys
+
+INTERRUPTED = 130
 
 
 def run() -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code; Ctrl-C ends it with 130 at every moment."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        from unswayed.cli import main
+
+        sys.exit(main())  # whoever started it has decided about interrupts (nohup)
+
+    signal.signal(signal.SIGINT, _leave)  # before the imports, in which nothing is to be tidied up
     from unswayed.cli import main
 
-    sys.exit(main())
+    code = INTERRUPTED
+    try:
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            code = main()
+        finally:
+            signal.signal(signal.SIGINT, _leave)  # all is written
+    except KeyboardInterrupt:
+        pass
+    sys.exit(code)
+
+
+def _leave(number: int, frame: object) -> None:
+    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

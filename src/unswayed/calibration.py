@@ -83,10 +83,10 @@ def check_calibration(
     if not method.fitted_from:
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
     probs = backend.gives_logprobs and answers_are_labels(items[0], prompts_for(backend, prompts))
-    for n in sorted({item.n for item in items}):
+    for n, item in sorted({item.n: item for item in items}.items()):
         reason = why_not(method, task=items.task, n=n, probs=probs)
         if reason is not None:
-            raise UsageError(f"{spec_name(method)} cannot be calibrated here: {reason}.")
+            raise UsageError(f"{item.id}: {spec_name(method)} cannot be calibrated here: {reason}.")
 
 
 async def calibrate(

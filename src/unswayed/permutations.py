@@ -18,9 +18,11 @@ from unswayed.registry import did_you_mean
 
 __all__ = [
     "FULL_LIMIT",
+    "MOST_ORDERS",
     "ORDER_SETS",
     "Order",
     "balanced",
+    "check_size",
     "compose",
     "cyclic",
     "full",
@@ -38,6 +40,21 @@ Order = tuple[int, ...]
 FULL_LIMIT = 6
 """Largest number of candidates for which all n! orders are made without being forced (720)."""
 
+MOST_ORDERS = 128
+"""Orders of one item with more than 6 candidates: an audit takes each of them through each other,
+which grows with the cube of n (benchmarks/reliability/load.py: 6 s at 128 candidates, 84 s at 1000).
+"""
+
+MOST_CANDIDATES: Mapping[str, int] = {
+    "identity": 1000,
+    "cyclic": MOST_ORDERS,
+    "structured": MOST_ORDERS - 1,
+    "balanced": MOST_ORDERS // 2,
+    "graeco-latin": MOST_ORDERS,
+    "random:K": MOST_ORDERS,
+}
+"""Largest number of candidates of a set of orders."""
+
 
 def invert(order: Order) -> Order:
     """The inverse permutation: `invert(order)[c]` is the position at which candidate c is shown."""
@@ -51,7 +68,7 @@ def invert(order: Order) -> Order:
 
 def compose(outer: Order, inner: Order) -> Order:
     """`outer` after `inner`: position p shows candidate `outer[inner[p]]`."""
-    return tuple(outer[k] for k in inner)
+    return tuple([outer[k] for k in inner])  # a list: half as long again with a generator
 
 
 def identity(n: int) -> tuple[Order, ...]:
@@ -131,8 +148,9 @@ def graeco_latin(n: int) -> tuple[tuple[Order, Order], ...]:
     once at every position. Odd n: position t+c, label t+2c (mod n); n=4: over GF(4).
 
     Raises:
-        UsageError: For n where no construction is shipped (2 and 6 have none at all).
+        UsageError: For n where no construction is shipped (2 and 6 have none at all), or above 128.
     """
+    check_size("graeco-latin", n)
     if n >= 3 and n % 2 == 1:
         positions = [[(t + c) % n for c in range(n)] for t in range(n)]
         labels = [[(t + 2 * c) % n for c in range(n)] for t in range(n)]
@@ -176,7 +194,7 @@ def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
         seed: Seed of `random:K`.
 
     Raises:
-        UsageError: If the set does not exist for n.
+        UsageError: If the set does not exist for n, or has too many orders.
         UnknownNameError: If there is no such set.
     """
     if n < 2:
@@ -185,8 +203,29 @@ def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
         count = name.removeprefix("random:")
         if not count.isdigit():
             raise UsageError(f"{name!r}: write random:K with a whole number K, such as random:8.")
+        check_size("random:K", n)
+        if n > FULL_LIMIT and int(count) > MOST_ORDERS:
+            raise UsageError(
+                f"orders {name!r} of {n} candidates: the limit is random:{MOST_ORDERS} for more "
+                f"than {FULL_LIMIT} candidates. Use fewer."
+            )
         return random(n, int(count), seed=seed)
     if name not in ORDER_SETS:
         known = [*ORDER_SETS, "graeco-latin", "random:K"]
         raise UnknownNameError(f"unknown orders {name!r}. {did_you_mean(name, known)}")
+    check_size(name, n)
     return ORDER_SETS[name](n)
+
+
+def check_size(name: str, n: int) -> None:
+    """Check that a set of orders is not too large for n candidates.
+
+    Raises:
+        UsageError: If it is.
+    """
+    limit = MOST_CANDIDATES.get(name, n)
+    if n > limit:
+        raise UsageError(
+            f"orders {name!r} go up to {limit} candidates, got {n:,}. Leave out items with more, "
+            "or give them fewer candidates."
+        )

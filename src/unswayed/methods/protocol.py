@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from unswayed.decisions import Decision, DecisionTable, Estimate, Verdict, VerdictTable
+from unswayed.errors import UsageError
 from unswayed.items import Item, Task, blind
+from unswayed.permutations import check_size
 from unswayed.presentation import Ask, canonical
 
 __all__ = [
@@ -180,6 +182,13 @@ def why_not(
         return f"it needs {only} candidates, got {n}"
     if method.needs_probs and not probs:
         return "it needs label probabilities and there are none"
+    try:
+        if n is not None and method.fitted_from:
+            check_size("cyclic", n)  # what methods learn from
+        if n is not None and not isinstance(method, type):
+            method.asks(n)
+    except UsageError as error:
+        return str(error).rstrip(".")
     return None
 
 
