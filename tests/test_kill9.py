@@ -14,12 +14,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from reliability.counting import CountingServer, counting_server
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.client import HttpBackend
 from unswayed.calls import Request
@@ -35,12 +35,13 @@ MODEL = "openai-api/killtest/fake"
 CONNECTIONS = 16
 N_ITEMS = 1000
 N_CALLS = 2 * N_ITEMS
-LINE = 65  # bytes of one line of the server's log: a sha256 in hex
 SETTINGS = RunSettings(prompts=PromptSettings())
+HERE = Path(__file__).parent
+PATHS = f"{HERE},{HERE.parent / 'benchmarks'}"
 
 COMMAND = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1].split(",")
 from test_kill9 import one_run
 print(one_run(sys.argv[2], sys.argv[3]).exit_code)
 """
@@ -78,38 +79,15 @@ def one_run(directory: str | Path, url: str) -> RunCounts:
     return asyncio.run(work())
 
 
-@dataclass(frozen=True)
-class Server:
-    url: str
-    log: Path
-
-    @property
-    def n_received(self) -> int:
-        return self.log.stat().st_size // LINE if self.log.exists() else 0
-
-    def received(self, start: int = 0) -> list[str]:
-        """Hashes of the bodies received, in order, from request number `start` on."""
-        return self.log.read_text().split()[start:]
-
-
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    log = tmp_path / "received.txt"
-    script = Path(__file__).parent / "backends" / "fake_server.py"
-    process = subprocess.Popen(
-        [sys.executable, script, "--port", "0", "--latency-ms", "4", "--log", log],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    yield Server(f"http://127.0.0.1:{int(process.stdout.readline())}/v1", log)
-    process.kill()
-    process.communicate()
+def server(tmp_path: Path) -> Iterator[CountingServer]:
+    with counting_server(tmp_path, latency_ms=4) as serving:
+        yield serving
 
 
 def start_run(directory: Path, url: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", COMMAND, str(Path(__file__).parent), str(directory), url],
+        [sys.executable, "-c", COMMAND, PATHS, str(directory), url],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -117,7 +95,7 @@ def start_run(directory: Path, url: str) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(process: subprocess.Popen[str], server: Server, n_received: int) -> None:
+def wait_for(process: subprocess.Popen[str], server: CountingServer, n_received: int) -> None:
     """Until the server has received so many requests, or the run has ended."""
     deadline = time.monotonic() + 60
     while server.n_received < n_received and process.poll() is None:
@@ -125,7 +103,7 @@ def wait_for(process: subprocess.Popen[str], server: Server, n_received: int) ->
         time.sleep(0.0005)
 
 
-def kill_after(process: subprocess.Popen[str], server: Server, n_received: int) -> bool:
+def kill_after(process: subprocess.Popen[str], server: CountingServer, n_received: int) -> bool:
     """kill -9 once the server has received so many requests; False if the run was done before."""
     wait_for(process, server, n_received)
     process.send_signal(signal.SIGKILL)
@@ -148,7 +126,7 @@ def without_times(decisions: Iterator[Decision]) -> list[Decision]:
 
 
 def test_kill_9_repeats_no_committed_call_and_changes_no_result(
-    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: CountingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KILLTEST_BASE_URL", server.url)
     backend = connect(server.url)
@@ -194,7 +172,7 @@ def test_kill_9_repeats_no_committed_call_and_changes_no_result(
     assert found[0] == found[1]
 
 
-def test_two_commands_on_one_directory_pay_once(tmp_path: Path, server: Server) -> None:
+def test_two_commands_on_one_directory_pay_once(tmp_path: Path, server: CountingServer) -> None:
     first = start_run(tmp_path / "run", server.url)
     wait_for(first, server, 50)
     first.send_signal(signal.SIGSTOP)  # in the middle of its run

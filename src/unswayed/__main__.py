@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 
 INTERRUPTED = 130
 
@@ -23,13 +24,19 @@ def run() -> None:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             code = main()
         finally:
-            signal.signal(signal.SIGINT, _leave)  # all is written
+            # Python puts handlers back while it ends, so that a signal would kill it then
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:
         pass
+    if code == INTERRUPTED:
+        # an interrupt within exec() makes Python end as if it had never been caught
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        _leave()
     sys.exit(code)
 
 
-def _leave(number: int, frame: object) -> None:
+def _leave(*signal_and_frame: object) -> None:
     os._exit(INTERRUPTED)
 
 

@@ -35,6 +35,9 @@ T = TypeVar("T")
 SINGLE: Final = parse_method("direct")
 """The single call, whose verdict items get that must keep their order."""
 
+MOST_IN_MEMORY: Final = 64 << 20
+"""Bytes of answers kept without a store: about 25 000 calls with 20 logprobs each."""
+
 FEWEST_SHADOWED: Final = 20
 """Items asked again below which a comparison says nothing."""
 
@@ -71,7 +74,8 @@ class Judge:
         prompts: How items are asked; None for the direct prompt. A fitted file must have been made
             with the same.
         backend: How to reach the model.
-        store: Directory of recorded calls to use and fill; None keeps them in memory.
+        store: Directory of recorded calls to use and fill; None keeps them in memory, at most
+            64 MiB of them: the oldest are forgotten, and paid again if they are asked again.
         shadow: Share of the items, drawn by a hash of their ids, that is asked again in every
             presentation the method was fitted on, for `drift_report`.
 
@@ -126,6 +130,7 @@ class Judge:
         self._shadow_decisions: list[Decision] = []
         self._judged_fitted_on: dict[str, None] = {}
         self._checked: set[tuple[Task, int]] = set()
+        self._n_windows = 0
         self._loop: LoopThread | None = None
         self._closed = False
 
@@ -199,7 +204,14 @@ class Judge:
     async def averdicts(self, items: Iterable[Item]) -> AsyncIterator[Verdict | JudgeFailure]:
         """`verdicts` in async code."""
         for window in windows(items):
-            for verdict in await self._judge_window(window):
+            self._n_windows += 1
+            try:
+                verdicts = await self._judge_window(window)
+            finally:
+                self._n_windows -= 1
+                if not self._n_windows and not self._closed:  # nobody else is about to read
+                    self._store.forget(MOST_IN_MEMORY)
+            for verdict in verdicts:
                 yield verdict
 
     async def _judge_window(self, items: Sequence[Item]) -> list[Verdict | JudgeFailure]:

@@ -374,6 +374,26 @@ class CallStore:
             raise RunDirectoryError(f"{self._directory()} holds no items: no run was made in it.")
         return ItemSet.of((decode_item(json) for (json,) in rows), name=self.noted("data") or "")
 
+    def forget(self, most_bytes: int) -> None:
+        """Drop the older half of the calls in memory as often as it takes; totals stay.
+
+        A file forgets nothing. Nobody may be about to read what was recorded before.
+
+        Args:
+            most_bytes: What calls and failures may take.
+        """
+        while self.path is None and self._n_bytes() > most_bytes and len(self):
+            with self._transaction() as connection:
+                middle = "(SELECT (min(id) + max(id)) / 2 FROM calls)"
+                connection.execute(f"DELETE FROM calls WHERE id <= {middle}")
+                connection.execute("DELETE FROM failures")
+            self._failed.clear()
+
+    def _n_bytes(self) -> int:
+        names = ("page_count", "freelist_count", "page_size")
+        n_pages, n_free, size = (self._rows(f"PRAGMA {name}")[0][0] for name in names)
+        return int((n_pages - n_free) * size)
+
     # --- SQL ---------------------------------------------------------------------------------
 
     def _directory(self) -> str:

@@ -1,0 +1,414 @@
+"""Kill commands at random moments, repeat them until they finish, compare with undisturbed runs.
+
+    python benchmarks/reliability/kills.py [--audit 100 --judge 50 --others 30 --signals 20]
+
+A fake server counts every request. Each trial is a fresh directory in which a command is killed
+(SIGKILL) up to three times and then left to finish. Checked: the result is that of an undisturbed
+run; a kill makes the server see at most the calls in flight and one batch again; an output file
+is whole whenever it is there; nothing but the results is left over. Then SIGINT and SIGTERM are
+sent at evenly spaced moments from the first line of our code to the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from reliability.counting import CountingServer, counting_server
+
+CONNECTIONS = 16
+MOST_AGAIN = CONNECTIONS + 100
+"""Requests that one kill may repeat: those in flight and the last uncommitted batch."""
+KILLS_PER_TRIAL = 3
+MODEL = ("--model", "openai-api/killtest/fake", "--max-connections", str(CONNECTIONS))
+TIMES = {"latency_s", "made", "cached", "time_s", "created"}
+"""Keys that differ between two runs by their nature."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of the table.
+
+    Attributes:
+        arguments: After `unswayed`, run in the trial's directory.
+        outputs: Files it writes, relative to that directory.
+        others: Names that may lie there besides, once it has finished.
+        streams: Whether the output grows line by line and may be seen half done.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    streams: bool = False
+
+
+@dataclass
+class Row:
+    """What was seen of one command."""
+
+    kills: int = 0
+    trials: int = 0
+    identical: int = 0
+    most_again: int = 0
+    half_written: int = 0
+    leftovers: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        return (
+            self.identical == self.trials
+            and self.most_again <= MOST_AGAIN
+            and not (self.half_written or self.leftovers or self.complaints)
+        )
+
+
+def commands(data: Path, judge_records: bool) -> tuple[Command, ...]:
+    """The commands, on the files of `write_data`."""
+    pairs, run, log = str(data / "pairs.jsonl"), str(data / "run"), str(data / "log.jsonl")
+    calls = ("calls.sqlite",)
+    records = () if judge_records else ("--calls", "out.calls")
+    return (
+        Command(
+            "audit",
+            ("audit", pairs, "--out", ".", "--resamples", "100", *MODEL),
+            ("metrics.json",),
+            (*calls, "run.json", "report.html", "answers.json", "flipped.json"),
+        ),
+        Command(
+            "judge",
+            ("judge", pairs, "--out", "out.jsonl", *records, *MODEL),
+            ("out.jsonl",),
+            ("out.calls", "out.calls/calls.sqlite"),
+            streams=True,
+        ),
+        Command(
+            "calibrate",
+            ("calibrate", "cell-median", pairs, "--out", "out.json", *MODEL),
+            ("out.json",),
+            ("out.calls", "out.calls/calls.sqlite"),
+        ),
+        Command(
+            "filter",
+            ("filter", pairs, "--out", "out.jsonl", *MODEL),
+            ("out.jsonl",),
+            ("out.calls", "out.calls/calls.sqlite"),
+        ),
+        Command("import", ("import", "jsonl", log, "--out", "out.jsonl"), ("out.jsonl",)),
+        Command("export", ("export", run, "--out", "out.jsonl"), ("out.jsonl",)),
+    )
+
+
+def write_data(folder: Path, environment: Mapping[str, str], *, n_pairs: int, n_log: int) -> None:
+    """Items, a finished run to export, and a log to import."""
+    with (folder / "pairs.jsonl").open("w") as file:
+        for number in range(n_pairs):
+            candidates = [f"It is {number}.", f"It is not {number}, but {number + 1}."]
+            row = {"id": f"q{number}", "task": "pairwise", "prompt": f"Question {number}?"}
+            file.write(json.dumps({**row, "candidates": candidates, "gold": number % 2}) + "\n")
+    finish(
+        ("audit", str(folder / "pairs.jsonl"), "--out", str(folder / "run"), *MODEL),
+        folder,
+        environment,
+    )
+    exported = folder / "exported.jsonl"
+    finish(("export", str(folder / "run"), "--out", str(exported)), folder, environment)
+    lines = exported.read_text().splitlines()
+    with (folder / "log.jsonl").open("w") as file:
+        for number in range(n_log):
+            row = json.loads(lines[number % len(lines)])
+            row["item_id"] = f"q{number}"
+            file.write(json.dumps(row) + "\n")
+
+
+def start(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "unswayed", *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> float:
+    """Run a command to its end; returns its seconds.
+
+    Raises:
+        RuntimeError: If it does not end with 0.
+    """
+    begun = time.monotonic()
+    process = start(arguments, folder, environment)
+    _, said = process.communicate(timeout=300)
+    if process.returncode:
+        raise RuntimeError(f"{arguments[0]} ended with {process.returncode}: {said[-400:]}")
+    return time.monotonic() - begun
+
+
+def without_times(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: without_times(part) for key, part in value.items() if key not in TIMES}
+    return [without_times(part) for part in value] if isinstance(value, list) else value
+
+
+def content(file: Path) -> object:
+    """What an output says, without times and counts of the run; None if it is not there.
+
+    Raises:
+        ValueError: If it is not whole.
+    """
+    if not file.exists():
+        return None
+    text = file.read_text()
+    if file.suffix == ".json":
+        return without_times(json.loads(text))
+    if text and not text.endswith("\n"):
+        raise ValueError(f"{file.name} ends within a line")
+    return [without_times(json.loads(line)) for line in text.splitlines()]
+
+
+def spent(metrics: object) -> object:
+    """A `metrics.json` without what a resumed run did not pay itself."""
+    if not isinstance(metrics, dict) or "calls" not in metrics:
+        return metrics
+    own = {"input_tokens", "output_tokens", "cost_usd"}
+    calls = {key: value for key, value in metrics["calls"].items() if key not in own}
+    return {**metrics, "calls": calls}
+
+
+def is_half_written(command: Command, folder: Path, expected: Sequence[object]) -> bool:
+    """Whether an output is there and is not the whole one."""
+    if command.streams:
+        return False
+    for name, whole in zip(command.outputs, expected, strict=True):
+        try:
+            seen = content(folder / name)
+        except ValueError:
+            return True
+        if seen is not None and spent(seen) != whole:
+            return True
+    return False
+
+
+def paid_again(segments: Sequence[Sequence[str]]) -> int:
+    """Most requests of one killed run that a later one made again."""
+    again = [
+        len(set(segment) & {body for later in segments[place + 1 :] for body in later})
+        for place, segment in enumerate(segments)
+    ]
+    return max(again, default=0)
+
+
+def moments(length_s: float, chance: random.Random) -> Iterator[float]:
+    """Moments to kill at: half anywhere, half in the second half, where files are written."""
+    while True:
+        yield chance.uniform(0, length_s)
+        yield chance.uniform(length_s / 2, length_s)
+
+
+def kill_command(
+    command: Command,
+    n_kills: int,
+    folder: Path,
+    environment: Mapping[str, str],
+    server: CountingServer,
+    *,
+    chance: random.Random,
+    most_s: float = float("inf"),
+) -> Row:
+    """Kill one command so many times, or until `most_s` seconds have passed."""
+    row, begun = Row(), time.monotonic()
+    (folder / "undisturbed").mkdir(parents=True)
+    length = finish(command.arguments, folder / "undisturbed", environment)
+    expected = [spent(content(folder / "undisturbed" / name)) for name in command.outputs]
+    when = moments(length, chance)
+    while row.kills < n_kills and time.monotonic() - begun < most_s:
+        trial = folder / f"trial-{row.trials}"
+        trial.mkdir()
+        row.trials += 1
+        segments: list[list[str]] = []
+        for _ in range(min(KILLS_PER_TRIAL, n_kills - row.kills)):
+            before = server.n_received
+            process = start(command.arguments, trial, environment)
+            time.sleep(next(when))
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            segments.append(server.received(before))
+            row.kills += process.returncode == -signal.SIGKILL
+            row.half_written += is_half_written(command, trial, expected)
+        before = server.n_received
+        try:
+            finish(command.arguments, trial, environment)
+            row.identical += [spent(content(trial / name)) for name in command.outputs] == expected
+        except (RuntimeError, ValueError) as error:
+            row.complaints.append(f"{trial.name}: {error}")
+        segments.append(server.received(before))
+        row.most_again = max(row.most_again, paid_again(segments))
+        row.leftovers += leftovers(command, trial)
+        shutil.rmtree(trial)
+    return row
+
+
+def leftovers(command: Command, folder: Path) -> list[str]:
+    """Files that nobody asked for."""
+    expected = {*command.outputs, *command.others}
+    return [
+        str(path.relative_to(folder))
+        for path in sorted(folder.rglob("*"))
+        if str(path.relative_to(folder)) not in expected
+    ]
+
+
+@dataclass
+class Interrupts:
+    """Exit codes of a command that was sent a signal at evenly spaced moments."""
+
+    codes: dict[int, int] = field(default_factory=dict)
+    complaints: list[str] = field(default_factory=list)
+
+
+def interrupt_command(
+    command: Command,
+    number: signal.Signals,
+    n_moments: int,
+    folder: Path,
+    environment: Mapping[str, str],
+) -> Interrupts:
+    """Send a signal at moments from the first line of our code to the end of the process."""
+    seen = Interrupts()
+    first = startup_s(environment)
+    (folder / "undisturbed").mkdir(parents=True)
+    length = finish(command.arguments, folder / "undisturbed", environment)
+    allowed = {0, 130} if number is signal.SIGINT else {0, 130, -number}
+    for place in range(n_moments):
+        trial = folder / f"at-{place}"
+        trial.mkdir()
+        process = start(command.arguments, trial, environment)
+        moment = first + (length - first) * place / max(1, n_moments - 1)
+        time.sleep(moment)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=120)
+        code = process.returncode
+        seen.codes[code] = seen.codes.get(code, 0) + 1
+        if code not in allowed or "Traceback" in said:
+            seen.complaints.append(f"at {moment:.3f} s: {code}: {said[-300:]}")
+        shutil.rmtree(trial)
+    return seen
+
+
+def startup_s(environment: Mapping[str, str]) -> float:
+    """Seconds until our code runs; before that an interrupt is Python's own affair."""
+    code = "import unswayed, os; os._exit(0)"
+    times = []
+    for _ in range(3):
+        begun = time.monotonic()
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+        times.append(time.monotonic() - begun)
+    return max(times)
+
+
+def table(rows: Mapping[str, Row]) -> str:
+    lines = [
+        "| command | kills | trials | resumed identical | most paid twice | half-written | leftovers |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {name} | {row.kills} | {row.trials} | {row.identical} | {row.most_again} "
+        f"| {row.half_written} | {len(row.leftovers)} |"
+        for name, row in rows.items()
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--audit", type=int, default=100, help="kills of audit")
+    parser.add_argument("--judge", type=int, default=50, help="kills of judge")
+    parser.add_argument("--others", type=int, default=30, help="kills of each other command")
+    parser.add_argument("--signals", type=int, default=20, help="SIGINTs and SIGTERMs of each")
+    parser.add_argument("--pairs", type=int, default=300, help="items; two calls each")
+    parser.add_argument("--log", type=int, default=5000, help="records to import")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--most-s", type=float, default=float("inf"), help="seconds per command")
+    parser.add_argument("--only", default="", help="names of commands, separated by commas")
+    parser.add_argument(
+        "--judge-records", action="store_true", help="judge records beside --out without --calls"
+    )
+    given = parser.parse_args()
+    kills = {"audit": given.audit, "judge": given.judge}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with session(folder, n_pairs=given.pairs, n_log=given.log) as (environment, server):
+            chosen = [
+                command
+                for command in commands(folder, given.judge_records)
+                if command.name in (given.only or command.name).split(",")
+            ]
+            rows: dict[str, Row] = {}
+            for command in chosen:
+                rows[command.name] = row = kill_command(
+                    command,
+                    kills.get(command.name, given.others),
+                    folder / command.name,
+                    environment,
+                    server,
+                    chance=random.Random(given.seed),
+                    most_s=given.most_s,
+                )
+                print(f"{command.name}: {row}", file=sys.stderr, flush=True)
+            print(table(rows))
+            bad = [name for name, row in rows.items() if not row.clean]
+            if given.signals:
+                bad += print_signals(chosen, given.signals, folder, environment)
+    sys.exit(f"not clean: {', '.join(bad)}" if bad else 0)
+
+
+def print_signals(
+    chosen: Sequence[Command], n_moments: int, folder: Path, environment: Mapping[str, str]
+) -> list[str]:
+    """Print exit codes by command and signal; returns what was not clean."""
+    bad = []
+    print("\n| command | signal | exit codes (times) |\n|---|---|---|")
+    for command in chosen:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            place = folder / f"{command.name}-{number.name}"
+            seen = interrupt_command(command, number, n_moments, place, environment)
+            codes = ", ".join(f"{code} ({count})" for code, count in sorted(seen.codes.items()))
+            print(f"| {command.name} | {number.name} | {codes} |", flush=True)
+            for line in seen.complaints:
+                print(f"{command.name}, {number.name}, {line}", file=sys.stderr)
+            bad += [f"{command.name} {number.name}"] if seen.complaints else []
+    return bad
+
+
+@contextmanager
+def session(
+    folder: Path, *, n_pairs: int, n_log: int, latency_ms: float = 50.0
+) -> Iterator[tuple[dict[str, str], CountingServer]]:
+    """A server, the environment that leads to it, and the data in `folder`."""
+    with counting_server(folder, latency_ms=latency_ms) as server:
+        environment = {**os.environ, "KILLTEST_BASE_URL": server.url, "OMP_NUM_THREADS": "1"}
+        write_data(folder, environment, n_pairs=n_pairs, n_log=n_log)
+        yield environment, server
+
+
+if __name__ == "__main__":
+    main()

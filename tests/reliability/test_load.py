@@ -1,0 +1,75 @@
+"""What a run holds in memory is bounded; the scenarios of the long run work."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from reliability.load import SCENARIOS, pairs, run
+from unswayed import judge as judging
+from unswayed.backends.simulated import SimulatedBackend, SimulatedJudge
+from unswayed.calls import Query, Response
+from unswayed.judge import Judge
+from unswayed.store import CallStore
+
+
+class Counting(SimulatedBackend):
+    asked = 0
+
+    def respond(self, query: Query) -> Response:
+        self.asked += 1
+        return super().respond(query)
+
+
+@pytest.fixture
+def backend() -> Counting:
+    return Counting(SimulatedJudge(slot=(0.6, 0.0)))
+
+
+def test_a_judge_without_a_store_forgets_its_oldest_answers(
+    backend: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "MOST_IN_MEMORY", 1 << 20)
+    items = list(pairs(1500))
+    with Judge(backend, method="average") as judge:
+        first = list(judge.verdicts(items))
+        assert backend.asked == 3000
+        assert judge._store._n_bytes() <= 1 << 20
+        assert 0 < len(judge._store) < 2000
+        assert judge._store.totals().calls == 3000
+        assert list(judge.verdicts(items[-10:])) == first[-10:]
+        assert backend.asked == 3000  # the newest are remembered
+        assert list(judge.verdicts(items[:10])) == first[:10]
+        assert backend.asked == 3020  # the oldest are asked again
+
+
+def test_a_judge_with_a_store_forgets_nothing(
+    backend: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "MOST_IN_MEMORY", 1 << 10)
+    with Judge(backend, method="average", store=tmp_path) as judge:
+        list(judge.verdicts(pairs(200)))
+    with CallStore.open(tmp_path) as store:
+        assert len(store) == 400
+
+
+def test_items_judged_at_once_keep_their_answers_until_they_are_read(
+    backend: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "MOST_IN_MEMORY", 1 << 14)
+
+    async def all_at_once(judge: Judge) -> list[object]:
+        return await asyncio.gather(*(judge.ajudge(item) for item in pairs(200)))
+
+    with Judge(backend, method="average") as judge:
+        assert len(judge._run(all_at_once(judge))) == 200
+        assert judge._store._n_bytes() <= 1 << 20  # an empty file has some pages
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_scenario_asks_what_it_says(name: str) -> None:
+    sizes = {"judge": 200, "resume": 200, "replies": 2, "server": 40, "candidates": 1}
+    calls_per_item = 128 if name == "candidates" else 2
+    load = run(name, sizes[name] / SCENARIOS[name][1])
+    assert load.asked == calls_per_item * sizes[name]
+    assert load.peak_mib > 0
