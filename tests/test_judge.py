@@ -153,11 +153,11 @@ def test_a_malformed_question_is_an_error() -> None:
 
 
 def test_recorded_calls_are_used_and_kept(pairs: ItemSet, tmp_path: Path) -> None:
-    with Judge(MODEL, method="vote", store=tmp_path) as judge:
+    with Judge(MODEL, method="vote", calls=tmp_path) as judge:
         first = judged(judge, pairs)
     with CallStore.open(tmp_path) as store:
         assert len(store) == 2 * len(pairs)
-    with Judge(Broken(MODEL), method="vote", store=tmp_path) as judge:  # asks nobody
+    with Judge(Broken(MODEL), method="vote", calls=tmp_path) as judge:  # asks nobody
         assert judged(judge, pairs) == first
 
 
@@ -189,13 +189,13 @@ def test_a_method_must_exist_be_fitted_and_fit_the_model(pairs: ItemSet) -> None
 def test_items_the_method_is_not_for_are_refused_before_any_call(tmp_path: Path) -> None:
     listwise = msgspec.structs.replace(simulated_items(1, 4, seed=1)[0], task=Task.LISTWISE)
     with (
-        Judge(MODEL, method="average", store=tmp_path) as judge,
+        Judge(MODEL, method="average", calls=tmp_path) as judge,
         pytest.raises(UsageError, match="average cannot judge it: it works on mcq, pairwise"),
     ):
         list(judge.verdicts([listwise]))
     reasoning = PromptSettings(prompt="reasoning")
     with (
-        Judge(MODEL, method="average", prompts=reasoning) as judge,
+        Judge(MODEL, method="average", prompt=reasoning) as judge,
         pytest.raises(UsageError, match="needs label probabilities"),
     ):
         judge.compare("q", "a", "b")
@@ -210,9 +210,9 @@ def test_a_file_for_another_model_prompt_or_label_set_is_refused(
     with pytest.raises(MethodError, match="run `unswayed calibrate`"):
         Judge("simulated/judge?slot=3", method=file)
     with pytest.raises(MethodError, match="labels A B, not for X Y"):
-        Judge(MODEL, method=file, prompts=PromptSettings(label_set=("X", "Y")))
+        Judge(MODEL, method=file, prompt=PromptSettings(label_set=("X", "Y")))
     with pytest.raises(MethodError, match="another prompt"):
-        Judge(MODEL, method=file, prompts=PromptSettings(prompt="modified-direct"))
+        Judge(MODEL, method=file, prompt=PromptSettings(prompt="modified-direct"))
 
 
 def test_items_that_keep_their_order_get_the_single_calls_verdict(pairs: ItemSet) -> None:
@@ -313,7 +313,7 @@ def test_the_shadow_asks_the_share_that_was_given(pairs: ItemSet, tmp_path: Path
     new = simulated_items(200, 2, seed=78)
     asked = {}
     for share in (0.0, 0.25, 1.0):
-        with Judge(MODEL, method=file, shadow=share, store=tmp_path / str(share)) as judge:
+        with Judge(MODEL, method=file, shadow=share, calls=tmp_path / str(share)) as judge:
             judged(judge, new)
         with CallStore.open(tmp_path / str(share)) as store:
             asked[share] = len(store)
@@ -450,5 +450,5 @@ def test_an_interrupt_lets_cancelled_work_tidy_up(monkeypatch: pytest.MonkeyPatc
 
 def test_settings_of_one_judge_are_values() -> None:
     prompts = PromptSettings(label_set=("X", "Y"))
-    with Judge("simulated/judge", method="vote", prompts=prompts) as judge:
+    with Judge("simulated/judge", method="vote", prompt=prompts) as judge:
         assert judge.prompts == prompts == replace(prompts)

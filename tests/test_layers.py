@@ -13,12 +13,22 @@ import unswayed
 
 SOURCE = Path(unswayed.__file__).parent
 LAYERS = (
-    {"errors", "items", "permutations", "presentation", "decisions", "registry", "calls", "sync"},
+    {
+        "arguments",
+        "calls",
+        "decisions",
+        "errors",
+        "items",
+        "permutations",
+        "presentation",
+        "registry",
+        "sync",
+    },
     {"prompts", "parsing", "methods", "metrics", "rewards"},
     {"backends", "store", "benchmarks", "importers"},
     {"runner", "judge", "auditing", "calibration"},
     {"training", "heads", "tiny", "report"},
-    {"cli", "api", "__main__"},
+    {"cli", "api", "result", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HEAVY = {"torch", "scipy", "matplotlib", "pandas", "transformers", "trl", "aiohttp", "numpy"}

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unswayed import methods as methods
-    from unswayed.api import AuditResult as AuditResult
     from unswayed.api import audit as audit
+    from unswayed.api import calibrate as calibrate
     from unswayed.api import load_data as load_data
     from unswayed.decisions import Decision as Decision
     from unswayed.decisions import Verdict as Verdict
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from unswayed.judge import Judge as Judge
     from unswayed.methods.files import load_method as load_method
     from unswayed.presentation import Presentation as Presentation
+    from unswayed.result import AuditResult as AuditResult
 
 __version__ = "0.1.0"
 
 _WHERE = {
-    "AuditResult": "unswayed.api:AuditResult",
+    "AuditResult": "unswayed.result:AuditResult",
     "Decision": "unswayed.decisions:Decision",
     "Item": "unswayed.items:Item",
     "Judge": "unswayed.judge:Judge",
@@ -40,6 +41,7 @@ _WHERE = {
     "UnswayedError": "unswayed.errors:UnswayedError",
     "Verdict": "unswayed.decisions:Verdict",
     "audit": "unswayed.api:audit",
+    "calibrate": "unswayed.api:calibrate",
     "load_data": "unswayed.api:load_data",
     "load_items": "unswayed.items:load_items",
     "load_method": "unswayed.methods.files:load_method",
@@ -56,6 +58,7 @@ __all__ = [
     "UnswayedError",
     "Verdict",
     "audit",
+    "calibrate",
     "load_data",
     "load_items",
     "load_method",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from unswayed.auditing.opening import check_recorded, open_or_replay
+import msgspec
+
+import unswayed
+from unswayed.arguments import checked
+from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
+from unswayed.auditing.planning import left_out, questions_of
+from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.run import (
     Asked,
     AuditRecord,
@@ -16,28 +22,45 @@ from unswayed.auditing.run import (
     plan_for,
     price_audit,
     read_from,
+    run_settings_for,
     write_record,
 )
-from unswayed.auditing.run_directory import check_kind, prepare_directory
-from unswayed.auditing.settings import AuditSettings
-from unswayed.backends import Backend, BackendSettings
-from unswayed.decisions import Decision
+from unswayed.auditing.run_directory import (
+    check_kind,
+    default_directory,
+    prepare_directory,
+    write_text,
+)
+from unswayed.auditing.settings import AuditSettings, audit_settings
+from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
+from unswayed.calibration import Calibration, check_calibration, prompts_for
+from unswayed.calibration import calibrate as fit
 from unswayed.errors import BackendError, ItemError, UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet, Task, load_items
+from unswayed.importers import read_decisions_file
+from unswayed.items import Item, ItemSet, Task, items_of, load_items
+from unswayed.methods import Method
+from unswayed.methods.files import save_method
+from unswayed.methods.names import parse_method
+from unswayed.prompts import PromptSettings, prompt_fingerprint, prompt_settings
 from unswayed.registry import did_you_mean
+from unswayed.report.applying import asked_for
+from unswayed.report.collect import write_report
+from unswayed.result import AuditResult
+from unswayed.runner import CallPlan, Progress, stop_on_interrupt
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
 
-if TYPE_CHECKING:
-    import pandas as pd
+__all__ = ["audit", "audit_calls", "audit_recorded", "calibrate", "load_data", "price_calls"]
 
-__all__ = ["AuditResult", "audit", "load_data"]
+Source = str | Path | ItemSet | Iterable[Item] | Iterable[Mapping[str, object]]
+"""Where items come from; a data frame and a dataset are iterated by their rows."""
 
 BUILT_IN = ("tiny-judge", "tiny-mcq", "tiny-judge-train", "tiny-mcq-train")
 
 
+@checked
 def load_data(
-    source: str | Path | ItemSet | Iterable[Item],
+    source: Source,
     *,
     limit: int | None = None,
     task: str | None = None,
@@ -46,10 +69,11 @@ def load_data(
     """Items from a built-in set, a file, or items already in memory.
 
     Args:
-        source: `tiny-judge`, `tiny-mcq`, a `.jsonl`/`.jsonl.gz` path, `-`, or items.
+        source: `tiny-judge`, `tiny-mcq`, a path, `-`, or what holds items in memory: items, or
+            mappings with their fields, as a list, a data frame or a dataset.
         limit: Keep the first items.
         task: Keep the items of this task only.
-        on_bad_item: For files: "stop" at the first bad line, or "skip" and count bad lines.
+        on_bad_item: "stop" at the first bad line, or "skip" and count bad lines.
 
     Raises:
         UnknownNameError: If there is no such task.
@@ -60,6 +84,8 @@ def load_data(
         raise UnknownNameError(
             f"unknown task {task!r}. {did_you_mean(task, [one.value for one in Task])}"
         )
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
+        raise UsageError(f"limit {limit!r}: give a number of items, at least 1.")
     if isinstance(source, str | Path) and str(source) not in BUILT_IN:
         path = _existing(str(source))
         return load_items(path, limit=limit, task=task, on_bad_item=on_bad_item)
@@ -70,13 +96,46 @@ def load_data(
     elif isinstance(source, ItemSet):
         found = source
     else:
-        found = ItemSet.of(source, name="items")
+        records = list(_records(source))
+        if not all(isinstance(record, Item) for record in records):
+            plain = [encoded(record) for record in records]
+            return items_of(plain, limit=limit, task=task, on_bad_item=on_bad_item)
+        found = ItemSet.of(records, name="items")
     kept = [item for item in found if task is None or item.task == task]
     if not kept:
         raise ItemError(f"{found.name} has no items of task {task}; they are {found.task}.")
     if limit is None and len(kept) == len(found):
         return found
     return ItemSet.of(kept[:limit], name=found.name, bad_lines=found.bad_lines)
+
+
+def _records(source: Iterable[Any]) -> Iterable[Any]:
+    """The items or records of a list, a data frame or a dataset.
+
+    Raises:
+        UsageError: If it is a single mapping.
+    """
+    if hasattr(source, "columns") and hasattr(source, "to_dict"):
+        return source.to_dict("records")  # type: ignore[no-any-return]  # a data frame
+    if isinstance(source, Mapping):
+        raise UsageError("items: one mapping is one item; give a list of them.")
+    return source
+
+
+def encoded(record: object) -> Mapping[str, object]:
+    """A record as plain values: cells may be arrays.
+
+    Raises:
+        ItemError: If it is neither an item nor a mapping.
+    """
+    if isinstance(record, Item):
+        return {name: getattr(record, name) for name in Item.__struct_fields__}
+    if not isinstance(record, Mapping):
+        raise ItemError(f"{record!r:.60} is neither an item nor a mapping with its fields.")
+    return {
+        str(name): value.tolist() if hasattr(value, "tolist") else value
+        for name, value in record.items()
+    }
 
 
 def _existing(source: str) -> str:
@@ -88,86 +147,67 @@ def _existing(source: str) -> str:
     return source
 
 
-@dataclass(frozen=True, eq=False)
-class AuditResult:
-    """What an audit found.
-
-    Attributes:
-        metrics: The content of `metrics.json`.
-        run: The content of `run.json`.
-        record: The pool behind it.
-    """
-
-    metrics: dict[str, Any]
-    run: dict[str, Any]
-    record: AuditRecord
-
-    def __repr__(self) -> str:
-        data = self.metrics["data"]
-        methods = ", ".join(self.metrics["methods"])
-        return f"<AuditResult of {self.metrics['model']} on {data['n_items']} items: {methods}>"
-
-    @property
-    def decisions(self) -> list[Decision]:
-        """Every decision of the pool."""
-        from unswayed.auditing.planning import questions_of
-
-        seen: dict[tuple[str, object], Decision] = {}
-        for decision in self.record.source(questions_of(self.record.plan)):
-            seen.setdefault((decision.item_id, decision.ask), decision)
-        return list(seen.values())
-
-    def report(self, path: str | Path) -> Path:
-        """Write the report, one self-contained HTML file."""
-        from unswayed.auditing.run_directory import write_text
-        from unswayed.report import render_report
-        from unswayed.report.collect import run_data
-
-        target = Path(path)
-        write_text(target, render_report([run_data(self.record)]))
-        return target
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Methods and metrics as a data frame: one row per method and metric.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        from unswayed.registry import require
-
-        require("pandas", extra="pandas", feature="to_pandas()")
-        import pandas as pd
-
-        rows = []
-        for method, row in self.metrics["methods"].items():
-            for metric, estimate in row.items():
-                if isinstance(estimate, dict) and "value" in estimate:
-                    rows.append({"method": method, "metric": metric, **estimate})
-        return pd.DataFrame(rows)
-
-
+@checked
 def audit(
-    model: str = "tiny/judge",
-    items: str | Path | ItemSet | Iterable[Item] = "tiny-judge",
+    model: str | None = None,
+    items: Source | None = None,
     *,
+    decisions: str | Path | None = None,
     methods: str | Sequence[str] = ("direct", "vote", "average"),
-    out: str | Path | None = None,
+    orders: str | None = None,
+    protocol: str | None = None,
+    probs: str = "logprobs",
+    estimation_items: int | None = None,
+    estimation_sizes: Sequence[int] = (),
+    prompt: str | PromptSettings = "direct",
+    template: str | Path | None = None,
+    labels: str | Sequence[str] | None = None,
+    shots: Source = (),
+    group_by: str = "group",
+    gold_ties: Literal["exclude", "class"] = "exclude",
+    task: str | None = None,
+    on_bad_item: Literal["stop", "skip"] = "stop",
     limit: int | None = None,
+    seed: int = 0,
+    resamples: int = 1000,
+    out: str | Path | None = None,
     budget: float | None = None,
+    prices: str | Path | None = None,
+    base_url: str | None = None,
+    max_connections: int | None = None,
     backend: BackendSettings | None = None,
-    **settings: Any,
 ) -> AuditResult:
     """Audit a model on items; calls already recorded in `out` are not made again.
 
     Args:
-        model: `provider/model`.
-        items: Items, a path, or the name of a built-in set.
+        model: `provider/model`; None for `tiny/judge` on the built-in sets. With `decisions`: whose,
+            where they are of several models.
+        items: Items or mappings with their fields (a list, a data frame, a dataset), a path, or the
+            name of a built-in set; None for `tiny-judge`.
+        decisions: File of recorded decisions to audit instead of calling a model.
         methods: Methods to compare, as a list or separated by commas; "all" for all that apply.
-        out: Run directory; None keeps the calls in memory only.
+        orders: Set of orders; None for the task's default.
+        protocol: "coupled", "label", "order" or "all"; None for "coupled", "all" for built-in sets.
+        probs: "logprobs", or "sampled:R".
+        estimation_items: Items a fitted method learns from; None for 20 %, at most 200.
+        estimation_sizes: Sizes of the estimation-set curve.
+        prompt: Name of a prompt, or whole settings.
+        template: Your own template file.
+        labels: Label symbols, such as "X,Y".
+        shots: Items with gold to show as examples.
+        group_by: "group", or a field of meta such as "meta.source".
+        gold_ties: "exclude" items whose gold is a tie, or score ties as a "class".
+        task: Take the items of this task only.
+        on_bad_item: For files: "stop" at the first bad line, or "skip" and count bad lines.
         limit: Use the first items only.
+        seed: Seed of folds, orders and resamples.
+        resamples: Bootstrap resamples.
+        out: Run directory; None keeps the calls in memory only.
         budget: Spend no more USD than this.
-        backend: How to reach the model.
-        settings: Any field of `AuditSettings` (orders, protocol, seed, ...).
+        prices: Price table of your own.
+        base_url: Address of an OpenAI-compatible server.
+        max_connections: Most requests in flight.
+        backend: How else to reach the model; the options above are laid over it.
 
     Returns:
         What was found. Failed calls are counted in `metrics["calls"]` and said in
@@ -175,35 +215,123 @@ def audit(
 
     Raises:
         UnswayedError: For input that cannot be audited, or if no call can succeed.
+        KeyboardInterrupt: After Ctrl-C; what was done is kept in `out`.
     """
-    from unswayed.report.collect import write_report
-
-    known = AuditSettings.__dataclass_fields__
-    for name in settings:
-        if name not in known:
-            raise UsageError(f"audit() has no option {name!r}. {did_you_mean(name, known)}")
-    names = methods.split(",") if isinstance(methods, str) else methods
-    chosen = AuditSettings(methods=tuple(name.strip() for name in names), **settings)
-    data = load_data(items, limit=limit)
-    command = f"unswayed.audit({model!r}, ...)"
+    source = items if items is not None or decisions is not None else "tiny-judge"
+    built_in = decisions is None and isinstance(source, str) and source in BUILT_IN
+    settings = audit_settings(
+        methods=methods,
+        orders=orders,
+        protocol=protocol or ("all" if built_in else "coupled"),
+        probs=probs,
+        estimation_items=estimation_items,
+        estimation_sizes=estimation_sizes,
+        group_by=group_by,
+        seed=seed,
+        resamples=resamples,
+        gold_ties=gold_ties,
+        prompts=prompt_settings(prompt, template, labels, load_data(shots) if shots else ()),
+    )
+    data = (
+        None
+        if source is None
+        else load_data(source, limit=limit, task=task, on_bad_item=on_bad_item)
+    )
     directory = None if out is None else Path(out)
-    opened, missing = open_or_replay(model, backend, directory)
-    if directory is None:
-        store = CallStore.in_memory()  # it stays open for `decisions`
-        asked = run_sync(_ask(data, chosen, opened, store, budget))
-        return _result(measure_pool(asked, store, command=command))
-    plan_for(data, chosen, opened)  # what cannot be audited leaves no directory behind
-    check_kind(directory, recorded=False, model=opened.model, data=data.name)
-    with CallStore.open(prepare_directory(directory)) as store:
-        if missing is not None:
-            check_recorded(price_audit(data, chosen, opened, store), missing)
-        asked = run_sync(_ask(data, chosen, opened, store, budget))
-        record = measure_pool(asked, store, command=command)
+    if decisions is not None:
+        return audit_recorded(
+            Path(decisions),
+            data,
+            settings,
+            directory=directory,
+            model=model,
+            on_bad_item=on_bad_item,
+        )
+    if model is None and not built_in:
+        raise UsageError('which model should judge the items? Give model="provider/model".')
+    assert data is not None
+    result = audit_calls(
+        data,
+        settings,
+        model or "tiny/judge",
+        backend_settings(
+            backend, base_url=base_url, max_connections=max_connections, prices=prices
+        ),
+        directory=directory,
+        budget=budget,
+        given={
+            "data": str(source) if isinstance(source, str | Path) else None,
+            "limit": limit,
+            "task": task,
+            "shots": str(shots) if isinstance(shots, str | Path) else None,
+        },
+    )
+    if result.run["interrupted"]:
+        raise KeyboardInterrupt
+    calls = result.metrics["calls"]
+    if result.run["fatal"] and not calls["made"] and not calls["cached"]:
+        raise BackendError(str(result.run["fatal"]))
+    return result
+
+
+def audit_calls(
+    items: ItemSet,
+    settings: AuditSettings,
+    model: str,
+    reach: BackendSettings,
+    *,
+    directory: Path | None,
+    budget: float | None = None,
+    command: str | None = None,
+    given: Mapping[str, str | int | None] | None = None,
+) -> AuditResult:
+    """Make the calls that are missing, measure, and write the run directory if there is one.
+
+    Args:
+        items: With gold where it is known.
+        settings: What is asked for.
+        model: `provider/model`.
+        reach: How to reach it.
+        directory: None keeps the calls in memory.
+        budget: Spend no more USD than this.
+        command: The command that reproduces the run, without keys; None for a call from Python.
+        given: The data, limit, task and examples as they were named, for `run.json`.
+
+    Raises:
+        UnswayedError: For input that cannot be audited.
+    """
+    backend, missing = open_or_replay(model, reach, directory)
+    plan_for(items, settings, backend)  # what cannot be audited leaves no directory behind
+    how = run_settings_for(settings, backend)
+    if directory is not None:
+        check_kind(
+            directory,
+            recorded=False,
+            model=backend.model,
+            data=items.name,
+            prompt=prompt_fingerprint(how.prompts),
+        )
+        prepare_directory(directory)
+    store = CallStore.in_memory() if directory is None else CallStore.open(directory)
+    try:
+        priced = price_audit(items, settings, backend, store)
+        check_recorded(priced, missing)
+        asked = run_sync(_ask(items, settings, backend, store, budget, priced.n_distinct))
+        # measured outside the event loop, so that Ctrl-C stops it at once
+        record = measure_pool(asked, store, command=command or f"unswayed.audit({model!r}, ...)")
+        named = asked_for(model, reach, settings.prompts, directory, given or {})
+        record = replace(record, run={**record.run, "asked": named})
+        if directory is None:
+            return AuditResult(record.metrics, record.run, record)  # `decisions` reads the store
         write_record(directory, record)
         write_report(directory, record)
+    finally:
+        if directory is not None:
+            store.close()
     # the result reads decisions when it is asked for them; others may write in the meantime
     reading = CallStore.open(directory, read_only=True)
-    return _result(replace(record, source=read_from(asked, reading)))
+    record = replace(record, source=read_from(asked, reading))
+    return AuditResult(record.metrics, record.run, record, directory)
 
 
 async def _ask(
@@ -212,15 +340,170 @@ async def _ask(
     backend: Backend,
     store: CallStore,
     budget: float | None,
+    total: int,
 ) -> Asked:
-    try:
-        return await ask_model(items, settings, backend, store, budget_usd=budget)
-    finally:
-        await backend.close()
+    with stop_on_interrupt() as stop:
+        try:
+            return await ask_model(
+                items,
+                settings,
+                backend,
+                store,
+                budget_usd=budget,
+                progress=Progress(total),
+                stop=stop,
+            )
+        finally:
+            await backend.close()
 
 
-def _result(record: AuditRecord) -> AuditResult:
-    calls = record.metrics["calls"]
-    if record.run["fatal"] and not calls["made"] and not calls["cached"]:
-        raise BackendError(str(record.run["fatal"]))
-    return AuditResult(record.metrics, record.run, record)
+def price_calls(
+    items: ItemSet,
+    settings: AuditSettings,
+    model: str,
+    reach: BackendSettings,
+    *,
+    directory: Path | None,
+) -> CallPlan:
+    """What `audit_calls` would ask and cost; no key is needed and nothing is written."""
+    backend, missing = open_or_replay(model, replace(reach, pricing_only=True), directory)
+    with recorded_calls(directory) as store:
+        plan = price_audit(items, settings, backend, store)
+    check_recorded(plan, missing)
+    return plan
+
+
+def audit_recorded(
+    path: Path,
+    items: ItemSet | None,
+    settings: AuditSettings,
+    *,
+    directory: Path | None,
+    model: str | None = None,
+    on_bad_item: Literal["stop", "skip"] = "stop",
+    command: str | None = None,
+    keep: bool = False,
+) -> AuditResult:
+    """Audit recorded decisions.
+
+    Args:
+        path: The file of decisions.
+        items: What they are about; None to make it out from the decisions.
+        settings: What is asked for.
+        directory: Where to write; None for nowhere, or with `keep` for the default directory.
+        model: Whose decisions, where the file has several models'.
+        on_bad_item: "stop" at the first bad line, or "skip" and count bad lines.
+        command: The command that reproduces the run; None for a call from Python.
+        keep: Write a run directory in any case.
+
+    Raises:
+        UnswayedError: For decisions that cannot be audited.
+    """
+    name = path.name.removesuffix(".gz").removesuffix(".jsonl")
+    record = audit_decisions(
+        read_decisions_file(path, on_bad_item=on_bad_item),
+        items,
+        settings,
+        command=command or f"unswayed.audit(decisions={str(path)!r}, ...)",
+        name=name,
+        model=model,
+    )
+    if directory is not None or keep:
+        who, data = record.run["model"], record.run["data"]["name"]
+        directory = directory or default_directory(name, who)
+        check_kind(directory, recorded=True, model=who, data=data)
+        prepare_directory(directory)
+        _keep_decisions(directory, record)
+        write_record(directory, record)
+        write_report(directory, record)
+    return AuditResult(record.metrics, record.run, record, directory)
+
+
+def _keep_decisions(directory: Path, record: AuditRecord) -> None:
+    """Copy the decisions into the run directory, so that it stands alone."""
+    encode = msgspec.json.Encoder().encode
+    lines = {encode(decision).decode() for decision in record.source(questions_of(record.plan))}
+    write_text(directory / "decisions.jsonl", "".join(f"{line}\n" for line in sorted(lines)))
+
+
+@checked
+def calibrate(
+    method: str,
+    items: Source,
+    model: str,
+    *,
+    out: str | Path,
+    prompt: str | PromptSettings = "direct",
+    template: str | Path | None = None,
+    labels: str | Sequence[str] | None = None,
+    shots: Source = (),
+    task: str | None = None,
+    on_bad_item: Literal["stop", "skip"] = "stop",
+    limit: int | None = None,
+    base_url: str | None = None,
+    max_connections: int | None = None,
+    calls: str | Path | None = None,
+    backend: BackendSettings | None = None,
+) -> Calibration:
+    """Fit a method on unlabelled items and write the file that `load_method` reads.
+
+    Args:
+        method: A method that learns, such as "pride".
+        items: As for `audit`; gold is not looked at.
+        model: `provider/model`.
+        out: JSON file to write.
+        prompt: Name of a prompt, or whole settings.
+        template: Your own template file.
+        labels: Label symbols, such as "X,Y".
+        shots: Items with gold to show as examples.
+        task: Take the items of this task only.
+        on_bad_item: "stop" at the first bad line, or "skip" and count bad lines.
+        limit: Use the first items only.
+        base_url: Address of an OpenAI-compatible server.
+        max_connections: Most requests in flight.
+        backend: How else to reach the model; the options above are laid over it.
+        calls: Directory of recorded calls to use and fill; None for one beside `out`.
+
+    Returns:
+        What was learned.
+
+    Raises:
+        UnswayedError: If the method cannot be fitted on these items.
+    """
+    chosen = parse_method(method)
+    data = load_data(items, limit=limit, task=task, on_bad_item=on_bad_item)
+    reach = backend_settings(backend, base_url=base_url, max_connections=max_connections)
+    opened = open_backend(model, reach)
+    examples = load_data(shots) if shots else ()
+    how = prompts_for(opened, prompt_settings(prompt, template, labels, examples))
+    check_calibration(chosen, data, opened, how)
+    path = Path(out)
+    directory = path.with_name(f"{path.stem}.calls") if calls is None else Path(calls)
+    fitted = run_sync(_fit(chosen, data, opened, directory, how))
+    left = [left_out(data.bad_lines)] if data.bad_lines else []
+    save_method(
+        path,
+        fitted.method,
+        model=opened.model,
+        prompt_fingerprint=prompt_fingerprint(how),
+        label_set=fitted.label_set,
+        estimation_fingerprint=data.fingerprint,
+        estimation_ids=[item.id for item in data if item.permutable],
+        diagnostics=fitted.diagnostics,
+        version=unswayed.__version__,
+    )
+    return replace(fitted, warnings=(*left, *fitted.warnings))
+
+
+async def _fit(
+    method: Method, items: ItemSet, backend: Backend, directory: Path, prompts: PromptSettings
+) -> Calibration:
+    with CallStore.open(directory) as store, stop_on_interrupt() as stop:
+        try:
+            return await fit(method, items, backend, store, prompts, progress=Progress(), stop=stop)
+        except BackendError:
+            if stop.is_set():  # the answers are missing because of Ctrl-C
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            await backend.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any, Final, Self, TypeVar, cast
 
 import msgspec
 
-from unswayed.backends import Backend, BackendSettings, open_backend
+from unswayed.arguments import checked
+from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
 from unswayed.calibration import answers_are_labels, prompts_for
 from unswayed.decisions import Decision, Verdict
 from unswayed.errors import BackendError, MethodError, UsageError
@@ -22,8 +24,17 @@ from unswayed.methods.files import FittedFile
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import FittedMethod, is_fitted, why_not
 from unswayed.presentation import Ask, canonical
-from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint
-from unswayed.runner import Question, RunCounts, RunSettings, make_calls, read_decisions
+from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint, prompt_settings
+from unswayed.runner import (
+    CallPlan,
+    Question,
+    RunCounts,
+    RunSettings,
+    ShowsProgress,
+    make_calls,
+    plan_calls,
+    read_decisions,
+)
 from unswayed.runner.questions import Drafter, agreed_logprobs
 from unswayed.store import CallStore
 from unswayed.sync import LoopThread
@@ -49,7 +60,8 @@ class JudgeFailure:
     Attributes:
         missing: How many of its calls failed.
         reason: Why one of them failed.
-        fatal: Whether every other call would fail as well (a wrong key, a server that is down).
+        fatal: Whether no other call can be answered either (a wrong key, a server that is down,
+            the budget is spent).
     """
 
     item_id: str
@@ -59,7 +71,8 @@ class JudgeFailure:
 
     def __str__(self) -> str:
         calls = "1 call" if self.missing == 1 else f"{self.missing} calls"
-        return f"{self.item_id}: no verdict, {calls} failed: {self.reason}"
+        lost = "missing" if self.fatal else "failed"
+        return f"{self.item_id}: no verdict, {calls} {lost}: {self.reason}"
 
 
 class Judge:
@@ -71,34 +84,61 @@ class Judge:
     Args:
         model: `provider/model`, or an open backend.
         method: Name with parameters, a method, or a fitted file from `load_method`.
-        prompts: How items are asked; None for the direct prompt. A fitted file must have been made
-            with the same.
-        backend: How to reach the model.
-        store: Directory of recorded calls to use and fill; None keeps them in memory, at most
-            64 MiB of them: the oldest are forgotten, and paid again if they are asked again.
+        prompt: How items are asked: the name of a prompt, or whole settings. A fitted file must
+            have been made with the same.
+        template: Your own template file.
+        labels: Label symbols, such as "X,Y".
+        shots: Items with gold to show as examples.
+        base_url: Address of an OpenAI-compatible server.
+        max_connections: Most requests in flight.
+        prices: Price table of your own.
+        budget: Most USD that all calls recorded in `calls` may cost together.
+        calls: Directory of recorded calls to use and fill (that of an audit, too), or an open
+            pool; None keeps them in memory, at most 64 MiB of them: the oldest are forgotten, and
+            paid again if they are asked again.
+        backend: How else to reach the model; the options above are laid over it.
+        progress: Shown while calls are made.
         shadow: Share of the items, drawn by a hash of their ids, that is asked again in every
             presentation the method was fitted on, for `drift_report`.
+
+    Attributes:
+        counts: What was asked so far.
+        null_reasons: Verdicts so far that name no candidate and no tie, by their reason.
 
     Raises:
         MethodError: If a fitted file belongs to another model, prompt or label set.
         UsageError: If the method cannot work with this model, or there is nothing to shadow.
     """
 
+    @checked
     def __init__(
         self,
         model: str | Backend,
         *,
         method: str | Method | FittedFile = "average",
-        prompts: PromptSettings | None = None,
+        prompt: str | PromptSettings = "direct",
+        template: str | Path | None = None,
+        labels: str | Sequence[str] | None = None,
+        shots: Sequence[Item] = (),
+        base_url: str | None = None,
+        max_connections: int | None = None,
+        prices: str | Path | None = None,
+        budget: float | None = None,
+        calls: str | Path | CallStore | None = None,
         backend: BackendSettings | None = None,
-        store: str | Path | None = None,
+        progress: ShowsProgress | None = None,
         shadow: float = 0.0,
     ) -> None:
-        self._backend = open_backend(model, backend) if isinstance(model, str) else model
-        how = prompts or PromptSettings()
-        how = prompts_for(self._backend, how)
+        reach = backend_settings(
+            backend, base_url=base_url, max_connections=max_connections, prices=prices
+        )
+        self._backend = open_backend(model, reach) if isinstance(model, str) else model
+        how = prompts_for(self._backend, prompt_settings(prompt, template, labels, shots))
         self.prompts = how
-        self._settings = RunSettings(prompts=how)
+        self._settings = RunSettings(prompts=how, budget_usd=budget)
+        self._progress = progress
+        self.counts = RunCounts()
+        self.null_reasons: Counter[str] = Counter()
         self._fitted = method if isinstance(method, FittedFile) else None
         if isinstance(method, FittedFile):
             method.check(model=self._backend.model)
@@ -120,11 +160,12 @@ class Judge:
                 f"{self.method.name} needs label probabilities, which {self._backend.model} does "
                 "not give. Use vote."
             )
-        self._store = CallStore.open(":memory:" if store is None else str(store))
         if not 0 <= shadow <= 1:
             raise UsageError(f"shadow {shadow}: give a share from 0 to 1, such as 0.02.")
         if shadow and not self.method.fitted_from:
             raise UsageError(f"{self.method.name} learns nothing, so there is no drift to check.")
+        recorded = ":memory:" if calls is None else calls
+        self._store = recorded if isinstance(recorded, CallStore) else CallStore.open(recorded)
         self._shadow = shadow
         self._shadowed: dict[str, Item] = {}
         self._shadow_decisions: list[Decision] = []
@@ -232,7 +273,7 @@ class Judge:
                 questions.extend(Question(item, ask) for ask in new)
             if not questions:
                 break
-            counts = await make_calls(questions, self._backend, self._store, self._settings)
+            counts = await self._ask(questions)
             for decision in read_decisions(
                 questions, self._store, self._settings, model=self._backend.model
             ):
@@ -245,6 +286,45 @@ class Judge:
             waiting = [item for item in waiting if item.id in going_on]
         await self._ask_shadow([item for item in items if item.id not in failed])
         return [failed.get(item.id) or self._decide(blind(item), seen[item.id]) for item in items]
+
+    async def _ask(self, questions: Sequence[Question]) -> RunCounts:
+        shown = None if self._progress is None else _Onward(self._progress, self.counts)
+        counts = await make_calls(
+            questions, self._backend, self._store, self._settings, progress=shown
+        )
+        self.counts = self.counts.plus(counts)
+        return counts
+
+    def price(self, items: Iterable[Item]) -> CallPlan:
+        """The calls that judging items can make at most, and what they cost; none is made.
+
+        Methods that stop early make fewer.
+
+        Raises:
+            UsageError: If the method cannot work on an item.
+        """
+        return plan_calls(self._every(items), self._backend, self._store, self._settings)
+
+    def budget_for(self, items: Iterable[Item]) -> float:
+        """A budget that reaches for the rest of the items, and for one more call than now."""
+        spent = max(self._store.totals().cost_usd, self._settings.budget_usd or 0.0)
+        return max(spent + (self.price(items).most_cost_usd or 0.0), 2 * spent)
+
+    def _every(self, items: Iterable[Item]) -> Iterator[Question]:
+        for item in map(blind, items):
+            self._check(item)
+            method = self.method if self._reads(item) else SINGLE
+            yield from (Question(item, ask) for ask in method.asks(item.n))
+            if item.permutable and self._is_drawn(item):
+                yield from (Question(*asked) for asked in self.method.plan_fit([item]))
+
+    def was_asked(self, item: Item) -> bool:
+        """Whether every call that judging an item begins with is recorded, answered or failed."""
+        model = self._backend.model
+        drafter = Drafter(model, agreed_logprobs(self._store, model), self._settings)
+        first = self._wanted(blind(item), [])
+        keys = {drafter.draft(Question(blind(item), ask)).key for ask in first}
+        return keys == self._store.known(keys) | self._store.failed(keys)
 
     def _check(self, item: Item) -> None:
         """Refuse what the method, the file or the prompt is not for, before any call.
@@ -273,8 +353,17 @@ class Judge:
 
     def _decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
         if self._reads(item):
-            return self.method.decide(item, decisions)
-        return msgspec.structs.replace(SINGLE.decide(item, decisions), method=self.method.name)
+            verdict = self.method.decide(item, decisions)
+        else:
+            verdict = msgspec.structs.replace(
+                SINGLE.decide(item, decisions), method=self.method.name
+            )
+        if verdict.choice is None:
+            lacks = self.method.needs_probs and any(
+                one.probs is None and one.choice is not None for one in decisions
+            )
+            self.null_reasons["without label probabilities" if lacks else "unread answers"] += 1
+        return verdict
 
     def _reads(self, item: Item) -> bool:
         """Whether the method may ask what it needs; if not the single call decides, as in audits.
@@ -297,10 +386,14 @@ class Judge:
         for question in questions:
             if question.item.id in missing and (key := drafter.draft(question).key) in said:
                 reasons[question.item.id] = said[key].removeprefix(f"{question.item.id}: ")
-        fatal = counts.fatal is not None
+        fatal = counts.fatal
+        if counts.budget_spent:
+            fatal = (
+                f"the budget of ${self._settings.budget_usd:g} does not reach for the next call."
+            )
         for item_id, count in missing.items():
-            reason = reasons.get(item_id) or counts.fatal or "it was not answered."
-            yield item_id, JudgeFailure(item_id, count, reason, fatal)
+            reason = reasons.get(item_id) or fatal or "it was not answered."
+            yield item_id, JudgeFailure(item_id, count, reason, fatal is not None)
 
     async def _ask_shadow(self, items: Sequence[Item]) -> None:
         """Ask the drawn items again in every presentation the method was fitted on."""
@@ -314,7 +407,7 @@ class Judge:
         if not drawn:
             return
         questions = [Question(item, ask) for item, ask in self.method.plan_fit(drawn)]
-        await make_calls(questions, self._backend, self._store, self._settings)
+        await self._ask(questions)
         self._shadowed.update({item.id: item for item in drawn})
         self._shadow_decisions.extend(
             read_decisions(questions, self._store, self._settings, model=self._backend.model)
@@ -381,6 +474,20 @@ class Judge:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class _Onward:
+    """Shows the progress of one round of calls as part of all rounds."""
+
+    def __init__(self, shown: ShowsProgress, before: RunCounts) -> None:
+        self._shown = shown
+        self._before = before
+
+    def update(self, counts: RunCounts) -> None:
+        self._shown.update(self._before.plus(counts))
+
+    def close(self) -> None:
+        """Other rounds may follow."""
 
 
 def named(item: Item) -> Item:

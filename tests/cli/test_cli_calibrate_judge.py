@@ -180,7 +180,11 @@ def test_one_line_in_one_line_out_in_the_same_order(run: Run, pairs: Path) -> No
     assert ran.code == 0
     assert [one["item_id"] for one in verdicts(ran.out)] == [f"q{n}" for n in range(30)]
     assert verdicts(ran.out)[0] == {**verdicts(ran.out)[0], "method": "vote", "n_calls": 2}
-    assert not ran.err
+    assert not ran.said
+    assert ran.err.splitlines() == [
+        "verdicts on 30 of 30 items, 16 ties and 0 null among them",
+        "60 calls made, 0 recorded before, 0 failed; $0.0000",
+    ]
 
 
 def test_verdicts_can_be_written_to_a_file(run: Run, pairs: Path) -> None:
@@ -227,7 +231,7 @@ def test_a_fitted_file_is_used_and_judging_what_it_was_fitted_on_is_said(
     calibrate(run, "pride", pairs)
     ran = judge(run, new_pairs(), "--method", "fitted.json")
     assert ran.code == 0
-    assert not ran.err
+    assert not ran.said
     assert {one["method"] for one in verdicts(ran.out)} == {"pride"}
     ran = judge(run, pairs, "--method", "fitted.json")
     assert ran.code == 0
@@ -356,8 +360,8 @@ def test_a_wrong_key_stops_the_stream(run: Run, folder: Path, server: Server) ->
     ran = judge(run, data, "--max-connections", "2", model=Server.model)
     assert ran.code == 3
     assert not ran.out
-    assert len(ran.said) == 2
-    assert "HTTP 401" in ran.said[0]
+    assert len(ran.said) == 1
+    assert ran.said[0].startswith("unswayed: stopped at q0: no verdict, 2 calls missing: HTTP 401")
     assert server.received <= 4
 
 
@@ -366,7 +370,7 @@ def test_null_verdicts_are_counted(run: Run, pairs: Path, server: Server) -> Non
     ran = judge(run, pairs, model=Server.model)
     assert ran.code == 0
     assert all(one["choice"] is None for one in verdicts(ran.out))
-    assert any("30 of 30 verdicts are null" in line for line in ran.said)
+    assert "30 null (30 without label probabilities) among them" in ran.err
 
 
 def test_items_that_keep_their_order_get_the_single_calls_verdict(run: Run, folder: Path) -> None:
@@ -417,4 +421,8 @@ def test_ctrl_c_ends_a_stream_quietly(folder: Path) -> None:
         os.kill(process.pid, signal.SIGINT)
         assert process.wait(30) == 130
         said = process.stderr.read()
-    assert said == "unswayed: interrupted; calls that are recorded will not be made again.\n"
+    assert said.splitlines() == [
+        "unswayed: interrupted; no call was recorded. --out or --calls records them.",
+        "verdicts on 1 of 1 items, 0 ties and 0 null among them",
+        "2 calls made, 0 recorded before, 0 failed; $0.0000",
+    ]

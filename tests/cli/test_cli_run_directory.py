@@ -94,6 +94,43 @@ def test_another_model_or_other_data_are_refused_and_change_nothing(run: Run, pa
     assert Path("run/metrics.json").read_bytes() == before
 
 
+def test_another_prompt_gets_a_directory_of_its_own(run: Run, pairs: Path) -> None:
+    command = ["audit", pairs, "--model", SIMULATED, "--resamples", "100"]
+    template = Path("my prompt.jinja")
+    template.write_text(
+        "{{ question }}\n{% for c in candidates %}{{ c.label }}: {{ c.text }}\n{% endfor %}"
+        "{{ labels | join(' or ') }}?"
+    )
+    for more in (
+        [],
+        ["--prompt", "modified-direct"],
+        ["--labels", "X,Y"],
+        ["--template", template],
+        ["--shots", write_lines("shots.jsonl", [pair(99)])],
+    ):
+        assert run(*command, *more).code == 0, more
+    assert {path.name for path in Path("runs").iterdir()} == {
+        "pairs-simulated-judge",
+        "pairs-simulated-judge-modified-direct",
+        "pairs-simulated-judge-X-Y",
+        "pairs-simulated-judge-my-prompt",
+        "pairs-simulated-judge-shots",
+    }
+
+
+@pytest.mark.parametrize("more", [["--prompt", "modified-direct"], ["--labels", "X,Y"]])
+def test_another_prompt_in_the_same_directory_is_refused(
+    more: list[str], run: Run, pairs: Path
+) -> None:
+    assert audit(run, pairs, "--out", "run").code == 0
+    before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
+    ran = audit(run, pairs, "--out", "run", *more)
+    assert ran.code == 2
+    assert "run holds an audit with another prompt" in ran.err
+    assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
+    assert audit(run, pairs, "--out", "run", "--methods", "all").code == 0
+
+
 def test_the_same_data_may_grow(run: Run, pairs: Path) -> None:
     assert audit(run, pairs, "--out", "run", "--limit", "10").code == 0
     ran = audit(run, pairs, "--out", "run", "--json")

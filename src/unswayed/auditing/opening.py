@@ -9,7 +9,7 @@ from unswayed.errors import MissingKeyError, UnswayedError
 from unswayed.runner import CallPlan
 from unswayed.store import CallStore
 
-__all__ = ["check_recorded", "open_or_replay"]
+__all__ = ["check_recorded", "open_or_replay", "recorded_calls"]
 
 
 def open_or_replay(
@@ -34,6 +34,14 @@ def open_or_replay(
         if directory is None or not _holds_calls_of(model, directory):
             raise
         return open_backend(f"replay/{directory}", settings), missing
+
+
+def recorded_calls(directory: Path | None) -> CallStore:
+    """What a directory has recorded, to price a run: read only; nothing where there is nothing."""
+    path = None if directory is None else directory / "calls.sqlite"
+    if path is None or not path.exists():
+        return CallStore.in_memory()
+    return CallStore.open(path, read_only=True)
 
 
 def check_recorded(plan: CallPlan, missing: MissingKeyError | None) -> None:

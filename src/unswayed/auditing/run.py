@@ -48,6 +48,7 @@ from unswayed.runner import (
     Question,
     RunCounts,
     RunSettings,
+    enough_usd,
     make_calls,
     plan_calls,
     read_decisions,
@@ -101,6 +102,7 @@ class Asked:
         created: When it began, ISO 8601.
         started: The same on the monotonic clock, in seconds.
         server: The address calls went to; None for local models.
+        needed_usd: A budget that reaches for the calls that a stopped run did not make.
     """
 
     items: ItemSet
@@ -113,6 +115,7 @@ class Asked:
     created: str
     started: float
     server: str | None = None
+    needed_usd: float | None = None
 
 
 def run_settings_for(
@@ -200,11 +203,15 @@ async def ask_model(
     how = run_settings_for(settings, backend, budget_usd=budget_usd)
     warnings = [*plan_warnings(plan, items), *check_prompts(items.items, how.prompts)]
     store.bind(model=backend.model, items=items)
+    needed = None
     counts = await make_calls(calls_of(plan), backend, store, how, progress=progress, stop=stop)
     if counts.interrupted or counts.budget_spent or counts.fatal:
         # it stopped early, so the runner has met a part of the calls only
-        whole = plan_calls(calls_of(plan), backend, store, how).n_distinct
-        counts.planned = max(counts.planned, whole)
+        left = plan_calls(calls_of(plan), backend, store, how)
+        counts.planned = max(counts.planned, left.n_distinct)
+        needed = (
+            None if left.most_cost_usd is None else store.totals().cost_usd + left.most_cost_usd
+        )
     remarks: Sequence[str] = getattr(backend, "remarks", ())
     return Asked(
         items=items,
@@ -214,13 +221,16 @@ async def ask_model(
         counts=counts,
         warnings=(*warnings, *remarks),
         server=_server(backend),
-        failures=tuple(_failures(counts, store, budget_usd)),
+        failures=tuple(_failures(counts, store, budget_usd, needed)),
+        needed_usd=None if needed is None else enough_usd(needed),
         created=created,
         started=started,
     )
 
 
-def _failures(counts: RunCounts, store: CallStore, budget_usd: float | None) -> Iterator[str]:
+def _failures(
+    counts: RunCounts, store: CallStore, budget_usd: float | None, needed_usd: float | None
+) -> Iterator[str]:
     """Why calls are missing and what to do, one sentence for each cause."""
     if counts.fatal is not None:
         yield f"stopped: {counts.fatal}"
@@ -235,7 +245,8 @@ def _failures(counts: RunCounts, store: CallStore, budget_usd: float | None) -> 
         left = counts.planned - counts.made - counts.cached - counts.failed
         yield (
             f"the budget of ${budget_usd:g} does not reach for the next call: {left:,} of "
-            f"{counts.planned:,} calls were not made. A higher --budget continues."
+            f"{counts.planned:,} calls were not made. A budget of "
+            f"${enough_usd(needed_usd or 0.0):g} reaches for all of them; what is made is kept."
         )
 
 
@@ -277,6 +288,7 @@ def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord
         "interrupted": counts.interrupted,
         "budget_spent": counts.budget_spent,
         "failures": list(asked.failures),
+        "budget_to_finish": asked.needed_usd if counts.budget_spent else None,
         "warnings": warnings,
     }
     return AuditRecord(metrics, run, plan, tables, source, asked.how.prompts, tuple(warnings))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unswayed.errors import RunDirectoryError
+from unswayed.prompts import PromptSettings
 
 __all__ = [
     "check_finished",
@@ -30,9 +31,20 @@ SECTIONS = ("data", "protocol", "calls", "protocols", "methods", "recommendation
 PACKAGES = ("unswayed", "numpy", "scipy", "torch", "transformers", "peft", "aiohttp", "msgspec")
 
 
-def default_directory(data: str, model: str) -> Path:
-    """`runs/<data>-<model>`, in characters that every file system takes."""
-    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", f"{data}-{model}").strip("-.")
+def default_directory(data: str, model: str, prompts: PromptSettings | None = None) -> Path:
+    """`runs/<data>-<model>`, in characters that every file system takes.
+
+    Another prompt, template, label set or examples than the default ones are named behind.
+    """
+    parts = [data, model]
+    if prompts is not None and prompts.template is not None:
+        parts.append(Path(prompts.template).stem)
+    elif prompts is not None and prompts.prompt != "direct":
+        parts.append(prompts.prompt)
+    if prompts is not None:
+        parts.extend(prompts.label_set or ())
+        parts.extend(["shots"] if prompts.shots else [])
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", "-".join(parts)).strip("-.")
     return Path("runs") / (name[:120] or "run")
 
 
@@ -55,7 +67,9 @@ def prepare_directory(path: Path) -> Path:
     return path
 
 
-def check_kind(path: Path, *, recorded: bool, model: str, data: str) -> None:
+def check_kind(
+    path: Path, *, recorded: bool, model: str, data: str, prompt: str | None = None
+) -> None:
     """Check that a run directory is not that of another kind of run; `calls.sqlite` checks calls.
 
     Args:
@@ -63,20 +77,22 @@ def check_kind(path: Path, *, recorded: bool, model: str, data: str) -> None:
         recorded: Whether recorded decisions are audited.
         model: Whose decisions they are.
         data: Name of the data.
+        prompt: Fingerprint of the prompt; None for recorded decisions.
 
     Raises:
-        RunDirectoryError: If the directory holds a run of the other kind, or recorded decisions of
-            another model or other data.
+        RunDirectoryError: If the directory holds a run of the other kind or with another prompt,
+            or recorded decisions of another model or other data.
     """
     try:
         run = json.loads((path / "run.json").read_text(encoding="utf-8"))
         before = run["model"], run["data"]["name"]
         was_recorded = bool(run.get("recorded"))
+        asked_with = prompt if was_recorded else run["prompt"]["fingerprint"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         was_recorded = False  # no finished run
         if not (recorded and (path / "calls.sqlite").exists()):
             return
-        before = "a model", "its data"
+        before, asked_with = ("a model", "its data"), prompt
     if was_recorded != recorded:
         held, asked = ("a model's calls", "recorded decisions")[:: 1 if recorded else -1]
         raise RunDirectoryError(
@@ -86,6 +102,11 @@ def check_kind(path: Path, *, recorded: bool, model: str, data: str) -> None:
         raise RunDirectoryError(
             f"{path} holds recorded decisions of {before[0]} on {before[1]}, not of {model} on "
             f"{data}. Give another --out."
+        )
+    if not recorded and asked_with != prompt:
+        raise RunDirectoryError(
+            f"{path} holds an audit with another prompt, template, label set or examples, which "
+            "this one would overwrite. Give another --out."
         )
 
 

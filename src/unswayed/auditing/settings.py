@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
 
 from unswayed.errors import UsageError
 from unswayed.items import Task
@@ -11,7 +14,7 @@ from unswayed.presentation import PROTOCOLS, Protocol
 from unswayed.prompts import PromptSettings
 from unswayed.registry import did_you_mean
 
-__all__ = ["AuditSettings", "default_orders", "protocols_of", "samples_per_call"]
+__all__ = ["AuditSettings", "audit_settings", "default_orders", "protocols_of", "samples_per_call"]
 
 FOLDS = 5
 """Cross-fitting folds: a fitted method is scored only on items it was not fitted on."""
@@ -41,14 +44,33 @@ class AuditSettings:
     orders: str | None = None
     protocol: str = "coupled"
     probs: str = "logprobs"
-    estimation_items: int | None = None
+    estimation_items: Annotated[int, Meta(ge=0)] | None = None
     estimation_sizes: tuple[int, ...] = ()
     group_by: str = "group"
-    seed: int = 0
-    resamples: int = 1000
+    seed: Annotated[int, Meta(ge=0)] = 0
+    resamples: Annotated[int, Meta(ge=100)] = 1000
     gold_ties: Literal["exclude", "class"] = "exclude"
     prompts: PromptSettings = field(default_factory=PromptSettings)
     sample_temperature: float = 1.0
+
+
+def audit_settings(**given: object) -> AuditSettings:
+    """Settings whose values are checked.
+
+    Raises:
+        UsageError: If a value is of another kind or out of range.
+    """
+    names = given.get("methods")
+    if isinstance(names, str):
+        given["methods"] = tuple(part.strip() for part in names.split(",") if part.strip())
+    try:
+        made = msgspec.convert(given, AuditSettings)
+    except msgspec.ValidationError as error:
+        reason, _, where = str(error).partition(" - at `$.")
+        raise UsageError(f"{where.strip('`') or 'settings'}: {reason}.") from None
+    if not made.methods:
+        raise UsageError("methods names no method. Give all, or names separated by commas.")
+    return made
 
 
 def default_orders(task: Task) -> str:

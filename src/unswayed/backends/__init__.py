@@ -7,14 +7,24 @@ where `model` is what follows the provider's name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
 
 from unswayed.backends.protocol import Backend
-from unswayed.errors import UnknownNameError
+from unswayed.errors import UnknownNameError, UsageError
 from unswayed.registry import Registry, did_you_mean
 
-__all__ = ["BACKENDS", "ELSEWHERE", "Backend", "BackendSettings", "open_backend"]
+__all__ = [
+    "BACKENDS",
+    "ELSEWHERE",
+    "Backend",
+    "BackendSettings",
+    "backend_settings",
+    "open_backend",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +47,7 @@ class BackendSettings:
     """
 
     base_url: str | None = None
-    max_connections: int = 64
+    max_connections: Annotated[int, msgspec.Meta(ge=1)] = 64
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     timeout_s: float = 120.0
@@ -49,6 +59,30 @@ class BackendSettings:
     threads: int | None = None
     trust_remote_code: bool = False
     pricing_only: bool = False
+
+
+def backend_settings(
+    base: BackendSettings | None = None,
+    *,
+    base_url: str | None = None,
+    max_connections: int | None = None,
+    prices: str | Path | None = None,
+) -> BackendSettings:
+    """Settings from the options of the Python functions, laid over `base`; None leaves its own.
+
+    Raises:
+        UsageError: If an option is of another kind.
+    """
+    given = {
+        "base_url": base_url,
+        "max_connections": max_connections,
+        "prices": None if prices is None else str(prices),
+    }
+    named = {name: value for name, value in given.items() if value is not None}
+    try:
+        return msgspec.convert({**asdict(base or BackendSettings()), **named}, BackendSettings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"cannot reach a model so: {error}.") from None
 
 
 BACKENDS: Registry[Callable[[str, BackendSettings], Backend]] = Registry(

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from unswayed.cli.command import command_line
 from unswayed.cli.options import (
     BaseUrl,
+    Budget,
+    DryRun,
     Labels,
     Limit,
     MaxConnections,
     Model,
     OnBadItem,
+    Prices,
     Prompt,
+    Shots,
     TaskName,
     Template,
     is_built_in,
     model_for,
-    prompts_from,
+    shots_from,
 )
 from unswayed.cli.results import finish, show_price
 from unswayed.errors import UsageError
 
 if TYPE_CHECKING:
-    from unswayed.auditing.run import Asked, AuditRecord
-    from unswayed.auditing.settings import AuditSettings
-    from unswayed.backends import Backend, BackendSettings
-    from unswayed.items import Item, ItemSet
-    from unswayed.report.data import RunData
-    from unswayed.runner import CallPlan
-    from unswayed.store import CallStore
+    from unswayed.items import ItemSet
 
 DATA = Annotated[
     str | None,
@@ -78,7 +73,7 @@ def audit(
     prompt: Prompt = "direct",
     template: Template = None,
     labels: Labels = None,
-    shots: Annotated[Path | None, typer.Option(help="Items with gold to show as examples.")] = None,
+    shots: Shots = None,
     group_by: Annotated[str, typer.Option(help="group, or meta.FIELD.")] = "group",
     gold_ties: Annotated[
         Literal["exclude", "class"],
@@ -90,17 +85,13 @@ def audit(
     seed: Annotated[int, typer.Option(min=0, help="Seed of folds, orders and resamples.")] = 0,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 1000,
     out: Annotated[
-        Path | None, typer.Option(help="Run directory [default: runs/DATA-MODEL]")
+        Path | None, typer.Option(help="Run directory [default: runs/DATA-MODEL[-PROMPT]]")
     ] = None,
-    budget: Annotated[
-        float | None, typer.Option(min=0, help="Spend no more USD than this.")
-    ] = None,
-    prices: Annotated[
-        Path | None, typer.Option(help="Price table of your own (TOML or JSON).")
-    ] = None,
+    budget: Budget = None,
+    prices: Prices = None,
     base_url: BaseUrl = None,
     max_connections: MaxConnections = 64,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Price the calls and stop.")] = False,
+    dry_run: DryRun = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print metrics.json and nothing else.")
     ] = False,
@@ -113,8 +104,11 @@ def audit(
 
     With nothing after it: the built-in tiny judge on its built-in items, no key, no download.
     """
+    from unswayed.api import audit_calls, audit_recorded, price_calls
+    from unswayed.auditing.run_directory import default_directory
     from unswayed.auditing.settings import AuditSettings
     from unswayed.backends import BackendSettings
+    from unswayed.prompts import prompt_settings
 
     if decisions is not None:
         _refuse_with_decisions(
@@ -143,26 +137,48 @@ def audit(
         seed=seed,
         resamples=resamples,
         gold_ties=gold_ties,
-        prompts=prompts_from(prompt, template, labels, _shots(shots)),
+        prompts=prompt_settings(prompt, template, labels, shots_from(shots)),
     )
     items = _items(data, decisions, limit=limit, task=task, on_bad_item=on_bad_item)
     if decisions is not None:
-        record, report, directory = _recorded(
-            decisions, items, settings, model=model, out=out, on_bad_item=on_bad_item
+        result = audit_recorded(
+            decisions,
+            items,
+            settings,
+            directory=out,
+            model=model,
+            on_bad_item=on_bad_item,
+            command=command_line(),
+            keep=True,
         )
-        return finish(record, report, directory, json=json, max_flip_rate=max_flip_rate)
+        return finish(result, json=json, max_flip_rate=max_flip_rate)
     assert items is not None
     name = model_for(model, data)
-    how = BackendSettings(
+    reach = BackendSettings(
         base_url=base_url,
         max_connections=max_connections,
         prices=None if prices is None else str(prices),
     )
+    directory = out or default_directory(items.name, name, settings.prompts)
     if dry_run:
-        show_price(_priced(items, settings, name, how, out), json=json)
+        show_price(price_calls(items, settings, name, reach, directory=directory), json=json)
         return 0
-    record, report, directory = _asked(items, settings, name, how, out=out, budget=budget)
-    return finish(record, report, directory, json=json, max_flip_rate=max_flip_rate)
+    result = audit_calls(
+        items,
+        settings,
+        name,
+        reach,
+        directory=directory,
+        budget=budget,
+        command=command_line(),
+        given={
+            "data": data or "tiny-judge",
+            "limit": limit,
+            "task": task,
+            "shots": None if shots is None else str(shots),
+        },
+    )
+    return finish(result, json=json, max_flip_rate=max_flip_rate)
 
 
 def _refuse_with_decisions(given: Mapping[str, object]) -> None:
@@ -189,14 +205,6 @@ def _numbers(text: str | None) -> list[int]:
         ) from None
 
 
-def _shots(path: Path | None) -> tuple[Item, ...]:
-    if path is None:
-        return ()
-    from unswayed.items import load_items
-
-    return load_items(path).items
-
-
 def _items(
     data: str | None,
     decisions: Path | None,
@@ -210,136 +218,3 @@ def _items(
     if decisions is not None and data is None:
         return None
     return load_data(data or "tiny-judge", limit=limit, task=task, on_bad_item=on_bad_item)
-
-
-def _recorded(
-    path: Path,
-    items: ItemSet | None,
-    settings: AuditSettings,
-    *,
-    model: str | None,
-    out: Path | None,
-    on_bad_item: Literal["stop", "skip"],
-) -> tuple[AuditRecord, RunData, Path]:
-    from unswayed.auditing.recorded import audit_decisions
-    from unswayed.auditing.run import write_record
-    from unswayed.auditing.run_directory import check_kind, default_directory, prepare_directory
-    from unswayed.importers import read_decisions_file
-    from unswayed.report.collect import write_report
-
-    name = path.name.removesuffix(".gz").removesuffix(".jsonl")
-    record = audit_decisions(
-        read_decisions_file(path, on_bad_item=on_bad_item),
-        items,
-        settings,
-        command=command_line(),
-        name=name,
-        model=model,
-    )
-    who, data = record.run["model"], record.run["data"]["name"]
-    directory = out or default_directory(name, who)
-    check_kind(directory, recorded=True, model=who, data=data)
-    prepare_directory(directory)
-    _keep_recorded(directory, record)
-    write_record(directory, record)
-    return record, write_report(directory, record), directory
-
-
-def _keep_recorded(directory: Path, record: AuditRecord) -> None:
-    """Copy the decisions into the run directory, so that it stands alone."""
-    import msgspec
-
-    from unswayed.auditing.planning import questions_of
-    from unswayed.auditing.run_directory import write_text
-
-    encode = msgspec.json.Encoder().encode
-    lines = {encode(decision).decode() for decision in record.source(questions_of(record.plan))}
-    write_text(directory / "decisions.jsonl", "".join(f"{line}\n" for line in sorted(lines)))
-
-
-def _asked(
-    items: ItemSet,
-    settings: AuditSettings,
-    model: str,
-    how: BackendSettings,
-    *,
-    out: Path | None,
-    budget: float | None,
-) -> tuple[AuditRecord, RunData, Path]:
-    import asyncio
-
-    from unswayed.auditing.opening import check_recorded, open_or_replay
-    from unswayed.auditing.run import measure_pool, plan_for, price_audit, write_record
-    from unswayed.auditing.run_directory import check_kind, default_directory, prepare_directory
-    from unswayed.report.collect import write_report
-    from unswayed.store import CallStore
-
-    directory = out or default_directory(items.name, model)
-    backend, missing = open_or_replay(model, how, directory)
-    plan_for(items, settings, backend)  # what cannot be audited leaves no directory behind
-    check_kind(directory, recorded=False, model=backend.model, data=items.name)
-    with CallStore.open(prepare_directory(directory)) as store:
-        priced = price_audit(items, settings, backend, store)
-        check_recorded(priced, missing)
-        # measured outside the event loop, so that Ctrl-C stops it at once
-        asked = asyncio.run(_ask(items, settings, backend, store, budget, priced.n_distinct))
-        record = measure_pool(asked, store, command=command_line())
-        write_record(directory, record)
-        return record, write_report(directory, record), directory
-
-
-async def _ask(
-    items: ItemSet,
-    settings: AuditSettings,
-    backend: Backend,
-    store: CallStore,
-    budget: float | None,
-    total: int,
-) -> Asked:
-    from unswayed.auditing.run import ask_model
-    from unswayed.runner import Progress, stop_on_interrupt
-
-    with stop_on_interrupt() as stop:
-        try:
-            return await ask_model(
-                items,
-                settings,
-                backend,
-                store,
-                budget_usd=budget,
-                progress=Progress(total),
-                stop=stop,
-            )
-        finally:
-            await backend.close()
-
-
-def _priced(
-    items: ItemSet,
-    settings: AuditSettings,
-    model: str,
-    how: BackendSettings,
-    out: Path | None,
-) -> CallPlan:
-    from unswayed.auditing.opening import check_recorded, open_or_replay
-    from unswayed.auditing.run import price_audit
-    from unswayed.auditing.run_directory import default_directory
-    from unswayed.store import CallStore
-
-    directory = out or default_directory(items.name, model)
-    backend, missing = open_or_replay(model, replace(how, pricing_only=True), directory)
-    path = directory / "calls.sqlite"
-    recorded = CallStore.open(path, read_only=True) if path.exists() else CallStore.in_memory()
-    with recorded as store:
-        plan = price_audit(items, settings, backend, store)
-    check_recorded(plan, missing)
-    return plan
-
-
-def command_line() -> str:
-    """The command that was typed, without anything that looks like a key."""
-    from unswayed.backends.addresses import Secret
-
-    # the query and the user name of an address may be secrets
-    plain = [re.sub(r"(https?://)(?:[^/@\s]*@)?([^?#\s]*)\S*", r"\1\2", a) for a in sys.argv[1:]]
-    return shlex.join(["unswayed", *(Secret().scrub(argument) for argument in plain)])

@@ -19,7 +19,6 @@ from unswayed.cli.options import (
     Template,
     check_out,
     model_for,
-    prompts_from,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +63,7 @@ def filter_(
     from unswayed.backends import BackendSettings, open_backend
     from unswayed.calibration import prompts_for
     from unswayed.items import encode_item, load_items
+    from unswayed.prompts import prompt_settings
     from unswayed.training.filtering import keep_inconsistent
 
     check_out(out, None if data == "-" else data, evaluation)
@@ -71,7 +71,7 @@ def filter_(
     backend = open_backend(
         model_for(model, data), BackendSettings(base_url=base_url, max_connections=max_connections)
     )
-    how = prompts_for(backend, prompts_from(prompt, template, labels))
+    how = prompts_for(backend, prompt_settings(prompt, template, labels))
     directory = calls or out.with_name(f"{out.name.partition('.')[0]}.calls")
     decisions, counts = asyncio.run(_ask(items, backend, directory, how, orders))
     if counts.exit_code:

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from unswayed.cli.command import command_line, with_budget
 from unswayed.cli.options import (
     BaseUrl,
+    Budget,
+    DryRun,
     Labels,
     MaxConnections,
     Model,
     OnBadItem,
+    Prices,
     Prompt,
+    Shots,
+    TaskName,
     Template,
     check_out,
     is_built_in,
     model_for,
-    prompts_from,
+    shots_from,
 )
-from unswayed.cli.output import note, write_bytes
-from unswayed.errors import ItemError, RunDirectoryError, UsageError
+from unswayed.cli.output import aside, note, write_bytes
+from unswayed.cli.results import show_price
+from unswayed.errors import ItemError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from unswayed.cli.verdict_file import VerdictFile
     from unswayed.items import Item
-    from unswayed.judge import Judge
+    from unswayed.judge import Judge, JudgeFailure
     from unswayed.methods import Method
     from unswayed.methods.files import FittedFile
+    from unswayed.store import CallStore
 
 CHUNK = 1 << 16
 """Most bytes taken at once; a pipe gives what has arrived, however little."""
@@ -53,31 +60,87 @@ def judge(
     prompt: Prompt = "direct",
     template: Template = None,
     labels: Labels = None,
+    shots: Shots = None,
+    task: TaskName = None,
     base_url: BaseUrl = None,
     max_connections: MaxConnections = 64,
+    prices: Prices = None,
+    budget: Budget = None,
+    dry_run: DryRun = False,
     calls: Annotated[
-        Path | None, typer.Option(help="Directory of recorded calls to use and fill.")
+        Path | None,
+        typer.Option(
+            help="Directory of recorded calls to use and fill, such as an audit's "
+            "[default: beside --out]"
+        ),
     ] = None,
     on_bad_item: OnBadItem = "stop",
 ) -> int:
-    """Judge items as they come: one line in, one verdict out, in the same order."""
+    """Judge items as they come: one line in, one verdict out, in the same order.
+
+    With --out the calls are recorded, and the same command goes on where it was stopped.
+    """
     from unswayed.backends import BackendSettings
     from unswayed.judge import Judge
+    from unswayed.runner import Progress
 
     if out is not None:
         check_out(out, None if data == "-" else data, method)
+    keeps = out is not None and (out.is_file() or not out.exists())  # no device, no pipe
+    pool = calls or (out.with_name(f"{out.stem}.calls") if keeps and out is not None else None)
+    arrived = _items(data, on_bad_item, task)
+    progress = None if out is None or dry_run else Progress()
     with Judge(
         model_for(model, data),
         method=_method(method),
-        prompts=prompts_from(prompt, template, labels),
-        backend=BackendSettings(base_url=base_url, max_connections=max_connections),
-        store=calls,
+        prompt=prompt,
+        template=template,
+        labels=labels,
+        shots=shots_from(shots),
+        base_url=base_url,
+        max_connections=max_connections,
+        prices=prices,
+        budget=budget,
+        calls=_recorded(pool) if dry_run else pool,
         shadow=shadow,
+        backend=BackendSettings(pricing_only=dry_run),
+        progress=progress,
     ) as made:
-        failed = _stream(made, _items(data, on_bad_item), out)
+        if dry_run:
+            show_price(made.price(item for items in arrived for item in items), json=False)
+            return 0
+        stream = _Stream(made)
+        try:
+            if keeps and out is not None and pool is not None:
+                from unswayed.cli.verdict_file import VerdictFile
+
+                with VerdictFile(out, made, pool) as file:
+                    stream.judge(arrived, file)
+            else:
+                with nullcontext() if out is None else out.open("wb") as device:
+                    stream.judge(arrived, _Plain(device))
+        except KeyboardInterrupt:
+            if pool is not None:
+                raise
+            note("interrupted; no call was recorded. --out or --calls records them.")
+            return 130
+        finally:
+            if progress is not None:
+                progress.close()
+            stream.summarise()
         for line in made.drift_report():
             note(line)
-    return 3 if failed else 0
+        if stream.stopped is not None and made.counts.budget_spent:
+            again = _items(data, "skip", task) if data != "-" else iter(())
+            needed = made.budget_for(item for items in again for item in items)
+            note(f"to go on: {with_budget(command_line(), needed)}")
+    return 3 if stream.failed else 0
+
+
+def _recorded(pool: Path | None) -> CallStore:
+    from unswayed.auditing.opening import recorded_calls
+
+    return recorded_calls(pool)
 
 
 def _method(text: str) -> str | Method | FittedFile:
@@ -88,7 +151,9 @@ def _method(text: str) -> str | Method | FittedFile:
     return text
 
 
-def _items(data: str, on_bad_item: Literal["stop", "skip"]) -> Iterator[list[Item]]:
+def _items(
+    data: str, on_bad_item: Literal["stop", "skip"], task: str | None
+) -> Iterator[list[Item]]:
     """Items in lists of those that have arrived.
 
     Raises:
@@ -112,14 +177,14 @@ def _items(data: str, on_bad_item: Literal["stop", "skip"]) -> Iterator[list[Ite
                 items.append(decode_item(line))
             except ItemError as error:
                 if on_bad_item == "stop":
-                    yield items
+                    yield [item for item in items if task is None or item.task == task]
                     raise ItemError(
                         f"{data}:{number}: {error}. Mend the line, or leave bad lines out with "
                         "--on-bad-item skip."
                     ) from None
                 note(f"{data}:{number}: {error} (left out)")
         some = some or bool(items)
-        yield items
+        yield [item for item in items if task is None or item.task == task]
     if not some and data != "-":  # a stream may well be empty
         raise ItemError(f"{data}: no items.")
 
@@ -150,61 +215,76 @@ def _lines(data: str) -> Iterator[list[tuple[int, bytes]]]:
                 return
 
 
-def _stream(judge: Judge, arrived: Iterator[list[Item]], out: Path | None) -> int:
-    """Judge what has arrived, again and again; returns how many items failed."""
-    import msgspec
+class _Plain:
+    """Standard output, a device or a pipe: what was written is gone."""
 
-    from unswayed.decisions import Verdict
+    def __init__(self, device: IO[bytes] | None) -> None:
+        self._device = device
 
-    encode = msgspec.json.Encoder().encode
-    failed = unread = judged = 0
-    with _target(out) as write:
-        for items in arrived:
-            for verdict in judge.verdicts(items):
-                if isinstance(verdict, Verdict):
-                    judged += 1
-                    unread += verdict.choice is None
-                    if not write(encode(verdict) + b"\n"):
-                        return failed
-                    continue
-                failed += 1
-                note(verdict)
-                if verdict.fatal:
-                    note("stopped: every other call would fail as well.")
-                    return failed
-    if unread:
-        note(
-            f"{unread:,} of {judged:,} verdicts are null: the answers could not be read, or came "
-            "without the label probabilities that the method needs."
-        )
-    return failed
+    def check(self, items: Sequence[Item]) -> None:
+        """Any items may come."""
 
-
-@contextmanager
-def _target(out: Path | None) -> Iterator[Callable[[bytes], bool]]:
-    """Where verdicts go, line by line: a function that says whether anybody reads them."""
-    if out is None:
-        yield write_bytes
-        return
-    try:
-        file = out.open("wb")
-    except OSError as error:
-        raise _unwritable(out, error) from None
-
-    def write(line: bytes) -> bool:
-        try:
-            file.write(line)
-            file.flush()
-        except OSError as error:
-            raise _unwritable(out, error) from None
+    def write(self, line: bytes) -> bool:
+        """Write at once; returns whether somebody reads it."""
+        if self._device is None:
+            return write_bytes(line)
+        self._device.write(line)
+        self._device.flush()
         return True
 
-    try:
-        yield write
-    finally:
-        with suppress(OSError):  # it was reported when the line was written
-            file.close()
+    def finish(self) -> None:
+        """Nothing is left over."""
 
 
-def _unwritable(out: Path, error: OSError) -> RunDirectoryError:
-    return RunDirectoryError(f"cannot write {out}: {error.strerror or error}.")
+class _Stream:
+    """Judges what has arrived, again and again, and counts what came of it.
+
+    Attributes:
+        failed: Items without a verdict.
+        stopped: The failure after which nothing was asked any more.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._verdicts = self._ties = self.failed = 0
+        self.stopped: JudgeFailure | None = None
+        self._is_read = True
+
+    def judge(self, arrived: Iterator[list[Item]], out: VerdictFile | _Plain) -> None:
+        """Write the verdicts on items as they arrive."""
+        import msgspec
+
+        from unswayed.decisions import Verdict
+
+        encode = msgspec.json.Encoder().encode
+        for items in arrived:
+            out.check(items)
+            for verdict in self._judge.verdicts(items):
+                if isinstance(verdict, Verdict):
+                    if not out.write(encode(verdict) + b"\n"):
+                        self._is_read = False
+                        return
+                    self._verdicts += 1
+                    self._ties += verdict.choice == "tie"
+                    continue
+                self.failed += 1
+                if verdict.fatal:
+                    self.stopped = verdict
+                    note(f"stopped at {verdict}")
+                    return
+                note(verdict)
+        out.finish()
+
+    def summarise(self) -> None:
+        """Say what was judged and asked; nothing where nothing was, or where nobody reads."""
+        counts, nulls = self._judge.counts, self._judge.null_reasons
+        if not (self._verdicts or self.failed) or not self._is_read:
+            return
+        why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(nulls.items()))
+        aside(
+            f"verdicts on {self._verdicts:,} of {self._verdicts + self.failed:,} items, "
+            f"{self._ties:,} ties and {nulls.total():,} null{f' ({why})' if why else ''} among "
+            "them\n"
+            f"{counts.made:,} calls made, {counts.cached:,} recorded before, "
+            f"{counts.failed:,} failed; ${counts.cost_usd:,.4f}"
+        )

@@ -12,23 +12,26 @@ from unswayed.errors import RunDirectoryError, UsageError
 
 if TYPE_CHECKING:
     from unswayed.items import Item
-    from unswayed.prompts import PromptSettings
 
 __all__ = [
     "BUILT_IN",
     "BaseUrl",
+    "Budget",
+    "DryRun",
     "Labels",
     "Limit",
     "MaxConnections",
     "Model",
     "OnBadItem",
+    "Prices",
     "Prompt",
+    "Shots",
     "TaskName",
     "Template",
     "check_out",
     "is_built_in",
     "model_for",
-    "prompts_from",
+    "shots_from",
 ]
 
 BUILT_IN = ("tiny-judge", "tiny-mcq", "tiny-judge-train", "tiny-mcq-train")
@@ -42,6 +45,15 @@ Template = Annotated[Path | None, typer.Option(help="Your own prompt template fi
 Labels = Annotated[str | None, typer.Option(help="Label symbols, such as X,Y [default: A,B,...]")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use the first N items.")]
 BaseUrl = Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")]
+Shots = Annotated[Path | None, typer.Option(help="Items with gold to show as examples.")]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        min=0, help="Spend no more USD than this, earlier runs in the directory included."
+    ),
+]
+Prices = Annotated[Path | None, typer.Option(help="Price table of your own (TOML or JSON).")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Price the calls and stop.")]
 TaskName = Annotated[
     str | None, typer.Option(help="Take the items of this task from a mixed file.")
 ]
@@ -94,15 +106,10 @@ def model_for(model: str | None, data: str | None) -> str:
     )
 
 
-def prompts_from(
-    prompt: str, template: Path | None, labels: str | None, shots: tuple[Item, ...] = ()
-) -> PromptSettings:
-    """Prompt settings from the options."""
-    from unswayed.prompts import PromptSettings
+def shots_from(shots: Path | None) -> tuple[Item, ...]:
+    """The examples of a file; none where there is none."""
+    if shots is None:
+        return ()
+    from unswayed.items import load_items
 
-    return PromptSettings(
-        prompt=prompt,
-        template=None if template is None else str(template),
-        label_set=None if labels is None else tuple(part.strip() for part in labels.split(",")),
-        shots=shots,
-    )
+    return load_items(shots).items

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["drop_output", "note", "show", "usable_streams", "write", "write_bytes"]
+__all__ = ["aside", "drop_output", "note", "show", "usable_streams", "write", "write_bytes"]
 
 WIDTH = 120
 """Columns where the output is no terminal: logs have room for the whole table."""
@@ -47,13 +47,18 @@ def show(renderable: RenderableType) -> None:
     narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
     console = Console(width=None if narrow else WIDTH)
     with console.capture() as drawn:
-        console.print(renderable)
+        console.print(renderable, crop=False)
     write(drawn.get().rstrip("\n"))
 
 
 def note(message: object) -> None:
     """Tell the user something on standard error."""
     print(f"unswayed: {message}", file=sys.stderr, flush=True)
+
+
+def aside(text: str) -> None:
+    """Print on standard error what is no message: counts at the end of a stream."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def drop_output() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unswayed.cli.command import command_line, with_budget
 from unswayed.cli.output import note, show, write, write_bytes
 from unswayed.errors import GateError
 
 if TYPE_CHECKING:
     from unswayed.auditing.run import AuditRecord
-    from unswayed.report.data import RunData
+    from unswayed.result import AuditResult
     from unswayed.runner import CallPlan
 
 __all__ = ["finish", "show_price"]
@@ -37,32 +38,29 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
     )
 
 
-def finish(
-    record: AuditRecord,
-    report: RunData,
-    directory: Path,
-    *,
-    json: bool,
-    max_flip_rate: float | None,
-) -> int:
+def finish(result: AuditResult, *, json: bool, max_flip_rate: float | None) -> int:
     """Print the results and return the exit code.
 
     Raises:
         GateError: If more verdicts flip than `max_flip_rate` allows.
     """
     from unswayed.report import terminal_report
+    from unswayed.report.collect import without_items
 
+    record, directory = result.record, result.directory or Path()
     for remark in _remarks(record):
         note(remark)
     if json:
         write_bytes((directory / "metrics.json").read_bytes())
     else:
         if _has_answers(record):
-            show(terminal_report(report))
+            show(terminal_report(without_items(record.metrics, record.run)))
         write(f"\n{directory / 'report.html'}")
     run = record.run
     if run.get("interrupted"):
         return 130
+    if run.get("budget_to_finish"):
+        note(f"to go on: {with_budget(command_line(), run['budget_to_finish'])}")
     if run.get("fatal") or run.get("budget_spent") or record.metrics["calls"]["failed"]:
         return 3
     if max_flip_rate is not None:

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from unswayed.prompts.checks import check_prompts, prompt_fingerprint
 from unswayed.prompts.rendering import render
-from unswayed.prompts.settings import PromptSettings, Rendered, check_labels, label_set_of
+from unswayed.prompts.settings import (
+    PromptSettings,
+    Rendered,
+    check_labels,
+    label_set_of,
+    prompt_settings,
+)
 from unswayed.prompts.styles import PROMPTS, WORDINGS, Style, Wording
 
 __all__ = [
@@ -23,5 +29,6 @@ __all__ = [
     "check_prompts",
     "label_set_of",
     "prompt_fingerprint",
+    "prompt_settings",
     "render",
 ]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import string
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from unswayed.errors import TemplateError
+from unswayed.errors import TemplateError, UsageError
 from unswayed.items import Item, Message
 
-__all__ = ["PromptSettings", "Rendered", "check_labels", "label_set_of"]
+__all__ = ["PromptSettings", "Rendered", "check_labels", "label_set_of", "prompt_settings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,40 @@ class PromptSettings:
     shots: tuple[Item, ...] = ()
     max_tokens: int | None = None
     top_logprobs: int = 20
+
+
+def prompt_settings(
+    prompt: str | PromptSettings = "direct",
+    template: str | Path | None = None,
+    labels: str | Sequence[str] | None = None,
+    shots: Sequence[Item] = (),
+) -> PromptSettings:
+    """Prompt settings from the options of the command line and of the Python functions.
+
+    Args:
+        prompt: Name of a prompt, or settings that the other options are laid over.
+        template: Your own template file.
+        labels: Label symbols, as a sequence or separated by commas.
+        shots: Items with gold, shown as examples.
+
+    Raises:
+        UsageError: If an option is of another kind.
+    """
+    base = prompt if isinstance(prompt, PromptSettings) else PromptSettings(prompt=prompt)
+    if not isinstance(base.prompt, str):
+        raise UsageError(f"prompt {prompt!r}: give the name of a prompt, such as direct.")
+    parts = labels.split(",") if isinstance(labels, str) else labels
+    try:
+        return replace(
+            base,
+            template=base.template if template is None else os.fspath(template),
+            label_set=base.label_set if parts is None else tuple(part.strip() for part in parts),
+            shots=tuple(shots) or base.shots,
+        )
+    except (TypeError, AttributeError):
+        raise UsageError(
+            f"template {template!r}, labels {labels!r}: give a path, and text such as X,Y."
+        ) from None
 
 
 class Rendered(NamedTuple):

@@ -23,7 +23,7 @@ from unswayed.prompts import PromptSettings, render
 from unswayed.report.data import FlippedItem, RunData, Shown
 from unswayed.runner import Question
 
-__all__ = ["FLIPS_FILE", "load_run", "load_runs", "run_data", "write_report"]
+__all__ = ["FLIPS_FILE", "load_run", "load_runs", "run_data", "without_items", "write_report"]
 
 FLIPS_FILE: Final = "flipped.json"
 MOST_FLIPS: Final = 10_000
@@ -50,6 +50,11 @@ def run_data(record: AuditRecord) -> RunData:
     return _data(record.metrics, record.run, _collect(record))
 
 
+def without_items(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> RunData:
+    """What a summary is made from, which shows no single item."""
+    return _data(metrics, run, _Flips(int(metrics.get("flips", {}).get("total", 0)), (), ()))
+
+
 def load_run(directory: str | Path) -> RunData:
     """What the report of a finished run is made from.
 
@@ -62,7 +67,7 @@ def load_run(directory: str | Path) -> RunData:
     try:
         found = msgspec.json.decode(flips.read_bytes(), type=_Flips)
     except FileNotFoundError:
-        found = _Flips(int(metrics.get("flips", {}).get("total", 0)), (), ())
+        return without_items(metrics, run)
     except (OSError, msgspec.DecodeError) as error:
         raise RunDirectoryError(f"cannot read {flips}: {error}. Run the audit again.") from None
     return _data(metrics, run, found)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from unswayed.errors import UsageError
 from unswayed.report.appendix import appendix
+from unswayed.report.applying import application_of
 from unswayed.report.changes import changes_of
 from unswayed.report.data import RunData
 from unswayed.report.explorer import embed
@@ -181,6 +182,7 @@ def _context(
         "bias": bias,
         "cause": cause,
         "remedies": remedies,
+        "applications": [use for use in map(application_of, findings) if use is not None],
         "groups": groups,
         "table": table,
         "appendix": appendix(findings, names),

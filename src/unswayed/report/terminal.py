@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unswayed.report.applying import Application, application_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, find
 from unswayed.report.lead import headline_of, lede_of, missing_calls
@@ -51,6 +52,9 @@ def terminal_report(run: RunData) -> RenderableType:
     advice = recommendation_of(found)
     if advice:
         parts += [Text(""), _text(joined(advice))]
+    use = application_of(found)
+    if use is not None:
+        parts += [Text(""), Text("Apply this", style="bold"), _Verbatim(use)]
     return Group(*parts)
 
 
@@ -78,6 +82,21 @@ def _protocols(found: Finding) -> str:
             range_ = interval(estimate)
             made.append(f"{words} {percent(estimate.value)}{f' ({range_})' if range_ else ''}")
     return _spaced(f"Same verdict after changing: {'; '.join(made)}.") if len(made) > 1 else ""
+
+
+class _Verbatim:
+    """Lines to copy: never broken, however narrow the terminal."""
+
+    def __init__(self, use: Application) -> None:
+        self.use = use
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw them as they are."""
+        from rich.segment import Segment
+
+        for block in (self.use.command, "\n".join(self.use.python)):
+            if block:
+                yield Segment(f"{visible(block)}\n")
 
 
 class _Methods:

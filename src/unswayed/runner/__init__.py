@@ -5,8 +5,8 @@
 
 from unswayed.runner.calling import make_calls
 from unswayed.runner.interrupts import stop_on_interrupt
-from unswayed.runner.planning import CallPlan, plan_calls
-from unswayed.runner.progress import Progress
+from unswayed.runner.planning import CallPlan, enough_usd, plan_calls
+from unswayed.runner.progress import Progress, ShowsProgress
 from unswayed.runner.questions import Question, RunCounts, RunSettings, requests_for
 from unswayed.runner.reading import read_decisions
 
@@ -16,6 +16,8 @@ __all__ = [
     "Question",
     "RunCounts",
     "RunSettings",
+    "ShowsProgress",
+    "enough_usd",
     "make_calls",
     "plan_calls",
     "read_decisions",

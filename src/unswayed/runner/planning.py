@@ -13,7 +13,7 @@ from unswayed.runner.missing import MissingCalls
 from unswayed.runner.questions import Drafter, Question, RunSettings, agreed_logprobs
 from unswayed.store import CallStore, Totals, prompt_bytes
 
-__all__ = ["CallPlan", "Estimator", "most_tokens", "plan_calls", "price_of"]
+__all__ = ["CallPlan", "Estimator", "enough_usd", "most_tokens", "plan_calls", "price_of"]
 
 TOKENS_PER_BYTE: Final = 0.25
 TOKENS_PER_MESSAGE: Final = 4
@@ -32,6 +32,7 @@ class CallPlan:
         n_to_make: Of these, still to be made.
         est_input_tokens, est_output_tokens: Of the calls to make; see `Estimator`.
         est_cost_usd: Of the calls to make; None where no price is known.
+        most_cost_usd: The most they can cost: a budget that is sure to reach (see `most_tokens`).
     """
 
     n_questions: int
@@ -41,6 +42,7 @@ class CallPlan:
     est_input_tokens: int
     est_output_tokens: int
     est_cost_usd: float | None
+    most_cost_usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,14 @@ def price_of(backend: Backend, tokens_in: int, tokens_out: int) -> float | None:
     return 0.0 if price is None and backend.offline else price
 
 
+def enough_usd(usd: float) -> float:
+    """An amount to give as a budget: rounded up to two digits."""
+    if usd <= 0:
+        return 0.01
+    digits = 1 - math.floor(math.log10(usd))
+    return float(math.ceil(round(usd * 10.0**digits, 6)) / 10.0**digits)
+
+
 def plan_calls(
     questions: Iterable[Question], backend: Backend, store: CallStore, settings: RunSettings
 ) -> CallPlan:
@@ -108,15 +118,19 @@ def plan_calls(
     estimator = Estimator.learned(store.totals())
     to_make = total_in = total_out = 0
     cost: float | None = 0.0
+    most: float | None = 0.0
     while not missing.exhausted:
         missing.look()
         while missing:
-            tokens_in, tokens_out = estimator.tokens(missing.pop().request)
+            request = missing.pop().request
+            tokens_in, tokens_out = estimator.tokens(request)
             to_make += 1
             total_in += tokens_in
             total_out += tokens_out
             price = price_of(backend, tokens_in, tokens_out)
             cost = None if cost is None or price is None else cost + price
+            price = price_of(backend, *most_tokens(request))
+            most = None if most is None or price is None else most + price
     return CallPlan(
         n_questions=missing.n_questions,
         n_distinct=missing.n_distinct,
@@ -125,4 +139,5 @@ def plan_calls(
         est_input_tokens=total_in,
         est_output_tokens=total_out,
         est_cost_usd=cost,
+        most_cost_usd=most,
     )

@@ -89,6 +89,16 @@ class RunCounts:
     interrupted: bool = False
     fatal: str | None = None
 
+    def plus(self, later: RunCounts) -> RunCounts:
+        """The counts of two runs one after the other."""
+        pairs = ((name, getattr(self, name), getattr(later, name)) for name in self.__slots__)
+        return RunCounts(
+            **{
+                name: mine + theirs if type(mine) in (int, float) else mine or theirs
+                for name, mine, theirs in pairs
+            }
+        )
+
     @property
     def exit_code(self) -> int:
         """0 done, 3 calls failed or the budget ran out, 130 interrupted."""

@@ -293,6 +293,11 @@ class CallStore:
                 key, decode_request(request, key), decode_failure(failure, key), failed_at
             )
 
+    def failed(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Those of `keys` that failed and were not answered since."""
+        with self._guard:
+            return self._failed.intersection(keys)
+
     def failure_counts(self) -> dict[str, int]:
         """Calls that have failed and not succeeded since, by the error they failed with last."""
         # SQLite takes the other columns from the row that has the maximum

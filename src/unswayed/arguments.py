@@ -1,0 +1,62 @@
+"""Arguments of the public functions: checked before anything is done with them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from unswayed.errors import UsageError
+from unswayed.registry import did_you_mean
+
+__all__ = ["checked"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """A function whose wrong arguments are an error that names the argument and what it takes.
+
+    Raises:
+        UsageError: On the call, if an argument is unknown, missing or of another kind.
+    """
+    signature = inspect.signature(function)
+    name = function.__qualname__.removesuffix(".__init__")
+    known = [parameter for parameter in signature.parameters if parameter != "self"]
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        for option in kwargs:
+            if option not in known:
+                raise UsageError(
+                    f"{name}() has no option {option!r}. {did_you_mean(option, known)}"
+                )
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise UsageError(f"{name}(): {error}.") from None
+        kinds = get_type_hints(function)
+        for option, value in given.items():
+            if option != "self" and not _is_of(value, kinds[option]):
+                wanted = signature.parameters[option].annotation
+                raise UsageError(f"{name}(): {option} {value!r:.60}: expected {wanted}.")
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _is_of(value: object, kind: object) -> bool:
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return any(_is_of(value, one) for one in inner)
+    if origin is Literal:
+        return value in inner
+    plain = origin or kind
+    if getattr(plain, "_is_protocol", False) and origin is None:  # any object of somebody's class
+        return type(value).__module__ != "builtins"
+    if isinstance(value, bool):
+        return plain is bool
+    return isinstance(value, (int, float) if plain is float else plain)  # type: ignore[arg-type]

@@ -1,0 +1,167 @@
+"""The file that `unswayed judge` writes: the same command goes on where it was stopped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Final, NoReturn, Self
+
+import msgspec
+
+from unswayed.decisions import Verdict
+from unswayed.errors import RunDirectoryError
+from unswayed.items import Item
+from unswayed.judge import Judge
+
+__all__ = ["VerdictFile"]
+
+BEGINNING: Final = b'{"item_id":'
+
+
+class VerdictFile:
+    """Verdicts in the order of the items, one line each, none twice.
+
+    The file is a function of the items, the method and the recorded calls. So a command that was
+    stopped begins again: it makes the same lines, and those that are there already are kept. A
+    line that was cut off is written again. A verdict that was missing because a call failed comes
+    into its place through a second file, which replaces the first once it holds all its lines.
+
+    Args:
+        path: The file; its verdicts are kept, never overwritten by others.
+        judge: Whose verdicts they are; knows which calls are recorded.
+        pool: Where they are recorded, for messages.
+
+    Raises:
+        RunDirectoryError: If the file cannot be read or written.
+    """
+
+    def __init__(self, path: Path, judge: Judge, pool: Path) -> None:
+        self._path, self._judge, self._pool = path, judge, pool
+        self._mended: IO[bytes] | None = None
+        try:
+            self._file = path.open("r+b" if path.exists() else "w+b")
+            self._ahead = path.open("rb")
+        except OSError as error:
+            raise _unwritable(path, error) from None
+        self._old: bytes | None = None
+        self._next()
+        self._expected = self._read_ahead()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self._ahead.close()
+        if self._mended is not None:
+            self._mended.close()
+            self._temporary.unlink(missing_ok=True)
+
+    def check(self, items: Sequence[Item]) -> None:
+        """Check, before their calls are paid for, that items are those the file goes on with.
+
+        Raises:
+            RunDirectoryError: If the file holds verdicts of something else.
+        """
+        for item in items:
+            if self._expected is None:
+                return
+            if self._expected.method != self._judge.method.name:
+                self._refuse(f"verdicts of {self._expected.method}")
+            if not self._judge.was_asked(item):
+                self._refuse(
+                    f"verdicts of another model, prompt or data ({self._pool} has no call on "
+                    f"{item.id}; the file goes on with {self._expected.item_id})"
+                )
+            if self._expected.item_id == item.id:
+                self._expected = self._read_ahead()
+
+    def write(self, line: bytes) -> bool:
+        """Write a verdict, unless it stands there already.
+
+        Returns:
+            True: a file is always read.
+
+        Raises:
+            RunDirectoryError: If another verdict on the item stands there, or the disk is full.
+        """
+        try:
+            if line == self._old:
+                self._keep()
+            elif self._old is None:
+                self._append(line)
+            else:
+                self._insert(line)
+        except OSError as error:
+            raise _unwritable(self._path, error) from None
+        return True
+
+    def finish(self) -> None:
+        """Check, after the last item, that no line of the file is left over.
+
+        Raises:
+            RunDirectoryError: If verdicts on other items stand there.
+        """
+        if self._old is not None:
+            self._refuse(f"verdicts on items that are not in the data, such as {self._id()}")
+
+    @property
+    def _temporary(self) -> Path:
+        return self._path.with_name(f".{self._path.name}.{os.getpid()}")
+
+    def _next(self) -> None:
+        self._place = self._file.tell()
+        line = self._file.readline()
+        self._old = line if line.endswith(b"\n") else None
+        if self._old is None and not (line.startswith(BEGINNING) or BEGINNING.startswith(line)):
+            self._refuse("something else than verdicts")
+
+    def _read_ahead(self) -> Verdict | None:
+        line = self._ahead.readline()
+        if not line.endswith(b"\n"):
+            return None
+        try:
+            return msgspec.json.decode(line, type=Verdict)
+        except msgspec.DecodeError:
+            self._refuse("something else than verdicts")
+
+    def _keep(self) -> None:
+        if self._mended is not None and self._old is not None:
+            self._mended.write(self._old)
+        self._next()
+        if self._mended is not None and self._old is None:
+            self._mended.close()
+            self._temporary.replace(self._path)
+            self._file.close()
+            self._file, self._mended = self._path.open("r+b"), None
+            self._place = self._file.seek(0, os.SEEK_END)
+
+    def _append(self, line: bytes) -> None:
+        self._file.seek(self._place)
+        self._file.write(line)
+        self._file.truncate()
+        self._file.flush()
+        self._place += len(line)
+
+    def _insert(self, line: bytes) -> None:
+        if msgspec.json.decode(line, type=Verdict).item_id == self._id():
+            self._refuse(f"another verdict on {self._id()}: of another fitted file or other data")
+        if self._mended is None:
+            self._mended = self._temporary.open("wb")
+            with self._path.open("rb") as whole:
+                self._mended.write(whole.read(self._place))
+        self._mended.write(line)
+
+    def _id(self) -> str:
+        return msgspec.json.decode(self._old or b"", type=Verdict).item_id
+
+    def _refuse(self, content: str) -> NoReturn:
+        raise RunDirectoryError(
+            f"{self._path} holds {content}; it was left as it is. Give another --out, or remove "
+            "it to begin again."
+        )
+
+
+def _unwritable(out: Path, error: OSError) -> RunDirectoryError:
+    return RunDirectoryError(f"cannot write {out}: {error.strerror or error}.")

@@ -1,0 +1,122 @@
+"""What to run to use the recommended method: two commands, and the same in Python."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from unswayed.backends import BackendSettings
+from unswayed.methods.names import parse_method
+from unswayed.prompts import PromptSettings
+from unswayed.report.findings import Finding
+
+__all__ = ["Application", "application_of", "asked_for"]
+
+Asked = Mapping[str, str | int | None]
+
+PROMPTS: Final = ("prompt", "template", "labels", "shots", "base_url")
+"""What an answer depends on besides the model and the item, as options are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """How to use a method.
+
+    Attributes:
+        shell: Command lines to run one after the other; empty where the data have no name.
+        python: The same as lines of Python, for one comparison.
+    """
+
+    shell: tuple[str, ...]
+    python: tuple[str, ...]
+
+    @property
+    def command(self) -> str:
+        """One command line, broken after `&&`."""
+        return " &&\n".join(self.shell)
+
+
+def asked_for(
+    model: str,
+    reach: BackendSettings,
+    prompts: PromptSettings,
+    directory: Path | None,
+    given: Asked,
+) -> dict[str, str | int]:
+    """How an audit was asked for, as `run.json` keeps it; what has its default is left out."""
+    parts = urlsplit(reach.base_url or "")
+    host = parts.netloc.rpartition("@")[2]  # a user name and a query may be secrets
+    named: dict[str, str | int | None] = {
+        "model": model,
+        "directory": None if directory is None else str(directory),
+        "prompt": None if prompts.prompt == "direct" else prompts.prompt,
+        "template": prompts.template,
+        "labels": None if prompts.label_set is None else ",".join(prompts.label_set),
+        "base_url": urlunsplit((parts.scheme, host, parts.path, "", "")) or None,
+        **given,
+    }
+    if prompts.shots and not named.get("shots"):
+        named["shots"] = ""  # they have no name, so no command can show them
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def application_of(found: Finding) -> Application | None:
+    """How to use the recommended method; None where none but a single call is recommended."""
+    asked: Asked = found.run.run.get("asked") or {}
+    name = found.recommended
+    if name is None or name == found.audit.base or not asked.get("model"):
+        return None
+    if asked.get("shots") == "" or asked.get("data") == "-":
+        return None
+    directory = asked.get("directory")
+    folder = Path(str(directory or ""))
+    fits = bool(parse_method(name).fitted_from)
+    fitted = str(folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}.json")
+    return Application(
+        shell=_shell(asked, name, fitted if fits else None, str(folder / "verdicts.jsonl")),
+        python=_python(asked, name, fitted if fits else None, task=str(found.run.run.get("task"))),
+    )
+
+
+def _shell(asked: Asked, method: str, fitted: str | None, verdicts: str) -> tuple[str, ...]:
+    if "data" not in asked:
+        return ()
+    how = _flags(asked, "model", *PROMPTS, "task")
+    pool = ["--calls", str(asked["directory"])] if "directory" in asked else []
+    data = str(asked["data"])
+    first = ["unswayed", "calibrate", method, data, *how, *_flags(asked, "limit")]
+    second = ["unswayed", "judge", data, *how, "--method", fitted or method]
+    commands = [[*first, "--out", fitted, *pool]] if fitted is not None else []
+    return tuple(shlex.join(one) for one in [*commands, [*second, "--out", verdicts, *pool]])
+
+
+def _flags(asked: Asked, *names: str) -> list[str]:
+    flags = []
+    for name in names:
+        if name in asked:
+            flags += [f"--{name.replace('_', '-')}", str(asked[name])]
+    return flags
+
+
+def _python(asked: Asked, method: str, fitted: str | None, *, task: str) -> tuple[str, ...]:
+    how = [f"{name}={asked[name]!r}" for name in PROMPTS if name in asked]
+    pool = [f"calls={asked['directory']!r}"] if "directory" in asked else []
+    model = repr(asked["model"])
+    lines = ["import unswayed as us", ""]
+    if fitted is not None:
+        which = [f"{name}={asked[name]!r}" for name in ("task", "limit") if name in asked]
+        data = repr(asked["data"]) if "data" in asked else "items"
+        given = [repr(method), data, model, f"out={fitted!r}", *how, *which, *pool]
+        lines.append(f"us.calibrate({', '.join(given)})")
+    chosen = repr(method) if fitted is None else f"us.load_method({fitted!r})"
+    lines.append(f"judge = us.Judge({', '.join([model, f'method={chosen}', *how, *pool])})")
+    if task == "mcq":
+        lines.append('verdict = judge.answer("question", ["option one", "option two"])')
+    else:
+        lines.append('verdict = judge.compare("question", "answer one", "answer two")')
+    return tuple(lines)

@@ -1,0 +1,107 @@
+"""What an audit found, as a value: figures, decisions, a summary, a table, a report."""
+
+from __future__ import annotations
+
+import html
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from unswayed.auditing.planning import questions_of
+from unswayed.auditing.run import AuditRecord
+from unswayed.decisions import Decision
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AuditResult"]
+
+WIDTH: Final = 120
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """What an audit found.
+
+    Attributes:
+        metrics: The content of `metrics.json`.
+        run: The content of `run.json`.
+        record: The pool behind it.
+        directory: Where it was written; None if nowhere.
+    """
+
+    metrics: dict[str, Any]
+    run: dict[str, Any]
+    record: AuditRecord
+    directory: Path | None = None
+
+    def __repr__(self) -> str:
+        data = self.metrics["data"]
+        methods = ", ".join(self.metrics["methods"])
+        return f"<AuditResult of {self.metrics['model']} on {data['n_items']} items: {methods}>"
+
+    def __str__(self) -> str:
+        """The summary that the terminal shows, without colours."""
+        from rich.console import Console
+
+        from unswayed.report import terminal_report
+        from unswayed.report.collect import without_items
+
+        drawn = io.StringIO()
+        console = Console(file=drawn, width=WIDTH, color_system=None)
+        console.print(terminal_report(without_items(self.metrics, self.run)), crop=False)
+        return "\n".join(line.rstrip() for line in drawn.getvalue().rstrip().splitlines())
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Every decision of the pool."""
+        seen: dict[tuple[str, object], Decision] = {}
+        for decision in self.record.source(questions_of(self.record.plan)):
+            seen.setdefault((decision.item_id, decision.ask), decision)
+        return list(seen.values())
+
+    def report(self, path: str | Path) -> Path:
+        """Write the report, one self-contained HTML file."""
+        from unswayed.auditing.run_directory import write_text
+        from unswayed.report import render_report
+        from unswayed.report.collect import run_data
+
+        target = Path(path)
+        write_text(target, render_report([run_data(self.record)]))
+        return target
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Methods and metrics as a data frame: one row per method and metric.
+
+        A metric by position or label (`position_rate`) has a row for each, with its `place`; what a
+        method costs (`calls_per_item`) has a value and no interval.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        from unswayed.registry import require
+
+        require("pandas", extra="pandas", feature="to_pandas()")
+        import pandas as pd
+
+        columns = ("method", "metric", "place", "value", "low", "high", "n")
+        rows = list(self._rows())
+        rest = sorted({key for row in rows for key in row} - set(columns))
+        return pd.DataFrame(rows, columns=[*columns, *rest]).astype({"place": "Int64"})
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for method, row in self.metrics["methods"].items():
+            for metric, value in row.items():
+                named = {"method": method, "metric": metric}
+                if isinstance(value, dict) and "value" in value:
+                    yield {**named, **value}
+                elif isinstance(value, list):
+                    for place, estimate in enumerate(value):
+                        yield {**named, "place": place, **estimate}
+                elif isinstance(value, int | float):
+                    yield {**named, "value": value}

@@ -1,0 +1,269 @@
+"""`unswayed judge --out`: the same command goes on, pays nothing twice and overwrites nothing."""
+
+import json
+import shlex
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from cli_commands import SIMULATED, Ran, Run, Server, command_of, pair, shell, write_lines
+
+from unswayed.runner.writer import MOST_UNCOMMITTED
+
+OUT = Path("verdicts.jsonl")
+CONNECTIONS = 2
+
+
+def judge(run: Run, data: str | Path, *more: str | Path, model: str = SIMULATED) -> Ran:
+    return run("judge", data, "--model", model, "--out", OUT, *more)
+
+
+def ids(path: Path = OUT) -> list[str]:
+    return [json.loads(line)["item_id"] for line in path.read_text().splitlines()]
+
+
+def counts(ran: Ran) -> str:
+    """The last line of the summary."""
+    return ran.err.splitlines()[-1]
+
+
+@pytest.fixture
+def undisturbed(run: Run, pairs: Path) -> bytes:
+    """What an undisturbed run writes, on standard output."""
+    return run("judge", pairs, "--model", SIMULATED).out.encode()
+
+
+def test_calls_are_recorded_beside_the_file_and_the_same_command_makes_none(
+    run: Run, pairs: Path, undisturbed: bytes
+) -> None:
+    first = judge(run, pairs)
+    assert first.code == 0
+    assert OUT.read_bytes() == undisturbed
+    assert Path("verdicts.calls/calls.sqlite").is_file()
+    assert counts(first) == "60 calls made, 0 recorded before, 0 failed; $0.0000"
+    again = judge(run, pairs)
+    assert again.code == 0
+    assert counts(again) == "0 calls made, 60 recorded before, 0 failed; $0.0000"
+    assert OUT.read_bytes() == undisturbed
+
+
+@pytest.mark.parametrize("kept", [0, 1, 11, 200, -20, -1])
+def test_a_file_that_was_cut_off_is_completed(
+    kept: int, run: Run, pairs: Path, undisturbed: bytes
+) -> None:
+    judge(run, pairs)
+    OUT.write_bytes(undisturbed[:kept])
+    ran = judge(run, pairs)
+    assert ran.code == 0
+    assert "0 calls made" in counts(ran)
+    assert OUT.read_bytes() == undisturbed
+
+
+def test_kill_9_loses_nothing_and_pays_twice_for_what_was_in_flight(
+    run: Run, folder: Path, server: Server
+) -> None:
+    data = write_lines("many.jsonl", [pair(number) for number in range(150)])
+    whole = Path("whole.jsonl")
+    server.start()
+    assert run("judge", data, "--model", Server.model, "--out", whole).code == 0
+    server.start(latency_s=0.02)
+    command = command_of("judge", data, "--model", Server.model, "--out", OUT)
+    paid = 0
+    for n_lines in (1, 65):
+        with subprocess.Popen(
+            [*command, "--max-connections", str(CONNECTIONS)], stderr=subprocess.DEVNULL
+        ) as process:
+            deadline = time.monotonic() + 60
+            while not OUT.exists() or OUT.read_bytes().count(b"\n") < n_lines:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            process.send_signal(signal.SIGKILL)
+        assert whole.read_bytes().startswith(OUT.read_bytes())
+        with OUT.open("ab") as file:
+            file.write(b'{"item_id":"q')  # as if it had been killed in the middle of a line
+        paid = server.received
+    server.start()
+    assert run("judge", data, "--model", Server.model, "--out", OUT).code == 0
+    assert OUT.read_bytes() == whole.read_bytes()
+    assert paid + server.received <= 300 + 2 * (CONNECTIONS + MOST_UNCOMMITTED)
+
+
+def test_ctrl_c_keeps_what_was_paid_and_says_so(folder: Path, run: Run, server: Server) -> None:
+    data = write_lines("many.jsonl", [pair(number) for number in range(60)])
+    server.start(latency_s=0.05)
+    with subprocess.Popen(
+        command_of(
+            "judge", data, "--model", Server.model, "--out", OUT, "--max-connections", CONNECTIONS
+        ),
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        deadline = time.monotonic() + 60
+        while server.received < 10:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "calls that are recorded will not be made again" in err
+    paid = server.received
+    server.start()
+    ran = judge(run, data, model=Server.model)
+    assert ran.code == 0
+    assert ids() == [f"q{number}" for number in range(60)]
+    assert paid + server.received <= 120 + CONNECTIONS
+
+
+def test_a_verdict_that_was_missing_comes_into_its_place(
+    run: Run, folder: Path, server: Server
+) -> None:
+    data = write_lines("few.jsonl", [pair(number) for number in range(6)])
+    server.start({"kind": "status", "status": 400, "contains": "first answer 3"})
+    assert judge(run, data, model=Server.model).code == 3
+    assert ids() == ["q0", "q1", "q2", "q4", "q5"]
+    kept = OUT.read_bytes()
+    again = judge(run, data, model=Server.model)
+    assert again.code == 3
+    assert OUT.read_bytes() == kept
+    server.start()
+    ran = judge(run, data, model=Server.model)
+    assert ran.code == 0
+    assert server.received == 2
+    assert ids() == [f"q{number}" for number in range(6)]
+    assert set(kept.splitlines()) < set(OUT.read_bytes().splitlines())
+    assert {path.name for path in folder.iterdir()} == {
+        "few.jsonl",
+        "verdicts.jsonl",
+        "verdicts.calls",
+    }
+
+
+def test_data_may_grow(run: Run, pairs: Path) -> None:
+    judge(run, pairs)
+    write_lines(pairs, [pair(number) for number in range(32)])
+    ran = judge(run, pairs)
+    assert ran.code == 0
+    assert counts(ran).startswith("4 calls made, 60 recorded before")
+    assert ids() == [f"q{number}" for number in range(32)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pairs.jsonl", "--method", "vote"], "verdicts.jsonl holds verdicts of average"),
+        (["pairs.jsonl", "--labels", "X,Y"], "verdicts of another model, prompt or data"),
+        (["pairs.jsonl", "--prompt", "modified-direct"], "has no call on q0"),
+        (["other.jsonl"], "has no call on x0; the file goes on with q0"),
+        (["changed.jsonl"], "has no call on q0"),
+        (["part.jsonl"], "items that are not in the data, such as q20"),
+        (["pairs.jsonl", "--model", "simulated/judge?slot=2"], "verdicts of another model"),
+    ],
+)
+def test_verdicts_of_something_else_are_refused_before_any_call_and_kept(
+    arguments: list[str], said: str, run: Run, pairs: Path
+) -> None:
+    write_lines("other.jsonl", [pair(number, id=f"x{number}") for number in range(30)])
+    write_lines("changed.jsonl", [pair(number, prompt="Which?") for number in range(30)])
+    write_lines("part.jsonl", [pair(number) for number in range(20)])
+    judge(run, pairs)
+    before = OUT.read_bytes()
+    model = [] if "--model" in arguments else ["--model", SIMULATED]
+    ran = run("judge", *arguments, *model, "--out", OUT)
+    assert ran.code == 2
+    assert said in ran.said[0]
+    assert "Give another --out, or remove it" in ran.said[0]
+    assert "0 calls made" in ran.err or "calls made" not in ran.err
+    assert OUT.read_bytes() == before
+
+
+def test_another_fitted_file_is_refused(run: Run, pairs: Path) -> None:
+    calibrate = ["calibrate", "pride", pairs, "--model", SIMULATED, "--out"]
+    run(*calibrate, "all.json")
+    run(*calibrate, "ten.json", "--limit", "10")
+    judge(run, pairs, "--method", "all.json")
+    before = OUT.read_bytes()
+    ran = judge(run, pairs, "--method", "ten.json")
+    assert ran.code == 2
+    assert "another verdict on q0: of another fitted file" in ran.err
+    assert OUT.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", ["a note of mine\n", "a note", '{"id": 1}\n'])
+def test_a_file_of_something_else_is_never_touched(content: str, run: Run, pairs: Path) -> None:
+    OUT.write_text(content)
+    ran = judge(run, pairs)
+    assert ran.code == 2
+    assert "verdicts.jsonl holds something else than verdicts" in ran.err
+    assert OUT.read_text() == content
+
+
+def test_verdicts_whose_calls_are_gone_are_not_paid_for_again(run: Run, pairs: Path) -> None:
+    judge(run, pairs)
+    before = OUT.read_bytes()
+    ran = judge(run, pairs, "--calls", "elsewhere")
+    assert ran.code == 2
+    assert "elsewhere has no call on q0" in ran.err
+    assert OUT.read_bytes() == before
+
+
+def test_a_device_is_written_as_a_stream(run: Run, pairs: Path) -> None:
+    assert run("judge", pairs, "--model", SIMULATED, "--out", "/dev/null").code == 0
+    assert not Path("/dev/null.calls").exists()
+
+
+def test_an_audit_s_calls_are_used(run: Run, pairs: Path) -> None:
+    assert run("audit", pairs, "--model", SIMULATED, "--out", "run").code == 0
+    before = Path("run/metrics.json").read_bytes()
+    ran = judge(run, pairs, "--calls", "run")
+    assert ran.code == 0
+    assert counts(ran).startswith("0 calls made, 60 recorded before")
+    assert not Path("verdicts.calls").exists()
+    assert Path("run/metrics.json").read_bytes() == before
+
+
+def test_a_dry_run_prices_without_a_key_and_writes_nothing(
+    run: Run, pairs: Path, folder: Path
+) -> None:
+    ran = judge(run, pairs, "--dry-run", model="openai/gpt-4.1-mini")
+    assert ran.code == 0
+    assert "60 distinct calls (60 questions), 0 recorded already, 60 to make" in ran.out
+    assert "cost $0.0" in ran.out
+    assert {path.name for path in folder.iterdir()} == {"pairs.jsonl"}
+
+
+@pytest.mark.parametrize("command", ["audit", "judge"])
+def test_a_spent_budget_names_a_command_that_goes_on(
+    command: str, folder: Path, server: Server
+) -> None:
+    write_lines("few.jsonl", [pair(number) for number in range(12)])
+    Path("prices.json").write_text(
+        '{"as_of": "2026-01-01", "models": {"openai-api/local/m": {"input": 1, "output": 1}}}'
+    )
+    server.start()
+    out = "run" if command == "audit" else "verdicts.jsonl"
+    ran = shell(
+        f"unswayed {command} few.jsonl --model {Server.model} --out {out} --budget 0.002 "
+        "--prices prices.json"
+    )
+    assert ran.code == 3
+    assert 0 < server.received < 24
+    (said,) = [line for line in ran.said if "to go on: " in line]
+    again = shell(said.partition("to go on: ")[2])
+    assert again.code == 0
+    assert server.received == 24
+    assert shlex.split(said).count("--budget") == 1
+
+
+def test_a_fatal_failure_ends_with_what_was_judged(run: Run, folder: Path, server: Server) -> None:
+    data = write_lines("many.jsonl", [pair(number) for number in range(100)])
+    server.start({"kind": "status", "status": 401, "on": list(range(150, 300))})
+    ran = judge(run, data, "--max-connections", "1", model=Server.model)
+    assert ran.code == 3
+    assert ids() == [f"q{number}" for number in range(len(ids()))]
+    server.start()
+    assert judge(run, data, model=Server.model).code == 0
+    assert ids() == [f"q{number}" for number in range(100)]

@@ -1,0 +1,106 @@
+"""The block to copy after an audit: its commands and its lines of Python work as they stand."""
+
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unswayed as us
+from unswayed.backends import BackendSettings
+from unswayed.backends.simulated import simulated_items
+from unswayed.cli import main
+from unswayed.items import ItemSet, encode_item
+from unswayed.prompts import PromptSettings
+from unswayed.report.applying import asked_for
+
+MODEL = "simulated/judge?slot=2&noise=0.3"
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Items in a folder of their own, under a name that needs quoting."""
+    monkeypatch.chdir(tmp_path)
+    path = Path("my pairs; $HOME.jsonl")
+    path.write_bytes(b"".join(encode_item(i) + b"\n" for i in simulated_items(120, 2, seed=3)))
+    return path
+
+
+def block_of(text: str) -> tuple[str, str]:
+    """The command and the Python of the block in what the terminal shows."""
+    applied = text.partition("Apply this\n")[2]
+    command, _, python = applied.partition("import unswayed")
+    python = python.partition("\n\nrun")[0]
+    return command, f"import unswayed{python}"
+
+
+def carry_out(command: str) -> str:
+    done = subprocess.run(
+        ["bash", "-c", f'set -e; unswayed() {{ "{sys.executable}" -m unswayed "$@"; }}\n{command}'],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "COLUMNS": "40"},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("methods", ["direct,average", "direct,cell-median"])
+@pytest.mark.parametrize("more", [[], ["--labels", "X,it's", "--prompt", "modified-direct"]])
+def test_the_commands_and_the_python_work_and_reuse_the_calls(
+    methods: str,
+    more: list[str],
+    data: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    given = ["audit", str(data), "--model", MODEL, "--methods", methods, "--out", "run", *more]
+    assert main([*given, "--resamples", "100"]) == 0
+    command, python = block_of(capsys.readouterr().out)
+    assert command.count("unswayed calibrate") == ("cell-median" in methods)
+    said = carry_out(command)
+    assert re.search(r"^0 calls made, [1-9]", said, re.MULTILINE)
+    verdicts = [json.loads(line) for line in Path("run/verdicts.jsonl").read_text().splitlines()]
+    assert len(verdicts) == 120
+    assert {verdict["method"] for verdict in verdicts} == {methods.partition(",")[2]}
+    names: dict[str, us.Verdict] = {}
+    exec(python, names)
+    assert names["verdict"].n_calls in (1, 2)
+    page = html.unescape(Path("run/report.html").read_text())
+    assert command.strip() in page
+    assert python.strip() in page
+
+
+def test_nothing_is_shown_where_a_single_call_is_as_good_or_nothing_is_recommended(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for model, more in (("simulated/judge?slot=0&label=0&noise=0", []), (MODEL, ["--limit", "5"])):
+        command = ["audit", str(data), "--model", model, "--out", f"run{len(more)}", *more]
+        assert main([*command, "--resamples", "100"]) == 0
+        assert "Apply this" not in capsys.readouterr().out
+        assert "Apply this" not in Path(f"run{len(more)}/report.html").read_text()
+
+
+def test_items_in_memory_get_python_only() -> None:
+    items: ItemSet = simulated_items(120, 2, seed=3)
+    result = us.audit(MODEL, items, methods="direct,pride", resamples=100)
+    command, python = block_of(str(result))
+    assert not command
+    assert "us.calibrate('pride', items, " in python
+
+
+def test_an_address_is_kept_without_what_may_be_secret() -> None:
+    reach = BackendSettings(base_url="https://me:word@example.org:8000/v1?key=abc")
+    asked = asked_for("openai-api/local/m", reach, PromptSettings(), None, {"data": "a.jsonl"})
+    assert asked == {
+        "model": "openai-api/local/m",
+        "base_url": "https://example.org:8000/v1",
+        "data": "a.jsonl",
+    }
