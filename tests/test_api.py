@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import unswayed as us
@@ -16,6 +19,7 @@ from unswayed.errors import (
     MissingKeyError,
     RunDirectoryError,
     UnknownNameError,
+    UnswayedError,
     UsageError,
 )
 from unswayed.items import ItemSet, encode_item
@@ -124,6 +128,33 @@ def test_the_data_can_be_cut_and_chosen(items: ItemSet) -> None:
     ("model", "options", "error", "said"),
     [
         (MODEL, {"ordres": "swap"}, UsageError, "no option 'ordres'. Did you mean 'orders'"),
+        (None, {}, UsageError, "which model should judge the items"),
+        (MODEL, {"items": 5}, UsageError, "items 5: expected Source"),
+        (MODEL, {"items": [1, 2]}, ItemError, "1 is neither an item nor a mapping"),
+        (MODEL, {"items": [{}]}, ItemError, "items:1: .*id"),
+        (MODEL, {"items": [{"id": "a", "prompt": "p", "candidates": ["x"]}]}, ItemError, "least 2"),
+        (MODEL, {"items": {"id": "a"}}, UsageError, "one mapping is one item"),
+        (MODEL, {"items": ""}, UsageError, "no file and no built-in set is called ''"),
+        (MODEL, {"methods": 3}, UsageError, "methods 3: expected str | Sequence"),
+        (MODEL, {"methods": []}, UsageError, "names no method"),
+        (MODEL, {"methods": [1]}, UsageError, "methods.*: Expected `str`, got `int`"),
+        (MODEL, {"protocol": "lable"}, UsageError, "Did you mean 'label'"),
+        (MODEL, {"probs": "sampled"}, UsageError, "sampled:R"),
+        (MODEL, {"estimation_sizes": ["a"]}, UsageError, "estimation_sizes"),
+        (MODEL, {"gold_ties": "maybe"}, UsageError, "gold_ties 'maybe': expected Literal"),
+        (MODEL, {"seed": -1}, UsageError, "seed: Expected `int` >= 0"),
+        (MODEL, {"resamples": 5}, UsageError, "resamples: Expected `int` >= 100"),
+        (MODEL, {"resamples": "100"}, UsageError, "resamples '100': expected int"),
+        (MODEL, {"limit": 0}, UsageError, "limit 0: give a number of items"),
+        (MODEL, {"limit": True}, UsageError, "limit True: expected int"),
+        (MODEL, {"prompt": "drect"}, UnknownNameError, "Did you mean 'direct'"),
+        (MODEL, {"template": "absent.jinja"}, UnswayedError, "absent.jinja"),
+        (MODEL, {"labels": "X"}, UnswayedError, "2 candidates need 2 labels"),
+        (MODEL, {"labels": [1, 2]}, UsageError, "labels"),
+        (MODEL, {"max_connections": 0}, UsageError, "max_connections"),
+        (MODEL, {"budget": "much"}, UsageError, "budget 'much': expected float"),
+        (MODEL, {"decisions": "absent.jsonl"}, UsageError, "cannot read absent.jsonl"),
+        (3, {}, UsageError, "model 3: expected str"),
         (MODEL, {"methods": ["vot"]}, UnknownNameError, "Did you mean 'vote'"),
         (MODEL, {"orders": "swp"}, UnknownNameError, "Did you mean 'swap'"),
         (MODEL, {"items": []}, ItemError, "no items"),
@@ -134,7 +165,7 @@ def test_the_data_can_be_cut_and_chosen(items: ItemSet) -> None:
     ],
 )
 def test_what_cannot_be_audited_is_an_error_that_says_what_to_give(
-    model: str,
+    model: object,
     options: dict[str, object],
     error: type[Exception],
     said: str,
@@ -145,6 +176,161 @@ def test_what_cannot_be_audited_is_an_error_that_says_what_to_give(
     with pytest.raises(error, match=said):
         us.audit(model, **given, out=tmp_path / "run")  # type: ignore[arg-type]
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"method": 3}, "method 3: expected str | Method | FittedFile"),
+        ({"metod": "vote"}, "no option 'metod'. Did you mean 'method'"),
+        ({"shadow": "half"}, "shadow 'half': expected float"),
+        ({"calls": 5}, "calls 5: expected"),
+        ({"model": None}, "model None: expected str"),
+        ({"prompt": "drect"}, "Did you mean 'direct'"),
+    ],
+)
+def test_what_cannot_judge_is_an_error_that_says_what_to_give(
+    options: dict[str, object], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        us.Judge(**{"model": MODEL, **options})  # type: ignore[arg-type]
+
+
+def metrics_of(items: object, out: Path) -> bytes:
+    us.audit(MODEL, items, out=out, group_by="meta.source", resamples=100)  # type: ignore[arg-type]
+    return (out / "metrics.json").read_bytes()
+
+
+class Rows:
+    """A data set that is iterated by its rows, as those of HF are."""
+
+    def __init__(self, rows: list[dict[str, object]]) -> None:
+        self.column_names = list(rows[0])
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[dict[str, object]]:
+        return iter(self._rows)
+
+
+def test_a_list_of_dicts_a_data_frame_and_a_data_set_give_the_same_metrics(
+    items: ItemSet, tmp_path: Path
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows: list[dict[str, object]] = [
+        {
+            "id": item.id,
+            "prompt": item.prompt,
+            "candidates": list(item.candidates),
+            "gold": item.gold,
+            "meta": {"source": f"s{place % 2}"},
+        }
+        for place, item in enumerate(items)
+    ]
+    file = tmp_path / "items.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = metrics_of(file, tmp_path / "file")
+    frame = pandas.DataFrame(rows)
+    arrays = frame.assign(candidates=frame["candidates"].map(lambda texts: np.array(texts)))
+    for name, given in (
+        ("list", rows),
+        ("generator", (row for row in rows)),
+        ("frame", frame),
+        ("arrays", arrays),
+        ("rows", Rows(rows)),
+        ("items", list(us.load_data(rows))),
+    ):
+        assert metrics_of(given, tmp_path / name) == expected, name
+
+
+def test_a_result_prints_what_the_terminal_shows(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["audit", str(file), "--model", MODEL, "--out", str(tmp_path / "run")]
+    assert main([*command, "--resamples", "100"]) == 0
+    shown = capsys.readouterr().out.partition(f"\n\n{tmp_path}")[0]
+    result = us.audit(MODEL, file, out=tmp_path / "run", resamples=100)
+    assert [line.rstrip() for line in shown.splitlines()] == str(result).splitlines()
+    assert "\x1b" not in str(result)
+
+
+def test_notebooks_show_results_and_verdicts_escaped() -> None:
+    rows = [
+        {"id": f"<b>{number}", "prompt": "p", "candidates": ["x", "y"], "group": "<script>"}
+        for number in range(30)
+    ]
+    result = us.audit(MODEL, rows, resamples=100)
+    page = result._repr_html_()
+    assert page.startswith("<pre>This judge")
+    assert "<script" not in page
+    with us.Judge(MODEL, method="vote") as judge:
+        (verdict,) = judge.verdicts([us.Item(**rows[0])])  # type: ignore[arg-type]
+    assert isinstance(verdict, us.Verdict)
+    assert "&lt;b&gt;0" in verdict._repr_html_()
+    assert "<b>" not in verdict._repr_html_()
+
+
+def test_the_table_has_rates_by_place_and_calls(items: ItemSet) -> None:
+    result = us.audit(MODEL, items, methods="average", resamples=100)
+    table = result.to_pandas().set_index(["method", "metric"])
+    rates = table.loc[("direct", "position_rate")]
+    assert list(rates["place"]) == [0, 1]
+    assert rates["value"].sum() == pytest.approx(1)
+    assert table.loc[("average", "calls_per_item"), "value"].item() == 2
+    assert table.loc[("average", "accuracy"), "n"].item() == N
+
+
+def test_python_reaches_a_server_and_says_how_items_are_asked(
+    items: ItemSet, tmp_path: Path
+) -> None:
+    with pytest.raises(BackendError, match=r"127\.0\.0\.1:9"):
+        us.audit("openai-api/local/m", items, base_url="http://127.0.0.1:9/v1", limit=2)
+    shot = [{"id": "s", "prompt": "p", "candidates": ["x", "y"], "gold": 1}]
+    run = us.audit(
+        MODEL, items, prompt="modified-direct", labels=["X", "Y"], shots=shot, resamples=100
+    ).run
+    assert run["prompt"]["name"] == "modified-direct"
+    assert run["prompt_settings"]["label_set"] == ("X", "Y")
+    assert run["prompt_settings"]["shots"][0]["id"] == "s"
+    assert run["labels"] == ["X", "Y"]
+
+
+def test_python_fits_and_judges_as_the_commands_do(file: Path, tmp_path: Path) -> None:
+    fitted = us.calibrate("pride", file, MODEL, out=tmp_path / "python.json")
+    assert fitted.diagnostics["estimation_items"] == N
+    command = ["calibrate", "pride", str(file), "--model", MODEL, "--out"]
+    assert main([*command, str(tmp_path / "command.json")]) == 0
+    assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
+    method = us.load_method(tmp_path / "python.json")
+    with us.Judge(MODEL, method=method, calls=tmp_path / "python.calls") as judge:
+        list(judge.verdicts(us.load_items(file)))
+        assert judge.counts.made == 0
+
+
+def test_recorded_decisions_are_audited_from_python_too(items: ItemSet, tmp_path: Path) -> None:
+    asked = us.audit(MODEL, items, out=tmp_path / "run", resamples=100)
+    decisions = tmp_path / "decisions.jsonl"
+    assert main(["export", str(tmp_path / "run"), "--out", str(decisions)]) == 0
+    result = us.audit(items=items, decisions=decisions, resamples=100)
+    assert result.run["recorded"]
+    same = "direct", "vote", "average"
+    for name in same:
+        ours, theirs = (r.metrics["methods"][name]["accuracy"] for r in (result, asked))
+        assert ours == theirs
+
+
+def test_ctrl_c_is_an_interrupt_in_python_too(
+    items: ItemSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def pressed() -> Iterator[asyncio.Event]:
+        stop = asyncio.Event()
+        stop.set()
+        yield stop
+
+    monkeypatch.setattr("unswayed.api.stop_on_interrupt", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        us.audit(MODEL, items, out=tmp_path / "run", resamples=100)
+    assert json.loads((tmp_path / "run/run.json").read_text())["interrupted"]
 
 
 def test_another_model_s_directory_is_refused(items: ItemSet, tmp_path: Path) -> None:

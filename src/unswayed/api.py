@@ -140,7 +140,7 @@ def encoded(record: object) -> Mapping[str, object]:
 
 def _existing(source: str) -> str:
     looks_like_a_file = source == "-" or "." in source or "/" in source
-    if not looks_like_a_file and not Path(source).exists():
+    if not source or not (looks_like_a_file or Path(source).exists()):
         raise UsageError(
             f"no file and no built-in set is called {source!r}. {did_you_mean(source, BUILT_IN)}"
         )

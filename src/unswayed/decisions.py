@@ -6,6 +6,7 @@ Everything is by candidate unless its name says otherwise.
 from __future__ import annotations
 
 import hashlib
+import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -213,6 +214,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     n_calls: int = 0
     score: float | None = None
     sd: float | None = None
+
+    def _repr_html_(self) -> str:
+        fields = msgspec.to_builtins(self).items()
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
+            for name, value in fields
+        )
+        return f"<table>{rows}</table>"
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

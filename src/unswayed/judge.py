@@ -135,6 +135,7 @@ class Judge:
         self._backend = open_backend(model, reach) if isinstance(model, str) else model
         how = prompts_for(self._backend, prompt_settings(prompt, template, labels, shots))
         self.prompts = how
+        fingerprint = prompt_fingerprint(how)  # an unknown prompt is found now
         self._settings = RunSettings(prompts=how, budget_usd=budget)
         self._progress = progress
         self.counts = RunCounts()
@@ -145,7 +146,7 @@ class Judge:
             # labels before the prompt, whose fingerprint differs as well
             size = len(method.label_set)
             method.check(label_set=(how.label_set or label_set_of(size, how))[:size])
-            method.check(prompt_fingerprint=prompt_fingerprint(how))
+            method.check(prompt_fingerprint=fingerprint)
             self.method: Method = method.load()
         else:
             self.method = parse_method(method) if isinstance(method, str) else method
