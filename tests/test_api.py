@@ -212,7 +212,7 @@ class Rows:
         return iter(self._rows)
 
 
-def test_a_list_of_dicts_a_data_frame_and_a_data_set_give_the_same_metrics(
+def test_records_data_frames_data_sets_and_csv_give_the_metrics_of_json_lines(
     items: ItemSet, tmp_path: Path
 ) -> None:
     pandas = pytest.importorskip("pandas")
@@ -229,12 +229,19 @@ def test_a_list_of_dicts_a_data_frame_and_a_data_set_give_the_same_metrics(
     file = tmp_path / "items.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     expected = metrics_of(file, tmp_path / "file")
+    flat = pandas.json_normalize(rows).drop(columns="candidates")
+    flat[["candidate_a", "candidate_b"]] = [row["candidates"] for row in rows]
+    table = tmp_path / "table" / "items.csv"
+    table.parent.mkdir()
+    flat.to_csv(table, index=False)
     frame = pandas.DataFrame(rows)
     arrays = frame.assign(candidates=frame["candidates"].map(lambda texts: np.array(texts)))
     for name, given in (
         ("list", rows),
         ("generator", (row for row in rows)),
         ("frame", frame),
+        ("columns", flat),
+        ("csv", table),
         ("arrays", arrays),
         ("rows", Rows(rows)),
         ("items", list(us.load_data(rows))),

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import types
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -712,6 +713,19 @@ def test_the_line_says_everything() -> None:
     assert describe(RunCounts(made=5), total=None, per_s=0.0) == (
         "5 calls · 0 tokens · $0.0000 · 0 retries · 0 unparsed"
     )
+
+
+def test_a_notebook_s_line_is_updated_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    shown = io.StringIO()
+    progress = Progress(2, stream=shown, clock=Steps(0.0, 1.0, 2.0))
+    progress.update(RunCounts(planned=2, made=1, retried=1000))
+    progress.update(RunCounts(planned=2, made=2))
+    progress.close()
+    first, second = shown.getvalue().removeprefix("\r").removesuffix("\n").split("\r")
+    assert first.startswith("1/2 calls")
+    assert second.startswith("2/2 calls")
+    assert len(second) >= len(first)  # nothing of the longer line is left
 
 
 def test_retries_of_cut_off_answers_raise_the_total() -> None:

@@ -164,7 +164,7 @@ def _items(
     if is_built_in(data) or is_table(data) or data.removesuffix(".gz").endswith(".json"):
         from unswayed.api import load_data
 
-        loaded = load_data(data, on_bad_item=on_bad_item)
+        loaded = load_data(data, task=task, on_bad_item=on_bad_item)
         for bad in loaded.bad_lines:
             note(f"{bad} (left out)")
         yield list(loaded)

@@ -30,7 +30,7 @@ class ShowsProgress(Protocol):
 
 
 class Progress:
-    """A live line on a terminal, a plain line every few seconds elsewhere.
+    """A live line on a terminal and in a notebook, a plain line every few seconds elsewhere.
 
     Args:
         total: Distinct calls of the whole run (`CallPlan.n_distinct`); None if unknown, then no
@@ -49,7 +49,8 @@ class Progress:
         self._total = total
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
-        self._live = self._stream.isatty()
+        self._live = self._stream.isatty() or "ipykernel" in sys.modules
+        self._width = 0
         self._samples: deque[tuple[float, int]] = deque()
         self._shown = ""
         self._last = ""
@@ -63,8 +64,9 @@ class Progress:
             self._samples.popleft()
         self._last = describe(counts, total=self._total, per_s=self._rate())
         if self._live:
-            width = shutil.get_terminal_size().columns - 1
-            self._write(f"\r{self._last[:width]}\x1b[K")
+            line = self._last[: shutil.get_terminal_size().columns - 1]
+            self._write(f"\r{line.ljust(self._width)}")  # notebooks know no other way to clear
+            self._width = len(line)
         elif now >= self._next_plain:
             self._next_plain = now + PLAIN_EVERY_S
             self._write(f"{self._last}\n")
