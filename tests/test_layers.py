@@ -28,7 +28,7 @@ LAYERS = (
     {"backends", "store", "benchmarks", "importers"},
     {"runner", "judge", "auditing", "calibration"},
     {"training", "heads", "tiny", "report"},
-    {"cli", "api", "result", "__main__"},
+    {"cli", "api", "result", "session", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HEAVY = {"torch", "scipy", "matplotlib", "pandas", "transformers", "trl", "aiohttp", "numpy"}

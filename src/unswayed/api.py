@@ -7,50 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
-
 import unswayed
 from unswayed.arguments import checked
-from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
-from unswayed.auditing.planning import left_out, questions_of
-from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.run import (
-    Asked,
-    AuditRecord,
-    ask_model,
-    measure_pool,
-    plan_for,
-    price_audit,
-    read_from,
-    run_settings_for,
-    write_record,
-)
-from unswayed.auditing.run_directory import (
-    check_kind,
-    default_directory,
-    prepare_directory,
-    write_text,
-)
-from unswayed.auditing.settings import AuditSettings, audit_settings
+from unswayed.auditing.planning import left_out
+from unswayed.auditing.settings import audit_settings
 from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
 from unswayed.calibration import Calibration, check_calibration, prompts_for
 from unswayed.calibration import calibrate as fit
 from unswayed.errors import BackendError, ItemError, UnknownNameError, UsageError
-from unswayed.importers import read_decisions_file
 from unswayed.items import Item, ItemSet, Task, items_of, load_items
 from unswayed.methods import Method
 from unswayed.methods.files import save_method
 from unswayed.methods.names import parse_method
 from unswayed.prompts import PromptSettings, prompt_fingerprint, prompt_settings
 from unswayed.registry import did_you_mean
-from unswayed.report.applying import asked_for
-from unswayed.report.collect import write_report
 from unswayed.result import AuditResult
-from unswayed.runner import CallPlan, Progress, stop_on_interrupt
+from unswayed.runner import Progress, stop_on_interrupt
+from unswayed.session import audit_calls, audit_recorded
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
 
-__all__ = ["audit", "audit_calls", "audit_recorded", "calibrate", "load_data", "price_calls"]
+__all__ = ["audit", "calibrate", "load_data"]
 
 Source = str | Path | ItemSet | Iterable[Item] | Iterable[Mapping[str, object]]
 """Where items come from; a data frame and a dataset are iterated by their rows."""
@@ -272,158 +249,6 @@ def audit(
     if result.run["fatal"] and not calls["made"] and not calls["cached"]:
         raise BackendError(str(result.run["fatal"]))
     return result
-
-
-def audit_calls(
-    items: ItemSet,
-    settings: AuditSettings,
-    model: str,
-    reach: BackendSettings,
-    *,
-    directory: Path | None,
-    budget: float | None = None,
-    command: str | None = None,
-    given: Mapping[str, str | int | None] | None = None,
-) -> AuditResult:
-    """Make the calls that are missing, measure, and write the run directory if there is one.
-
-    Args:
-        items: With gold where it is known.
-        settings: What is asked for.
-        model: `provider/model`.
-        reach: How to reach it.
-        directory: None keeps the calls in memory.
-        budget: Spend no more USD than this.
-        command: The command that reproduces the run, without keys; None for a call from Python.
-        given: The data, limit, task and examples as they were named, for `run.json`.
-
-    Raises:
-        UnswayedError: For input that cannot be audited.
-    """
-    backend, missing = open_or_replay(model, reach, directory)
-    plan_for(items, settings, backend)  # what cannot be audited leaves no directory behind
-    how = run_settings_for(settings, backend)
-    if directory is not None:
-        check_kind(
-            directory,
-            recorded=False,
-            model=backend.model,
-            data=items.name,
-            prompt=prompt_fingerprint(how.prompts),
-        )
-        prepare_directory(directory)
-    store = CallStore.in_memory() if directory is None else CallStore.open(directory)
-    try:
-        priced = price_audit(items, settings, backend, store)
-        check_recorded(priced, missing)
-        asked = run_sync(_ask(items, settings, backend, store, budget, priced.n_distinct))
-        # measured outside the event loop, so that Ctrl-C stops it at once
-        record = measure_pool(asked, store, command=command or f"unswayed.audit({model!r}, ...)")
-        named = asked_for(model, reach, settings.prompts, directory, given or {})
-        record = replace(record, run={**record.run, "asked": named})
-        if directory is None:
-            return AuditResult(record.metrics, record.run, record)  # `decisions` reads the store
-        write_record(directory, record)
-        write_report(directory, record)
-    finally:
-        if directory is not None:
-            store.close()
-    # the result reads decisions when it is asked for them; others may write in the meantime
-    reading = CallStore.open(directory, read_only=True)
-    record = replace(record, source=read_from(asked, reading))
-    return AuditResult(record.metrics, record.run, record, directory)
-
-
-async def _ask(
-    items: ItemSet,
-    settings: AuditSettings,
-    backend: Backend,
-    store: CallStore,
-    budget: float | None,
-    total: int,
-) -> Asked:
-    with stop_on_interrupt() as stop:
-        try:
-            return await ask_model(
-                items,
-                settings,
-                backend,
-                store,
-                budget_usd=budget,
-                progress=Progress(total),
-                stop=stop,
-            )
-        finally:
-            await backend.close()
-
-
-def price_calls(
-    items: ItemSet,
-    settings: AuditSettings,
-    model: str,
-    reach: BackendSettings,
-    *,
-    directory: Path | None,
-) -> CallPlan:
-    """What `audit_calls` would ask and cost; no key is needed and nothing is written."""
-    backend, missing = open_or_replay(model, replace(reach, pricing_only=True), directory)
-    with recorded_calls(directory) as store:
-        plan = price_audit(items, settings, backend, store)
-    check_recorded(plan, missing)
-    return plan
-
-
-def audit_recorded(
-    path: Path,
-    items: ItemSet | None,
-    settings: AuditSettings,
-    *,
-    directory: Path | None,
-    model: str | None = None,
-    on_bad_item: Literal["stop", "skip"] = "stop",
-    command: str | None = None,
-    keep: bool = False,
-) -> AuditResult:
-    """Audit recorded decisions.
-
-    Args:
-        path: The file of decisions.
-        items: What they are about; None to make it out from the decisions.
-        settings: What is asked for.
-        directory: Where to write; None for nowhere, or with `keep` for the default directory.
-        model: Whose decisions, where the file has several models'.
-        on_bad_item: "stop" at the first bad line, or "skip" and count bad lines.
-        command: The command that reproduces the run; None for a call from Python.
-        keep: Write a run directory in any case.
-
-    Raises:
-        UnswayedError: For decisions that cannot be audited.
-    """
-    name = path.name.removesuffix(".gz").removesuffix(".jsonl")
-    record = audit_decisions(
-        read_decisions_file(path, on_bad_item=on_bad_item),
-        items,
-        settings,
-        command=command or f"unswayed.audit(decisions={str(path)!r}, ...)",
-        name=name,
-        model=model,
-    )
-    if directory is not None or keep:
-        who, data = record.run["model"], record.run["data"]["name"]
-        directory = directory or default_directory(name, who)
-        check_kind(directory, recorded=True, model=who, data=data)
-        prepare_directory(directory)
-        _keep_decisions(directory, record)
-        write_record(directory, record)
-        write_report(directory, record)
-    return AuditResult(record.metrics, record.run, record, directory)
-
-
-def _keep_decisions(directory: Path, record: AuditRecord) -> None:
-    """Copy the decisions into the run directory, so that it stands alone."""
-    encode = msgspec.json.Encoder().encode
-    lines = {encode(decision).decode() for decision in record.source(questions_of(record.plan))}
-    write_text(directory / "decisions.jsonl", "".join(f"{line}\n" for line in sorted(lines)))
 
 
 @checked

@@ -104,11 +104,11 @@ def audit(
 
     With nothing after it: the built-in tiny judge on its built-in items, no key, no download.
     """
-    from unswayed.api import audit_calls, audit_recorded, price_calls
     from unswayed.auditing.run_directory import default_directory
     from unswayed.auditing.settings import AuditSettings
     from unswayed.backends import BackendSettings
     from unswayed.prompts import prompt_settings
+    from unswayed.session import audit_calls, audit_recorded, price_calls
 
     if decisions is not None:
         _refuse_with_decisions(
