@@ -261,11 +261,11 @@ class _Stream:
             out.check(items)
             for verdict in self._judge.verdicts(items):
                 if isinstance(verdict, Verdict):
+                    self._verdicts += 1
+                    self._ties += verdict.choice == "tie"
                     if not out.write(encode(verdict) + b"\n"):
                         self._is_read = False
                         return
-                    self._verdicts += 1
-                    self._ties += verdict.choice == "tie"
                     continue
                 self.failed += 1
                 if verdict.fatal:
