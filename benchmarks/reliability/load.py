@@ -105,7 +105,7 @@ async def measured(work: Coroutine[object, object, int]) -> Load:
 
 
 async def judge_in_memory(n_items: int, folder: Path) -> int:
-    """`Judge(store=None)` over many items."""
+    """`Judge(calls=None)` over many items."""
     judge = Judge(MODEL, method="average")
     n_verdicts = 0
     async for _ in judge.averdicts(pairs(n_items)):

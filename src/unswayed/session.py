@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -11,6 +11,7 @@ import msgspec
 
 from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
 from unswayed.auditing.planning import questions_of
+from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.run import (
     Asked,
@@ -31,13 +32,14 @@ from unswayed.auditing.run_directory import (
 )
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend, BackendSettings
+from unswayed.decisions import Decision
 from unswayed.importers import read_decisions_file
 from unswayed.items import ItemSet
 from unswayed.prompts import prompt_fingerprint
 from unswayed.report.applying import asked_for
 from unswayed.report.collect import write_report
 from unswayed.result import AuditResult
-from unswayed.runner import CallPlan, Progress, stop_on_interrupt
+from unswayed.runner import CallPlan, Progress, Question, stop_on_interrupt
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
 
@@ -98,10 +100,18 @@ def audit_calls(
     finally:
         if directory is not None:
             store.close()
-    # the result reads decisions when it is asked for them; others may write in the meantime
-    reading = CallStore.open(directory, read_only=True)
-    record = replace(record, source=read_from(asked, reading))
+    record = replace(record, source=_reading(asked, directory))
     return AuditResult(record.metrics, record.run, record, directory)
+
+
+def _reading(asked: Asked, directory: Path) -> DecisionSource:
+    """The decisions of a finished run, read when they are asked for; others may write meanwhile."""
+
+    def read(questions: Iterable[Question]) -> Iterator[Decision]:
+        with CallStore.open(directory, read_only=True) as store:
+            yield from read_from(asked, store)(questions)
+
+    return read
 
 
 async def _ask(

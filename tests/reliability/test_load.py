@@ -47,7 +47,7 @@ def test_a_judge_with_a_store_forgets_nothing(
     backend: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judging, "MOST_IN_MEMORY", 1 << 10)
-    with Judge(backend, method="average", store=tmp_path) as judge:
+    with Judge(backend, method="average", calls=tmp_path) as judge:
         list(judge.verdicts(pairs(200)))
     with CallStore.open(tmp_path) as store:
         assert len(store) == 400
