@@ -38,6 +38,7 @@ class Instant:
     gives_logprobs = True
     generates = True
     offline = True
+    waiting = None
     template: str | None = None
 
     async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Response]]:

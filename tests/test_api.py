@@ -347,6 +347,6 @@ def test_another_model_s_directory_is_refused(items: ItemSet, tmp_path: Path) ->
 
 
 def test_a_server_that_is_down_is_an_error_and_not_a_table_of_nothing(items: ItemSet) -> None:
-    how = BackendSettings(base_url="http://127.0.0.1:9/v1", max_attempts=1)
+    how = BackendSettings(base_url="http://127.0.0.1:9/v1", patience=0.1)
     with pytest.raises(BackendError, match="the server is down"):
         us.audit("openai-api/local/m", items, backend=how)

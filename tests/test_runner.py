@@ -10,9 +10,10 @@ import subprocess
 import sys
 import textwrap
 import types
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unswayed.backends.protocol import Backend
+from unswayed.backends.protocol import Backend, Wait
 from unswayed.calls import Failure, Query, Request, Response, key_of
 from unswayed.errors import ItemError, StoreError, TemplateError, UsageError
 from unswayed.items import Item, Task
@@ -43,6 +44,7 @@ from unswayed.runner.progress import describe
 from unswayed.store import CallStore
 
 SETTINGS = RunSettings(prompts=PromptSettings())
+AT_14_03 = time.mktime((2026, 11, 22, 14, 3, 0, 0, 0, -1))
 
 
 def label_by_content(query: Query) -> Response:
@@ -63,6 +65,7 @@ class FakeBackend:
     generates: bool = True
     offline: bool = False
     template: str | None = None
+    waiting: Wait | None = None
     per_token: float | None = 0.0
     connections: int = 8
     delay_s: float = 0.0
@@ -399,6 +402,40 @@ def test_a_budget_counts_what_earlier_runs_of_the_directory_spent(tmp_path: Path
         assert (counts.made, counts.budget_spent) == (0, True)
 
 
+def test_an_answer_without_usage_costs_the_most_it_can_in_this_run_and_the_next(
+    tmp_path: Path,
+) -> None:
+    def reply(query: Query) -> Response:
+        return Response(text="A", usage_known=False)
+
+    with CallStore.open(tmp_path) as store:
+        counts = run(questions(2), FakeBackend(reply, per_token=0.001), store)
+        asked = [request for _, request in requests_for(questions(2), FakeBackend(), SETTINGS)]
+        most = sum(0.001 * sum(most_tokens(request)) for request in asked)
+        assert counts.unknown_usage == counts.made == 4
+        assert counts.cost_usd == store.totals().cost_usd == pytest.approx(most)
+        assert (counts.input_tokens, counts.output_tokens) == (0, 0)
+    how = RunSettings(prompts=PromptSettings(), budget_usd=most)
+    with CallStore.open(tmp_path) as store:
+        counts = run(questions(3), FakeBackend(reply, per_token=0.001), store, how)
+    assert (counts.made, counts.cached, counts.budget_spent) == (0, 4, True)
+
+
+def test_an_answer_without_usage_has_no_cost_where_no_price_is_known(store: CallStore) -> None:
+    backend = FakeBackend(lambda query: Response(text="A", usage_known=False), per_token=None)
+    assert run(questions(1), backend, store).made == 2
+    assert [call.response.cost_usd for call in store.calls()] == [None, None]
+
+
+def test_refusals_are_counted_on_their_own_and_as_unparsed(store: CallStore) -> None:
+    def reply(query: Query) -> Response:
+        refused = query.item.id == "q1"
+        return Response(text="A", finish_reason="content_filter" if refused else "stop")
+
+    counts = run(questions(3), FakeBackend(reply), store)
+    assert (counts.made, counts.unparsed, counts.refused, counts.failed) == (6, 2, 2, 0)
+
+
 def test_a_budget_without_a_price_is_refused_before_any_call(store: CallStore) -> None:
     backend = FakeBackend(per_token=None)
     with pytest.raises(UsageError, match="no price is known for fake/one"):
@@ -710,6 +747,9 @@ def test_the_line_says_everything() -> None:
         "703/4,800 calls · 200 recorded before · 10/s · 410k tokens · $1.25 · 7 retries · "
         "2 unparsed · 3 failed · 7 min left"  # 4097 calls at 10/s: 409.7 s = 6.8 min
     )
+    assert "2 unparsed · 1 refused · 3 failed" in describe(
+        replace(counts, refused=1), total=4800, per_s=10.0
+    )
     assert describe(RunCounts(made=5), total=None, per_s=0.0) == (
         "5 calls · 0 tokens · $0.0000 · 0 retries · 0 unparsed"
     )
@@ -726,6 +766,46 @@ def test_a_notebook_s_line_is_updated_in_place(monkeypatch: pytest.MonkeyPatch) 
     assert first.startswith("1/2 calls")
     assert second.startswith("2/2 calls")
     assert len(second) >= len(first)  # nothing of the longer line is left
+
+
+@pytest.mark.parametrize(
+    ("wait", "shown"),
+    [
+        (
+            Wait(server="h:1", reason="503 Busy", next_try_s=12.3, gives_up_at=AT_14_03),
+            "waiting for h:1 (503 Busy), next try in 12 s, gives up at 14:03",
+        ),
+        (
+            Wait(server="h:1", reason="no connection", next_try_s=0.0, gives_up_at=AT_14_03),
+            "waiting for h:1 (no connection), trying now, gives up at 14:03",
+        ),
+        (
+            Wait(server="h:1", reason="429 Too Many", next_try_s=30.0, gives_up_at=None),
+            "waiting for h:1 (429 Too Many), next try in 30 s",
+        ),
+    ],
+)
+def test_the_line_says_what_is_waited_for_and_until_when(wait: Wait, shown: str) -> None:
+    counts = RunCounts(planned=40, made=3, waiting=wait)
+    assert describe(counts, total=40, per_s=1.0) == f"3/40 calls · {shown}"
+
+
+def test_what_a_backend_waits_for_is_shown_while_it_waits_and_not_at_the_end(
+    store: CallStore,
+) -> None:
+    lines: list[Wait | None] = []
+
+    class Watched:
+        def update(self, counts: RunCounts) -> None:
+            lines.append(counts.waiting)
+
+        def close(self) -> None:
+            pass
+
+    wait = Wait(server="h:1", reason="no connection", next_try_s=1.0, gives_up_at=None)
+    run(questions(3), FakeBackend(waiting=wait), store, progress=Watched())
+    assert lines[0] == wait
+    assert lines[-1] is None
 
 
 def test_retries_of_cut_off_answers_raise_the_total() -> None:

@@ -152,6 +152,9 @@ def audit(
     prices: str | Path | None = None,
     base_url: str | None = None,
     max_connections: int | None = None,
+    timeout: float | None = None,
+    max_retries: int | None = None,
+    patience: float | None = None,
     backend: BackendSettings | None = None,
 ) -> AuditResult:
     """Audit a model on items; calls already recorded in `out` are not made again.
@@ -184,6 +187,8 @@ def audit(
         prices: Price table of your own.
         base_url: Address of an OpenAI-compatible server.
         max_connections: Most requests in flight.
+        timeout, max_retries, patience: Seconds for one attempt; attempts of a call after its first;
+            seconds that a server is waited for while it answers nothing.
         backend: How else to reach the model; the options above are laid over it.
 
     Returns:
@@ -232,7 +237,13 @@ def audit(
         settings,
         model or "tiny/judge",
         backend_settings(
-            backend, base_url=base_url, max_connections=max_connections, prices=prices
+            backend,
+            base_url=base_url,
+            max_connections=max_connections,
+            timeout=timeout,
+            max_retries=max_retries,
+            patience=patience,
+            prices=prices,
         ),
         directory=directory,
         budget=budget,
@@ -267,6 +278,9 @@ def calibrate(
     limit: int | None = None,
     base_url: str | None = None,
     max_connections: int | None = None,
+    timeout: float | None = None,
+    max_retries: int | None = None,
+    patience: float | None = None,
     calls: str | Path | None = None,
     backend: BackendSettings | None = None,
 ) -> Calibration:
@@ -286,6 +300,8 @@ def calibrate(
         limit: Use the first items only.
         base_url: Address of an OpenAI-compatible server.
         max_connections: Most requests in flight.
+        timeout, max_retries, patience: Seconds for one attempt; attempts of a call after its first;
+            seconds that a server is waited for while it answers nothing.
         backend: How else to reach the model; the options above are laid over it.
         calls: Directory of recorded calls to use and fill; None for one beside `out`.
 
@@ -297,7 +313,14 @@ def calibrate(
     """
     chosen = parse_method(method)
     data = load_data(items, limit=limit, task=task, on_bad_item=on_bad_item)
-    reach = backend_settings(backend, base_url=base_url, max_connections=max_connections)
+    reach = backend_settings(
+        backend,
+        base_url=base_url,
+        max_connections=max_connections,
+        timeout=timeout,
+        max_retries=max_retries,
+        patience=patience,
+    )
     opened = open_backend(model, reach)
     examples = load_data(shots) if shots else ()
     how = prompts_for(opened, prompt_settings(prompt, template, labels, examples))

@@ -54,9 +54,11 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
             backend gives none. `tokens[i]` is the token generated there.
         exact: True if `top_logprobs[0]` lists every label once, computed from the full
             distribution (local models): nothing is censored.
-        finish_reason: stop, length, content_filter, ...
+        finish_reason: stop, length, content_filter, refusal, ...
         input_tokens, cached_tokens, output_tokens: As billed; cached is part of input.
-        cost_usd: Price of this call; None where no price is known.
+        usage_known: False if the server did not say, or said the impossible; such counts are 0.
+        cost_usd: Price of this call; None where no price is known. Without known usage, the most
+            it can have cost.
         latency_s: Wall time of the successful attempt.
         retries: Attempts before it.
         model: The model the server says it ran.
@@ -71,6 +73,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    usage_known: bool = True
     cost_usd: float | None = None
     latency_s: float = 0.0
     retries: int = 0

@@ -91,6 +91,8 @@ class Judge:
         shots: Items with gold to show as examples.
         base_url: Address of an OpenAI-compatible server.
         max_connections: Most requests in flight.
+        timeout, max_retries, patience: Seconds for one attempt; attempts of a call after its first;
+            seconds that a server is waited for while it answers nothing.
         prices: Price table of your own.
         budget: Most USD that all calls recorded in `calls` may cost together.
         calls: Directory of recorded calls to use and fill (that of an audit, too), or an open
@@ -122,6 +124,9 @@ class Judge:
         shots: Sequence[Item] = (),
         base_url: str | None = None,
         max_connections: int | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        patience: float | None = None,
         prices: str | Path | None = None,
         budget: float | None = None,
         calls: str | Path | CallStore | None = None,
@@ -130,7 +135,13 @@ class Judge:
         shadow: float = 0.0,
     ) -> None:
         reach = backend_settings(
-            backend, base_url=base_url, max_connections=max_connections, prices=prices
+            backend,
+            base_url=base_url,
+            max_connections=max_connections,
+            timeout=timeout,
+            max_retries=max_retries,
+            patience=patience,
+            prices=prices,
         )
         self._backend = open_backend(model, reach) if isinstance(model, str) else model
         how = prompts_for(self._backend, prompt_settings(prompt, template, labels, shots))

@@ -135,6 +135,24 @@ def test_stop_reasons(reason: str | None, expected: str) -> None:
     assert decode(stop_reason=reason).finish_reason == expected
 
 
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        3,
+        {},
+        {"input_tokens": -1, "output_tokens": 1},
+        {"input_tokens": 2**40, "output_tokens": 1},
+        {"input_tokens": 10, "output_tokens": 10**30},
+        {"input_tokens": 10, "output_tokens": "1"},
+    ],
+)
+def test_token_counts_that_cannot_be_are_unknown_and_the_answer_is_kept(usage: object) -> None:
+    response = decode(usage=usage)
+    assert response.text
+    assert not response.usage_known
+
+
 def test_an_answer_without_text_is_empty() -> None:
     assert decode(content=[]).text == ""
 

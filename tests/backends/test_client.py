@@ -24,7 +24,9 @@ from fake_server import ASKED, FakeServer, Fault, answer_of
 
 from unswayed.backends import transport
 from unswayed.backends.client import HttpBackend
-from unswayed.backends.faults import Reply
+from unswayed.backends.faults import Reply, UnreachableError
+from unswayed.backends.patience import FIRST_CONTACT_S
+from unswayed.backends.protocol import Wait
 from unswayed.calls import Failure, Query, Response
 from unswayed.errors import UsageError
 
@@ -96,7 +98,7 @@ def test_a_passing_fault_is_tried_again(fault: Fault) -> None:
     async def work() -> None:
         async with FakeServer(faults=[fault]) as server:
             clock = JumpClock().clock()
-            backend = backend_at(server.url, clock=clock, timeout_s=0.3)
+            backend = backend_at(server.url, clock=clock, timeout=0.3)
             outcomes = await collect(backend, [query()])
         (response,) = outcomes.values()
         assert isinstance(response, Response)
@@ -112,9 +114,6 @@ def test_a_passing_fault_is_tried_again(fault: Fault) -> None:
     ("fault", "error", "attempts", "status"),
     [
         (Fault(kind="status", status=500), "ServerError", 3, 500),
-        (Fault(kind="status", status=503), "ServerError", 6, 503),
-        (Fault(kind="status", status=429), "RateLimitedError", 6, 429),
-        (Fault(kind="status", status=429, retry_after="1"), "RateLimitedError", 6, 429),
         (Fault(kind="reset"), "ServerError", 3, None),
         (Fault(kind="close"), "ServerError", 3, None),
         (Fault(kind="half"), "ServerError", 3, None),
@@ -131,7 +130,7 @@ def test_a_lasting_fault_is_a_failure_and_never_an_answer(
     async def work() -> None:
         async with FakeServer(faults=[fault]) as server:
             clock = JumpClock().clock()
-            backend = backend_at(server.url, clock=clock, timeout_s=0.1)
+            backend = backend_at(server.url, clock=clock, timeout=0.1)
             outcomes = await collect(backend, [query()])
         (failure,) = outcomes.values()
         assert isinstance(failure, Failure)
@@ -143,12 +142,148 @@ def test_a_lasting_fault_is_a_failure_and_never_an_answer(
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("status", [429, 502, 503, 529])
+@pytest.mark.parametrize("retry_after", [None, "0", "1", "3600", "-5", "nan"])
+def test_a_server_that_turns_everything_away_is_waited_for_and_no_longer_than_patience(
+    status: int, retry_after: str | None
+) -> None:
+    async def work() -> None:
+        jump = JumpClock()
+        faults = [Fault(kind="status", status=status, retry_after=retry_after)]
+        async with FakeServer(faults=faults) as server:
+            backend = backend_at(server.url, clock=jump.clock(), patience=40, max_retries=0)
+            outcomes = await collect(backend, queries(1000))
+        fatal = [failure for failure in failures(outcomes) if failure.fatal]
+        assert fatal
+        assert "answered nothing for 40 seconds" in fatal[0].message
+        assert "--patience" in fatal[0].message
+        assert jump.time - 1000.0 == pytest.approx(40)
+        assert len(failures(outcomes)) == len(outcomes) <= 64
+        assert server.received < 200  # nor is it asked without a pause
+
+    asyncio.run(work())
+
+
+def test_a_call_that_is_turned_away_while_others_are_answered_is_given_up_after_its_retries() -> (
+    None
+):
+    async def work() -> None:
+        faults = [Fault(kind="status", status=503, contains='question 3"')]
+        async with FakeServer(faults=faults) as server:
+            backend = backend_at(
+                server.url, clock=JumpClock().clock(), max_retries=2, max_connections=4
+            )
+            outcomes = await collect(backend, queries(300))
+        (failure,) = failures(outcomes)
+        assert not failure.fatal
+        assert failure.message.startswith("q3: ")
+        assert failure.attempts >= 3
+        assert len(outcomes) == 300
+
+    asyncio.run(work())
+
+
+def test_an_outage_after_an_answer_is_waited_for_and_loses_no_call() -> None:
+    async def work() -> None:
+        jump = JumpClock()
+        n = 0
+
+        async def answer(body: bytes) -> Reply:
+            nonlocal n
+            n += 1
+            if n > 20 and jump.time < 1030.0:
+                raise UnreachableError("cannot connect")
+            return good_reply(body)
+
+        backend = backend_at("http://x/v1", clock=jump.clock(), connect=lambda: FakeWire(answer))
+        outcomes = await collect(backend, queries(100))
+        assert not failures(outcomes)
+        assert len(outcomes) == 100
+        assert n < 200
+
+    asyncio.run(work())
+
+
+def test_a_server_that_was_never_reached_is_given_up_within_seconds() -> None:
+    async def work() -> None:
+        jump = JumpClock()
+
+        async def answer(body: bytes) -> Reply:
+            raise UnreachableError("cannot connect")
+
+        backend = backend_at("http://x/v1", clock=jump.clock(), connect=lambda: FakeWire(answer))
+        outcomes = await collect(backend, queries(100))
+        fatal = [failure.message for failure in failures(outcomes) if failure.fatal]
+        assert "It was never reached. Start it, or check its address" in fatal[0]
+        assert jump.time - 1000.0 <= FIRST_CONTACT_S
+
+    asyncio.run(work())
+
+
+def test_patience_begins_anew_with_the_next_run_of_the_same_backend() -> None:
+    async def work() -> None:
+        jump = JumpClock()
+
+        async def answer(body: bytes) -> Reply:
+            return Reply(503, {}, b"")
+
+        backend = backend_at("http://x/v1", clock=jump.clock(), connect=lambda: FakeWire(answer))
+        outcomes = await collect(backend, [query()])
+        assert [failure.fatal for failure in failures(outcomes)] == [True]
+        jump.time += 3600.0
+        asked = 0
+
+        async def recovers(body: bytes) -> Reply:
+            nonlocal asked
+            asked += 1
+            return Reply(503, {}, b"") if asked == 1 else good_reply(body)
+
+        backend._connect = lambda: FakeWire(recovers)
+        assert not failures(await collect(backend, [query()]))
+
+    asyncio.run(work())
+
+
+def test_what_is_waited_for_can_be_asked() -> None:
+    async def work() -> None:
+        jump = JumpClock()
+        waits: list[Wait | None] = []
+
+        async def sleep(seconds: float) -> None:
+            waits.append(backend.waiting)
+            await jump.sleep(seconds)
+
+        async def answer(body: bytes) -> Reply:
+            if len(waits) < 2:
+                return Reply(503, {"retry-after": "12"}, b"\x1b[31mbusy")
+            return good_reply(body)
+
+        clock = replace(jump.clock(), sleep=sleep)
+        backend = backend_at(
+            "http://127.0.0.1:8000/v1", clock=clock, connect=lambda: FakeWire(answer)
+        )
+        assert backend.waiting is None
+        assert not failures(await collect(backend, [query()]))
+        assert backend.waiting is None
+        first, second = waits
+        assert first == Wait(
+            server="127.0.0.1:8000",
+            reason="503 Service Unavailable",
+            next_try_s=12.0,
+            gives_up_at=1_700_000_180.0,
+        )
+        assert second is not None
+        assert second.gives_up_at == 1_700_000_168.0
+
+    asyncio.run(work())
+
+
 def test_failures_that_differ_are_tried_up_to_the_cap_on_attempts() -> None:
     faults = [Fault(kind="status", message=f"trace {i}", on=[i]) for i in range(1, 10)]
 
     async def work() -> None:
         async with FakeServer(faults=faults) as server:
-            backend = backend_at(server.url, clock=JumpClock().clock(), max_attempts=5)
+            backend = backend_at(server.url, clock=JumpClock().clock(), max_retries=4)
             outcomes = await collect(backend, [query()])
         assert [failure.attempts for failure in failures(outcomes)] == [5]
 
@@ -293,7 +428,7 @@ def test_a_server_that_turns_everything_away_stops_the_run_after_minutes_not_hou
         faults = [Fault(kind="status", status=429, retry_after="60")]
         async with FakeServer(faults=faults) as server:
             outcomes = await collect(
-                backend_at(server.url, clock=jump.clock(), max_attempts=1000), asked
+                backend_at(server.url, clock=jump.clock(), max_retries=999), asked
             )
         fatal = [failure.message for failure in failures(outcomes) if failure.fatal]
         assert fatal
@@ -557,7 +692,7 @@ def test_a_defect_is_raised_and_not_swallowed() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["max_connections", "max_attempts", "timeout_s", "requests_per_minute", "tokens_per_minute"],
+    ["max_connections", "timeout", "patience", "requests_per_minute", "tokens_per_minute"],
 )
 def test_a_limit_of_zero_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=name):
@@ -645,7 +780,7 @@ ECHOES = [
 def test_the_key_appears_nowhere(fault: Fault, caplog: pytest.LogCaptureFixture) -> None:
     async def work() -> dict[str, Response | Failure]:
         async with FakeServer(faults=[fault]) as server:
-            backend = backend_at(server.url, key=KEY, clock=JumpClock().clock(), timeout_s=0.1)
+            backend = backend_at(server.url, key=KEY, clock=JumpClock().clock(), timeout=0.1)
             outcomes = await collect(backend, [query()])
             assert server.headers[0]["authorization"] == f"Bearer {KEY}"
             assert KEY not in repr(backend)
@@ -659,6 +794,34 @@ def test_the_key_appears_nowhere(fault: Fault, caplog: pytest.LogCaptureFixture)
     assert KEY not in stored
     assert KEY[:16] not in stored
     assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "pieces", [("A", KEY), ("A", KEY[:9], KEY[9:])], ids=["whole", "in pieces"]
+)
+@pytest.mark.parametrize("alternative", [False, True])
+def test_the_key_is_not_kept_among_the_generated_tokens(
+    pieces: tuple[str, ...], alternative: bool
+) -> None:
+    tops = [[{"token": piece, "logprob": -0.1}] for piece in pieces]
+    if alternative:
+        pieces, tops = ("A",), [[{"token": "A", "logprob": -0.1}, {"token": KEY, "logprob": -3}]]
+    content = [
+        {"token": piece, "top_logprobs": top} for piece, top in zip(pieces, tops, strict=True)
+    ]
+    body = msgspec.json.encode(
+        {"choices": [{"message": {"content": "A"}, "logprobs": {"content": content}}]}
+    )
+
+    async def answer(_: bytes) -> Reply:
+        return Reply(200, {}, body)
+
+    backend = backend_at("http://x/v1", key=KEY, connect=lambda: FakeWire(answer))
+    (response,) = asyncio.run(collect(backend, [query(top_logprobs=20)])).values()
+    assert isinstance(response, Response)
+    assert response.text == "A"
+    assert response.tokens is None
+    assert KEY not in msgspec.json.encode(response).decode()
 
 
 def test_a_redirect_does_not_carry_the_key_elsewhere() -> None:

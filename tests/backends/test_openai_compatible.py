@@ -341,6 +341,76 @@ def test_content_in_every_shape(message: dict[str, object], text: str) -> None:
     assert decode(message=message).text == text
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"choices": [{"message": {"content": "A"}}], "error": {"message": "upstream broke"}}',
+        b'{"choices": [{"message": {"content": "A"}}], "error": "upstream broke"}',
+        b'{"choices": [{"message": {"content": "A"}, "finish_reason": "error"}]}',
+    ],
+)
+def test_an_answer_with_an_error_beside_it_is_a_failure(body: bytes) -> None:
+    with pytest.raises(BadResponseError, match="came with an error"):
+        OpenAIDialect("m").decode(body)
+
+
+def test_an_error_field_without_an_error_is_none() -> None:
+    body = b'{"choices": [{"message": {"content": "A"}}], "error": null}'
+    assert OpenAIDialect("m").decode(body).text == "A"
+
+
+def test_a_refusal_beside_an_answer_is_a_refusal() -> None:
+    response = decode(message={"content": "A", "refusal": "I cannot judge this."})
+    assert response.text == "A"
+    assert response.finish_reason == "refusal"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completion"),
+    [
+        (None, 1),
+        (12, None),
+        (-1, 1),
+        (12, -5),
+        (2**40, 1),
+        (9999999999999999999, 1),
+        (10**40, 1),
+        (12.5, 1),
+        (12, "many"),
+        (True, 1),
+        ([12], {}),
+    ],
+)
+def test_token_counts_that_cannot_be_are_unknown_and_the_answer_is_kept(
+    prompt: object, completion: object
+) -> None:
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+    body = {"choices": [{"message": {"content": "A"}}], "usage": usage}
+    response = OpenAIDialect("m").decode(json.dumps(body).encode())
+    assert response.text == "A"
+    assert not response.usage_known
+    assert {response.input_tokens, response.output_tokens} <= {0, 1, 12}
+
+
+@pytest.mark.parametrize("usage", [b"null", b"3", b"[]", b'"?"', b'{"prompt_tokens_details": 3}'])
+def test_a_usage_of_another_shape_is_unknown_and_logprobs_are_kept(usage: bytes) -> None:
+    top = b'{"token": "A", "logprob": -0.1}'
+    body = b"""{"choices": [{"message": {"content": "A"}, "logprobs": {"content":
+        [{"token": "A", "top_logprobs": [%s]}]}}], "usage": %s}"""
+    response = OpenAIDialect("m").decode(body % (top, usage))
+    assert response.tokens == ("A",)
+    assert not response.usage_known
+
+
+def test_possible_token_counts_are_known() -> None:
+    body = b"""{"choices": [{"message": {"content": "A"}}], "usage": {"prompt_tokens": 0,
+        "completion_tokens": 1099511627775, "prompt_tokens_details": {"cached_tokens": -3}}}"""
+    response = OpenAIDialect("m").decode(body)
+    assert response.usage_known
+    assert (response.input_tokens, response.output_tokens) == (0, 2**40 - 1)
+    assert response.cached_tokens == 0
+
+
 def test_a_refusal_is_kept_as_text_and_named() -> None:
     response = decode(message={"content": None, "refusal": "I cannot judge this."})
     assert response.text == "I cannot judge this."
@@ -389,7 +459,6 @@ def test_missing_or_strange_logprobs_are_none_and_the_answer_stays(logprobs: obj
         b'{"choices": [{}]}',
         b'{"choices": [{"message": null}]}',
         b'{"choices": [{"message": {"content": 3}}]}',
-        b'{"choices": [{"message": {"content": "A"}}], "usage": {"prompt_tokens": "many"}}',
         b'{"error": {"message": "overloaded"}}',
         b"\xff\xfe",
     ],

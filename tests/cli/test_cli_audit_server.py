@@ -256,9 +256,62 @@ def test_a_key_is_sent_to_its_own_address_only(
     assert KEY not in str(server.headers)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("audit", "few.jsonl", "--out", "run"),
+        ("judge", "few.jsonl", "--method", "direct"),
+        ("calibrate", "pride", "few.jsonl", "--out", "pride.json"),
+        ("filter", "few.jsonl", "--out", "kept.jsonl"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_that_calls_a_server_takes_how_long_it_is_waited_for(
+    command: tuple[str, ...], run: Run, few: Path, server: Server
+) -> None:
+    server.start({"kind": "status", "status": 503})
+    how = ("--patience", "0.25", "--max-retries", "0", "--timeout", "5")
+    ran = run(*command, "--model", Server.model, *how)
+    assert ran.code in {2, 3}
+    assert "the server has answered nothing for 0.25 seconds: HTTP 503" in ran.err
+    assert "--patience SECONDS waits longer" in ran.err
+
+
+def test_a_call_that_fails_is_tried_again_as_often_as_asked(
+    run: Run, few: Path, server: Server
+) -> None:
+    server.start({"kind": "status", "status": 500, "contains": "first answer 3"})
+    assert audit(run, few, "--max-retries", "1").code == 3
+    assert server.received == N_CALLS + 2  # both calls about q3 once more
+    server.start({"kind": "status", "status": 500, "contains": "first answer 3"})
+    assert audit(run, few, "--max-retries", "0").code == 3
+    assert server.received == 2
+
+
+def test_refusals_and_impossible_counts_are_said_and_counted(
+    run: Run, few: Path, server: Server
+) -> None:
+    refusal = {
+        "choices": [{"message": {"content": None, "refusal": "A. I cannot"}}],
+        "usage": {"prompt_tokens": 9999999999999999999, "completion_tokens": -1},
+    }
+    server.start({"kind": "body", "message": json.dumps(refusal), "contains": "first answer 3"})
+    ran = audit(run, few)
+    assert ran.code == 0
+    calls = metrics()["calls"]
+    assert (calls["made"], calls["unparsed"], calls["refused"]) == (N_CALLS, 2, 2)
+    assert calls["unknown_usage"] == 2
+    assert any("2 answers were refused by the model" in line for line in ran.said)
+    assert any("2 answers came without possible token counts" in line for line in ran.said)
+    again = audit(run, few)
+    assert metrics()["calls"]["refused"] == 2
+    assert any("2 answers were refused by the model" in line for line in again.said)
+    assert "2 of 24, 2 of them refused" in Path("run/report.html").read_text()
+
+
 def test_a_server_that_hangs_is_given_up_and_the_rest_is_kept(few: Path, server: Server) -> None:
     server.start({"kind": "hang", "contains": "first answer 3"})
-    how = BackendSettings(timeout_s=0.3, max_attempts=2)
+    how = BackendSettings(timeout=0.3, max_retries=1)
     result = us.audit(Server.model, few, out="run", backend=how, resamples=100)
     calls = result.metrics["calls"]
     assert (calls["made"], calls["failed"]) == (N_CALLS - 2, 2)

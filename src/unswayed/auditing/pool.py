@@ -13,6 +13,7 @@ from unswayed.decisions import MISSING, Decision, DecisionTable, FloatArray, Int
 from unswayed.errors import ShapeError
 from unswayed.items import blind
 from unswayed.methods import Method
+from unswayed.parsing import was_refused
 from unswayed.presentation import Ask
 from unswayed.runner import Question
 
@@ -20,6 +21,7 @@ __all__ = [
     "DecisionSource",
     "TableBuilder",
     "build_tables",
+    "noting_refusals",
     "remembering",
     "sampled",
     "with_content",
@@ -125,6 +127,17 @@ def build_tables(
         if decision.substitute is None or decision.ask in content_free[n]:
             builder.add(decision)
     return tuple(builder.table() for builder in builders)
+
+
+def noting_refusals(
+    decisions: Iterable[Decision], refused: set[tuple[str, Ask]]
+) -> Iterator[Decision]:
+    """Pass decisions on, and note which questions about the candidates were refused."""
+    for decision in decisions:
+        unread = decision.choice is None and decision.substitute is None
+        if unread and was_refused(decision.finish_reason):
+            refused.add((decision.item_id, decision.ask))
+        yield decision
 
 
 def with_content(table: DecisionTable) -> DecisionTable:

@@ -16,7 +16,7 @@ from unswayed.auditing.planning import (
     plan_warnings,
     without_probabilities,
 )
-from unswayed.auditing.pool import DecisionSource, build_tables
+from unswayed.auditing.pool import DecisionSource, build_tables, noting_refusals
 from unswayed.auditing.run import (
     AuditRecord,
     labels_of,
@@ -67,13 +67,15 @@ def audit_decisions(
     answers = _by_item(kept)
     warnings = [*_bad_lines(decisions), *warnings, *_gaps(kept, known, answers, unknown)]
     plan = _plan(kept, known, settings, answers)
-    tables = build_tables(plan.strata, kept, methods=plan.methods.values())
+    refused: set[tuple[str, Ask]] = set()
+    noting = noting_refusals(kept, refused)
+    tables = build_tables(plan.strata, noting, methods=plan.methods.values())
     plan, without = without_probabilities(plan, tables)
     warnings = [*plan_warnings(plan, known), *warnings, *without]
     counts = RunCounts(planned=len(kept), cached=len(kept))
     who = kept[0].model or "recorded"
     source = _source_of(answers)
-    metrics = metrics_record(who, known, plan, counts, tables, source)
+    metrics = metrics_record(who, known, plan, counts, tables, source, refused=len(refused))
     run = {
         **run_record(command, who, known, plan),
         "recorded": True,

@@ -30,6 +30,7 @@ from unswayed.auditing.planning import (
 from unswayed.auditing.pool import (
     DecisionSource,
     build_tables,
+    noting_refusals,
     remembering,
     sampled,
     with_content,
@@ -41,6 +42,7 @@ from unswayed.backends import Backend
 from unswayed.calibration import answers_are_labels, prompts_for
 from unswayed.decisions import UNPARSED, Decision, DecisionTable
 from unswayed.items import ItemSet
+from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, check_prompts, prompt_fingerprint
 from unswayed.runner import (
     CallPlan,
@@ -241,6 +243,11 @@ def _failures(
             f"{counts.failed:,} of {counts.planned:,} calls failed{example.rstrip('.')}. "
             "The same command tries them again."
         )
+    if counts.unknown_usage:
+        yield (
+            f"{counts.unknown_usage:,} answers came without possible token counts: they are in no "
+            "count of tokens, and in the cost with the most that they can cost."
+        )
     if counts.budget_spent:
         left = counts.planned - counts.made - counts.cached - counts.failed
         yield (
@@ -265,11 +272,15 @@ def read_from(asked: Asked, store: CallStore) -> DecisionSource:
 def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord:
     """Measure everything from the pool; pure but for reading the store."""
     read, counts, plan = read_from(asked, store), asked.counts, asked.plan
-    tables = build_tables(plan.strata, read(questions_of(plan)), methods=plan.methods.values())
+    refused: set[tuple[str, Ask]] = set()
+    decisions = noting_refusals(read(questions_of(plan)), refused)
+    tables = build_tables(plan.strata, decisions, methods=plan.methods.values())
     plan, warnings = without_probabilities(plan, tables)
     source = remembering(read, estimation_questions_of(plan))
-    metrics = metrics_record(asked.model, asked.items, plan, counts, tables, source)
-    warnings = [*asked.failures, *asked.warnings, *warnings]
+    metrics = metrics_record(
+        asked.model, asked.items, plan, counts, tables, source, refused=len(refused)
+    )
+    warnings = [*asked.failures, *asked.warnings, *_refusals(len(refused)), *warnings]
     run = {
         **run_record(command, asked.model, asked.items, plan),
         "prompt": {
@@ -294,6 +305,14 @@ def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord
     return AuditRecord(metrics, run, plan, tables, source, asked.how.prompts, tuple(warnings))
 
 
+def _refusals(refused: int) -> Iterator[str]:
+    if refused:
+        yield (
+            f"{refused:,} answers were refused by the model or by a filter: they are no verdicts, "
+            "whatever they say, and count as unparsed."
+        )
+
+
 def metrics_record(
     model: str,
     items: ItemSet,
@@ -301,6 +320,8 @@ def metrics_record(
     counts: RunCounts,
     tables: Sequence[DecisionTable],
     source: DecisionSource,
+    *,
+    refused: int,
 ) -> dict[str, Any]:
     """The content of `metrics.json`, for calls made and for recorded decisions alike."""
     return {
@@ -308,7 +329,7 @@ def metrics_record(
         "model": model,
         "data": data_record(items),
         "protocol": protocol_record(plan),
-        "calls": call_record(counts, tables),
+        "calls": call_record(counts, tables, refused=refused),
         **evaluate(plan, tables, source),
     }
 
@@ -349,7 +370,9 @@ def protocol_record(plan: AuditPlan) -> dict[str, Any]:
     }
 
 
-def call_record(counts: RunCounts, tables: Sequence[DecisionTable]) -> dict[str, Any]:
+def call_record(
+    counts: RunCounts, tables: Sequence[DecisionTable], *, refused: int
+) -> dict[str, Any]:
     """The `calls` section."""
     tables = [with_content(table) for table in tables]
     masses = [table.label_mass for table in tables if table.label_mass is not None]
@@ -361,9 +384,11 @@ def call_record(counts: RunCounts, tables: Sequence[DecisionTable]) -> dict[str,
         "cached": counts.cached,
         "failed": counts.failed,
         "unparsed": sum(int((table.choices == UNPARSED).sum()) for table in tables),
+        "refused": refused,
         "input_tokens": counts.input_tokens,
         "output_tokens": counts.output_tokens,
         "cost_usd": counts.cost_usd,
+        "unknown_usage": counts.unknown_usage,
         "label_mass": float(known.mean()) if known.size else None,
     }
 

@@ -35,8 +35,10 @@ class BackendSettings:
         base_url: Address of an OpenAI-compatible server, over the provider's own.
         max_connections: Most requests in flight; concurrency adapts below it.
         requests_per_minute, tokens_per_minute: Limits to stay under; None for what the server says.
-        timeout_s: Longest wait for one attempt.
-        max_attempts: Attempts per call.
+        timeout: Longest wait for one attempt, in seconds.
+        max_retries: Attempts of one call beyond the first. Those that find no server, or one that
+            turns every call away, are not among them: that is what patience is for.
+        patience: For how many seconds such a server is waited for before the run stops.
         prices: Path of a price table that overrides the shipped one.
         device: torch device of local models; None picks one.
         dtype: torch dtype of local models; None for float32 on CPU, bfloat16 on a GPU.
@@ -50,8 +52,9 @@ class BackendSettings:
     max_connections: Annotated[int, msgspec.Meta(ge=1)] = 64
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    timeout_s: float = 120.0
-    max_attempts: int = 6
+    timeout: float = 120.0
+    max_retries: int = 5
+    patience: float = 180.0
     prices: str | None = None
     device: str | None = None
     dtype: str | None = None
@@ -66,6 +69,9 @@ def backend_settings(
     *,
     base_url: str | None = None,
     max_connections: int | None = None,
+    timeout: float | None = None,
+    max_retries: int | None = None,
+    patience: float | None = None,
     prices: str | Path | None = None,
 ) -> BackendSettings:
     """Settings from the options of the Python functions, laid over `base`; None leaves its own.
@@ -76,6 +82,9 @@ def backend_settings(
     given = {
         "base_url": base_url,
         "max_connections": max_connections,
+        "timeout": timeout,
+        "max_retries": max_retries,
+        "patience": patience,
         "prices": None if prices is None else str(prices),
     }
     named = {name: value for name, value in given.items() if value is not None}

@@ -13,7 +13,7 @@ import msgspec
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Service, resolve
 from unswayed.backends.client import HttpBackend
-from unswayed.backends.dialect import Traits
+from unswayed.backends.dialect import Traits, token_count
 from unswayed.backends.prices import FREE, load_prices
 from unswayed.calls import Request, Response
 from unswayed.errors import BadResponseError
@@ -57,21 +57,22 @@ class _Block(msgspec.Struct):
 
 
 class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
+    input_tokens: object = None
+    output_tokens: object = None
+    cache_read_input_tokens: object = None
+    cache_creation_input_tokens: object = None
 
 
 class _Reply(msgspec.Struct):
     content: list[_Block]
     stop_reason: str | None = None
-    usage: _Usage | None = None
+    usage: msgspec.Raw = msgspec.Raw(b"{}")
     model: str | None = None
 
 
 _ENCODER = msgspec.json.Encoder()
 _REPLY = msgspec.json.Decoder(_Reply)
+_USAGE = msgspec.json.Decoder(_Usage)
 
 
 class AnthropicDialect:
@@ -121,18 +122,20 @@ class AnthropicDialect:
             reply = _REPLY.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadResponseError(f"not a message: {error}") from None
-        usage = reply.usage or _Usage()
-        cached = usage.cache_read_input_tokens or 0
-        written = usage.cache_creation_input_tokens or 0
+        usage = _usage(reply.usage)
+        fresh, generated = token_count(usage.input_tokens), token_count(usage.output_tokens)
+        cached = token_count(usage.cache_read_input_tokens) or 0
+        written = token_count(usage.cache_creation_input_tokens) or 0
         stop = reply.stop_reason or "end_turn"
         thinking = "".join(block.thinking or "" for block in reply.content)
         return Response(
             text="".join(block.text or "" for block in reply.content if block.type == "text"),
             reasoning=thinking or None,
             finish_reason=_FINISH.get(stop, stop),
-            input_tokens=(usage.input_tokens or 0) + cached + written,
+            input_tokens=(fresh or 0) + cached + written,
             cached_tokens=cached,
-            output_tokens=usage.output_tokens or 0,
+            output_tokens=generated or 0,
+            usage_known=fresh is not None and generated is not None,
             model=reply.model,
         )
 
@@ -141,6 +144,14 @@ class AnthropicDialect:
         if traits.temperature and _NO_TEMPERATURE.search(words):
             return replace(traits, temperature=False)
         return None
+
+
+def _usage(stated: msgspec.Raw) -> _Usage:
+    """The counts, read apart: an answer is not lost for what is said about its price."""
+    try:
+        return _USAGE.decode(stated)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _Usage()
 
 
 def split_system(messages: tuple[Message, ...]) -> tuple[str, tuple[Message, ...]]:

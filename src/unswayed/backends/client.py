@@ -9,7 +9,9 @@ A query is pulled from the iterable at the moment its request may start, so at m
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Iterable
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -23,7 +25,9 @@ from unswayed.backends.pacing import (
     Gate,
     Spacing,
 )
+from unswayed.backends.patience import Patience
 from unswayed.backends.prices import Price
+from unswayed.backends.protocol import Wait
 from unswayed.backends.workers import Line, Outcome, Run
 from unswayed.calls import Query, Request, Response
 from unswayed.errors import BadResponseError, ServerError, UsageError
@@ -47,6 +51,7 @@ class HttpBackend:
         address: Where calls go.
         traits: What the server is known to accept.
         remarks: What was learned about the server that a reader of the results should know.
+        patience: Since when it answers nothing, and how long that is put up with.
 
     Raises:
         UsageError: If a limit is not above 0.
@@ -76,6 +81,7 @@ class HttpBackend:
         self.dialect = dialect
         self.settings = settings
         self.clock = clock or Clock()
+        self.patience = Patience(settings.patience, self.clock)
         self._price = price
         self._connect = connect or self._connect_http
         self._concurrency = Concurrency(settings.max_connections, self.clock)
@@ -90,6 +96,8 @@ class HttpBackend:
 
     async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Outcome]]:
         """Answer every query once, in any order, pulling from `queries` lazily."""
+        if not self._runs:
+            self.patience.restart()
         run = Run(self, self._line_here(), iter(queries))
         self._runs.add(run)
         try:
@@ -104,6 +112,20 @@ class HttpBackend:
         finally:
             self._runs.discard(run)
             await run.close()
+
+    @property
+    def waiting(self) -> Wait | None:
+        """What holds up all calls just now; None if nothing does."""
+        pause_s = 0.0 if self._line is None else self._line.gate.pause_s
+        left_s = self.patience.left_s
+        if not self.patience.reason or (pause_s == 0.0 and left_s == math.inf):
+            return None
+        return Wait(
+            server=urlsplit(self.address.url).netloc,
+            reason=self.patience.reason,
+            next_try_s=pause_s,
+            gives_up_at=None if left_s == math.inf else self.clock.wall() + left_s,
+        )
 
     def price(self, input_tokens: int, output_tokens: int) -> float | None:
         """Price in USD of a call of that size at most; None where no price is known.
@@ -134,7 +156,7 @@ class HttpBackend:
             self.dialect.path,
             self.dialect.headers(self.address.key.reveal()),
             connections=self.settings.max_connections,
-            timeout_s=self.settings.timeout_s,
+            timeout_s=self.settings.timeout,
         )
 
     def _line_here(self) -> Line:
@@ -160,11 +182,14 @@ class HttpBackend:
         took = self.clock.now() - started
         if isinstance(outcome, Response):
             line.gate.answered()
-            if expected:
+            self.patience.answered()
+            if expected and outcome.usage_known:
                 used = outcome.input_tokens + outcome.output_tokens
                 line.gate.correct_tokens(used - expected)
-        elif outcome.busy:
-            line.gate.pushed_back(started, outcome.retry_after_s)
+            return outcome, took
+        self.patience.failed(outcome)
+        if outcome.busy:
+            line.gate.pushed_back(started, outcome.retry_after_s, self.patience.most_pause_s)
         return outcome, took
 
     async def _post(self, body: bytes, transport: Transport) -> Response | Fault:
@@ -196,7 +221,7 @@ class HttpBackend:
             elif not self._seen_logprobs:
                 self.gives_logprobs = False
         cost = None
-        if self._price is not None:
+        if self._price is not None and response.usage_known:
             cost = self._price.of(
                 response.input_tokens, response.output_tokens, response.cached_tokens
             )
@@ -208,9 +233,11 @@ class HttpBackend:
 
 
 def _check(settings: BackendSettings) -> None:
-    for name in ("max_connections", "max_attempts", "timeout_s"):
-        if getattr(settings, name) <= 0:
+    for name in ("max_connections", "timeout", "patience"):
+        if not getattr(settings, name) > 0:
             raise UsageError(f"{name} must be above 0, got {getattr(settings, name)}.")
+    if settings.max_retries < 0:
+        raise UsageError(f"max_retries must be 0 or more, got {settings.max_retries}.")
     for name in ("requests_per_minute", "tokens_per_minute"):
         limit = getattr(settings, name)
         if limit is not None and limit <= 0:
@@ -222,13 +249,21 @@ def _expected_tokens(request: Request) -> int:
     return sum(len(message.content) for message in request.messages) // 4 + request.max_tokens
 
 
+def _generated(response: Response) -> tuple[str, str]:
+    """The generated tokens as one text, for a key in pieces, and all alternatives."""
+    tops = response.top_logprobs or ()
+    return "".join(response.tokens or ()), "\n".join(
+        [top.token for ranked in tops for top in ranked]
+    )
+
+
 def _without_key(response: Response, address: Address) -> Response:
     """The response, with the key hidden should the server have put it there."""
     key = address.key
     if not key:
         return response
     texts = (response.text, response.reasoning or "", response.model or "", response.finish_reason)
-    if not any(key.occurs_in(text) for text in texts):
+    if not any(key.occurs_in(text) for text in (*texts, *_generated(response))):
         return response
     return msgspec.structs.replace(
         response,

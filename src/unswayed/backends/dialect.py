@@ -5,12 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from unswayed.backends.faults import Reply
 from unswayed.calls import Request, Response
 
-__all__ = ["Dialect", "Traits", "Transport"]
+__all__ = ["Dialect", "Traits", "Transport", "token_count"]
+
+MOST_TOKENS: Final = 2**40
+"""Counts from here on are no counts: no model reads or writes so much, no table can hold the sum."""
+
+
+def token_count(value: object) -> int | None:
+    """A token count as a server states it; None if it is none."""
+    return value if type(value) is int and 0 <= value < MOST_TOKENS else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

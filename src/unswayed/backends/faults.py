@@ -7,6 +7,7 @@
 408, 409, 425, 5xx            ServerError, again
 429                           RateLimitedError, again, all calls wait
 200 with the wrong body       BadResponseError, again
+no connection                 ServerError, again, all calls wait
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 
 import msgspec
 
@@ -33,7 +35,7 @@ __all__ = ["Fault", "Reply", "TimedOutError", "UnreachableError", "fault_of", "r
 
 _LONGEST_MESSAGE = 400
 _AGAIN = frozenset({408, 409, 425})
-_BUSY = frozenset({429, 503, 504, 529})
+_BUSY = frozenset({429, 502, 503, 504, 529})
 _NO_MONEY = re.compile(
     r"insufficient[_ ]quota|billing_hard_limit|billing[_ ]not[_ ]active|exceeded your current quota"
     r"|credit balance is too low|insufficient (?:balance|funds|credits)",
@@ -75,7 +77,7 @@ class Fault:
         status: HTTP status; None if there was no response.
         again: Whether another attempt may succeed.
         fatal: Whether every other call would fail as well.
-        busy: Whether the server asks for fewer attempts.
+        busy: Whether all calls should wait and fewer be under way at once.
         retry_after_s: How long it asks to wait.
         unreachable: Whether no connection came about.
         detail: The server's own words, for adapting the request.
@@ -92,9 +94,19 @@ class Fault:
     detail: str = ""
 
     @property
-    def counts_as_identical(self) -> bool:
-        """Whether repetition shows that trying again is useless; "too busy" repeats itself."""
-        return self.status is None or not self.busy
+    def turned_away(self) -> bool:
+        """Whether the call itself was not looked at: it says nothing about trying it again."""
+        return self.unreachable or (self.busy and self.status is not None)
+
+    @property
+    def reason(self) -> str:
+        """What happened in a few words, none of them the server's."""
+        if self.status is None:
+            return "no connection" if self.unreachable else "no answer in time"
+        try:
+            return f"{self.status} {HTTPStatus(self.status).phrase}"
+        except ValueError:
+            return f"HTTP {self.status}"
 
 
 def retry_after_s(headers: Mapping[str, str], *, wall: float) -> float | None:
@@ -232,6 +244,6 @@ def lost(error: ServerError, address: Address) -> Fault:
         message=shown(str(error), address),
         again=not hopeless,
         fatal=hopeless,
-        busy=isinstance(error, TimedOutError),
+        busy=unreachable or isinstance(error, TimedOutError),
         unreachable=unreachable,
     )

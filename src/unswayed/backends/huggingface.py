@@ -95,6 +95,7 @@ class HuggingFaceBackend:
     gives_logprobs = True
     generates = True
     offline = True
+    waiting = None
 
     def __init__(
         self, folder: ModelFolder, settings: BackendSettings, *, provider: str = "hf"

@@ -18,7 +18,7 @@ import msgspec
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Service, resolve
 from unswayed.backends.client import HttpBackend
-from unswayed.backends.dialect import Traits
+from unswayed.backends.dialect import Traits, token_count
 from unswayed.backends.faults import server_words
 from unswayed.backends.prices import FREE, load_prices
 from unswayed.calls import Request, Response, TokenLogprob
@@ -62,6 +62,9 @@ _NO_SYSTEM = re.compile(
 )
 
 
+NO_USAGE: Final = msgspec.Raw(b"{}")
+
+
 class _Payload(msgspec.Struct, omit_defaults=True):
     model: str
     messages: tuple[Message, ...]
@@ -85,14 +88,14 @@ class _Message(msgspec.Struct):
 
 
 class _InputDetails(msgspec.Struct, gc=False):
-    cached_tokens: int | None = None
+    cached_tokens: object = None
 
 
 class _Usage(msgspec.Struct, gc=False):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: object = None
+    completion_tokens: object = None
     prompt_tokens_details: _InputDetails | None = None
-    prompt_cache_hit_tokens: int | None = None
+    prompt_cache_hit_tokens: object = None
 
 
 class _Alternative(msgspec.Struct, gc=False):
@@ -120,19 +123,22 @@ class _Choice(_PlainChoice):
 
 class _PlainCompletion(msgspec.Struct):
     choices: list[_PlainChoice] = []
-    usage: _Usage | None = None
+    usage: msgspec.Raw = NO_USAGE
+    error: object = None
     model: str | None = None
 
 
 class _Completion(msgspec.Struct):
     choices: list[_Choice] = []
-    usage: _Usage | None = None
+    usage: msgspec.Raw = NO_USAGE
+    error: object = None
     model: str | None = None
 
 
 _ENCODER = msgspec.json.Encoder()
 _COMPLETION = msgspec.json.Decoder(_Completion)
 _PLAIN_COMPLETION = msgspec.json.Decoder(_PlainCompletion)
+_USAGE = msgspec.json.Decoder(_Usage)
 _FINISH: Final = {"eos": "stop", "eos_token": "stop", "end_turn": "stop", "max_tokens": "length"}
 
 
@@ -194,26 +200,30 @@ class OpenAIDialect:
         if not completion.choices:
             raise BadResponseError(f"not a chat completion: no choices; {server_words(body)}")
         choice = completion.choices[0]
+        if completion.error or choice.finish_reason == "error":
+            raise BadResponseError(f"the answer came with an error: {server_words(body)}")
         message = choice.message
         text = _text(message)
         finish = _FINISH.get(choice.finish_reason or "stop", choice.finish_reason or "stop")
-        if not text and message.refusal:
-            text, finish = message.refusal, "refusal"
+        if message.refusal:
+            text, finish = text or message.refusal, "refusal"
         tokens = tops = None
         if isinstance(choice, _Choice) and choice.logprobs is not None:
             tokens, tops = _read_logprobs(choice.logprobs)
-        usage = completion.usage or _Usage()
+        usage = _usage(completion.usage)
         details = usage.prompt_tokens_details
-        cached = details.cached_tokens if details else usage.prompt_cache_hit_tokens
+        read, written = token_count(usage.prompt_tokens), token_count(usage.completion_tokens)
+        cached = token_count(details.cached_tokens if details else usage.prompt_cache_hit_tokens)
         return Response(
             text=text,
             reasoning=message.reasoning_content or message.reasoning or None,
             tokens=tokens,
             top_logprobs=tops,
             finish_reason=finish,
-            input_tokens=usage.prompt_tokens or 0,
+            input_tokens=read or 0,
             cached_tokens=cached or 0,
-            output_tokens=usage.completion_tokens or 0,
+            output_tokens=written or 0,
+            usage_known=read is not None and written is not None,
             model=completion.model,
         )
 
@@ -261,6 +271,14 @@ def _completion(body: bytes) -> _Completion | _PlainCompletion:
             return _PLAIN_COMPLETION.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadResponseError(f"not a chat completion: {error}") from None
+
+
+def _usage(stated: msgspec.Raw) -> _Usage:
+    """The counts, read apart: an answer is not lost for what is said about its price."""
+    try:
+        return _USAGE.decode(stated)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _Usage()
 
 
 def _read_logprobs(

@@ -173,20 +173,29 @@ class Gate:
         self._refusals = 0
         self._concurrency.answered(self.in_flight)
 
-    def pushed_back(self, started: float, retry_after_s: float | None) -> None:
+    def pushed_back(
+        self, started: float, retry_after_s: float | None, most_s: float = LONGEST_PAUSE_S
+    ) -> None:
         """The server was too busy: fewer attempts at once, and all of them later.
 
         Args:
             started: When the refused attempt started.
             retry_after_s: What the server asked for; None to back off by one's own measure.
+            most_s: Longest pause.
         """
         if self._concurrency.pushed_back(started):
             self._refusals += 1
-            if retry_after_s is None:
-                retry_after_s = backoff_s(self._refusals, self._clock)
+            # a server that asks for no pause and refuses again would be asked without end
+            least_s = backoff_s(self._refusals if retry_after_s is None else 1, self._clock)
+            retry_after_s = max(retry_after_s or 0.0, least_s)
         if retry_after_s is not None:
-            pause = min(retry_after_s, LONGEST_PAUSE_S)
+            pause = min(retry_after_s, most_s)
             self.paused_until = max(self.paused_until, self._clock.now() + pause)
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds until attempts go on after the server was too busy; 0 if they may now."""
+        return max(0.0, self.paused_until - self._clock.now())
 
     def book_tokens(self, tokens: int) -> None:
         """Book the tokens an attempt is expected to use, as it starts."""

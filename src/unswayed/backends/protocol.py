@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from unswayed.calls import Failure, Query, Response
 
-__all__ = ["Backend"]
+__all__ = ["Backend", "Wait"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """What holds up all calls.
+
+    Attributes:
+        server: Who is waited for.
+        reason: Why.
+        next_try_s: Seconds until the next attempt; 0 if it is under way.
+        gives_up_at: When the run stops unless something is answered before, in seconds since the
+            epoch; None while other calls are answered.
+    """
+
+    server: str
+    reason: str
+    next_try_s: float
+    gives_up_at: float | None
 
 
 class Backend(Protocol):
@@ -27,6 +46,11 @@ class Backend(Protocol):
     generates: bool
     offline: bool
     template: str | None
+
+    @property
+    def waiting(self) -> Wait | None:
+        """What holds up all calls just now; None if nothing does."""
+        ...
 
     def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Response | Failure]]:
         """Answer every query once, in any order, pulling from `queries` lazily.

@@ -64,6 +64,7 @@ class ReplayBackend:
 
     generates = True
     offline = True
+    waiting = None
 
     def __init__(
         self,

@@ -118,6 +118,7 @@ class SimulatedBackend:
 
     generates = True
     offline = True
+    waiting = None
     template: str | None = None
 
     def __init__(self, judge: SimulatedJudge) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from unswayed.backends.dialect import Transport
 from unswayed.backends.faults import Fault
-from unswayed.backends.pacing import LONGEST_PAUSE_S, Gate, backoff_s
+from unswayed.backends.pacing import Gate, backoff_s
 from unswayed.calls import Failure, Query, Response
 
 if TYPE_CHECKING:
@@ -24,12 +24,8 @@ __all__ = ["Line", "Outcome", "Run"]
 
 MOST_IDENTICAL: Final = 3
 """Attempts of one call that fail in exactly the same way before it is given up."""
-MOST_UNREACHABLE: Final = 3
-"""Calls in a row that never got a connection before the server counts as down."""
 MOST_FAILED: Final = 25
 """Calls in a row that the server could not answer before the run stops."""
-PATIENCE_S: Final = 180.0
-"""How long a server may turn every attempt away before the run stops."""
 
 Outcome = Response | Failure
 
@@ -60,9 +56,8 @@ class Run:
         self._stop: asyncio.Future[None] = line.loop.create_future()
         self._open = 0  # queries pulled and not yet handed over
         self._idle = 0  # workers without a query
-        self._unreachable = 0
         self._failed = 0
-        self._turned_away_since: float | None = None
+        self._stopped_by = ""
         self._pulled_all = False
         self._news: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
@@ -149,7 +144,8 @@ class Run:
         """Attempts until an answer or until giving up; starts inside the gate."""
         backend, gate = self._backend, self._line.gate
         traits = began_with = backend.traits
-        attempts = identical = 0
+        attempts = counted = identical = 0
+        answers = backend.patience.answers
         last = ""
         while True:
             try:
@@ -158,8 +154,7 @@ class Run:
                 gate.leave()
             attempts += 1
             if isinstance(outcome, Response):
-                self._unreachable = self._failed = 0
-                self._turned_away_since = None
+                self._failed = 0
                 if traits is not began_with:
                     backend.learn(traits)
                 return backend.finish(outcome, query.request, traits, took=took, attempts=attempts)
@@ -172,46 +167,44 @@ class Run:
             else:
                 identical = identical + 1 if outcome.message == last else 1
                 last = outcome.message
-                if self._turned_away_since is None:
-                    self._turned_away_since = backend.clock.now()
-                if self._is_final(outcome, attempts, identical):
+                if not outcome.turned_away or backend.patience.answers > answers:
+                    counted += 1  # where everything is turned away, patience decides
+                answers = backend.patience.answers
+                if self._is_final(outcome, counted, identical):
                     return self._give_up(query, outcome, attempts, identical)
                 if not outcome.busy:  # a busy server holds up all calls, in the gate
                     pause = max(
                         backoff_s(attempts, backend.clock),
-                        min(outcome.retry_after_s or 0.0, LONGEST_PAUSE_S),
+                        outcome.retry_after_s or 0.0,
                     )
-                    await gate.nap(pause, self._stop)
+                    await gate.nap(min(pause, backend.patience.most_pause_s), self._stop)
             if not await gate.enter(self._stop):
                 return self._give_up(query, outcome, attempts, identical)
 
-    def _is_final(self, fault: Fault, attempts: int, identical: int) -> bool:
-        useless = identical >= MOST_IDENTICAL and fault.counts_as_identical
-        tried = attempts >= self._backend.settings.max_attempts
-        return not fault.again or tried or useless or self._out_of_patience()
-
-    def _out_of_patience(self) -> bool:
-        since = self._turned_away_since
-        return since is not None and self._backend.clock.now() - since > PATIENCE_S
+    def _is_final(self, fault: Fault, counted: int, identical: int) -> bool:
+        useless = identical >= MOST_IDENTICAL and not fault.turned_away
+        tried = counted > self._backend.settings.max_retries
+        return not fault.again or tried or useless or self._backend.patience.is_over
 
     def _give_up(self, query: Query, fault: Fault, attempts: int, identical: int) -> Failure:
         message, fatal = fault.message, fault.fatal
+        patience = self._backend.patience
         if fault.again:
             self._failed += 1
-            self._unreachable = self._unreachable + 1 if fault.unreachable else 0
             if self._stop.done():
-                message = f"{message}. Not tried again: the run was stopped."
-            elif self._unreachable >= MOST_UNREACHABLE:
+                message = f"{message}. Not tried again: the run was stopped{self._stopped_by}."
+            elif patience.is_over and not patience.reached:
                 fatal = True
                 message = (
-                    f"the server is down: {message}. {self._unreachable} calls in a row got no "
-                    "connection. Start it, or check its address; the same command goes on from here"
+                    f"the server is down: {message}. It was never reached. Start it, or check its "
+                    "address; the same command goes on from here"
                 )
-            elif self._out_of_patience():
+            elif patience.is_over:
                 fatal = True
                 message = (
-                    f"the server has answered nothing for {PATIENCE_S / 60:.0f} minutes: {message}. "
-                    "The same command goes on from here"
+                    f"the server has answered nothing for {_duration(patience.allowed_s)}: "
+                    f"{message}. The same command goes on from here; --patience SECONDS waits "
+                    "longer"
                 )
             elif self._failed >= MOST_FAILED:
                 fatal = True
@@ -222,7 +215,8 @@ class Run:
             else:
                 same = ", the same way each time" if identical == attempts > 1 else ""
                 message = f"{message} ({attempts} attempts{same})"
-        if fatal:
+        if fatal and not self._stop.done():
+            self._stopped_by = f" ({message})"
             self._halt()
         return Failure(
             error=fault.error.__name__,
@@ -231,6 +225,10 @@ class Run:
             attempts=max(1, attempts),
             fatal=fatal,
         )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:g} minutes" if seconds >= 120 else f"{seconds:g} seconds"
 
 
 def _wake(future: asyncio.Future[None] | None) -> None:

@@ -16,13 +16,16 @@ from unswayed.cli.options import (
     Labels,
     Limit,
     MaxConnections,
+    MaxRetries,
     Model,
     OnBadItem,
+    Patience,
     Prices,
     Prompt,
     Shots,
     TaskName,
     Template,
+    Timeout,
     is_built_in,
     model_for,
     shots_from,
@@ -91,6 +94,9 @@ def audit(
     prices: Prices = None,
     base_url: BaseUrl = None,
     max_connections: MaxConnections = 64,
+    timeout: Timeout = 120.0,
+    max_retries: MaxRetries = 5,
+    patience: Patience = 180.0,
     dry_run: DryRun = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print metrics.json and nothing else.")
@@ -157,6 +163,9 @@ def audit(
     reach = BackendSettings(
         base_url=base_url,
         max_connections=max_connections,
+        timeout=timeout,
+        max_retries=max_retries,
+        patience=patience,
         prices=None if prices is None else str(prices),
     )
     directory = out or default_directory(items.name, name, settings.prompts)

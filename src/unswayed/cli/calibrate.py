@@ -12,12 +12,15 @@ from unswayed.cli.options import (
     Labels,
     Limit,
     MaxConnections,
+    MaxRetries,
     Model,
     OnBadItem,
+    Patience,
     Prompt,
     Shots,
     TaskName,
     Template,
+    Timeout,
     check_out,
     model_for,
     shots_from,
@@ -42,6 +45,9 @@ def calibrate(
     limit: Limit = None,
     base_url: BaseUrl = None,
     max_connections: MaxConnections = 64,
+    timeout: Timeout = 120.0,
+    max_retries: MaxRetries = 5,
+    patience: Patience = 180.0,
     calls: Annotated[
         Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
     ] = None,
@@ -64,6 +70,9 @@ def calibrate(
         limit=limit,
         base_url=base_url,
         max_connections=max_connections,
+        timeout=timeout,
+        max_retries=max_retries,
+        patience=patience,
         calls=calls,
     )
     for warning in fitted.warnings:

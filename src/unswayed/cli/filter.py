@@ -13,10 +13,13 @@ from unswayed.cli.options import (
     Labels,
     Limit,
     MaxConnections,
+    MaxRetries,
     Model,
     OnBadItem,
+    Patience,
     Prompt,
     Template,
+    Timeout,
     check_out,
     model_for,
 )
@@ -50,6 +53,9 @@ def filter_(
     limit: Limit = None,
     base_url: BaseUrl = None,
     max_connections: MaxConnections = 64,
+    timeout: Timeout = 120.0,
+    max_retries: MaxRetries = 5,
+    patience: Patience = 180.0,
     on_bad_item: OnBadItem = "stop",
     calls: Annotated[
         Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
@@ -69,7 +75,14 @@ def filter_(
     check_out(out, None if data == "-" else data, evaluation)
     items = load_data(data, limit=limit, on_bad_item=on_bad_item)
     backend = open_backend(
-        model_for(model, data), BackendSettings(base_url=base_url, max_connections=max_connections)
+        model_for(model, data),
+        BackendSettings(
+            base_url=base_url,
+            max_connections=max_connections,
+            timeout=timeout,
+            max_retries=max_retries,
+            patience=patience,
+        ),
     )
     how = prompts_for(backend, prompt_settings(prompt, template, labels))
     directory = calls or out.with_name(f"{out.name.partition('.')[0]}.calls")

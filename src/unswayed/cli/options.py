@@ -21,13 +21,16 @@ __all__ = [
     "Labels",
     "Limit",
     "MaxConnections",
+    "MaxRetries",
     "Model",
     "OnBadItem",
+    "Patience",
     "Prices",
     "Prompt",
     "Shots",
     "TaskName",
     "Template",
+    "Timeout",
     "check_out",
     "is_built_in",
     "model_for",
@@ -61,6 +64,16 @@ OnBadItem = Annotated[
     Literal["stop", "skip"], typer.Option(help="stop at a bad line, or skip and count it.")
 ]
 MaxConnections = Annotated[int, typer.Option(min=1, help="Most requests in flight.")]
+Timeout = Annotated[float, typer.Option(min=0.001, help="Seconds one attempt of a call may take.")]
+MaxRetries = Annotated[
+    int, typer.Option(min=0, help="Most attempts of a call that fails, beyond the first.")
+]
+Patience = Annotated[
+    float,
+    typer.Option(
+        min=0.001, help="Seconds to wait for a server that is down or turns every call away."
+    ),
+]
 
 
 def is_built_in(data: str | None) -> bool:

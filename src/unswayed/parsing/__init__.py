@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from unswayed.parsing.labels import parse_label
 from unswayed.parsing.logprobs import LabelProbs, label_probs
-from unswayed.parsing.reading import read_decision, was_truncated
+from unswayed.parsing.reading import read_decision, was_refused, was_truncated
 
-__all__ = ["LabelProbs", "label_probs", "parse_label", "read_decision", "was_truncated"]
+__all__ = [
+    "LabelProbs",
+    "label_probs",
+    "parse_label",
+    "read_decision",
+    "was_refused",
+    "was_truncated",
+]

@@ -4,6 +4,7 @@ The verdict is the likeliest label where label probabilities are known and the r
 (equal probabilities go to the one tie rule); otherwise the label that the text states. A reply
 whose text states nothing has no verdict, but keeps its probabilities. A repeated sample (sample >
 0) was drawn, so its text is its verdict: the likeliest label would be the same for every sample.
+A refusal, or what a content filter left, is no verdict whatever its text and its probabilities say.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from unswayed.parsing.logprobs import LabelProbs, probs_of_response
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 from unswayed.presentation import Ask
 
-__all__ = ["read_decision", "was_truncated"]
+__all__ = ["read_decision", "was_refused", "was_truncated"]
 
 _CUT_OFF: Final = frozenset(("length", "max_tokens", "model_length", "MAX_TOKENS"))
+_REFUSED: Final = frozenset(("refusal", "content_filter"))
 
 
 def read_decision(
@@ -56,13 +58,16 @@ def read_decision(
         )
     labels = tuple(label_set)
     symbols = symbols_of(labels)
-    parsed = read_label(
-        response.text,
-        symbols,
-        quoted=_texts(item),
-        truncated=response.finish_reason in _CUT_OFF and not answer_only,
-    )
-    found = _probs(response, symbols, parsed) if answer_only else None
+    refused = was_refused(response.finish_reason)
+    parsed = NO_LABEL
+    if not refused:
+        parsed = read_label(
+            response.text,
+            symbols,
+            quoted=_texts(item),
+            truncated=response.finish_reason in _CUT_OFF and not answer_only,
+        )
+    found = _probs(response, symbols, parsed) if answer_only and not refused else None
     carriers = shown.candidates_by_label()
     probs = None
     if found is not None and found.probs is not None:
@@ -90,6 +95,11 @@ def read_decision(
         substitute=None if substitute is None else substitute.candidates,
         substitute_prompt=None if substitute is None else substitute.prompt,
     )
+
+
+def was_refused(finish_reason: str | None) -> bool:
+    """Whether a reply ended because the model, or a filter, would not answer."""
+    return finish_reason in _REFUSED
 
 
 def was_truncated(response: Response, decision: Decision) -> bool:

@@ -199,6 +199,8 @@ def _unparsed(found: Finding) -> str:
     if not audit.answered:
         return ""
     text = f"{count(audit.unparsed)} of {count(audit.answered)}"
+    if audit.refused:
+        text += f", {count(audit.refused)} of them refused"
     if audit.label_mass is not None:
         text += f"; mean label mass {audit.label_mass:.3f}"
     return text

@@ -254,9 +254,10 @@ def _sizes(found: Finding) -> str:
 
 def unparsed_note(found: Finding) -> str:
     """How many answers could not be read, and what that does to the figures."""
+    refused = f" ({count(found.audit.refused)} of them refused)" if found.audit.refused else ""
     return (
-        f"{count(found.audit.unparsed)} of {count(found.audit.answered)} answers could not be read; "
-        "they count as wrong and as disagreement."
+        f"{count(found.audit.unparsed)} of {count(found.audit.answered)} answers could not be read"
+        f"{refused}; they count as wrong and as disagreement."
     )
 
 

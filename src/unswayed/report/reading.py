@@ -113,6 +113,7 @@ class Audit:
     cached: int
     missing: int
     unparsed: int
+    refused: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
@@ -286,6 +287,7 @@ def read_audit(metrics: Mapping[str, Any]) -> Audit:
         cached=int(calls.get("cached") or 0),
         missing=max(0, planned - answered),
         unparsed=int(calls.get("unparsed") or 0),
+        refused=int(calls.get("refused") or 0),
         input_tokens=int(calls.get("input_tokens") or 0),
         output_tokens=int(calls.get("output_tokens") or 0),
         cost_usd=calls.get("cost_usd"),

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from unswayed.backends.protocol import Backend
 from unswayed.calls import Failure, Query, Request, Response
 from unswayed.errors import UsageError
-from unswayed.parsing import was_truncated
+from unswayed.parsing import was_refused, was_truncated
 from unswayed.runner.missing import MissingCalls
 from unswayed.runner.planning import most_tokens, price_of
 from unswayed.runner.progress import ShowsProgress
@@ -125,6 +127,7 @@ class _Run:
             await asyncio.wait(ending)
             await self._writer.close()
             self._meet()
+            self.counts.waiting = None
             if progress is not None and ticking is not None and ticking.cancelled():
                 progress.update(self.counts)
                 progress.close()
@@ -139,6 +142,7 @@ class _Run:
     async def _tick(self, progress: ShowsProgress) -> None:
         while True:
             self._meet()
+            self.counts.waiting = self._backend.waiting
             progress.update(self.counts)
             await asyncio.sleep(TICK_S)
 
@@ -223,6 +227,9 @@ class _Run:
                 self.counts.fatal = result.message
             self._writer.add(Failed(draft.key, draft.request, result))
             return
+        if not result.usage_known:  # recorded, so that a later run's budget counts it as well
+            worst = price_of(self._backend, *most_tokens(draft.request))
+            result = msgspec.structs.replace(result, cost_usd=worst)
         # without a stated cost the worst is assumed
         self._spent += flight.reserved if result.cost_usd is None else result.cost_usd
         decision = draft.read(result)
@@ -259,6 +266,8 @@ class _Run:
             counts.retried += response.retries
             counts.truncated_retries += row.is_retry
             counts.unparsed += row.unparsed
+            counts.refused += was_refused(response.finish_reason)
+            counts.unknown_usage += not response.usage_known
             counts.input_tokens += response.input_tokens
             counts.output_tokens += response.output_tokens
             counts.cost_usd += response.cost_usd or 0.0

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, TextIO
 
+from unswayed.backends.protocol import Wait
 from unswayed.runner.questions import RunCounts
 
 __all__ = ["Progress", "ShowsProgress", "describe"]
@@ -90,10 +91,16 @@ class Progress:
 
 
 def describe(counts: RunCounts, *, total: int | None, per_s: float) -> str:
-    """The line: done/total, rate, tokens, cost, retries, unparsed, failed, time left."""
+    """The line: done/total, rate, tokens, cost, retries, unparsed, failed, time left.
+
+    While everything waits, it says for what instead: a narrow terminal would cut that off.
+    """
     done = counts.made + counts.cached + counts.failed
     whole = None if total is None else max(total, counts.planned)
     parts = [f"{done:,} calls" if whole is None else f"{done:,}/{whole:,} calls"]
+    if counts.waiting is not None:
+        parts.append(_wait(counts.waiting))
+        return " · ".join(parts)
     if counts.cached:
         parts.append(f"{counts.cached:,} recorded before")
     if per_s > 0:
@@ -102,11 +109,21 @@ def describe(counts: RunCounts, *, total: int | None, per_s: float) -> str:
     parts.append(f"${counts.cost_usd:,.2f}" if counts.cost_usd >= 1 else f"${counts.cost_usd:.4f}")
     parts.append(f"{counts.retried:,} retries")
     parts.append(f"{counts.unparsed:,} unparsed")
+    if counts.refused:
+        parts.append(f"{counts.refused:,} refused")
     if counts.failed:
         parts.append(f"{counts.failed:,} failed")
     if whole is not None and per_s > 0 and whole > done:
         parts.append(f"{_duration((whole - done) / per_s)} left")
     return " · ".join(parts)
+
+
+def _wait(wait: Wait) -> str:
+    next_try = f"next try in {wait.next_try_s:.0f} s" if wait.next_try_s else "trying now"
+    text = f"waiting for {wait.server} ({wait.reason}), {next_try}"
+    if wait.gives_up_at is not None:
+        text += f", gives up at {time.strftime('%H:%M', time.localtime(wait.gives_up_at))}"
+    return text
 
 
 def _short(count: int) -> str:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from unswayed.backends.protocol import Backend
+from unswayed.backends.protocol import Backend, Wait
 from unswayed.calls import Query, Request, Response, key_of
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError
@@ -68,11 +68,15 @@ class RunCounts:
         failed: Given up in this run; they are in the store's error table.
         retried: Attempts beyond the first, over all calls.
         truncated_retries: Calls that repeat a cut-off answer with a larger cap.
-        unparsed: Answers of this run that could not be read.
+        unparsed: Answers of this run that could not be read, refusals among them.
+        refused: Answers of this run that are refusals, or what a content filter left.
         input_tokens, output_tokens, cost_usd: Of the calls made in this run.
+        unknown_usage: Answers of this run whose tokens the server did not state, or stated
+            impossibly; they are in no token count, and in the cost with the most they can cost.
         budget_spent: True if the next call could have exceeded the budget.
         interrupted: True if it was stopped before it was done.
         fatal: Why no further call can succeed; None if all is well.
+        waiting: What holds up all calls just now.
     """
 
     planned: int = 0
@@ -82,12 +86,15 @@ class RunCounts:
     retried: int = 0
     truncated_retries: int = 0
     unparsed: int = 0
+    refused: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+    unknown_usage: int = 0
     budget_spent: bool = False
     interrupted: bool = False
     fatal: str | None = None
+    waiting: Wait | None = None
 
     def plus(self, later: RunCounts) -> RunCounts:
         """The counts of two runs one after the other."""

@@ -1,0 +1,80 @@
+"""How long a server that turns everything away is waited for.
+
+One that has answered before, if only with an error, gets the whole patience. One that was never
+reached (a wrong port, not started yet) gets a few seconds: waiting seldom mends an address.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from unswayed.backends.faults import Fault
+from unswayed.backends.pacing import LONGEST_PAUSE_S, Clock
+
+__all__ = ["FIRST_CONTACT_S", "Patience"]
+
+FIRST_CONTACT_S: Final = 3.0
+"""Longest wait for a server that was never reached."""
+
+
+class Patience:
+    """Since when a server has answered nothing, and until when that is put up with.
+
+    Args:
+        patience_s: Longest time without an answer.
+        clock: Source of time.
+
+    Attributes:
+        answers: Answers so far; a call that was turned away can tell whether others were not.
+        reached: Whether the server was ever reached.
+        reason: Why it last turned an attempt away, in a few words that are not the server's.
+    """
+
+    def __init__(self, patience_s: float, clock: Clock) -> None:
+        self.answers = 0
+        self.reached = False
+        self.reason = ""
+        self._patience_s = patience_s
+        self._clock = clock
+        self._since: float | None = None
+
+    def restart(self) -> None:
+        """Forget how long nothing was answered: what was waited for then is over."""
+        self._since = None
+
+    def answered(self) -> None:
+        """An attempt was answered."""
+        self.answers += 1
+        self.reached = True
+        self._since = None
+
+    def failed(self, fault: Fault) -> None:
+        """An attempt was not answered."""
+        self.reached = self.reached or not fault.unreachable
+        if fault.busy:
+            self.reason = fault.reason
+        if fault.again and self._since is None:
+            self._since = self._clock.now()
+
+    @property
+    def allowed_s(self) -> float:
+        """Longest time without an answer, in seconds."""
+        return self._patience_s if self.reached else min(FIRST_CONTACT_S, self._patience_s)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until it is over; infinite while the server answers."""
+        if self._since is None:
+            return math.inf
+        return max(0.0, self._since + self.allowed_s - self._clock.now())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the server has answered nothing for too long."""
+        return self.left_s == 0.0
+
+    @property
+    def most_pause_s(self) -> float:
+        """Longest pause before the next attempt: the last one comes before it is over."""
+        return min(LONGEST_PAUSE_S, self.left_s)
