@@ -1,5 +1,8 @@
 """The wire: one aiohttp session per event loop, no cookies, no redirects, bounded bodies.
 
+Bodies are decompressed here and not by aiohttp, which would unpack a few megabytes to gigabytes
+before anybody could count them.
+
 aiohttp is imported with this module, which is loaded when the first call is made.
 """
 
@@ -7,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+import zlib
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -22,9 +26,15 @@ from unswayed.errors import ServerError
 
 __all__ = ["HttpTransport"]
 
-LARGEST_BODY = 32 * 1024 * 1024
+LARGEST_BODY = 4 * 1024 * 1024
+"""Bytes of an answer, decompressed; the longest that are asked for take a tenth of it."""
+LARGEST_ERROR = 64 * 1024
+"""Bytes of an error page that are read; the rest is left."""
 _CONNECT_S = 15.0
 _KEPT_HEADERS = ("retry-after", "retry-after-ms")
+_ZLIB = frozenset({"gzip", "x-gzip", "deflate"})
+_EITHER_HEADER = 32 + zlib.MAX_WBITS
+"""Tells zlib to take gzip and zlib streams alike."""
 
 
 class HttpTransport:
@@ -57,10 +67,12 @@ class HttpTransport:
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(_CONNECT_S, timeout_s)),
             headers={
+                "Accept-Encoding": "gzip",
                 "Content-Type": "application/json",
                 "User-Agent": f"unswayed/{unswayed.__version__}",
                 **headers,
             },
+            auto_decompress=False,
             trust_env=False,  # would also read passwords from ~/.netrc
         )
 
@@ -74,8 +86,10 @@ class HttpTransport:
             async with self._session.post(
                 self._url, data=body, allow_redirects=False, proxy=self._proxy
             ) as response:
-                headers = {} if response.status == 200 else _kept(response.headers)
-                return Reply(response.status, headers, await _read(response))
+                if response.status == 200:
+                    return Reply(200, {}, await self._answer(response))
+                words = await self._error(response)
+                return Reply(response.status, _kept(response.headers), words)
         except TimeoutError:
             raise TimedOutError(
                 f"{self._shown} did not answer within {self._timeout_s:g} s"
@@ -99,6 +113,34 @@ class HttpTransport:
                 f"{self._shown}: not an HTTP answer ({type(error).__name__})"
             ) from None
 
+    async def _answer(self, response: aiohttp.ClientResponse) -> bytes:
+        body = await self._body(response, LARGEST_BODY)
+        if len(body) > LARGEST_BODY:
+            raise ServerError(
+                f"{self._shown} sent an answer that is too large: over {LARGEST_BODY:,} bytes"
+            )
+        return body
+
+    async def _error(self, response: aiohttp.ClientResponse) -> bytes:
+        try:
+            return (await self._body(response, LARGEST_ERROR))[:LARGEST_ERROR]
+        except (ServerError, aiohttp.ClientPayloadError):
+            return b""  # the status says enough
+
+    async def _body(self, response: aiohttp.ClientResponse, most: int) -> bytes:
+        """The body, decompressed bit by bit; cut off soon after `most` bytes."""
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if encoding in {"", "identity"}:
+            return await _plain(response, most)
+        if encoding not in _ZLIB:
+            raise ServerError(
+                f"{self._shown} sent an answer compressed as {encoding!r}; only gzip was asked for"
+            )
+        try:
+            return await _inflated(response, most)
+        except (zlib.error, EOFError):
+            raise ServerError(f"{self._shown} sent an answer that is no whole {encoding}") from None
+
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
@@ -113,15 +155,25 @@ class HttpTransport:
                 connector.close().__await__().send(None)
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    length = response.content_length
-    if length is not None and length <= LARGEST_BODY:
-        return await response.read()
+async def _plain(response: aiohttp.ClientResponse, most: int) -> bytes:
     received = bytearray()
     async for chunk in response.content.iter_any():
         received += chunk
-        if len(received) > LARGEST_BODY:
-            raise ServerError(f"an answer of over {LARGEST_BODY} bytes is too large")
+        if len(received) > most:
+            break
+    return bytes(received)
+
+
+async def _inflated(response: aiohttp.ClientResponse, most: int) -> bytes:
+    inflate = zlib.decompressobj(_EITHER_HEADER)
+    received = bytearray()
+    async for chunk in response.content.iter_any():
+        if not inflate.eof:
+            received += inflate.decompress(chunk, most + 1 - len(received))
+        if len(received) > most:
+            return bytes(received)
+    if not inflate.eof:
+        raise EOFError
     return bytes(received)
 
 
