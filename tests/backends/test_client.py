@@ -699,6 +699,13 @@ def test_a_limit_of_zero_is_refused(name: str) -> None:
         backend_at("http://x/v1", **{name: 0})
 
 
+@pytest.mark.parametrize("name", ["timeout", "patience"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+def test_a_time_that_is_none_is_refused(name: str, value: float) -> None:
+    with pytest.raises(UsageError, match=name):
+        backend_at("http://x/v1", **{name: value})
+
+
 def test_no_queries_no_connection() -> None:
     async def work() -> None:
         assert await collect(backend_at("http://127.0.0.1:9/v1"), []) == {}

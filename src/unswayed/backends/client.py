@@ -234,8 +234,8 @@ class HttpBackend:
 
 def _check(settings: BackendSettings) -> None:
     for name in ("max_connections", "timeout", "patience"):
-        if not getattr(settings, name) > 0:
-            raise UsageError(f"{name} must be above 0, got {getattr(settings, name)}.")
+        if not 0 < getattr(settings, name) < math.inf:
+            raise UsageError(f"{name} must be above 0 and finite, got {getattr(settings, name)}.")
     if settings.max_retries < 0:
         raise UsageError(f"max_retries must be 0 or more, got {settings.max_retries}.")
     for name in ("requests_per_minute", "tokens_per_minute"):

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import msgspec
+
 from unswayed.calls import Response
 from unswayed.decisions import Choice, Decision, tie_rank
 from unswayed.errors import ShapeError
@@ -56,18 +58,18 @@ def read_decision(
             f"{item.id}: {len(label_set)} labels and {len(item.candidates)} candidates cannot be "
             f"read through a presentation of {n}"
         )
+    text = response.text
+    if was_refused(response.finish_reason):  # neither its words nor its tokens are read
+        response = msgspec.structs.replace(response, text="", tokens=None, top_logprobs=None)
     labels = tuple(label_set)
     symbols = symbols_of(labels)
-    refused = was_refused(response.finish_reason)
-    parsed = NO_LABEL
-    if not refused:
-        parsed = read_label(
-            response.text,
-            symbols,
-            quoted=_texts(item),
-            truncated=response.finish_reason in _CUT_OFF and not answer_only,
-        )
-    found = _probs(response, symbols, parsed) if answer_only and not refused else None
+    parsed = read_label(
+        response.text,
+        symbols,
+        quoted=_texts(item),
+        truncated=response.finish_reason in _CUT_OFF and not answer_only,
+    )
+    found = _probs(response, symbols, parsed) if answer_only else None
     carriers = shown.candidates_by_label()
     probs = None
     if found is not None and found.probs is not None:
@@ -85,7 +87,7 @@ def read_decision(
         probs=probs,
         label_mass=found.mass if found is not None else None,
         censored=found is not None and found.censored,
-        text=response.text,
+        text=text,
         model=model,
         input_tokens=response.input_tokens,
         output_tokens=response.output_tokens,

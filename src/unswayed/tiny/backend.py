@@ -70,6 +70,7 @@ class TinyBackend:
     gives_logprobs = True
     generates = False
     offline = True
+    waiting = None
 
     def __init__(self, folder: Path, model: str, *, template: Path | None) -> None:
         self.model = model
