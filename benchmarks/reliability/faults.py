@@ -325,8 +325,8 @@ def sizes() -> Iterator[Mode]:
     squeezed = zlib.compress(json.dumps(completion()).encode(), wbits=31)
     yield Mode("200, half a gzip", sends(http(squeezed[:-20], content_encoding="gzip")))
     yield Mode("200, good gzip", sends(http(squeezed, content_encoding="gzip")), "answered")
-    long = "word " * 200_000
-    yield Mode("200, text of 1 MB", *says("unparsed", message={"content": long}, choice={"logprobs": None}))  # fmt: skip
+    long = "word " * 40_000
+    yield Mode("200, text of 200 kB", *says("unparsed", message={"content": long}, choice={"logprobs": None}))  # fmt: skip
     tops = [{"token": str(k), "logprob": -0.001 * k} for k in range(90_000)]
     many = {"content": [{"token": "A", "top_logprobs": tops}]}
     yield Mode("200, 90 000 logprobs", *says("answered", choice={"logprobs": many}))
@@ -649,13 +649,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="ways whose name contains this")
     parser.add_argument("--memory-mb", type=float, default=300.0)
     given = parser.parse_args()
+    chosen = [mode for mode in modes() if given.only in mode.name]
+    if not chosen:
+        parser.error(f"no way has {given.only!r} in its name")
     server = FaultyServer()
     outcomes = []
     print(f"{'way':34} verdicts failed refused unparsed     s   MB exit  message")
     try:
-        for mode in modes():
-            if given.only not in mode.name:
-                continue
+        for mode in chosen:
             with tempfile.TemporaryDirectory() as folder:
                 seen = observe(mode, server, Path(folder), most_mb=given.memory_mb)
             outcomes.append(seen)
