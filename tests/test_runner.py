@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-import types
 import time
+import types
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace

@@ -187,8 +187,9 @@ def audit(
         prices: Price table of your own.
         base_url: Address of an OpenAI-compatible server.
         max_connections: Most requests in flight.
-        timeout, max_retries, patience: Seconds for one attempt; attempts of a call after its first;
-            seconds that a server is waited for while it answers nothing.
+        timeout: Most seconds for one attempt.
+        max_retries: Attempts of one call after its first.
+        patience: Seconds that a server is waited for while it answers nothing.
         backend: How else to reach the model; the options above are laid over it.
 
     Returns:
@@ -300,8 +301,9 @@ def calibrate(
         limit: Use the first items only.
         base_url: Address of an OpenAI-compatible server.
         max_connections: Most requests in flight.
-        timeout, max_retries, patience: Seconds for one attempt; attempts of a call after its first;
-            seconds that a server is waited for while it answers nothing.
+        timeout: Most seconds for one attempt.
+        max_retries: Attempts of one call after its first.
+        patience: Seconds that a server is waited for while it answers nothing.
         backend: How else to reach the model; the options above are laid over it.
         calls: Directory of recorded calls to use and fill; None for one beside `out`.
 

@@ -91,8 +91,9 @@ class Judge:
         shots: Items with gold to show as examples.
         base_url: Address of an OpenAI-compatible server.
         max_connections: Most requests in flight.
-        timeout, max_retries, patience: Seconds for one attempt; attempts of a call after its first;
-            seconds that a server is waited for while it answers nothing.
+        timeout: Most seconds for one attempt.
+        max_retries: Attempts of one call after its first.
+        patience: Seconds that a server is waited for while it answers nothing.
         prices: Price table of your own.
         budget: Most USD that all calls recorded in `calls` may cost together.
         calls: Directory of recorded calls to use and fill (that of an audit, too), or an open
