@@ -21,7 +21,9 @@ import asyncio
 import hashlib
 import math
 import os
+import re
 import sys
+from collections.abc import Callable
 from typing import Self
 
 import msgspec
@@ -89,6 +91,7 @@ class Asked(msgspec.Struct):
     logprobs: bool = False
     top_logprobs: int = 0
     system: msgspec.Raw = msgspec.Raw(b"")
+    max_tokens: int | None = None
 
 
 ASKED = msgspec.json.Decoder(Asked)
@@ -105,8 +108,18 @@ def answer_of(asked: Asked, labels: tuple[str, ...]) -> list[tuple[str, float]]:
     return sorted(pairs, key=lambda pair: -pair[1])
 
 
+def cut(text: str, max_tokens: int | None) -> str:
+    """The beginning of a text that a cap lets through: words and line breaks count as tokens."""
+    pieces = re.findall(r"[^\S\n]*[^\s]+|\s*\n", text)
+    return text if max_tokens is None else "".join(pieces[:max_tokens])
+
+
 class FakeServer:
-    """See the module's docstring."""
+    """See the module's docstring.
+
+    With `say` the text of a chat completion is what it gives for a request's messages, cut off at
+    the request's cap, without log-probabilities.
+    """
 
     def __init__(
         self,
@@ -118,8 +131,10 @@ class FakeServer:
         log: str | None = None,
         key: str | None = None,
         keep: bool = True,
+        say: Callable[[bytes], str] | None = None,
     ) -> None:
         self.port = port
+        self.say = say
         self.latency_s = latency_s
         self.labels = labels
         self.faults = faults or []
@@ -189,13 +204,17 @@ class FakeServer:
         """The body of a chat completion."""
         asked = ASKED.decode(body)
         ranked = answer_of(asked, self.labels)
-        said = text if text is not None else self._text(asked, ranked[0][0])
+        whole = text if text is not None else self._text(asked, ranked[0][0])
+        said = whole
+        if self.say is not None:
+            whole = self.say(bytes(asked.messages))
+            said = cut(whole, asked.max_tokens)
         choice: dict[str, object] = {
             "index": 0,
             "message": {"role": "assistant", "content": said},
-            "finish_reason": "stop",
+            "finish_reason": "stop" if said == whole else "length",
         }
-        if logprobs and asked.logprobs:
+        if logprobs and asked.logprobs and self.say is None:
             tops = [{"token": t, "logprob": p} for t, p in ranked[: asked.top_logprobs]]
             tops += [
                 {"token": f" word{i}", "logprob": -12.0 - i}

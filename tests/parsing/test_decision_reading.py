@@ -274,10 +274,9 @@ def test_a_truncated_reply_says_nothing_unless_a_tag_is_complete(text: str) -> N
     decision = read(response, answer_only=False)
     assert decision.choice is None
     assert was_truncated(response, decision)
-    done = Response(text=f"<answer>B</answer> {text}", finish_reason="length")
-    if text != CUT:
-        assert read(done, answer_only=False).choice == 1
-        assert not was_truncated(done, read(done, answer_only=False))
+    done = Response(text=f"<think>{text}</think><answer>B</answer> Since", finish_reason="length")
+    assert read(done, answer_only=False).choice == 1
+    assert not was_truncated(done, read(done, answer_only=False))
 
 
 def test_an_unparsed_reply_that_ended_by_itself_is_not_truncated() -> None:
@@ -285,11 +284,51 @@ def test_an_unparsed_reply_that_ended_by_itself_is_not_truncated() -> None:
     assert not was_truncated(response, read(response))
 
 
-def test_a_label_that_fills_a_cap_of_one_token_is_a_verdict() -> None:
-    response = Response(text="B", finish_reason="length")
+@pytest.mark.parametrize("text", ["B", " B", "**B", "(B", '"B'])
+def test_a_label_that_fills_the_cap_is_a_verdict(text: str) -> None:
+    response = Response(text=text, finish_reason="length")
     decision = read(response)
     assert decision.choice == 1
     assert not was_truncated(response, decision)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**Answer B:**\nThe",
+        "Answer B",
+        "B\n\nAnswer",
+        "B.",
+        "**B**",
+        "B is",
+        "The better answer is B",
+    ],
+)
+def test_words_cut_off_after_a_label_ask_for_a_longer_reply(text: str) -> None:
+    response = Response(text=text, finish_reason="length")
+    decision = read(response)
+    assert decision.choice is None
+    assert was_truncated(response, decision)
+
+
+def test_one_token_with_probabilities_needs_no_longer_reply() -> None:
+    for shown, labels, probabilities, choice in (
+        ("B", ("A", "B"), {"B": 0.7, "A": 0.2}, 1),
+        ("1", ("1", "12"), {"1": 0.7, "12": 0.2}, 0),  # the tokenizer has 12 whole, so 1 is 1
+    ):
+        response = direct(shown, probabilities, finish_reason="length")
+        decision = read(response, labels=labels)
+        assert decision.choice == choice
+        assert decision.probs == pytest.approx((7 / 9, 2 / 9) if choice == 0 else (2 / 9, 7 / 9))
+        assert not was_truncated(response, decision)
+
+
+def test_a_label_that_may_be_the_beginning_of_a_longer_one_is_not_read_where_it_is_cut_off() -> (
+    None
+):
+    response = Response(text="1", finish_reason="length")
+    assert read(response, labels=("1", "12")).choice is None
+    assert read(Response(text="1"), labels=("1", "12")).choice == 0
 
 
 HOSTILE = Item(

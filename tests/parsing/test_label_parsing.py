@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unswayed.parsing import parse_label
+from unswayed.parsing.labels import LONGEST
 
 AB = ("A", "B")
 
@@ -89,7 +90,6 @@ def test_a_bare_label_is_read_whatever_wraps_it(text: str) -> None:
         "A is better at rhyming. B is better than A.",
         "After weighing both, my final verdict is: [[B]]",
         "Assistant B is significantly better: [[B>>A]]",
-        "[[A]] at first sight, but on reflection [[B]]",
     ],
 )
 def test_a_stated_verdict_is_read_and_never_the_first_capital(text: str) -> None:
@@ -139,6 +139,9 @@ def test_a_stated_verdict_is_read_and_never_the_first_capital(text: str) -> None
         "{}",
         '{"answer": null}',
         '{"answer": ["A"]}',
+        "[[A]] at first sight, but on reflection [[B]]",
+        "[[A]] The verdict is A. <answer>B</answer> The verdict is A.",
+        "<answer>B</answer> <answer>A",
     ],
 )
 def test_no_verdict_is_none(text: str) -> None:
@@ -197,8 +200,7 @@ def test_bracketed_c_is_a_label_where_c_is_one() -> None:
         ("<answer>Option B</answer>", "B"),
         ("<answer>A</answer> no: <answer>B</answer>", "B"),
         ("<answer>B</answer> <answer>neither</answer>", "B"),  # the last well-formed one
-        ("<answer>B</answer> <answer>A", "B"),
-        ("[[A]] The verdict is A. <answer>B</answer> The verdict is A.", "B"),
+        ("[[A]] The verdict is A. <answer>B</answer>", "B"),
         ("<answer>B", "B"),  # the closing tag was the stop sequence
         ("<think>So <answer>A</answer>?</think><answer>B</answer>", "B"),
         ("So <answer>A</answer>?</think><answer>B</answer>", "B"),  # opened by the template
@@ -401,7 +403,77 @@ def test_long_repetitive_text_is_read(seed: str) -> None:
     assert parse_label(text, AB) in {"A", "B", None}
 
 
-def test_a_megabyte_of_text_is_read() -> None:
-    text = 'The first answer is longer, and "B" is (A) quoted [[ in the answer to it. ' * 13_000
-    assert len(text) > 900_000
-    assert parse_label(f"{text}\nMy verdict is B.", AB) == "B"
+FILLER = 'The first answer is longer, and "B" is (A) quoted [[ in the answer to it. '
+LONG = FILLER * (1_000_000 // len(FILLER))
+
+
+@pytest.mark.parametrize("end", ["<answer>B</answer>", "[[B]]"])
+def test_the_end_of_a_megabyte_is_read_where_it_is_a_tag_or_mark(end: str) -> None:
+    assert len(LONG) > 900_000
+    assert parse_label(f"{LONG}\n{end}", AB) == "B"
+    assert parse_label(f"{end}\n{LONG}", AB) is None
+
+
+def test_a_reply_too_long_to_be_read_whole_is_unparsed_without_a_tag_or_mark() -> None:
+    prose = FILLER * (LONGEST // len(FILLER) - 1)
+    assert parse_label(f"{prose}\nMy verdict is B.", AB) == "B"
+    assert parse_label(f"{prose * 2}\nMy verdict is B.", AB) is None
+    assert parse_label(f"<think>{LONG}</think>\nMy verdict is B.", AB) == "B"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**Answer A:**\nClear.\n\n**Answer B:**\nShort.\n\nHard to say.",
+        "A\nB",
+        "### A\nfine\n### B\nfine",
+        "Answer A:\nClear.",
+        "A. good\nB. bad\n\nA",
+    ],
+)
+def test_headings_are_no_verdict(text: str) -> None:
+    assert parse_label(text, AB) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The better answer is B. The worse answer is A.", "B"),
+        ("Wrong answer: A", None),
+        ("First choice: B\nSecond choice: A", None),
+        ("<answer>A</answer> Answer B ends with: <answer>B</answer>", "A"),
+        ("<answer>A</answer> and <answer>B</answer>", None),
+        ("A is better. B is better.", None),
+        ("B is better.\n\nVerdict: A", "A"),
+        ("Verdict: A\n\nB is better.", None),
+        ("A is better.\n\nB", "B"),
+        ("B\n\nA is better.", None),
+        ('{"answer": "A"}\n{"answer": "B"}', None),
+    ],
+)
+def test_of_two_verdicts_only_one_that_is_marked_as_final_after_the_other_counts(
+    text: str, expected: str | None
+) -> None:
+    assert parse_label(text, AB) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("◁think▷", "◁/think▷"),
+        ("<analysis>", "</analysis>"),
+        ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ],
+)
+def test_reasoning_in_any_marks_is_no_verdict(before: str, after: str) -> None:
+    thought = "Verdict: A\n<answer>A</answer>"
+    assert parse_label(f"{before}{thought}{after}B", AB) == "B"
+    assert parse_label(f"{before}{thought}{after}", AB) is None
+    assert parse_label(f"{before}{thought}", AB) is None
+
+
+@pytest.mark.parametrize("mark", ["\u200e", "\u200f", "\u061c", "\u202b", "\u2067", "\u2069"])
+def test_marks_of_writing_direction_around_a_label_do_not_hide_it(mark: str) -> None:
+    assert parse_label(f"{mark}B{mark}", AB) == "B"
+    assert parse_label(f"<answer>{mark}B{mark}</answer>", AB) == "B"

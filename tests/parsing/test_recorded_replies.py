@@ -73,15 +73,18 @@ def test_arena_hard_comparisons_are_read() -> None:
         ".jsonl.gz"
     )
     compared = 0
+    twice: Counter[str | None] = Counter()
     for row in rows_of(name):
         for judgment in row["judgments"]:
             recorded = judgment["decision"]
-            if recorded is None:  # the authors drop replies that compare twice; we take the last
+            if recorded is None:  # the authors drop replies that compare twice
+                twice[parse_label(judgment["judgment"]["response"], ("A", "B"))] += 1
                 continue
             expected = {"A>B": "A", "B>A": "B", "A=B": "tie"}[recorded]
             assert parse_label(judgment["judgment"]["response"], ("A", "B")) == expected
             compared += 1
     assert compared == 527
+    assert twice == {None: 11, "A": 2}  # in two of them both comparisons prefer A
 
 
 def test_replies_after_an_empty_think_section_are_read() -> None:

@@ -3,9 +3,12 @@
 A judge may quote a candidate, and a candidate may contain answer tags or lines that look like a
 verdict. The rule for what counts as a quotation:
 
-* reasoning: all up to the last `</think>`, and all from a `<think>` that is never closed;
+* reasoning: all up to the last `</think>`, and all from a `<think>` that is never closed; the same
+  for `<analysis>`, `<scratchpad>`, `[THINK]`, `◁think▷` and their like, and all but the final channel
+  of a reply in channels (`<|channel|>final<|message|>`);
+* struck-out text (`~~A~~`);
 * fenced code blocks and quoted lines (`> ...`), unless the whole reply is one fenced block;
-* text in double quotes or backticks within a line, unless it is a bare label (`"B"`) or a verdict
+* text in quotation marks or backticks within a line, unless it is a bare label (`"B"`) or a verdict
   that the judge's own words lead up to (`my verdict is "[[B]]"`);
 * lines that occur word for word in the item (question, candidates, reference). A line that is
   nothing but a label (`B`, `<answer>B</answer>`) is a quotation only if the line before it is one
@@ -21,16 +24,33 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from unswayed.parsing.statements import is_hedged
+from unswayed.parsing.hedges import is_hedged
 from unswayed.parsing.symbols import Symbols
 
 __all__ = ["is_short", "spoken", "unfenced", "without_thinking"]
 
-_THINK_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)\s{0,4}>|\[/THINK\]", re.I)
-_THINK_START: Final = re.compile(r"<(?:think|thinking|thought|reasoning)\s{0,4}>|\[THINK\]", re.I)
+_MARKS: Final = r"(?:seed:)?think|thinking|thought|reasoning|analysis|scratchpad|reflection"
+_THINK_END: Final = re.compile(
+    rf"</(?:{_MARKS})\s{{0,4}}>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>", re.I
+)
+_THINK_START: Final = re.compile(
+    rf"<(?:{_MARKS})\s{{0,4}}>|\[THINK\]|◁think▷|<\|begin_of_thought\|>", re.I
+)
+_CHANNEL: Final = "<|channel|>"
+_FINAL_CHANNEL: Final = "<|channel|>final<|message|>"
+_SOLUTION: Final = "<|begin_of_solution|>"
 _END_TOKENS: Final = re.compile(r"(?:\s|<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>)++\Z")
 _FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^\n`]*)")
-_QUOTED: Final = re.compile(r"\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»|`[^`\n]+`")
+_TEXT_FENCES: Final = frozenset(
+    ("", "text", "txt", "plaintext", "markdown", "md", "json", "xml", "html")
+)
+_STRUCK: Final = re.compile(r"(?<!~)~~(?!~)[^~\n]{1,400}~~(?!~)")
+_QUOTED: Final = re.compile(
+    r"\"[^\"\n]*\"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|「[^「」\n]*」|『[^『』\n]*』|`[^`\n]+`"
+    r"|(?<!\w)'[^'\n]+'(?!\w)|(?<!\w)‘[^‘’\n]+’(?!\w)"
+)
+_GAP: Final = "."
+_QUOTES: Final = frozenset("\"`“«„「『'‘")
 _LEADS_UP: Final = re.compile(
     r"\b(?:verdict|decision|judge?ment|winner|conclusion|final\s(?:answer|choice))[\s*_]{0,4}"
     r"(?:is|:|=)?[\s:*_]{0,6}\Z",
@@ -42,13 +62,15 @@ _BARE_TIES: Final = frozenset(("c", "tie", "draw"))
 
 def without_thinking(text: str) -> str:
     """The reply after its reasoning, without the tokens that end a turn."""
-    if "<" not in text and "[" not in text:
+    if not ("<" in text or "[" in text or "◁" in text):
         return text
-    if "</" in text or "[/" in text:
-        end = 0
-        for match in _THINK_END.finditer(text):
-            end = match.end()
-        text = text[end:]
+    end = 0
+    for match in _THINK_END.finditer(text):
+        end = match.end()
+    text = text[end:]
+    if _CHANNEL in text:
+        text = text.rpartition(_FINAL_CHANNEL)[2] if _FINAL_CHANNEL in text else ""
+    text = text.lstrip().removeprefix(_SOLUTION)
     start = _THINK_START.search(text)
     if start is not None:
         text = text[: start.start()]
@@ -65,6 +87,8 @@ def unfenced(text: str) -> str | None:
     opening = _FENCE.match(text)
     if opening is None or not text.endswith(opening[1]):
         return None
+    if opening[2].strip().casefold() not in _TEXT_FENCES:
+        return None  # a program, not an answer
     body = text[opening.end() : -len(opening[1])]
     if not body.startswith("\n") or f"\n{opening[1]}" in body.rstrip("\n"):
         return None
@@ -96,17 +120,27 @@ def spoken(text: str, symbols: Symbols, quoted: Iterable[str] = ()) -> str:
             continue
         bare = line.strip()
         if fences or bare.startswith(">"):
+            _leave_gap(kept)
             continue
         if bare and echoes:
             is_echo = bare in echoes and (after_echo or not _only_verdict(bare, symbols))
             after_echo = is_echo
             if is_echo:
+                _leave_gap(kept)
                 continue
         kept.append(line)
     rest = "\n".join(kept)
-    if '"' in rest or "`" in rest or "“" in rest or "«" in rest:
+    if "~~" in rest:
+        rest = _STRUCK.sub(" ", rest)
+    if not _QUOTES.isdisjoint(rest):
         rest = _QUOTED.sub(lambda match: _unquote(match, symbols), rest)
     return rest
+
+
+def _leave_gap(kept: list[str]) -> None:
+    """End the sentence: what leads up to a quotation does not lead up to what follows it."""
+    if kept and kept[-1] != _GAP:
+        kept.append(_GAP)
 
 
 def _unquote(match: re.Match[str], symbols: Symbols) -> str:
@@ -118,7 +152,11 @@ def _unquote(match: re.Match[str], symbols: Symbols) -> str:
         return quotation
     start = match.start()
     leads_up = _LEADS_UP.search(match.string, max(0, start - 60), start) is not None
-    return f" {inside} " if leads_up and not is_hedged(match.string, start) else " "
+    return (
+        f" {inside} "
+        if leads_up and not is_hedged(match.string, start, match.end(), start)
+        else " "
+    )
 
 
 def is_short(text: str, symbols: Symbols) -> bool:

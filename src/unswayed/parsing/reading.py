@@ -2,7 +2,8 @@
 
 The verdict is the likeliest label where label probabilities are known and the reply is a label
 (equal probabilities go to the one tie rule); otherwise the label that the text states. A reply
-whose text states nothing has no verdict, but keeps its probabilities. A repeated sample (sample >
+whose text states nothing has no verdict, but keeps its probabilities. So does a reply that was cut
+off in the middle of its words: only a label alone, or a complete tag or mark, is a verdict there. A repeated sample (sample >
 0) was drawn, so its text is its verdict: the likeliest label would be the same for every sample.
 A refusal, or what a content filter left, is no verdict whatever its text and its probabilities say.
 """
@@ -63,13 +64,15 @@ def read_decision(
         response = msgspec.structs.replace(response, text="", tokens=None, top_logprobs=None)
     labels = tuple(label_set)
     symbols = symbols_of(labels)
+    position = probs_of_response(response, symbols) if answer_only else (None, NO_LABEL)
     parsed = read_label(
         response.text,
         symbols,
         quoted=_texts(item),
-        truncated=response.finish_reason in _CUT_OFF and not answer_only,
+        truncated=response.finish_reason in _CUT_OFF
+        and not _is_settled(position, response, symbols),
     )
-    found = _probs(response, symbols, parsed) if answer_only else None
+    found = _probs(*position, parsed)
     carriers = shown.candidates_by_label()
     probs = None
     if found is not None and found.probs is not None:
@@ -105,13 +108,22 @@ def was_refused(finish_reason: str | None) -> bool:
 
 
 def was_truncated(response: Response, decision: Decision) -> bool:
-    """Whether a reply was cut off before it said anything: worth one retry with a larger cap."""
+    """Whether a reply was cut off before it stated a verdict: worth one retry with a larger cap."""
     return decision.choice is None and response.finish_reason in _CUT_OFF
 
 
-def _probs(response: Response, symbols: Symbols, parsed: int) -> LabelProbs | None:
+def _is_settled(
+    position: tuple[LabelProbs | None, int], response: Response, symbols: Symbols
+) -> bool:
+    """Whether a cut-off reply is a label whose probabilities show that no longer one was begun."""
+    found = position[0]
+    return (
+        found is not None and found.probs is not None and symbols.index(response.text.strip()) >= 0
+    )
+
+
+def _probs(found: LabelProbs | None, generated: int, parsed: int) -> LabelProbs | None:
     """The label probabilities; None where they are unknown or belong to something else."""
-    found, generated = probs_of_response(response, symbols)
     if found is None or (found.probs is None and not found.censored):
         return None
     if 0 <= parsed != generated >= 0:

@@ -20,20 +20,23 @@ AMBIGUOUS: Final = -2
 """Code of a token that begins more than one label."""
 
 _EDGE: Final = " \t\r\n\v\f\x00\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029*_`'\"“”‘’«»()[]{}<>.,:;!#~$\\|-。、「」『』【】《》…"
+_MARKUP: Final = " \t\r\n*_`"
+_NEGATIVE: Final = re.compile(r"\s*-\d|.*\w-\s*\Z")
 _TOKEN_FRONT: Final = " \t\r\n\v\f\xa0▁ĠĊ*_`'\"“‘«([{<#"
 _TOKEN_BACK: Final = " \t\r\n\v\f\xa0▁ĠĊ*_`'\"”’»)]}>.,:;!?"
 
 # Full-width ASCII becomes ASCII; characters that print nothing become nothing.
 _STRAIGHT: Final = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys(
-    (0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0xAD)
+    # zero width, directional marks, embeddings and isolates, soft hyphen
+    (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0x061C, 0xFEFF, 0xAD)
 )
-_CROOKED: Final = re.compile("[\uff01-\uff5e\u200b-\u200d\u2060\ufeff\xad]")
+_CROOKED: Final = re.compile(f"[{re.escape(''.join(map(chr, _STRAIGHT)))}]")
 
 # Words that may stand before a label without making it part of a sentence.
 _BEFORE: Final = (
-    "assistant|answer|option|response|candidate|output|model|choice|verdict|letter|label|winner|"
+    "assistant|answer|option|response|candidate(?! answer)|output|model|choice|verdict|letter|label|winner|"
     "reply|result|solution|summary|story|completion|decision|judge?ment|number|"
-    "the|my|final|overall|best|better|correct|right|winning|chosen|preferred|is|it|it's|i|choose|"
+    "the|my|final|overall|best|better|correct|right|winning|chosen|preferred|is|it's|it|i|choose|"
     "pick|select|prefer"
 )
 
@@ -78,8 +81,9 @@ class Symbols:
         if not self.folds:
             self._folded = {}
         self.pattern = f"(?{'' if self.folds else '-i'}:{_whole_word(self._exact)})"
+        before = "|".join(word for word in _BEFORE.split("|") if word not in self._folded)
         self._said = re.compile(
-            rf"(?:(?:{_BEFORE})[\s:=*_#(\"'`\[-]{{1,8}}+){{1,8}}+({self.pattern})", re.IGNORECASE
+            rf"(?:(?:{before})[\s:=*_#(\"'`\[-]{{1,8}}+){{1,8}}+({self.pattern})", re.IGNORECASE
         )
         self.codes: dict[str, int] = {}
 
@@ -100,15 +104,20 @@ class Symbols:
             text = text.strip()
             if len(text) > self.longest + 80:
                 return NO_LABEL
-        found = self.index(text.strip())
-        if found != NO_LABEL:
-            return found
-        core = text.strip(_EDGE)
-        found = self.index(core)
-        if found != NO_LABEL:
-            return found
+        if _NEGATIVE.match(text):
+            return NO_LABEL
+        for edge in (None, _MARKUP, _EDGE):
+            core = text.strip(edge)
+            found = self.index(core)
+            if found != NO_LABEL:
+                return found
         match = self._said.fullmatch(core)
         return NO_LABEL if match is None else self.index(match[1])
+
+    def goes_on(self, label: int) -> bool:
+        """Whether a longer label begins with this one, as 12 does with 1."""
+        text = self.labels[label]
+        return any(other != text and other.startswith(text) for other in self.labels)
 
     def token(self, token: str) -> int:
         """The label that a generated token is or begins; remembered, for tokens come again.

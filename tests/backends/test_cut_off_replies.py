@@ -1,0 +1,73 @@
+"""Judges that explain instead of answering, behind a server with a cap on tokens: whole audits."""
+
+import asyncio
+import hashlib
+from dataclasses import replace
+
+import msgspec
+import pytest
+from chat_cases import backend_at
+from fake_server import ASKED, FakeServer
+
+from unswayed.auditing.run import AuditRecord, audit_model
+from unswayed.auditing.settings import AuditSettings
+from unswayed.backends.simulated import simulated_items
+from unswayed.prompts import PromptSettings
+from unswayed.store import CallStore
+
+SETTINGS = AuditSettings(resamples=200)
+ITEMS = simulated_items(60, 2, seed=3)
+PREAMBLE = "**Answer A:**\nClear and to the point, with a reason for each step it takes.\n\n"
+HEADINGS = PREAMBLE + "**Answer B:**\nShort, but right.\n\nThe better answer is {label}."
+
+
+def label_of(messages: bytes) -> str:
+    """The first one two times in three, whatever stands there."""
+    return "AAB"[hashlib.sha256(messages).digest()[0] % 3]
+
+
+def audit(server: FakeServer, settings: AuditSettings = SETTINGS) -> AuditRecord:
+    async def work() -> AuditRecord:
+        async with server:
+            backend = backend_at(server.url)
+            store = CallStore.in_memory()
+            try:
+                return await audit_model(ITEMS, settings, backend, store, command="test")
+            finally:
+                await backend.close()
+
+    return asyncio.run(work())
+
+
+def caps_of(server: FakeServer) -> list[int]:
+    return [msgspec.json.decode(body)["max_tokens"] for body in server.bodies]
+
+
+def test_a_judge_that_writes_headings_gets_its_true_position_rate() -> None:
+    server = FakeServer(say=lambda messages: HEADINGS.format(label=label_of(messages)))
+    record = audit(server)
+    said = {bytes(ASKED.decode(body).messages): "" for body in server.bodies}
+    labels = [label_of(messages) for messages in said]
+    assert len(labels) == 120
+    assert 0.5 < labels.count("A") / 120 < 0.8
+    assert sorted(caps_of(server)) == [16] * 120 + [64] * 120
+    row = record.metrics["methods"]["direct"]
+    assert row["position_rate"][0]["value"] == pytest.approx(labels.count("A") / 120)
+    assert record.metrics["calls"]["unparsed"] == 0
+    assert row["unparsed_rate"]["value"] == 0.0
+
+
+def test_headings_that_stay_cut_off_are_unparsed_and_never_the_first_label() -> None:
+    server = FakeServer(say=lambda _: PREAMBLE * 20)
+    record = audit(server)
+    assert sorted(caps_of(server)) == [16] * 120 + [64] * 120
+    assert record.metrics["calls"]["unparsed"] == 120
+    assert record.metrics["methods"]["direct"]["unparsed_rate"]["value"] == 1.0
+
+
+@pytest.mark.parametrize("cap", [1, 16])
+def test_a_label_alone_is_asked_for_once_whatever_the_cap(cap: int) -> None:
+    server = FakeServer(say=label_of)
+    record = audit(server, replace(SETTINGS, prompts=PromptSettings(max_tokens=cap)))
+    assert caps_of(server) == [cap] * 120
+    assert record.metrics["calls"]["unparsed"] == 0
