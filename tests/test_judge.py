@@ -20,6 +20,7 @@ from unswayed.items import Item, ItemSet, Task
 from unswayed.judge import Judge, JudgeFailure, named, windows
 from unswayed.methods.files import FittedFile, load_method, save_method
 from unswayed.methods.names import parse_method
+from unswayed.presentation import settled
 from unswayed.prompts import PromptSettings, prompt_fingerprint
 from unswayed.runner import Question, RunSettings, make_calls, read_decisions
 from unswayed.store import CallStore
@@ -61,7 +62,8 @@ def judged(judge: Judge, items: Iterable[Item]) -> list[Verdict]:
 
 
 @pytest.mark.parametrize(
-    "method", ["direct", "vote", "average", "average:space=logit", "repeat", "sequential"]
+    "method",
+    ["direct", "canonical", "vote", "average", "average:space=logit", "repeat", "sequential"],
 )
 @pytest.mark.parametrize("n", [2, 4])
 def test_verdicts_are_the_audit_s(method: str, n: int) -> None:
@@ -71,7 +73,12 @@ def test_verdicts_are_the_audit_s(method: str, n: int) -> None:
     store, backend = CallStore.in_memory(), open_backend(MODEL)
     how = RunSettings(prompts=PromptSettings())
     chosen = parse_method(method)
-    questions = [Question(item, ask) for item in items for ask in chosen.asks(n)]
+    questions = [
+        Question(item, about)
+        for item in items
+        for ask in chosen.asks(n)
+        if (about := settled(ask, item)) is not None
+    ]
     asyncio.run(make_calls(questions, backend, store, how))
     by_item: dict[str, list[Decision]] = {item.id: [] for item in items}
     for decision in read_decisions(questions, store, how, model=backend.model):

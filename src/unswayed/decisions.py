@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final, Literal
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unswayed.errors import ItemError, ShapeError
 from unswayed.items import Item, text_of
 from unswayed.permutations import Order, compose, invert
-from unswayed.presentation import Ask, Presentation, Substitution
+from unswayed.presentation import Ask, Presentation, Substitution, content_order
 
 __all__ = [
     "MISSING",
@@ -233,6 +233,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         reason: Why `value` is None.
         by_construction: The value holds for any judge (a method that reads every order is always
             consistent) and is not evidence.
+        joint: Of a difference between methods: the interval that holds with 95 % for all methods
+            compared at once.
     """
 
     value: float | None
@@ -241,6 +243,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     n: int = 0
     reason: str | None = None
     by_construction: bool = False
+    joint: tuple[float, float] | None = None
 
 
 def tie_rank(item: Item) -> tuple[int, ...]:
@@ -297,6 +300,15 @@ class DecisionTable:
         """Column of each ask."""
         return {ask: column for column, ask in enumerate(self.asks)}
 
+    @cached_property
+    def content_orders(self) -> tuple[Order | None, ...]:
+        """The candidates of each item, as seen, sorted by content; None where they have no text."""
+        found = [content_order(item) for item in self.items]
+        if self.outer is None:
+            return tuple(found)
+        seen_as = invert(self.outer)
+        return tuple(None if order is None else compose(seen_as, order) for order in found)
+
     def rows(self, index: NDArray[np.intp]) -> DecisionTable:
         """The table of some items."""
         return DecisionTable(
@@ -321,10 +333,11 @@ class DecisionTable:
         Returns:
             A table whose candidates are those of the view: choices and probabilities are mapped.
         """
-        from unswayed.presentation import canonical, view
+        from unswayed.presentation import canonical
+        from unswayed.presentation import through as seen_through
 
         outer = through or canonical(self.n)
-        real = [ask._replace(presentation=view(outer, ask.presentation)) for ask in asks]
+        real = [seen_through(outer, ask) for ask in asks]
         found = [self.columns.get(ask, -1) for ask in real]
         has = np.array([column >= 0 for column in found], dtype=bool)
         at = np.array([max(column, 0) for column in found], dtype=np.intp)
@@ -340,6 +353,14 @@ class DecisionTable:
             if self.label_mass is not None:
                 mass = np.full(shape, np.nan)
                 mass[:, has] = self.label_mass[:, at[has]]
+        for place, ask in enumerate(real):
+            if ask.arranged == "content" and not has[place]:
+                for rows, column in self._by_content(ask):
+                    choices[rows, place] = self.choices[rows, column]
+                    if probs is not None and self.probs is not None:
+                        probs[rows, place] = self.probs[rows, column]
+                    if mass is not None and self.label_mass is not None:
+                        mass[rows, place] = self.label_mass[rows, column]
         if outer.order != tuple(range(self.n)):
             seen_as = np.array(invert(outer.order), dtype=np.int16)
             choices = np.where(choices >= 0, seen_as[np.maximum(choices, 0)], choices)
@@ -358,6 +379,18 @@ class DecisionTable:
             label_mass=mass,
             outer=outer.order if self.outer is None else compose(self.outer, outer.order),
         )
+
+    def _by_content(self, ask: Ask) -> Iterator[tuple[NDArray[np.intp], int]]:
+        """Rows whose candidates are sorted alike, with the column that shows them so."""
+        rows: dict[Order, list[int]] = {}
+        for row, order in enumerate(self.content_orders):
+            if order is not None:
+                rows.setdefault(order, []).append(row)
+        for order, found in rows.items():
+            shown = Presentation(compose(order, ask.presentation.order), ask.presentation.labels)
+            column = self.columns.get(ask._replace(presentation=shown, arranged="given"))
+            if column is not None:
+                yield np.array(found, dtype=np.intp), column
 
     def tie_ranks(self, index: NDArray[np.intp]) -> IntArray:
         """Rank under the tie rule of the candidates of some rows, shape (len(index), n)."""

@@ -23,7 +23,7 @@ from unswayed.methods.drift import drift
 from unswayed.methods.files import FittedFile
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import FittedMethod, is_fitted, why_not
-from unswayed.presentation import Ask, canonical
+from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint, prompt_settings
 from unswayed.runner import (
     CallPlan,
@@ -383,8 +383,7 @@ class Judge:
 
         It may not where an item must keep its order and the method needs others.
         """
-        own = canonical(item.n)
-        return item.permutable or all(a.presentation == own for a in self.method.asks(item.n))
+        return item.permutable or all(ask.as_given for ask in self.method.asks(item.n))
 
     def _failures(
         self, missing: Mapping[str, int], questions: Sequence[Question], counts: RunCounts

@@ -15,6 +15,7 @@ For two candidates a, b the four presentations are CalibraEval's (arXiv 2410.153
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from unswayed import permutations
 from unswayed.errors import ShapeError, UnknownNameError
+from unswayed.items import Item, text_of
 from unswayed.permutations import Order, compose, invert
 from unswayed.registry import did_you_mean
 
@@ -37,7 +39,10 @@ __all__ = [
     "Protocol",
     "Substitution",
     "canonical",
+    "content_order",
     "presentations",
+    "settled",
+    "through",
     "to_candidates",
     "view",
 ]
@@ -125,12 +130,21 @@ class Ask(NamedTuple):
         prompt_id: A prompt of the run: default, direct, reasoning, debias, ...
         sample: Index of a repeated sample of the same prompt; 0 is the greedy answer.
         substitute: Content-free text in place of the candidates, for calibration.
+        arranged: What the order of `presentation` counts: the candidates as "given", or sorted by
+            their "content", whatever order they were given in. `settled` makes the one from the
+            other for an item.
     """
 
     presentation: Presentation
     prompt_id: str = "default"
     sample: int = 0
     substitute: Substitution | None = None
+    arranged: Literal["given", "content"] = "given"
+
+    @property
+    def as_given(self) -> bool:
+        """Whether it shows the item in its own order, labels in their own sequence."""
+        return self.arranged == "given" and self.presentation == canonical(self.presentation.n)
 
 
 X0: Final = Presentation((0, 1), (0, 1))
@@ -190,6 +204,43 @@ def view(outer: Presentation, asked: Presentation) -> Presentation:
         compose(outer.order, asked.order),
         compose(outer.labels, asked.labels),
     )
+
+
+def through(outer: Presentation, ask: Ask) -> Ask:
+    """What is really asked when `ask` is asked of an item seen through `outer`.
+
+    Candidates sorted by content stand where they stand in every view.
+    """
+    seen = view(outer, ask.presentation)
+    if ask.arranged == "content":
+        seen = Presentation(ask.presentation.order, seen.labels)
+    return ask._replace(presentation=seen)
+
+
+def settled(ask: Ask, item: Item) -> Ask | None:
+    """The question about this item as given; None if it has no content to sort by."""
+    if ask.arranged == "given":
+        return ask
+    order = content_order(item)
+    if order is None:
+        return None
+    shown = Presentation(compose(order, ask.presentation.order), ask.presentation.labels)
+    return ask._replace(presentation=shown, arranged="given")
+
+
+def content_order(item: Item) -> Order | None:
+    """The candidates sorted by the sha256 of their text, then by text; equal texts as they stand.
+
+    An item that may not be permuted keeps its own order. Recorded decisions may have no text: then
+    there is no such order.
+    """
+    if not item.permutable:
+        return tuple(range(item.n))
+    texts = [text_of(candidate) for candidate in item.candidates]
+    if not any(texts):
+        return None
+    digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+    return tuple(sorted(range(item.n), key=lambda c: (digests[c], texts[c], c)))
 
 
 def to_candidates(by_label: NDArray[np.float64], shown: Presentation) -> NDArray[np.float64]:

@@ -155,14 +155,56 @@ def test_without_gold_methods_are_ranked_by_agreement_with_the_full_pool(pairs: 
     assert 0.5 < record.metrics["methods"]["pride"]["agreement"]["value"] < 1
 
 
-def test_without_gold_the_yardstick_is_recommended_where_nothing_cheaper_comes_close(
-    pairs: ItemSet,
-) -> None:
+def test_without_gold_what_reads_all_that_the_yardstick_reads_is_not_ranked(pairs: ItemSet) -> None:
     blind = ItemSet.of([msgspec.structs.replace(item, gold=None) for item in pairs], name="blind")
     record = run(blind, model="simulated/judge?slot=2&label=0")
+    assert record.metrics["recommendation"]["method"] == "direct"
+    for name in ("vote", "average"):
+        assert record.metrics["methods"][name]["agreement"]["value"] is None
+    assert record.metrics["methods"]["direct"]["agreement"]["value"] < 0.9
+
+
+@pytest.mark.parametrize(
+    ("orders", "reason"),
+    [("identity", "nor a second order"), ("swap", "nor probabilities")],
+)
+def test_without_gold_nothing_is_compared_with_what_must_agree_with_it(
+    pairs: ItemSet, orders: str, reason: str
+) -> None:
+    """One order is its own average, and two answers have a winner only where they agree."""
+    blind = ItemSet.of([msgspec.structs.replace(item, gold=None) for item in pairs], name="blind")
+    record = run(
+        blind,
+        AuditSettings(methods=("repeat",), orders=orders, resamples=50),
+        model="simulated/judge?slot=2&logprobs=0",
+    )
     found = record.metrics["recommendation"]
-    assert found["method"] == "average"
-    assert found["reason"] == "no cheaper method agrees with it closely enough"
+    assert found["method"] is None
+    assert reason in found["reason"]
+    assert "agreement" not in record.metrics["methods"]["direct"]
+
+
+def test_a_remedy_is_named_for_accuracy_only_where_it_is_measured_and_steadiness_apart(
+    pairs: ItemSet,
+) -> None:
+    settings = AuditSettings(methods=("vote", "average", "pride"), resamples=50)
+    found = run(pairs, settings, model="simulated/judge?slot=1.5&label=0").metrics["recommendation"]
+    assert found["method"] in {"average", "pride"}
+    unrelated = ItemSet.of(
+        [msgspec.structs.replace(item, gold=place * 7 % 5 % 2) for place, item in enumerate(pairs)],
+        name="unrelated",
+    )
+    found = run(unrelated, settings, model="simulated/judge?slot=1.5").metrics["recommendation"]
+    assert (found["method"], found["steadiest"]) == ("direct", "pride")
+
+
+def test_a_difference_between_methods_has_an_interval_for_all_of_them_at_once(
+    pairs: ItemSet,
+) -> None:
+    record = run(pairs, AuditSettings(methods=("vote", "average", "pride"), resamples=50))
+    gain = record.metrics["differences"]["pride-direct"]["accuracy"]
+    low, high = gain["joint"]
+    assert low < gain["low"] <= gain["value"] <= gain["high"] < high
 
 
 def test_items_that_may_not_be_permuted_have_one_verdict_and_stay_out_of_order_metrics(

@@ -17,6 +17,7 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Decision
 from unswayed.items import Item, ItemSet, Task
 from unswayed.presentation import X0, X2, X3, Presentation
+from unswayed.report.collect import run_data
 from unswayed.store import CallStore
 
 Probs = tuple[float, ...] | None
@@ -203,7 +204,7 @@ def test_the_reference_without_gold_calls_equal_means_a_tie_in_spite_of_rounding
     assert average_of_everything(strata, build_tables(strata, made))[0].tolist() == [-2]
 
 
-def test_a_flip_is_a_change_between_readable_verdicts() -> None:
+def test_the_flips_are_the_items_that_are_not_consistent() -> None:
     # a: first position twice; b: tie and 1; c: unread once; d: the same twice; e: asked once
     items = [item(name) for name in "abcde"]
     choices = {"a": (0, 1), "b": ("tie", 1), "c": (None, 0), "d": (1, 1)}
@@ -212,5 +213,8 @@ def test_a_flip_is_a_change_between_readable_verdicts() -> None:
         for name, pair in choices.items()
         for shown, choice in zip((X0, X2), pair, strict=True)
     ]
-    flips = audit(items, [*made, call("e", X0, 0)]).metrics["flips"]
-    assert flips == {"total": 2, "n": 4, "first": 1, "last": 0}
+    record = audit(items, [*made, call("e", X0, 0)])
+    flips = record.metrics["flips"]
+    assert flips == {"total": 3, "n": 4, "first": 1, "last": 0, "unread": 1, "ties": 1}
+    assert record.metrics["methods"]["direct"]["consistency"]["value"] == 1 - 3 / 4
+    assert run_data(record).n_flipped == 3

@@ -1,6 +1,11 @@
 """Which method is recommended, and when none is."""
 
-from unswayed.auditing.recommendation import Candidate, Recommendation, recommend
+from unswayed.auditing.recommendation import (
+    Candidate,
+    Recommendation,
+    recommend,
+    steadiest,
+)
 from unswayed.decisions import Estimate
 
 DIRECT = Candidate("direct", 1.0, 0.70)
@@ -45,7 +50,7 @@ def test_the_best_method_below_that_price_is_named_if_it_beats_a_single_call() -
 def test_a_single_call_is_recommended_where_nothing_is_measurably_better() -> None:
     found = chosen(DIRECT, PRIDE, AVERAGE, width=0.3)
     assert found.method == "direct"
-    assert found.reason == "no method is measurably better than a single call"
+    assert found.reason == "no method is measurably more accurate than a single call"
 
 
 def test_at_equal_price_the_better_method_is_taken() -> None:
@@ -69,4 +74,32 @@ def test_nothing_is_recommended_from_too_few_items_or_unreadable_or_missing_answ
 def test_a_cheaper_method_whose_interval_ends_at_no_difference_is_not_below_the_best() -> None:
     # .5 - .75 + .25 is exactly 0 in float64
     cheap, best = Candidate("pride", 1.2, 0.5), Candidate("average", 2.0, 0.75)
-    assert chosen(Candidate("direct", 1.0, 0.25), cheap, best, width=0.25).method == "pride"
+    assert chosen(Candidate("direct", 1.0, 0.125), cheap, best, width=0.25).method == "pride"
+
+
+def test_a_method_that_does_not_beat_a_single_call_is_not_recommended_for_being_cheap() -> None:
+    # cheap cannot be told from average (-.03), but neither from the single call (+.02)
+    cheap, best = Candidate("cheap", 1.1, 0.52), Candidate("average", 2.0, 0.55)
+    found = chosen(Candidate("direct", 1.0, 0.50), cheap, best, width=0.04)
+    assert (found.method, found.alternative) == ("average", None)
+
+
+def steady(*candidates: Candidate, harmless: tuple[str, ...], width: float) -> str | None:
+    by_name = {one.name: one for one in candidates}
+
+    def gain(first: str, second: str) -> Estimate:
+        value = by_name[first].score - by_name[second].score
+        return Estimate(value=value, low=value - width, high=value + width)
+
+    found = chosen(DIRECT, width=0.02)
+    return steadiest(found, by_name, gain, harmless).steadiest
+
+
+def test_the_steadiest_is_the_cheapest_of_the_steady_that_costs_no_accuracy() -> None:
+    direct, pride = Candidate("direct", 1.0, 0.47), Candidate("pride", 1.02, 0.90)
+    additive, toss = Candidate("additive", 1.6, 0.91), Candidate("toss", 1.4, 1.0)
+    harmless = ("pride", "additive")
+    assert steady(direct, additive, pride, toss, harmless=harmless, width=0.05) == "pride"
+    assert steady(direct, additive, pride, harmless=harmless, width=0.005) == "additive"
+    assert steady(direct, toss, harmless=harmless, width=0.05) is None
+    assert steady(direct, pride, harmless=harmless, width=0.5) is None

@@ -77,7 +77,7 @@ def test_all_means_every_method_that_applies_and_the_useful_variants() -> None:
     assert "cell-median" not in options
     assert "additive" in options
     words = names(default_methods(Task.PAIRWISE, {2}, probs=False))
-    assert words == ["direct", "repeat", "debias-prompt", "sequential", "vote"]
+    assert words == ["direct", "canonical", "repeat", "debias-prompt", "sequential", "vote"]
     assert names(default_methods(Task.LISTWISE, {4})) == ["direct", "repeat", "sequential", "vote"]
 
 

@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 from metric_builders import SWAP, by_letter, outcomes, simulated
 
-from unswayed.metrics import measure
+from unswayed.metrics import measure, sign_test
 from unswayed.metrics.patterns import pattern_codes, unique_rows
-from unswayed.metrics.uncertainty import alike_interval, interval, resample_sums
+from unswayed.metrics.uncertainty import (
+    alike_interval,
+    interval,
+    paired_interval,
+    percentile_interval,
+    resample_sums,
+)
 
 
 def test_patterns_and_items_are_drawn_from_the_same_distribution() -> None:
@@ -147,11 +153,11 @@ def test_an_interval_needs_half_of_its_resamples() -> None:
 
 def test_an_interval_needs_finite_ends() -> None:
     samples = np.concatenate([np.linspace(0.1, 0.3, 980), np.full(20, np.inf)])
-    bounds = interval(0.2, samples, n_items=4, limits=None)
+    bounds = interval(0.2, samples, n_items=400, limits=None)
     assert bounds is not None
     assert bounds[1] < 0.3
     more = np.concatenate([samples, np.full(10, np.inf)])
-    assert interval(0.2, more, n_items=4, limits=None) is None
+    assert interval(0.2, more, n_items=400, limits=None) is None
 
 
 def test_patterns_number_the_distinct_rows() -> None:
@@ -166,3 +172,47 @@ def test_patterns_keep_items_apart_that_differ_in_ties_or_gold() -> None:
     tied[1] = True
     made = outcomes([[-2, -2], [-2, -2], [-2, -2]], gold=[0, 0, 1], tied=tied)
     assert len(pattern_codes(made)[0]) == 3
+
+
+@pytest.mark.parametrize(
+    ("wins", "losses"),
+    [(4, 0), (5, 0), (6, 0), (7, 0), (7, 1), (8, 1), (9, 2), (10, 2), (14, 4), (15, 4), (17, 6)],
+)
+@pytest.mark.parametrize("size", [1.0, 0.5])
+@pytest.mark.parametrize("items", [40, 400, 4000])
+def test_a_paired_interval_excludes_zero_where_the_exact_sign_test_does(
+    wins: int, losses: int, size: float, items: int
+) -> None:
+    low, high = paired_interval(
+        np.array([size, -size, 0.0]),
+        np.array([wins, losses, items - wins - losses], dtype=np.int64),
+        span=1.0,
+    )
+    assert (low > 0) == (sign_test(wins, losses) < 0.05)
+    assert low <= (wins - losses) * size / items <= high
+
+
+def test_a_paired_interval_by_hand() -> None:
+    # 6 of +1 and 14 of 0, with one of +1 and one of -1 added: centre 6/22, square 8/22
+    low, high = paired_interval(np.array([1.0, 0.0]), np.array([6, 14]), span=1.0)
+    spread = np.sqrt((8 / 22 - (6 / 22) ** 2) / 21)
+    assert low == pytest.approx(6 / 22 - 2.093024 * spread)  # t with 19 degrees of freedom
+    assert high == pytest.approx(6 / 22 + 2.093024 * spread)
+
+
+def test_few_items_away_from_a_limit_have_the_exact_interval() -> None:
+    scipy_stats = pytest.importorskip("scipy.stats")
+    made = outcomes([[0, 0]] * 147 + [[0, 1]] * 3)
+    cell = measure([made], names=["consistency"], resamples=4000)["consistency"]
+    exact = scipy_stats.binomtest(147, 150).proportion_ci(0.95, method="exact")
+    # the spread of the resamples may count a few items more than there are
+    assert cell["low"] == pytest.approx(exact.low, abs=0.003)  # type: ignore[index]
+    assert cell["high"] == pytest.approx(exact.high, abs=0.001)  # type: ignore[index]
+
+
+def test_small_samples_move_the_quantiles_out_as_student_s_t_would() -> None:
+    samples = np.linspace(0.0, 1.0, 100_001)
+    # t(39) = 2.0227, sqrt(40/39) = 1.0127: the normal tail beyond 2.0484 is .02026
+    low, high = percentile_interval(0.5, samples, n_items=40)
+    assert (low, high) == pytest.approx((0.02026, 0.97974), abs=2e-5)
+    assert percentile_interval(0.5, samples) == pytest.approx((0.025, 0.975))

@@ -9,6 +9,7 @@ from report_samples import GROUPS, est, fixed, plain_run, sample_run, with_metri
 from unswayed.report import headline, lede
 from unswayed.report.claims import Claim, bias_claim, cause_claim, groups_claim, items_claim
 from unswayed.report.findings import find
+from unswayed.report.keys import key_figures
 from unswayed.report.lead import missing_calls
 from unswayed.report.wording import plain_text
 
@@ -69,7 +70,7 @@ def test_no_bias_says_how_small_a_bias_would_not_have_shown() -> None:
     run = plain_run(EVEN, STEADY, n_flipped=50)
     assert headline(run) == (
         "No position or label bias found in 1,000 items: the first answer is picked "
-        "50\u202f% of the time (48–52), and 50 verdicts flip."
+        "50.0\u202f% of the time (48.0–52.0), and 50 verdicts flip."
     )
     # half-width of 48-52 is 2 points
     assert "A bias smaller than 2.0 points would not show" in lede(run)
@@ -267,3 +268,31 @@ def test_mostly_ties_are_told_as_ties() -> None:
     # 122 - 37 - 7 = 78
     assert title(claim) == "In 78 of 122 flipped items one of the two verdicts is a tie."
     assert body(claim).startswith("In 37 the judge stayed with the first position, in 7 with the")
+
+
+def test_flips_that_are_no_change_of_winner_are_counted_beside_the_flips() -> None:
+    flips = {"total": 570, "first": 500, "last": 20, "unread": 30, "ties": 20}
+    run = plain_run(n_flipped=570, flips=flips)
+    assert headline(run).endswith(
+        "570 of its 1,000 verdicts flip when the two answers change places (30 with an answer that "
+        "could not be read and 20 with a tie)."
+    )
+    figure = key_figures(find(run))[1]
+    assert (figure.number, figure.label) == (
+        "57.0",
+        "of verdicts flip or cannot be read when the answers change places",
+    )
+
+
+def test_nothing_wins_where_too_few_items_were_asked_to_tell() -> None:
+    run = plain_run((0.95, 0.8, 0.99), (0.1, 0.0, 0.3), n_items=12, n_flipped=10)
+    assert headline(run).startswith("Too few items to tell")
+    assert plain_text(bias_claim(find(run)).title) == "No position can be named."
+
+
+def test_groups_that_are_alike_are_not_given_a_range() -> None:
+    row = {"consistency": est(1.0, 0.99, 1.0, 400)}
+    groups = {name: {"direct": row} for name in ("g0", "g7")}
+    claim = groups_claim(find(plain_run(groups=groups)))
+    assert claim is not None
+    assert plain_text(claim.lines[0]) == "Consistency is 100.0\u202f% in every group."

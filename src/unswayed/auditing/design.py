@@ -21,7 +21,7 @@ from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, blind
 from unswayed.methods import Method
-from unswayed.presentation import Ask, Presentation, Protocol, canonical, presentations, view
+from unswayed.presentation import Ask, Presentation, Protocol, presentations, settled, through
 from unswayed.registry import did_you_mean
 from unswayed.runner import Question
 
@@ -145,13 +145,7 @@ def estimation_rows(stratum: Stratum, *, size: int, fold: int | None) -> NDArray
 def asks_under_views(method: Method, stratum: Stratum) -> tuple[Ask, ...]:
     """Every question the method may ask about an item under any view, distinct."""
     asked = method.asks(stratum.n)
-    return tuple(
-        dict.fromkeys(
-            ask._replace(presentation=view(outer, ask.presentation))
-            for outer in stratum.views
-            for ask in asked
-        )
-    )
+    return tuple(dict.fromkeys(through(outer, ask) for outer in stratum.views for ask in asked))
 
 
 def stratum_asks(stratum: Stratum, methods: Iterable[Method]) -> tuple[Ask, ...]:
@@ -163,12 +157,16 @@ def stratum_asks(stratum: Stratum, methods: Iterable[Method]) -> tuple[Ask, ...]
 
 def stratum_questions(stratum: Stratum, asks: Sequence[Ask]) -> Iterator[Question]:
     """The questions about every item; one that may not be permuted is asked in its own order."""
-    own = canonical(stratum.n)
-    fixed = [ask for ask in asks if ask.presentation == own]
+    fixed = [ask for ask in asks if ask.as_given]
+    by_content = any(ask.arranged == "content" for ask in asks)
     for item in stratum.items:
         seen = blind(item)
-        for ask in asks if item.permutable else fixed:
-            yield Question(seen, ask)
+        wanted: Iterable[Ask | None] = asks if item.permutable else fixed
+        if by_content:
+            wanted = dict.fromkeys(settled(ask, item) for ask in wanted if ask is not None)
+        for ask in wanted:
+            if ask is not None:
+                yield Question(seen, ask)
 
 
 def estimation_questions(

@@ -34,10 +34,11 @@ from unswayed.methods.protocol import MethodWarning
 from unswayed.methods.sequential import Sequential
 from unswayed.methods.tables import TOLERANCE
 from unswayed.metrics.outcomes import Outcomes, outcomes_of
-from unswayed.presentation import Ask, Protocol, canonical, view
+from unswayed.presentation import Ask, Protocol, canonical, through
 from unswayed.runner import Question
 
 __all__ = [
+    "CONSTRUCTED",
     "Costs",
     "Scored",
     "average_of_everything",
@@ -45,6 +46,30 @@ __all__ = [
     "score_method",
     "with_reference",
 ]
+
+
+CONSTRUCTED = frozenset(
+    {
+        "ckld",
+        "ckld_raw",
+        "consistency",
+        "fleiss_kappa",
+        "icc2k",
+        "icc3k",
+        "label_bias",
+        "label_rate",
+        "pairwise_agreement",
+        "position_bias",
+        "position_rate",
+        "primacy",
+        "rstd",
+        "within_item_sd",
+    }
+)
+"""Metrics that compare presentations with each other: empty of evidence where all read the same."""
+
+FEWEST_VOTES = 3
+"""Choices without probabilities below which a plurality is nothing but their agreement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +193,10 @@ def is_constructed(method: Method, stratum: Stratum) -> bool:
     if len(stratum.views) < 2:
         return False
     n, asks = stratum.n, method.asks(stratum.n)
-    if len(set(asks)) < 2:
-        return False
     stops_early = isinstance(method, Sequential) and method.rule != "curtail"
     ends = range(n, len(asks) + 1, n) if stops_early else (len(asks),)
     return all(
-        {ask._replace(presentation=view(outer, ask.presentation)) for ask in asks[:end]}
-        == set(asks[:end])
+        {through(outer, ask) for ask in asks[:end]} == set(asks[:end])
         for outer in stratum.views
         for end in ends
     )
@@ -307,9 +329,8 @@ def _keep_own_order_only(
     if not fixed.any():
         return
     choices[fixed, 1:] = MISSING
-    own = canonical(stratum.n)
-    if any(ask.presentation != own for ask in method.asks(stratum.n)):
-        choices[fixed, 0] = table.select([Ask(own)]).choices[fixed, 0]
+    if not all(ask.as_given for ask in method.asks(stratum.n)):
+        choices[fixed, 0] = table.select([Ask(canonical(stratum.n))]).choices[fixed, 0]
         tied[fixed, 0] = (choices[fixed, 0] == TIE)[:, None]
         n_calls[fixed, 0] = 1
 
@@ -334,7 +355,8 @@ def average_of_everything(
     """The full-pool average's verdict for each item: the reference where there is no gold.
 
     Mean probability over the coupled presentations where all are known, else the plurality of
-    their choices (-2 where that is a tie, -1 where nothing was read).
+    three choices or more (-2 where that is a tie). Two choices without probabilities have a winner
+    only where they agree, which every single call would then agree with: -1, as for one order.
     """
     verdicts = []
     for stratum, table in zip(strata, tables, strict=True):
@@ -343,13 +365,15 @@ def average_of_everything(
         read = stratum.permutable[:, None] | own[None, :]
         votes = [((seen.choices == c) & read).sum(axis=1) for c in range(stratum.n)]
         score = np.stack(votes, axis=1).astype(np.float64)
+        telling = score.sum(axis=1) >= FEWEST_VOTES
         if seen.probs is not None:
             mean = seen.probs.mean(axis=1)
-            known = ~np.isnan(mean).any(axis=1) & stratum.permutable
+            known = ~np.isnan(mean).any(axis=1) & stratum.permutable & (len(stratum.views) > 1)
             score[known] = mean[known]
+            telling |= known
         best = score >= score.max(axis=1, keepdims=True) - TOLERANCE
         choice = np.where(best.sum(axis=1) == 1, best.argmax(axis=1), TIE).astype(np.int16)
-        choice[score.max(axis=1) == 0] = -1
+        choice[~telling] = -1
         verdicts.append(choice)
     return tuple(verdicts)
 

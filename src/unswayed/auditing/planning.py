@@ -29,7 +29,7 @@ from unswayed.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.methods import METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
-from unswayed.presentation import Ask, view
+from unswayed.presentation import Ask, content_order, settled, through
 from unswayed.runner import Question
 
 __all__ = [
@@ -239,17 +239,21 @@ def _not_recorded(
 ) -> str | None:
     """Why recorded calls do not suffice for a method; None if they do for some item."""
     for stratum in strata:
+        by_content = any(ask.arranged == "content" for ask in method.asks(stratum.n))
+        if by_content and not any(map(content_order, stratum.items)):
+            return "the candidates have no text to sort by"
         needed = [
-            {
-                ask._replace(presentation=view(outer, ask.presentation))
-                for ask in method.asks(stratum.n)
-            }
-            for outer in stratum.views
+            {through(outer, ask) for ask in method.asks(stratum.n)} for outer in stratum.views
         ]
-        known = _by_answers(stratum, recorded)
+        known = _by_answers(stratum, recorded, alone=by_content)
         if not any(known):
             continue  # nothing is known about these items, whatever the method
-        if not any(asks <= has for asks in needed for has in known):
+        if not any(
+            {settled(ask, item) for ask in asks} <= has
+            for asks in needed
+            for has, items in known.items()
+            for item in items[: None if by_content else 1]
+        ):
             return "no item was asked everything that it needs"
         if method.fitted_from and not any(
             _can_fit(method, item, has) for has, items in known.items() for item in items
@@ -259,18 +263,18 @@ def _not_recorded(
 
 
 def _by_answers(
-    stratum: Stratum, recorded: Mapping[str, Set[Ask]]
+    stratum: Stratum, recorded: Mapping[str, Set[Ask]], *, alone: bool
 ) -> dict[frozenset[Ask], list[Item]]:
     """Items by the questions that were answered: a few sets, however many items.
 
-    One item stands for all that were answered alike, unless they were asked with content-free
-    text, which a method may choose by the item.
+    One item stands for all that were answered alike, unless each has to stand `alone` or they
+    were asked with content-free text, which a method may choose by the item.
     """
     found: dict[frozenset[Ask], list[Item]] = {}
     for item in stratum.items:
         has = frozenset(recorded.get(item.id, ()))
         alike = found.setdefault(has, [])
-        if not alike or any(ask.substitute is not None for ask in has):
+        if alone or not alike or any(ask.substitute is not None for ask in has):
             alike.append(item)
     return found
 

@@ -1,16 +1,26 @@
-"""One recommendation in words, with its reason, or the reason why there is none."""
+"""Two recommendations from one audit, the most accurate and the steadiest, or why there is none.
+
+A method is named only if it is measurably better than a single call: the interval of its paired
+difference, which holds for all methods compared at once, lies above 0. Among those it is the
+cheapest that cannot be told from the best of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 
 from unswayed.decisions import Estimate
 
-__all__ = ["Candidate", "Recommendation", "recommend"]
+__all__ = ["AGREEMENT", "Candidate", "Gain", "Recommendation", "recommend", "steadiest"]
+
+AGREEMENT = "agreement with the average over the full pool"
 
 FEWEST_ITEMS = 20
 MOST_UNPARSED = 0.2
+
+Gain = Callable[[str, str], Estimate]
+"""Paired difference, first minus second; its interval holds for all methods compared at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,9 @@ class Recommendation:
         method: None where nothing can be recommended; `reason` says why.
         criterion: "accuracy", or "agreement with the average over the full pool".
         alternative: The best method below that price, if it beats a single call.
+        best: The best of the methods that beat a single call; where none does, the highest one.
+        steadiest: The method for those who want steady verdicts; None where none is measured to
+            be steadier than a single call.
     """
 
     method: str | None
@@ -42,6 +55,7 @@ class Recommendation:
     criterion: str
     alternative: str | None = None
     best: str | None = None
+    steadiest: str | None = None
 
     def to_json(self) -> dict[str, str | None]:
         """The record of `metrics.json`."""
@@ -51,65 +65,103 @@ class Recommendation:
             "criterion": self.criterion,
             "alternative": self.alternative,
             "best": self.best,
+            "steadiest": self.steadiest,
         }
 
 
 def recommend(
     candidates: Mapping[str, Candidate],
-    difference: Callable[[str, str], Estimate],
+    gain: Gain,
     *,
     criterion: str,
     n_items: int,
     unparsed: float,
     missing: float,
 ) -> Recommendation:
-    """The cheapest method that cannot be told from the most accurate one.
+    """The cheapest method that beats a single call and cannot be told from the best that do.
 
     Args:
         candidates: Methods with a defined score; must hold "direct" to be told apart from it.
-        difference: Paired difference of the criterion, first minus second, with its interval.
+        gain: Paired difference of the criterion.
         criterion: Name of what is compared.
         n_items: Items behind the comparison.
         unparsed: Share of unparsed answers.
         missing: Share of calls that failed or were not made.
     """
-    if n_items < FEWEST_ITEMS:
-        return Recommendation(
-            None, f"too few items: {n_items} of at least {FEWEST_ITEMS}", criterion
-        )
-    if unparsed > MOST_UNPARSED:
-        return Recommendation(None, f"{unparsed:.0%} of the answers could not be read", criterion)
-    if missing > MOST_UNPARSED:
-        return Recommendation(None, f"{missing:.0%} of the calls are missing", criterion)
-    if not candidates:
-        return Recommendation(None, f"no method has a defined {criterion}", criterion)
-    best = max(candidates.values(), key=lambda one: (one.score, -one.calls, one.name))
-    # at the price of a single call nothing but a measured gain is a reason to change
-    by_price = sorted(
-        candidates.values(), key=lambda one: (one.calls, one.name != "direct", -one.score, one.name)
-    )
-    chosen = next(
-        one for one in by_price if one is best or _not_below(difference(one.name, best.name))
-    )
-    if chosen.name == "direct":
-        return Recommendation(
-            "direct", "no method is measurably better than a single call", criterion, best=best.name
-        )
-    if chosen is best:
+    reason = _too_little(n_items, unparsed, missing)
+    if reason is None and "direct" not in candidates:
+        reason = f"no single call has a defined {criterion}"
+    if reason is not None:
+        return Recommendation(None, reason, criterion)
+    chosen = _cheapest_of_the_best(candidates, gain)
+    if chosen is None:
+        highest = max(candidates.values(), key=lambda one: (one.score, -one.calls, one.name))
+        more = "more accurate" if criterion == "accuracy" else "closer to the yardstick"
+        reason = f"no method is measurably {more} than a single call"
+        return Recommendation("direct", reason, criterion, best=highest.name)
+    method, best = chosen
+    if method is best:
         reason = f"the highest {criterion}, and no cheaper method comes close enough"
     else:
         reason = f"the cheapest method whose {criterion} cannot be told from that of {best.name}"
-    cheaper = [one for one in by_price if one.calls < chosen.calls and one.name != "direct"]
-    beats = [
-        one for one in cheaper if "direct" in candidates and _above(difference(one.name, "direct"))
-    ]
-    alternative = max(beats, key=lambda one: one.score).name if beats else None
-    return Recommendation(chosen.name, reason, criterion, alternative, best.name)
+    below = {name: one for name, one in candidates.items() if one.calls < method.calls}
+    cheaper = _better(below, gain)
+    alternative = max(cheaper, key=lambda one: (one.score, one.name)).name if cheaper else None
+    return Recommendation(method.name, reason, criterion, alternative, best.name)
 
 
-def _not_below(gain: Estimate) -> bool:
-    return gain.high is not None and gain.high >= 0
+def steadiest(
+    found: Recommendation,
+    candidates: Mapping[str, Candidate],
+    gain: Gain,
+    harmless: Collection[str],
+) -> Recommendation:
+    """The recommendation with the method for those who want steady verdicts.
+
+    Args:
+        found: The recommendation by the criterion; where there is none nothing is added.
+        candidates: Methods whose consistency is measured; one that holds by construction says
+            nothing about the judge and is no candidate.
+        gain: Paired difference of consistency.
+        harmless: Methods whose criterion is not below that of a single call: a coin toss that is
+            hidden behind a hash is steady too.
+    """
+    if found.method is None or "direct" not in candidates:
+        return found
+    kept = {name: one for name, one in candidates.items() if name in harmless or name == "direct"}
+    chosen = _cheapest_of_the_best(kept, gain)
+    return found if chosen is None else replace(found, steadiest=chosen[0].name)
 
 
-def _above(gain: Estimate) -> bool:
-    return gain.low is not None and gain.low > 0
+def _too_little(n_items: int, unparsed: float, missing: float) -> str | None:
+    """Why the data carry no recommendation."""
+    if n_items < FEWEST_ITEMS:
+        return f"too few items: {n_items} of at least {FEWEST_ITEMS}"
+    if unparsed > MOST_UNPARSED:
+        return f"{unparsed:.0%} of the answers could not be read"
+    if missing > MOST_UNPARSED:
+        return f"{missing:.0%} of the calls are missing"
+    return None
+
+
+def _cheapest_of_the_best(
+    candidates: Mapping[str, Candidate], gain: Gain
+) -> tuple[Candidate, Candidate] | None:
+    """The cheapest method that beats "direct" and cannot be told from the best that do, and that
+    best one; None where none beats it.
+    """
+    better = _better(candidates, gain)
+    if not better:
+        return None
+    best = max(better, key=lambda one: (one.score, -one.calls, one.name))
+    by_price = sorted(better, key=lambda one: (one.calls, -one.score, one.name))
+    return next(m for m in by_price if m is best or _reaches(gain(m.name, best.name))), best
+
+
+def _better(candidates: Mapping[str, Candidate], gain: Gain) -> list[Candidate]:
+    others = [one for name, one in candidates.items() if name != "direct"]
+    return [one for one in others if (gain(one.name, "direct").low or 0.0) > 0]
+
+
+def _reaches(difference: Estimate) -> bool:
+    return difference.high is not None and difference.high >= 0

@@ -14,6 +14,7 @@ _TABLE: Final = {
     "average": "unswayed.methods.average:Average",
     "batch": "unswayed.methods.batch:Batch",
     "calibraeval": "unswayed.methods.calibraeval:CalibraEval",
+    "canonical": "unswayed.methods.canonical:Canonical",
     "cell-median": "unswayed.methods.cell_median:CellMedian",
     "contextual": "unswayed.methods.contextual:Contextual",
     "debias-prompt": "unswayed.methods.debias_prompt:DebiasPrompt",

@@ -120,12 +120,12 @@ def default_methods(
         for method in made
         if all(why_not(method, task=task, n=n, probs=probs) is None for n in candidates)
     ]
-    cheap_first = ("direct", "repeat")
+    cheap_first = ("direct", "canonical", "repeat")
     return tuple(
         sorted(
             usable,
             key=lambda method: (
-                cheap_first.index(method.name) if method.name in cheap_first else 2,
+                cheap_first.index(method.name) if method.name in cheap_first else len(cheap_first),
                 spec_name(method),
             ),
         )

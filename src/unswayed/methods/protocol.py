@@ -15,7 +15,7 @@ from unswayed.decisions import Decision, DecisionTable, Estimate, Verdict, Verdi
 from unswayed.errors import UsageError
 from unswayed.items import Item, Task, blind
 from unswayed.permutations import check_size
-from unswayed.presentation import Ask, canonical
+from unswayed.presentation import Ask, settled
 
 __all__ = [
     "CHOOSING",
@@ -143,9 +143,8 @@ def plan_all(method: Method, item: Item) -> list[Ask]:
     An item that is not permutable is asked as it was given only.
     """
     asks = method.asks(item.n)
-    if item.permutable:
-        return list(asks)
-    return [ask for ask in asks if ask.presentation == canonical(item.n)]
+    about_item = [one for ask in asks if (one := settled(ask, item)) is not None]
+    return about_item if item.permutable else [ask for ask in about_item if ask.as_given]
 
 
 def learned() -> Any:  # Any: the declared type of the field, as with dataclasses.field

@@ -11,6 +11,7 @@ from unswayed.presentation import Ask, Presentation, presentations
 __all__ = [
     "Reading",
     "canonical_ask",
+    "content_ask",
     "label_layouts",
     "orbit",
     "presentation_set",
@@ -25,6 +26,11 @@ def canonical_ask(n: int, *, prompt_id: str = "default", sample: int = 0) -> Ask
     """The one question of a single-call method: the item as it was given."""
     own = tuple(range(n))
     return Ask(Presentation(own, own), prompt_id, sample)
+
+
+def content_ask(n: int) -> Ask:
+    """The item with its candidates sorted by their content, labels in their own sequence."""
+    return canonical_ask(n)._replace(arranged="content")
 
 
 @lru_cache(maxsize=256)

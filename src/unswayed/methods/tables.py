@@ -90,7 +90,11 @@ def needed(table: DecisionTable) -> BoolArray:
     cells: BoolArray = np.ones(table.choices.shape, dtype=np.bool_)
     fixed = [row for row, item in enumerate(table.items) if not item.permutable]
     if fixed:
-        cells[fixed] = [shown == canonical(table.n) for shown in table.shown]
+        own = canonical(table.n)
+        cells[fixed] = [
+            shown == own or ask.arranged == "content"
+            for ask, shown in zip(table.asks, table.shown, strict=True)
+        ]
     return cells
 
 

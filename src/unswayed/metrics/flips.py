@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unswayed.decisions import TIE, UNPARSED
 from unswayed.metrics.exact import sign_test
 from unswayed.metrics.outcomes import BoolArray, Outcomes
 
@@ -23,12 +24,16 @@ class Flips:
         first: Items that picked the first position in every presentation although the candidates
             moved: pure position picks.
         last: Items that picked the last position in every presentation.
+        unread: Flipped items with an answer that could not be read.
+        ties: Flipped items, all of them read, with a declared tie.
     """
 
     items: int
     flipped: int
     first: int
     last: int
+    unread: int
+    ties: int
 
     @property
     def position_p(self) -> float:
@@ -38,17 +43,21 @@ class Flips:
 
 def flips(strata: Sequence[Outcomes]) -> Flips:
     """Count the flips of some outcomes; items that lack a presentation are left out."""
-    items = flipped = first = last = 0
+    items = flipped = first = last = unread = ties = 0
     for outcomes in strata:
         complete = outcomes.complete & (outcomes.n_views > 1)
         items += int(complete.sum())
-        flipped += int(flipped_items(outcomes).sum())
+        changed = flipped_items(outcomes)
+        flipped += int(changed.sum())
+        silent = changed & (outcomes.choices == UNPARSED).any(axis=1)
+        unread += int(silent.sum())
+        ties += int((changed & ~silent & (outcomes.choices == TIE).any(axis=1)).sum())
         moved = len({presentation.order for presentation in outcomes.shown}) > 1
         if moved:
             picks = outcomes.counts_by(outcomes.positions_by_candidate)[complete]
             first += int((picks[:, 0] == outcomes.n_views).sum())
             last += int((picks[:, -1] == outcomes.n_views).sum())
-    return Flips(items=items, flipped=flipped, first=first, last=last)
+    return Flips(items=items, flipped=flipped, first=first, last=last, unread=unread, ties=ties)
 
 
 def flipped_items(outcomes: Outcomes) -> BoolArray:

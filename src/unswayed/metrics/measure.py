@@ -29,7 +29,7 @@ from unswayed.metrics.resampling import (
     resample,
 )
 from unswayed.metrics.table import METRICS
-from unswayed.metrics.uncertainty import interval, resample_sums
+from unswayed.metrics.uncertainty import interval, paired_interval, resample_sums
 
 __all__ = ["Row", "difference", "load_metrics", "measure", "row_of"]
 
@@ -170,6 +170,11 @@ def difference(
         return Estimate(value=None, reason=f"no item counts in {name} on both sides")
     statistics = np.vstack([block for block, _ in blocks])
     counts = np.concatenate([counts for _, counts in blocks])
+    limits = metric.limits(pairs[0][0].n)
+    if limits is not None and _is_mean(statistics):
+        apart = statistics[:, 1] - statistics[:, 3]
+        low, high = paired_interval(apart, counts, span=limits[1] - limits[0])
+        return Estimate(value=float(counts @ apart) / items, low=low, high=high, n=items)
     draws = np.full(resamples, items, dtype=np.int64)
     generator = np.random.default_rng([seed, 2])
     point = _less(metric, (counts @ statistics)[None, :], name)
@@ -177,11 +182,15 @@ def difference(
     value = float(point[0])
     if not np.isfinite(value):
         return Estimate(value=None, n=items, reason=metric.undefined)
-    limits = metric.limits(pairs[0][0].n)
     span = None if limits is None else (limits[0] - limits[1], limits[1] - limits[0])
     bounds = interval(value, samples, n_items=items, limits=span)
-    low, high = bounds or (None, None)
-    return Estimate(value=value, low=low, high=high, n=items)
+    ends = bounds or (None, None)
+    return Estimate(value=value, low=ends[0], high=ends[1], n=items)
+
+
+def _is_mean(statistics: FloatArray) -> bool:
+    """Whether both sides are plain means over items: 1 and the item's value."""
+    return statistics.shape[1] == 4 and bool((statistics[:, [0, 2]] == 1.0).all())
 
 
 def _pairs(a: Sequence[Outcomes], b: Sequence[Outcomes]) -> list[tuple[Outcomes, Outcomes]]:

@@ -9,10 +9,13 @@ A resample enters a metric only through sums of per-item statistics. Where few a
 the counts of the patterns are drawn (multinomial, exact); elsewhere items are drawn block by block
 and the sums are matrix products. Both are the same distribution.
 
-Two rules go beyond the plain percentile interval. It always contains its own value. And where all
+Three rules go beyond the plain percentile interval. It always contains its own value. Where all
 items are alike (0 of 200 unparsed, every item consistent) a bootstrap has width zero, which would
 claim certainty: `alike_interval` takes its place for means over items, and other quantities get
-none.
+none. And where few items differ from a limit (6 of 150 inconsistent) its quantiles cover 89 to 93 %:
+`exact_interval` takes its place.
+
+The difference of two means over the same items has no use for a bootstrap: `paired_interval`.
 """
 
 from __future__ import annotations
@@ -24,10 +27,25 @@ from numpy.typing import NDArray
 
 from unswayed.metrics.protocol import FloatArray
 
-__all__ = ["alike_interval", "interval", "percentile_interval", "resample_sums"]
+__all__ = [
+    "NORMAL",
+    "alike_interval",
+    "exact_interval",
+    "interval",
+    "paired_interval",
+    "paired_spread",
+    "percentile_interval",
+    "resample_sums",
+]
 
 _TAIL: Final = 0.025
 """Probability left out on each side of a 95 % interval."""
+
+NORMAL: Final = 1.959963984540054
+"""The normal quantile of a 95 % interval."""
+
+_FEW: Final = 10.0
+"""Items away from a limit below which quantiles of resamples are too coarse for a rate."""
 
 _BLOCK: Final = 8192
 """Items drawn at a time; a power of two, so that 16 random bits give a draw without rejection."""
@@ -120,18 +138,52 @@ def interval(
     """
     known = samples[~np.isnan(samples)]
     finite = known[np.isfinite(known)]
-    if len(known) * 2 <= len(samples) or len(known) - len(finite) > len(known) * _TAIL:
+    if len(known) * 2 <= len(samples) or len(known) - len(finite) > len(known) * _tail(n_items):
         return None
     known = np.where(np.isfinite(known), known, finite.max())  # beyond both quantiles
     if known.max() - known.min() <= 1e-12 * max(1.0, abs(value)):
         return None if limits is None else alike_interval(value, n_items, limits)
-    return percentile_interval(value, known)
+    if limits is not None:
+        low, high = limits
+        share = (value - low) / (high - low)
+        spread = float(known.var()) / (high - low) ** 2
+        # items that are fractions vary less than a rate does, as if they were more
+        items = max(n_items, share * (1.0 - share) / spread)
+        if min(share, 1.0 - share) * items < _FEW:
+            return exact_interval(value, items, limits)
+    return percentile_interval(value, known, n_items=n_items)
 
 
-def percentile_interval(value: float, samples: FloatArray) -> tuple[float, float]:
-    """The quantiles of bootstrap values, shape (B,), widened to contain the value itself."""
-    low, high = np.quantile(samples, [_TAIL, 1.0 - _TAIL], method="linear")
+def percentile_interval(
+    value: float, samples: FloatArray, *, n_items: int | None = None
+) -> tuple[float, float]:
+    """The quantiles of bootstrap values, shape (B,), widened to contain the value itself.
+
+    Resamples of n items vary by sqrt((n - 1) / n) less than samples do, and their spread is itself
+    an estimate: `n_items` moves the quantiles out as Student's t would (from 2.5 to 2.0 % at 40
+    items), which is Hesterberg's expanded percentile interval.
+
+    Source: Hesterberg (2015), The American Statistician 69, 371.
+    """
+    tail = _TAIL if n_items is None else _tail(n_items)
+    low, high = np.quantile(samples, [tail, 1.0 - tail], method="linear")
     return min(float(low), value), max(float(high), value)
+
+
+def _tail(n_items: int) -> float:
+    """The share of resamples of n items to leave out on each side."""
+    if n_items < 2:
+        return _TAIL
+    from scipy.special import ndtr
+
+    return float(ndtr(-_student(n_items) * (n_items / (n_items - 1)) ** 0.5))
+
+
+def _student(n_items: int) -> float:
+    """The 97.5 % quantile of Student's t for the mean of at least two items."""
+    from scipy.special import stdtrit
+
+    return -float(stdtrit(n_items - 1, _TAIL))
 
 
 def alike_interval(value: float, n_items: int, limits: tuple[float, float]) -> tuple[float, float]:
@@ -149,3 +201,74 @@ def alike_interval(value: float, n_items: int, limits: tuple[float, float]) -> t
     share = 1.0 - _TAIL ** (1.0 / max(n_items, 1))
     low, high = limits
     return value - share * (value - low), value + share * (high - value)
+
+
+def exact_interval(value: float, items: float, limits: tuple[float, float]) -> tuple[float, float]:
+    """The Clopper-Pearson interval of a mean, taken as a rate between its limits.
+
+    Args:
+        value: The mean.
+        items: Items behind it; more, and not whole, where they vary less than a rate does.
+        limits: Smallest and largest value an item can have.
+    """
+    from scipy.special import betaincinv
+
+    low, high = limits
+    hits = items * (value - low) / (high - low)
+    misses = items - hits
+    ends = (
+        float(betaincinv(hits, misses + 1.0, _TAIL)) if hits > 0 else 0.0,
+        float(betaincinv(hits + 1.0, misses, 1.0 - _TAIL)) if misses > 0 else 1.0,
+    )
+    return low + ends[0] * (high - low), low + ends[1] * (high - low)
+
+
+def paired_interval(
+    differences: FloatArray,
+    counts: NDArray[np.int64],
+    *,
+    span: float,
+    critical: float = NORMAL,
+) -> tuple[float, float]:
+    """An interval for the mean of paired differences that holds where few items differ.
+
+    The centre and the spread of `paired_spread`, `critical` spreads to each side, widened as
+    Student's t is. For differences of -1, 0 and 1 that is Bonett and Price's interval, which
+    excludes 0 where the exact sign test does: at 6 against 0, 8 against 1, 10 against 2. Turning
+    the differences round turns it round.
+
+    Args:
+        differences: Distinct differences, shape (P,).
+        counts: Items that have each, shape (P,); not all 0.
+        span: The largest difference that an item can have.
+        critical: Spreads to each side; above the normal quantile for simultaneous intervals.
+
+    Source: Bonett and Price (2012), Statistics in Medicine 31, 1120, for the proportions.
+    """
+    items = int(counts.sum())
+    value = float(counts @ differences) / items
+    seen = differences[counts > 0]
+    if seen.max() == seen.min():
+        low, high = alike_interval(value, items, (-span, span))
+    else:
+        centre, spread = paired_spread(differences, counts)
+        reach = critical * spread * _student(items) / NORMAL
+        low, high = centre - reach, centre + reach
+    return min(max(low, -span), value), max(min(high, span), value)
+
+
+def paired_spread(differences: FloatArray, counts: NDArray[np.int64]) -> tuple[float, float]:
+    """Centre and standard error of a mean difference, with one item more on each side of 0.
+
+    The two added items differ as much as the one that differs most, so that a handful of items
+    that all differ one way do not look like a law.
+
+    Args:
+        differences: Distinct differences, shape (P,).
+        counts: Items that have each, shape (P,).
+    """
+    items = float(counts.sum()) + 2.0
+    most = float(np.abs(differences[counts > 0]).max())
+    centre = float(counts @ differences) / items
+    square = (float(counts @ differences**2) + 2.0 * most**2) / items
+    return centre, float(np.sqrt((square - centre**2) / (items - 1.0)))

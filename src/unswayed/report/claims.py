@@ -65,12 +65,14 @@ def _where(index: int, n: int) -> str:
 
 def _bias_title(found: Finding, alone: Rates, named: Rates) -> str:
     n = found.n
+    if found.state is State.FEW:
+        return "No position can be named."
     if not alone or not named:
         if found.favoured is not None:
             return f"The {_where(found.favoured, n)} {'answer' if n == 2 else 'option'} wins."
         if found.avoided is not None:
             return f"The {_where(found.avoided, n)} option is avoided."
-        return "No position can be named." if found.state is State.FEW else "No position wins."
+        return "No position wins."
     position, label = favoured_of(alone), favoured_of(named)
     if position is None and label is None:
         return "Neither a position nor a label wins."
@@ -217,6 +219,8 @@ def groups_claim(found: Finding) -> Claim | None:
             f", {plural(b.n, 'item')}).",
         )
     ]
+    if percent(a.value or 0.0) == percent(b.value or 0.0):
+        lines = [line(f"Consistency is {percent(a.value or 0.0)} in every group.")]
     trend = _trend(found, rows)
     if differ and trend:
         lines.append(line(trend))
@@ -284,17 +288,20 @@ def _where_it_stayed(found: Finding) -> tuple[str, str]:
     side, most, other = ("first", first, last) if first >= last else ("last", last, first)
     opposite = "last" if side == "first" else "first"
     ties = total - most - other
+    unread, tied = found.audit.flips.get("unread", 0), found.audit.flips.get("ties", ties)
+    what = "is a tie or could not be read" if tied else "could not be read"
+    what = what if unread else "is a tie"
     if most == total:
         every = f"In all {of}" if total > 1 else "In the one flipped item"
         none = "None of them went the other way. " if total > 1 else ""
         return f"{every} the judge stayed with the {side} position.", none
     if ties > most:
         return (
-            f"In {count(ties)} of {of} one of the two verdicts is a tie.",
+            f"In {count(ties)} of {of} one of the two verdicts {what}.",
             f"In {count(most)} the judge stayed with the {side} position, in {count(other)} with "
             f"the {opposite} one. ",
         )
-    rest = f", and in {count(ties)} one of the two verdicts is a tie" if ties else ""
+    rest = f", and in {count(ties)} one of the two verdicts {what}" if ties else ""
     return (
         f"In {count(most)} of {of} the judge stayed with the {side} position.",
         f"In {count(other)} it stayed with the {opposite} one{rest}. ",

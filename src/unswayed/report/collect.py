@@ -158,9 +158,13 @@ def _collect(record: AuditRecord) -> _Flips:
 
 
 def _flipped_rows(seen: DecisionTable, permutable: BoolArray) -> NDArray[np.intp]:
-    read = ((seen.choices != UNPARSED) & (seen.choices != MISSING)).all(axis=1)
+    """Items that are not consistent: an answer that could not be read agrees with nothing."""
+    if len(seen.asks) < 2:
+        return np.zeros(0, dtype=np.intp)
+    complete = (seen.choices != MISSING).all(axis=1)
     differ = (seen.choices != seen.choices[:, :1]).any(axis=1)
-    return np.flatnonzero(read & differ & permutable)
+    unread = (seen.choices == UNPARSED).any(axis=1)
+    return np.flatnonzero(complete & (differ | unread) & permutable)
 
 
 def _least_sure(seen: DecisionTable, rows: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -66,11 +66,13 @@ class RunData:
 
     Attributes:
         metrics: `metrics.json`, parsed. Beyond `formats.md` these optional keys are read: `skipped`
-            (method to reason) and `flips` (`{"total", "first", "last"}`: flipped items, and those
-            in which the first or the last position was chosen every time).
+            (method to reason) and `flips` (`{"total", "first", "last", "unread", "ties"}`:
+            flipped items, and those in which the first or the last position was chosen every time,
+            an answer could not be read, or one was a tie).
         run: `run.json`, parsed.
         flipped: Surest first; may hold fewer than `n_flipped`.
-        n_flipped: Items with at least two parsed choices that differ (a tie is a choice).
+        n_flipped: Items without the same verdict in every order (an answer that could not be read
+            agrees with nothing, a tie agrees with a tie): 1 − consistency for two candidates.
         unparsed_examples: Raw answers that could not be read.
         caveats: Sentences about what this run does not show, added to the standing ones.
         about: Method to what it does, as a phrase in the imperative ("ask twice and ...").

@@ -80,8 +80,7 @@ def _steadiness(found: Finding) -> KeyFigure | None:
         high=None if estimate.low is None else 1 - estimate.low,
         n=estimate.n,
     )
-    unread = abs(round((flips.value or 0.0) * estimate.n) - found.run.n_flipped) > 0
-    also = "flip or cannot be read" if unread and found.audit.unparsed else "flip"
+    also = "flip or cannot be read" if found.audit.flips.get("unread") else "flip"
     label = f"of verdicts {also} when the answers change places"
     return KeyFigure(label, flips, 0.0, "no bias: 0")
 

@@ -26,7 +26,7 @@ from unswayed.report.numerals import (
     spelled,
     whole,
 )
-from unswayed.report.wording import Line, line, plain_text, strong
+from unswayed.report.wording import Line, line, listed, plain_text, strong
 
 __all__ = [
     "headline",
@@ -37,6 +37,7 @@ __all__ = [
     "nothing_better",
     "phrase_of",
     "remedy_of",
+    "steadiest_of",
 ]
 
 COUNTED_UP_TO = 10_000
@@ -88,7 +89,18 @@ def flips_of(found: Finding, tail: str = "") -> str:
     if items > COUNTED_UP_TO:
         return f"{percent(k / items, 0)} of verdicts flip{tail}"
     some = "none" if k == 0 else count(k)
-    return f"{some} of {count(items)} verdicts {'flips' if k == 1 else 'flip'}{tail}"
+    verb = "flips" if k == 1 else "flip"
+    return f"{some} of {count(items)} verdicts {verb}{tail}{_not_plain(found)}"
+
+
+def _not_plain(found: Finding) -> str:
+    """How many of the flips are no change from one winner to another."""
+    told = [
+        f"{count(number)} with {what}"
+        for key, what in (("unread", "an answer that could not be read"), ("ties", "a tie"))
+        if (number := found.audit.flips.get(key, 0))
+    ]
+    return f" ({listed(told)})" if told else ""
 
 
 def _unparsed(found: Finding) -> str:
@@ -147,7 +159,7 @@ def _two_positions(found: Finding) -> str:
     return (
         f"This judge picks whichever answer comes {'last' if last else 'first'} "
         f"{whole(rate, beside=0.5)}{NARROW}% of the time; "
-        f"{flips} when the two answers change places."
+        f"{flips} when the two answers change places{_not_plain(found)}."
     )
 
 
@@ -189,10 +201,10 @@ def _clean(found: Finding) -> str:
     if found.items > COUNTED_UP_TO:
         flips = f"{percent(k / found.items)} of verdicts flip"
     answer = "answer" if found.n == 2 else "option"
-    range_ = interval(rate, digits=0)
+    range_ = interval(rate)
     return (
         f"No position or label bias found in {plural(found.items, 'item')}: the first {answer} is "
-        f"picked {percent(rate.value or 0.0, 0)} of the time{f' ({range_})' if range_ else ''}, "
+        f"picked {percent(rate.value or 0.0)} of the time{f' ({range_})' if range_ else ''}, "
         f"and {flips}."
     )
 
@@ -310,7 +322,7 @@ def nothing_better(found: Finding) -> str:
     """That nothing beats a single call; without gold labels, that nothing was shown to."""
     given = found.audit.recommendation
     if given is None or given.metric != "agreement":
-        return "No method is measurably better than a single call."
+        return "No method is measurably more accurate than a single call."
     return "Without gold labels no method is shown to beat a single call."
 
 
@@ -320,7 +332,7 @@ def remedy_of(found: Finding) -> list[Line]:
     if method is None:
         return []
     if method == base:
-        made = [line(nothing_better(found))]
+        made = [line(nothing_better(found)), *steadiest_of(found)]
         if found.run.n_flipped and not found.audit.has_gold:
             made.append(line("Reading every order, as average and vote do, would end the flips."))
         return made
@@ -340,19 +352,43 @@ def remedy_of(found: Finding) -> list[Line]:
         made.append(line(f"Its accuracy is {percent(accuracy.value)}{price}."))
     elif price:
         made.append(line(f"It takes {price.removeprefix(' for ')}."))
-    return made
+    return [*made, *steadiest_of(found)]
+
+
+def steadiest_of(found: Finding) -> list[Line]:
+    """The method for those who want steady verdicts, where it is another one."""
+    given = found.audit.recommendation
+    method = None if given is None else given.steadiest
+    if method is None or method == found.recommended or method not in found.audit.methods:
+        return []
+    base = found.audit.base_row.get("consistency")
+    row = found.audit.methods[method]
+    reached = row.get("consistency")
+    if base is None or reached is None or base.value is None or reached.value is None:
+        return []
+    gone = (reached.value - base.value) / max(1.0 - base.value, 1e-9)
+    what = "most flips" if gone > 0.5 else "some flips"
+    price = f" at {calls_phrase(row.calls)}" if row.calls is not None else ""
+    return [
+        line(
+            strong(method),
+            f" removes {what}{price}: consistency {percent(base.value)} to "
+            f"{percent(reached.value)}.",
+        )
+    ]
 
 
 def _gain(gain: Estimate) -> str:
     value = gain.value or 0.0
-    if gain.low is None or gain.high is None:
+    low, high = gain.joint or (gain.low, gain.high)
+    if low is None or high is None:
         return f"It changes accuracy by {signed(value)} points"
-    if gain.low > 0:
+    if low > 0:
         return (
             f"It raises accuracy by {share(value)} points "
-            f"(95{NARROW}% interval {share(gain.low)} to {share(gain.high)})"
+            f"(95{NARROW}% interval {share(low)} to {share(high)})"
         )
     return (
         f"It changes accuracy by {signed(value)} points "
-        f"(95{NARROW}% interval {signed(gain.low)} to {signed(gain.high)})"
+        f"(95{NARROW}% interval {signed(low)} to {signed(high)})"
     )

@@ -98,11 +98,15 @@ def signed(value: float) -> str:
 
 
 def points(estimate: Estimate) -> str:
-    """A difference with its interval: "−0.3 points, 95 % interval −1.2 to +0.5"."""
+    """A difference with its interval: "−0.3 points, 95 % interval −1.2 to +0.5".
+
+    The interval that holds for all methods compared at once, where there is one.
+    """
     value = f"{signed(estimate.value or 0.0)} points"
-    if estimate.low is None or estimate.high is None:
+    low, high = estimate.joint or (estimate.low, estimate.high)
+    if low is None or high is None:
         return value
-    return f"{value}, 95{NARROW}% interval {signed(estimate.low)} to {signed(estimate.high)}"
+    return f"{value}, 95{NARROW}% interval {signed(low)} to {signed(high)}"
 
 
 def count(number: int) -> str:

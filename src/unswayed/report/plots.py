@@ -251,7 +251,7 @@ def _flow(found: Finding, protocol: str) -> str:
         }
         return f"{a}:x {b}:y → {after[protocol]}"
     return {
-        "coupled": "labels stay put",
+        "coupled": "options change label",
         "order": "labels move along",
         "label": "options stay put",
     }[protocol]

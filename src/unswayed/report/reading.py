@@ -73,6 +73,7 @@ class Recommendation:
     criterion: str
     alternative: str | None
     best: str | None = None
+    steadiest: str | None = None
 
     @property
     def metric(self) -> str:
@@ -194,12 +195,14 @@ class Audit:
         found = self.differences.get(f"{other}-{method}", {}).get(metric)
         if found is None or found.value is None:
             return None
-        low, high = found.low, found.high
+        low, high, joint = found.low, found.high, found.joint
         return Estimate(
             value=-found.value,
             low=None if high is None else -high,
             high=None if low is None else -low,
             n=found.n,
+            by_construction=found.by_construction,
+            joint=None if joint is None else (-joint[1], -joint[0]),
         )
 
 
@@ -257,6 +260,7 @@ def _recommendation(value: object) -> Recommendation | None:
         criterion=str(value.get("criterion") or "accuracy"),
         alternative=value.get("alternative"),
         best=value.get("best"),
+        steadiest=value.get("steadiest"),
     )
 
 

@@ -13,6 +13,9 @@ from unswayed.report.wording import Line, line, name, plain_text, strong
 
 __all__ = ["recommendation", "remedies_claim"]
 
+CONTROL = "canonical"
+"""The method whose consistency costs nothing and says nothing."""
+
 GERUNDS = {
     "average": "Averaging {orders} pays best.",
     "vote": "Voting over {orders} pays best.",
@@ -30,7 +33,7 @@ def remedies_claim(found: Finding) -> Claim | None:
     """What to use instead of a single call; None with fewer than two methods."""
     if len(found.audit.methods) < 2 or found.state is State.FAILED:
         return None
-    return Claim(_title(found), (*recommendation_of(found), *_repeat(found)))
+    return Claim(_title(found), (*recommendation_of(found), *_repeat(found), *_control(found)))
 
 
 def _title(found: Finding) -> Line:
@@ -86,20 +89,26 @@ def _why(found: Finding, method: str, given: Recommendation) -> Line:
         if best == method:
             tail = "" if criterion == "accuracy" else ". That average itself is not ranked"
             return line(f"No other method has a higher {what}{tail}.")
+        higher = "more accurate than" if criterion == "accuracy" else "above"
         return line(
-            f"No method is measurably better than a single call (the highest {what} is that of ",
+            f"No method is measurably {higher} a single call (the highest {what} is that of ",
             name(best),
             tail if gap is None else f": difference of a single call {points(gap)})",
             ".",
         )
     if best == method:
-        cheaper = any(_price(found, k) < _price(found, method) for k in rows)
+        top = max(scored, key=lambda k: scored[k] or 0.0) == method
+        among = "" if top else " of the methods that measurably beat a single call"
         lower = "less accurate" if criterion == "accuracy" else "lower"
-        why = f"every cheaper method is measurably {lower}" if cheaper else "none is cheaper"
-        return line(f"It has the highest {what}, and {why}.")
-    article = "most accurate one" if criterion == "accuracy" else "highest one"
+        why = "none is cheaper"
+        if any(_price(found, k) < _price(found, method) for k in rows):
+            why = "no cheaper method measurably beats a single call"
+        if given.alternative is not None:
+            why = f"every cheaper method that beats a single call is measurably {lower}"
+        return line(f"It has the highest {what}{among}, and {why}.")
     return line(
-        f"It is the cheapest method whose {what} cannot be told from the {article} (",
+        f"Of the methods that measurably beat a single call it is the cheapest whose {what} cannot "
+        "be told from the highest (",
         name(best),
         tail,
         ".",
@@ -131,10 +140,35 @@ def _repeat(found: Finding) -> list[Line]:
     return [line(f"Asking the same order{often} (repeat) {_change(gain)}.")]
 
 
+def _control(found: Finding) -> list[Line]:
+    """What an order that the content decides does: the control for every gain in consistency."""
+    row = found.audit.methods.get(CONTROL)
+    if row is None or found.audit.base == CONTROL:
+        return []
+    accuracy = row.get("accuracy")
+    compare = (
+        f"; compare accuracy ({percent(accuracy.value or 0.0)})"
+        if accuracy is not None
+        else ", which is no evidence"
+    )
+    made = [
+        line(f"Asking once, sorted by content ({CONTROL}), is consistent by construction{compare}.")
+    ]
+    method = found.recommended
+    if method is None or method in {found.audit.base, CONTROL}:
+        return made
+    gain = found.audit.difference(method, CONTROL, "consistent_accuracy")
+    if gain is not None and gain.low is not None and gain.low > 0:
+        right = "right in both orders" if found.n == 2 else "right most often"
+        made.append(line(f"Against it {one_line(method)} gains {right}: {points(gain)}."))
+    return made
+
+
 def _change(gain: Estimate) -> str:
     value = gain.value or 0.0
-    if gain.low is not None and gain.low > 0:
+    low, high = gain.joint or (gain.low, gain.high)
+    if low is not None and low > 0:
         return f"gains {signed(value).removeprefix('+')} points of accuracy"
-    if gain.high is not None and gain.high < 0:
+    if high is not None and high < 0:
         return f"loses {signed(-value).removeprefix('+')} points of accuracy"
     return "gains nothing that can be told from chance"

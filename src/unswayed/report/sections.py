@@ -176,7 +176,6 @@ def remedies_section(
         for found in findings
         for row in found.audit.methods.values()
     )
-    orders = "both orders" if all(found.n == 2 for found in findings) else "every order"
     caption = (
         "What each method buys per call. Filled dots lie on the frontier: nothing cheaper is "
         f"better. Vertical lines are 95{NARROW}% intervals"
@@ -186,8 +185,8 @@ def remedies_section(
     caption += "."
     if constructed:
         caption += (
-            f" † Reads {orders}, so its consistency holds by construction and is left off the "
-            "frontier."
+            " † Asks the same whatever the order, so its consistency holds by construction and is "
+            "left off the frontier."
         )
     if any(
         (calls := row.get("estimation_calls")) is not None and calls.value
@@ -241,8 +240,10 @@ def table_section(findings: Sequence[Finding], names: Sequence[str]) -> TableSec
     single = all(len(table.rows) <= 1 for table in tables)
     notes: list[str] = []
     if any(cell.by_construction for t in tables for row in t.rows for cell in row.cells):
-        orders = "both orders" if all(found.n == 2 for found in findings) else "every order"
-        notes.append(f"† Holds by construction, because the method reads {orders}; not compared.")
+        notes.append(
+            "† Holds by construction, because the method asks the same whatever the order; not "
+            "compared."
+        )
     if any(found.audit.has_gold for found in findings):
         notes.append("Ties count as wrong in accuracy.")
     notes.extend(dict.fromkeys(note for table in tables for note in table.notes))

@@ -91,6 +91,11 @@ def main_columns(found: Finding) -> list[Column]:
             f"share of right verdicts, averaged over {orders}; ties and unparsed answers count as "
             "wrong",
         ),
+        Column(
+            "agreement", "Agreement", 1,
+            "share of verdicts like those of the average over every order; stands in for accuracy "
+            "where there is no gold",
+        ),
         Column("consistency", "Consistency", 1, consistency),
         Column(
             "consistent_accuracy",
@@ -118,11 +123,6 @@ MORE_COLUMNS = (
     Column(
         "accuracy_fractional", "Accuracy, ties shared", 1,
         "accuracy in which a tie between k candidates earns 1/k",
-    ),
-    Column(
-        "agreement", "Agreement", 1,
-        "share of verdicts like those of the average over every order; stands in for accuracy "
-        "where there is no gold",
     ),
     Column(
         "ckld", "CKLD", -1,
