@@ -202,10 +202,10 @@ def _agreement(
 
 def _no_yardstick(plan: AuditPlan) -> str:
     if all(len(stratum.views) < 2 for stratum in plan.strata):
-        return "neither right answers nor a second order: there is nothing to compare with"
+        return "there are neither right answers nor a second order to compare with"
     return (
-        "neither right answers nor probabilities: where two orders differ, nothing says which of "
-        "them to believe"
+        "there are neither right answers nor probabilities, and where two orders differ nothing "
+        "says which of them to believe"
     )
 
 

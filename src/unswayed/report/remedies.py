@@ -100,8 +100,9 @@ def _why(found: Finding, method: str, given: Recommendation) -> Line:
         top = max(scored, key=lambda k: scored[k] or 0.0) == method
         among = "" if top else " of the methods that measurably beat a single call"
         lower = "less accurate" if criterion == "accuracy" else "lower"
-        why = "none is cheaper"
-        if any(_price(found, k) < _price(found, method) for k in rows):
+        why = "it measurably beats a single call"
+        others = rows.keys() - {found.audit.base}
+        if any(_price(found, k) < _price(found, method) for k in others):
             why = "no cheaper method measurably beats a single call"
         if given.alternative is not None:
             why = f"every cheaper method that beats a single call is measurably {lower}"
