@@ -22,6 +22,7 @@ from unswayed.auditing.recommendation import (
     Candidate,
     Gain,
     Recommendation,
+    reaches_zero,
     recommend,
     steadiest,
 )
@@ -157,9 +158,7 @@ def _recommendation(
         unparsed=_share(tables, UNPARSED),
         missing=_missing_share(compared.judged["direct"]),
     )
-    harmless = [
-        name for name in methods if (compared.difference(name, "direct", key).high or -1.0) >= 0
-    ]
+    harmless = [name for name in methods if reaches_zero(compared.difference(name, "direct", key))]
     return steadiest(found, candidates("consistency"), gain("consistency"), harmless)
 
 

@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 
 from unswayed.decisions import Estimate
 
-__all__ = ["AGREEMENT", "Candidate", "Gain", "Recommendation", "recommend", "steadiest"]
+__all__ = [
+    "AGREEMENT",
+    "Candidate",
+    "Gain",
+    "Recommendation",
+    "reaches_zero",
+    "recommend",
+    "steadiest",
+]
 
 AGREEMENT = "agreement with the average over the full pool"
 
@@ -155,7 +163,7 @@ def _cheapest_of_the_best(
         return None
     best = max(better, key=lambda one: (one.score, -one.calls, one.name))
     by_price = sorted(better, key=lambda one: (one.calls, -one.score, one.name))
-    return next(m for m in by_price if m is best or _reaches(gain(m.name, best.name))), best
+    return next(m for m in by_price if m is best or reaches_zero(gain(m.name, best.name))), best
 
 
 def _better(candidates: Mapping[str, Candidate], gain: Gain) -> list[Candidate]:
@@ -163,5 +171,6 @@ def _better(candidates: Mapping[str, Candidate], gain: Gain) -> list[Candidate]:
     return [one for one in others if (gain(one.name, "direct").low or 0.0) > 0]
 
 
-def _reaches(difference: Estimate) -> bool:
+def reaches_zero(difference: Estimate) -> bool:
+    """Whether the interval of a difference does not lie below 0."""
     return difference.high is not None and difference.high >= 0
