@@ -22,7 +22,7 @@ from unswayed.metrics import difference, measure
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import contrasts
 
-TRIALS = 2000
+TRIALS = 1000
 POPULATION = 6000
 RESAMPLES = 400
 AT_LEAST = 0.93

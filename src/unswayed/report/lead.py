@@ -366,9 +366,15 @@ def steadiest_of(found: Finding) -> list[Line]:
     reached = row.get("consistency")
     if base is None or reached is None or base.value is None or reached.value is None:
         return []
+    price = f" at {calls_phrase(row.calls)}" if row.calls is not None else ""
+    now = found.audit.methods[found.recommended or method].get("consistency")
+    if found.recommended != found.audit.base and now is not None and not now.by_construction:
+        if (now.value or 0.0) < reached.value:
+            change = f"consistency {percent(now.value or 0.0)} to {percent(reached.value)}"
+            return [line(strong(method), f" is steadier still{price}: {change}.")]
+        return []
     gone = (reached.value - base.value) / max(1.0 - base.value, 1e-9)
     what = "most flips" if gone > 0.5 else "some flips"
-    price = f" at {calls_phrase(row.calls)}" if row.calls is not None else ""
     return [
         line(
             strong(method),
