@@ -78,7 +78,13 @@ def test_all_means_every_method_that_applies_and_the_useful_variants() -> None:
     assert "additive" in options
     words = names(default_methods(Task.PAIRWISE, {2}, probs=False))
     assert words == ["direct", "canonical", "repeat", "debias-prompt", "sequential", "vote"]
-    assert names(default_methods(Task.LISTWISE, {4})) == ["direct", "repeat", "sequential", "vote"]
+    assert names(default_methods(Task.LISTWISE, {4})) == [
+        "direct",
+        "canonical",
+        "repeat",
+        "sequential",
+        "vote",
+    ]
 
 
 def test_the_reason_why_a_method_does_not_apply_is_given() -> None:

@@ -117,8 +117,7 @@ def compare_methods(
         pairs.append((found.method, CONTROL))
     differences = {
         f"{first}-{second}": {
-            metric: msgspec.to_builtins(compared.difference(first, second, metric))
-            for metric in metrics
+            metric: _record(compared.difference(first, second, metric)) for metric in metrics
         }
         for first, second in pairs
     }
@@ -164,6 +163,12 @@ def _recommendation(
 
 def _no_difference(first: str, second: str) -> Estimate:
     return Estimate(value=None, reason="not compared")
+
+
+def _record(estimate: Estimate) -> dict[str, Any]:
+    """As JSON gives it back: a list for the joint interval."""
+    made: dict[str, Any] = msgspec.to_builtins(estimate)
+    return made if estimate.joint is None else {**made, "joint": list(estimate.joint)}
 
 
 def _measured(metric: str) -> str:
