@@ -54,7 +54,7 @@ SINGLE = ("accuracy", "consistency", "consistent_accuracy")
 def population(setting: Setting, size: int) -> dict[str, Outcomes]:
     """Every method's verdicts on many items."""
     items = simulated_items(size, setting.candidates, seed=77)
-    audited = us.audit(f"simulated/judge?{setting.judge}", items, methods=METHODS, resamples=2)
+    audited = us.audit(f"simulated/judge?{setting.judge}", items, methods=METHODS, resamples=100)
     record = audited.record
     made = {}
     for name, method in record.plan.methods.items():

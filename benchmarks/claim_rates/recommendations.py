@@ -18,7 +18,7 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.items import ItemSet
 
 TRIALS = 200
-RESAMPLES = 20
+RESAMPLES = 100
 UNBIASED = "slot=0&label=0"
 """The judge of the null runs: noise, but neither a position nor a label preference."""
 
