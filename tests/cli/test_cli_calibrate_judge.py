@@ -426,3 +426,25 @@ def test_ctrl_c_ends_a_stream_quietly(folder: Path) -> None:
         "verdicts on 1 of 1 items, 0 ties and 0 null among them",
         "2 calls made, 0 recorded before, 0 failed; $0.0000",
     ]
+
+
+def test_an_order_of_its_own_gives_the_same_verdict_whatever_order_came_in(
+    run: Run, folder: Path
+) -> None:
+    rows = [pair(number) for number in range(20)]
+    turned = [
+        {**row, "candidates": row["candidates"][::-1], "gold": 1 - row["gold"]} for row in rows
+    ]
+    given = judge(run, write_lines("given.jsonl", rows), "--order", "canonical")
+    other = judge(run, write_lines("turned.jsonl", turned), "--order", "canonical")
+    assert given.code == other.code == 0
+    for one, two in zip(verdicts(given.out), verdicts(other.out), strict=True):
+        assert one["method"] == "canonical"
+        assert one["n_calls"] == 1
+        assert one["choice"] == 1 - two["choice"]
+
+
+def test_an_order_of_its_own_goes_with_no_other_method(run: Run, pairs: Path) -> None:
+    ran = judge(run, pairs, "--order", "canonical", "--method", "vote")
+    assert ran.code == 2
+    assert "goes with no other method than direct, not with vote" in ran.err

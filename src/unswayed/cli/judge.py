@@ -50,9 +50,14 @@ CHUNK = 1 << 16
 def judge(
     data: Annotated[str, typer.Argument(help="Items, one per line; - for standard input.")],
     method: Annotated[
-        str, typer.Option(help="A method, or the file that calibrate wrote.")
-    ] = "average",
+        str | None,
+        typer.Option(help="A method, or the file that calibrate wrote [default: average]"),
+    ] = None,
     model: Model = None,
+    order: Annotated[
+        Literal["given", "canonical"],
+        typer.Option(help="canonical: one call, candidates sorted by a hash of their text."),
+    ] = "given",
     out: Annotated[
         Path | None, typer.Option(help="Verdicts file [default: standard output]")
     ] = None,
@@ -98,7 +103,7 @@ def judge(
     progress = None if out is None or dry_run else Progress()
     with Judge(
         model_for(model, data),
-        method=_method(method),
+        method=_method(method, order),
         prompt=prompt,
         template=template,
         labels=labels,
@@ -152,7 +157,20 @@ def _recorded(pool: Path | None) -> CallStore:
     return recorded_calls(pool)
 
 
-def _method(text: str) -> str | Method | FittedFile:
+def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Method | FittedFile:
+    """What `--method` and `--order` name.
+
+    Raises:
+        UsageError: If an order of its own is wanted for a method that chooses its orders.
+    """
+    if order == "canonical":
+        if text not in (None, "direct", "canonical"):
+            raise UsageError(
+                f"--order canonical is a single call in an order of its own, so it goes with no other "
+                f"method than direct, not with {text}. Leave out one of the two."
+            )
+        return "canonical"
+    text = text or "average"
     if text.endswith(".json") or Path(text).is_file():
         from unswayed.methods.files import load_method
 
