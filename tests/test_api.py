@@ -62,6 +62,7 @@ def test_an_audit_is_a_value_with_figures_decisions_report_and_table(
     assert {decision.item_id for decision in result.decisions} == {item.id for item in items}
     page = result.report(tmp_path / "report.html")
     assert page.read_text().startswith("<!doctype html>")
+    pytest.importorskip("pandas")
     table = result.to_pandas()
     row = table[(table.method == "vote") & (table.metric == "accuracy")].iloc[0]
     assert row["value"] == result.metrics["methods"]["vote"]["accuracy"]["value"]

@@ -537,6 +537,15 @@ def test_a_damaged_page_is_a_clear_error(tmp_path: Path) -> None:
         list(store.calls())
 
 
+def test_a_lock_that_is_a_link_is_refused_and_its_target_untouched(tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("content")
+    (tmp_path / "calls.sqlite.lock").symlink_to(target)
+    with pytest.raises(RunDirectoryError, match="symbolic link"):
+        CallStore.open(tmp_path)
+    assert target.read_text() == "content"
+
+
 def test_a_damaged_row_names_its_key(store: CallStore) -> None:
     store.put_many([row(1)])
     store._connection.execute("UPDATE calls SET response = ?", (b'{"text":',))
@@ -544,10 +553,39 @@ def test_a_damaged_row_names_its_key(store: CallStore) -> None:
         store.get(row(1)[0])
     store._connection.execute("UPDATE calls SET response = ?", (b"x\x9c??",))
     with pytest.raises(StoreError, match=row(1)[0].hex()[:16]):
-        list(store.responses([row(1)[0]]))
+        list(store.calls())
 
 
-@pytest.mark.parametrize("version", [0, 2, 99])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "CAST(replace(CAST(response AS TEXT), 'A', 'B') AS BLOB)",  # another answer
+        "substr(response, 1, 9)",
+        "x''",
+        "'text'",
+        "(SELECT response FROM calls WHERE id = 2)",  # a sound one, of another call
+    ],
+)
+def test_a_damaged_answer_is_one_call_to_make_again(store: CallStore, damage: str) -> None:
+    store.put_many([row(1, text="A"), row(2, text="B"), row(3)])
+    store._connection.execute(f"UPDATE calls SET response = {damage} WHERE id = 1")
+    keys = [row(n)[0] for n in (1, 2, 3)]
+    assert store.known(keys) == set(keys[1:])
+    assert [key for key, _ in store.responses(keys)] == keys[1:]
+    assert store.damaged == 1
+    store.put_many([row(1, text="A")])
+    assert dict(store.responses(keys))[keys[0]].text == "A"
+
+
+def test_items_that_have_changed_in_the_file_are_refused(store: CallStore) -> None:
+    items = ItemSet.of([Item(id="q1", prompt="Which?", candidates=("one", "two"))], name="pairs")
+    store.bind(model="fake/one", items=items)
+    store._connection.execute("UPDATE items SET json = replace(json, 'Which', 'whiCh')")
+    with pytest.raises(StoreError, match="fingerprint has changed"):
+        store.items()
+
+
+@pytest.mark.parametrize("version", [0, 1, 99])
 def test_another_schema_version_is_refused(tmp_path: Path, version: int) -> None:
     CallStore.open(tmp_path).close()
     connection = sqlite3.connect(tmp_path / "calls.sqlite")

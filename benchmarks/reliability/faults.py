@@ -33,6 +33,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from unswayed.store.records import SEALED
+
 KEY: Final = "sk-planted-0123456789abcdefKEY"
 N_FAULTY: Final = 4
 N_GOOD: Final = 4
@@ -639,7 +641,7 @@ def leaked(out: Path, text: str) -> bool:
         ]
     finally:
         connection.close()
-    blobs = [bytes(blob) for row in rows for blob in row]
+    blobs = [bytes(blob)[SEALED:] for row in rows for blob in row]
     plain = [blob if blob[:1] == b"{" else zlib.decompress(blob) for blob in blobs]
     return any(secret in blob for blob in plain)
 

@@ -88,7 +88,7 @@ def commands(data: Path, judge_records: bool) -> tuple[Command, ...]:
             "audit",
             ("audit", pairs, "--out", ".", "--resamples", "100", *MODEL),
             ("metrics.json",),
-            (*calls, "run.json", "report.html", "answers.json", "flipped.json"),
+            (*calls, "run.json", "SHA256SUMS", "report.html", "answers.json", "flipped.json"),
         ),
         Command(
             "judge",

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import shutil
+import sqlite3
 from pathlib import Path
 
 import msgspec
@@ -110,3 +112,48 @@ def test_the_name_says_the_format_unless_it_is_given(
     file = tmp_path / name
     assert main(["export", str(run), "--out", str(file), *options]) == 0
     assert file.read_text().startswith(first)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "＝1"])
+def test_a_cell_that_a_spreadsheet_would_run_is_text(text: str, tmp_path: Path) -> None:
+    decision = Decision(
+        item_id=text, order=(0, 1), labels=("A", "B"), label_set=("A", "B"), text=text, model=text
+    )
+    export_decisions([decision], tmp_path / "d.csv", "csv")
+    with (tmp_path / "d.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["item_id"] == row["text"] == row["model"] == f"'{text}"
+
+
+def change_row(run: Path, value: str) -> None:
+    """Overwrite one recorded answer."""
+    connection = sqlite3.connect(run / "calls.sqlite")
+    connection.execute(f"UPDATE calls SET response = {value} WHERE id = 7")
+    connection.commit()
+    connection.close()
+
+
+def test_a_damaged_answer_is_not_left_out_of_an_export_without_a_word(
+    run: Path, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "run"
+    shutil.copytree(run, damaged)
+    change_row(damaged, "CAST('x' AS BLOB)")
+    out = tmp_path / "d.jsonl"
+    with pytest.raises(RunDirectoryError, match=r"1 of \d+ answers of the run are missing"):
+        export_decisions(decisions_of_run(damaged), out, "jsonl")
+    assert not out.exists()
+
+
+def test_a_damaged_answer_is_asked_for_again_and_said(run: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "run"
+    shutil.copytree(run, damaged)
+    change_row(damaged, "substr(response, 2)")
+    command = ["audit", str(run.parent / "items.jsonl"), "--model", MODEL, "--protocol", "all"]
+    methods = ["--methods", "vote,average,repeat,pride", "--resamples", "100"]
+    assert main([*command, *methods, "--out", str(damaged)]) == 0
+    first, again = (json.loads((d / "metrics.json").read_text()) for d in (run, damaged))
+    assert again["methods"] == first["methods"]
+    assert again["calls"]["made"] == 1
+    warnings = json.loads((damaged / "run.json").read_text())["warnings"]
+    assert "1 recorded answers were damaged and were asked for again." in warnings

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import shutil
 import subprocess
 import sys
 import warnings
@@ -17,7 +19,8 @@ from random_llama import CHAT_TEMPLATE, make_random_llama
 
 from unswayed.backends import model_folders, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
-from unswayed.backends.model_folders import fingerprint_folder
+from unswayed.backends.model_folders import fingerprint_folder, locate
+from unswayed.calls import Failure
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Message
 
@@ -259,3 +262,108 @@ def test_opening_loads_no_torch(folder: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+# --- weights -----------------------------------------------------------------------------------
+
+
+def broken(folder: Path, made: Path, value: float) -> Path:
+    """A copy of a model whose last norm holds one value that is no number."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(folder, made)
+    weights = load_file(made / "model.safetensors")
+    weights["model.norm.weight"][0] = value
+    save_file(weights, made / "model.safetensors", metadata={"format": "pt"})
+    return made
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("top_logprobs", [20, 0])
+def test_scores_that_are_no_numbers_are_failed_calls_that_name_the_dtype(
+    folder: Path, tmp_path: Path, value: float, top_logprobs: int
+) -> None:
+    made = broken(folder, tmp_path / "broken", value)
+    asked = [query(chat(n), top_logprobs=top_logprobs, max_tokens=3) for n in (4, 9)]
+    for answer in ask(opened(made), asked):
+        assert isinstance(answer, Failure)
+        assert "not numbers" in answer.message
+        assert "weights are damaged" in answer.message
+    half = replace(CPU, dtype="bfloat16")
+    (answer,) = ask(opened(made, half), asked[:1])
+    assert isinstance(answer, Failure)
+    assert "dtype='float32'" in answer.message
+
+
+@pytest.mark.parametrize(
+    "name", ["pytorch_model.bin", "other.pt", "model.safetensors.index.json", "old.gguf"]
+)
+def test_every_file_of_weights_counts_in_the_fingerprint(tmp_path: Path, name: str) -> None:
+    made = tmp_path / "model"
+    made.mkdir()
+    (made / "model.safetensors").write_bytes(b"weights")
+    (made / name).write_bytes(b"one")
+    before = fingerprint_folder(made)
+    (made / name).write_bytes(b"two")
+    assert fingerprint_folder(made) != before
+
+
+def test_a_pickled_adapter_is_refused_with_the_remedy(folder: Path, tmp_path: Path) -> None:
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text("{}")
+    (adapter / "adapter_model.bin").write_bytes(b"a pickle")
+    with pytest.raises(UsageError, match=r"holds no adapter_model\.safetensors .*save_pretrained"):
+        locate(f"{folder}+lora={adapter}")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{{ 'a' * 10**10 }}", "fills 512 MiB"),
+        ("{% for a in range(10**9) %}{% endfor %}", "chat template cannot write"),
+        ("{{ messages[5].content.text }}", "chat template cannot write"),
+    ],
+)
+def test_a_chat_template_without_bounds_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    made = make_random_llama(tmp_path / "model", chat_template=CHAT_TEMPLATE + text)
+    with pytest.raises(UsageError, match=reason):
+        texts(made, [(Message("user", "A or B?"),)])
+
+
+@pytest.mark.parametrize("mark", ["[/INST]", "### Assistant:", "### assistant:", "</s>"])
+def test_what_the_template_writes_between_turns_is_broken_up_in_a_candidate(
+    tmp_path: Path, mark: str
+) -> None:
+    template = (
+        "{% for message in messages %}{% if message.role == 'assistant' %}### Assistant:\n"
+        "{{ message.content }}</s>{% else %}[INST] {{ message.content }} [/INST]\n{% endif %}"
+        "{% endfor %}{% if add_generation_prompt %}### Assistant:\n{% endif %}"
+    )
+    made = make_random_llama(tmp_path / "model", chat_template=template)
+    (text,) = texts(made, [(Message("user", f"One. {mark} A"),)])
+    assert text == f"[INST] One. {mark[0]} {mark[1:]} A [/INST]\n### Assistant:\n"
+
+
+@pytest.mark.parametrize("pad", ["<pad>", "<a new one>", "last"])
+def test_a_padding_token_that_the_model_does_not_have_or_has_last_is_no_matter(
+    folder: Path, tmp_path: Path, pad: str
+) -> None:
+    from transformers import AutoTokenizer
+
+    made = shutil.copytree(folder, tmp_path / "made")
+    tokenizer = AutoTokenizer.from_pretrained(made)
+    last = tokenizer.convert_ids_to_tokens(len(tokenizer) - 1)
+    tokenizer.pad_token = last if pad == "last" else pad
+    tokenizer.save_pretrained(made)
+    (answer,) = ask(opened(made), [query(chat(6))])
+    (before,) = ask(opened(folder), [query(chat(6))])
+    assert logprobs(answer) == pytest.approx(logprobs(before), abs=1e-4)
+
+
+def test_a_tokenizer_whose_length_is_no_number_is_refused(folder: Path, tmp_path: Path) -> None:
+    made = shutil.copytree(folder, tmp_path / "made")
+    file = made / "tokenizer_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "model_max_length": {}}))
+    with pytest.raises(UsageError, match="model_max_length"):
+        ask(opened(made), [query(chat(6))])

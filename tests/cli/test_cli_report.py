@@ -60,11 +60,47 @@ def test_a_damaged_file_is_named(name: str, content: str, run: Run, finished: Pa
     assert not Path("report.html").exists()
 
 
+@pytest.mark.parametrize("name", ["metrics.json", "run.json", "flipped.json"])
+def test_a_file_that_is_not_what_the_audit_wrote_is_refused(
+    name: str, run: Run, finished: Path
+) -> None:
+    file = finished / name
+    file.write_text(file.read_text().replace("3", "4", 1))
+    ran = run("report", finished, "--out", "report.html")
+    assert ran.code == 2
+    assert f"{name} is not what the audit wrote" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "value"),
+    [
+        ("metrics.json", "methods", {"direct": 5}),
+        ("metrics.json", "methods", {"direct": {"accuracy": {"value": "x"}}}),
+        ("metrics.json", "methods", {"direct": {"strata": {"two": {}}}}),
+        ("metrics.json", "calls", {"planned": "many"}),
+        ("metrics.json", "groups", {"g": []}),
+        ("metrics.json", "recommendation", {"method": ["vote"]}),
+        ("run.json", "seed", -1),
+        ("run.json", "seed", "x"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(
+    name: str, section: str, value: object, run: Run, finished: Path
+) -> None:
+    content = json.loads((finished / name).read_text())
+    (finished / name).write_text(json.dumps({**content, section: value}))
+    (finished / "SHA256SUMS").unlink()
+    ran = run("report", finished, "--out", "report.html")
+    assert ran.code == 2
+    assert "is damaged: " in ran.err
+
+
 @pytest.mark.parametrize("section", ["methods", "protocols", "calls", "data"])
 def test_metrics_of_something_else_are_refused(section: str, run: Run, finished: Path) -> None:
     metrics = json.loads((finished / "metrics.json").read_text())
     del metrics[section]
     (finished / "metrics.json").write_text(json.dumps(metrics))
+    (finished / "SHA256SUMS").unlink()
     ran = run("report", finished, "--out", "report.html")
     assert ran.code == 2
     assert f"has no section {section!r}" in ran.err

@@ -1,9 +1,10 @@
 """Standard streams that are full, closed, left by their reader, or not in UTF-8."""
 
+import gzip
 from pathlib import Path
 
 import pytest
-from cli_commands import SIMULATED, shell
+from cli_commands import SIMULATED, Run, pair, shell, write_lines
 
 AUDIT = f"unswayed audit pairs.jsonl --model {SIMULATED} --resamples 100"
 JUDGE = f"unswayed judge pairs.jsonl --model {SIMULATED}"
@@ -49,3 +50,36 @@ def test_progress_is_on_standard_error_only(pairs: Path) -> None:
     ran = shell(f"{AUDIT} --json 2>/dev/null")
     assert ran.out.startswith("{")
     assert "calls ·" not in ran.out
+
+
+def test_control_sequences_of_the_data_do_not_reach_the_terminal(run: Run, folder: Path) -> None:
+    ran = run("audit", "hostile\x1b[2J.jsonl", "--model", SIMULATED)
+    assert ran.code == 2
+    assert "\x1b" not in ran.err
+    assert "\N{SYMBOL FOR ESCAPE}[2J" in ran.err
+
+
+def test_good_lines_before_a_line_that_is_nested_too_deeply_are_judged(
+    run: Run, folder: Path
+) -> None:
+    deep = (
+        '{"id":"q2","prompt":"p","candidates":["a","b"],"meta":' + '{"a":' * 5000 + "1" + "}" * 5001
+    )
+    write_lines("pairs.jsonl", [pair(1)])
+    with Path("pairs.jsonl").open("a") as file:
+        file.write(deep + "\n")
+    ran = run("judge", "pairs.jsonl", "--model", SIMULATED)
+    assert ran.code == 2
+    assert len(ran.out.splitlines()) == 1
+    assert "pairs.jsonl:2: JSON: nested too deeply" in ran.err
+
+
+@pytest.mark.parametrize("command", ["audit", "judge"])
+def test_a_damaged_gzip_file_is_one_line(command: str, run: Run, folder: Path) -> None:
+    write_lines("pairs.jsonl", [pair(number) for number in range(200)])
+    packed = bytearray(gzip.compress(Path("pairs.jsonl").read_bytes()))
+    packed[len(packed) // 2] ^= 0xFF
+    Path("pairs.jsonl.gz").write_bytes(packed)
+    ran = run(command, "pairs.jsonl.gz", "--model", SIMULATED)
+    assert ran.code == 2
+    assert "pairs.jsonl.gz" in ran.err.splitlines()[-1]

@@ -77,7 +77,7 @@ def test_a_wrong_command_line_is_one_line_and_code_2(
     assert not ran.out
     assert len(ran.err.splitlines()) == 1
     assert ran.err.startswith("unswayed: ")
-    assert said in ran.err
+    assert said.casefold() in ran.err.casefold()  # the parser's releases differ in case
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,10 @@ def test_an_unknown_recipe_gets_a_suggestion():
         ("[rollout]\nsamples = 0\n", "rollout.samples: 0 is too small"),
         ("[rollout]\ntemperature = 0.0\n", "temperature: 0.0 must be above 0"),
         ('[rollout]\nengine = "vllm-server"\n', "needs rollout.server_url"),
-        ("[optimiser]\nepochs = nan\n", "must be above 0"),
+        ("[optimiser]\nepochs = nan\n", "optimiser.epochs: nan is not a finite number"),
+        ("[optimiser]\nweight_decay = inf\n", "optimiser.weight_decay: inf is not a finite"),
+        (f"[run]\nseed = {'9' * 5000}\n", "not valid TOML"),
+        (f"a = {'[' * 5000}", "not valid TOML"),
         ("[optimiser]\ninner_updates = 2\n[run]\nsave_every = 3\n", "must be a multiple of"),
         ('[optimiser]\nlearning_rate = "fast"\n', "optimiser.learning_rate: Expected `float`"),
         ('[data]\nwithout_gold = "guess"\n', "data.without_gold"),
@@ -140,3 +143,10 @@ def test_the_fingerprint_follows_what_is_learned_and_not_how_it_is_watched():
     assert watched.fingerprint() == recipe.fingerprint()
     assert changed.fingerprint() != recipe.fingerprint()
     assert isinstance(recipe, Recipe)
+
+
+def test_a_recipe_that_is_not_utf_8_is_refused(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_bytes('name = "é"'.encode("latin-1"))
+    with pytest.raises(UsageError, match="not UTF-8 text"):
+        load_recipe(path)

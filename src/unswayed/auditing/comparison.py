@@ -11,10 +11,11 @@ import numpy as np
 
 from unswayed.auditing.evaluation import direct_outcomes
 from unswayed.auditing.planning import AuditPlan
-from unswayed.decisions import DecisionTable, Estimate
+from unswayed.auditing.run_directory import read_bytes
+from unswayed.decisions import MISSING, DecisionTable, Estimate
 from unswayed.errors import RunDirectoryError
 from unswayed.metrics import difference
-from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.outcomes import GOLD_TIE, Outcomes
 from unswayed.permutations import Order
 from unswayed.presentation import Presentation
 
@@ -44,6 +45,21 @@ class Answers(msgspec.Struct, frozen=True):
     gold: tuple[tuple[int, ...], ...]
     gold_kind: tuple[int, ...]
     permutable: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        n, rows = len(self.label_set), len(self.item_ids)
+        per_item = (self.choices, self.gold, self.gold_kind, self.permutable)
+        fits = (
+            all(len(column) == rows for column in per_item)
+            and len(self.orders) == len(self.labels)
+            and all(sorted(order) == list(range(n)) for order in (*self.orders, *self.labels))
+            and all(len(row) == len(self.orders) for row in self.choices)
+            and all(MISSING <= choice < n for row in self.choices for choice in row)
+            and all(0 <= candidate < n for row in self.gold for candidate in row)
+            and all(0 <= kind <= GOLD_TIE for kind in self.gold_kind)
+        )
+        if not fits:
+            raise ValueError("the answers do not fit their items and presentations")
 
     def outcomes(self, keep: frozenset[str]) -> Outcomes:
         """The answers to some items, in the order of their ids."""
@@ -92,8 +108,8 @@ def load_answers(directory: Path) -> tuple[Answers, ...]:
     """
     path = directory / ANSWERS_FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=tuple[Answers, ...])
-    except (OSError, msgspec.DecodeError) as error:
+        return msgspec.json.decode(read_bytes(path), type=tuple[Answers, ...])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RunDirectoryError(f"cannot read {path}: {error}. Run the audit again.") from None
 
 

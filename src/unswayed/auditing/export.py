@@ -12,12 +12,12 @@ from typing import Any, Final, Literal
 import msgspec
 
 from unswayed.auditing.planning import calls_of, plan_audit
-from unswayed.auditing.run_directory import read_json, write_text
+from unswayed.auditing.run_directory import read_bytes, read_json, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
 from unswayed.errors import RunDirectoryError
 from unswayed.importers import read_decisions_file, write_decisions
-from unswayed.prompts import PromptSettings, prompt_fingerprint
+from unswayed.prompts import prompt_fingerprint
 from unswayed.registry import require
 from unswayed.runner import RunSettings, read_decisions
 from unswayed.store import CallStore
@@ -26,6 +26,9 @@ __all__ = ["FORMATS", "Format", "decisions_of_run", "export_decisions", "format_
 
 Format = Literal["jsonl", "csv", "parquet"]
 FORMATS: Final[tuple[Format, ...]] = ("jsonl", "csv", "parquet")
+
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What makes spreadsheets take a cell for a formula, the wide forms included."""
 
 
 def format_of(path: Path) -> Format:
@@ -44,49 +47,75 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
     path = Path(directory)
     run = read_json(path / "run.json")
     if run.get("recorded"):
+        read_bytes(path / "decisions.jsonl")  # checks the sum
         yield from read_decisions_file(path / "decisions.jsonl")
         return
-    prompts = _prompts(run, path)
+    kept, settings = _kept(run, path)
     with CallStore.open(path / "calls.sqlite", read_only=True) as store:
-        settings = AuditSettings(**_settings(run), seed=int(run["seed"]), prompts=prompts)
         plan = plan_audit(store.items(), settings, gives_probs=True)
-        how = RunSettings(prompts=prompts, sample_temperature=settings.sample_temperature)
+        how = RunSettings(prompts=settings.prompts, sample_temperature=settings.sample_temperature)
+        wanted = {(question.item.id, question.ask) for question in calls_of(plan)}
         asked = set()
-        for decision in read_decisions(calls_of(plan), store, how, model=str(run["model"])):
+        for decision in read_decisions(calls_of(plan), store, how, model=kept.model):
             key = (decision.item_id, decision.ask)
             if key not in asked:
                 asked.add(key)
                 yield decision
+    if kept.calls.complete and len(asked) < len(wanted):
+        raise RunDirectoryError(
+            f"{len(wanted) - len(asked):,} of {len(wanted):,} answers of the run are missing from "
+            f"{path / 'calls.sqlite'} or damaged. Run the audit again in {path}: only these are "
+            "asked for again."
+        )
 
 
-def _settings(run: Mapping[str, Any]) -> dict[str, Any]:
-    known = AuditSettings.__dataclass_fields__
-    return {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in run["settings"].items()
-        if name in known
-    }
+class _Calls(msgspec.Struct, frozen=True):
+    planned: int
+    made: int
+    cached: int
+
+    @property
+    def complete(self) -> bool:
+        return self.planned == self.made + self.cached
 
 
-def _prompts(run: Mapping[str, Any], directory: Path) -> PromptSettings:
+class _Prompt(msgspec.Struct, frozen=True):
+    fingerprint: str
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """What of `run.json` says how the calls were made."""
+
+    model: str
+    seed: int
+    settings: dict[str, Any]
+    prompt_settings: dict[str, Any]
+    prompt: _Prompt
+    calls: _Calls
+
+
+def _kept(run: Mapping[str, Any], directory: Path) -> tuple[_Run, AuditSettings]:
     try:
-        prompts = msgspec.convert(run["prompt_settings"], PromptSettings)
-    except (KeyError, msgspec.ValidationError) as error:
+        kept = msgspec.convert(run, _Run)
+        given = {**kept.settings, "seed": kept.seed, "prompts": kept.prompt_settings}
+        settings = msgspec.convert(given, AuditSettings)
+    except msgspec.ValidationError as error:
         raise RunDirectoryError(
             f"{directory} does not say how it asked ({error}). Run the audit again in it: recorded "
             "calls are not made again."
         ) from None
-    if prompt_fingerprint(prompts) != run["prompt"]["fingerprint"]:
+    if prompt_fingerprint(settings.prompts) != kept.prompt.fingerprint:
         raise RunDirectoryError(
-            f"the template {prompts.template} has changed since {directory} was made."
+            f"the template {settings.prompts.template} has changed since {directory} was made."
         )
-    return prompts
+    return kept, settings
 
 
 def export_decisions(decisions: Iterable[Decision], path: Path, form: Format) -> int:
     """Write decisions as JSON Lines, CSV or Parquet; returns how many.
 
-    CSV and Parquet hold one row a decision; lists and mappings are JSON text in CSV.
+    CSV and Parquet hold one row a decision; lists and mappings are JSON text in CSV,
+    and text that a spreadsheet would run as a formula has an apostrophe before it.
 
     Raises:
         MissingExtraError: If Parquet is wanted and pyarrow is not installed.
@@ -104,17 +133,24 @@ def export_decisions(decisions: Iterable[Decision], path: Path, form: Format) ->
 
 def _as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(Decision.__struct_fields__), lineterminator="\n")
+    writer = csv.DictWriter(text, fieldnames=list(Decision.__struct_fields__))
     writer.writeheader()
     for row in rows:
         cells = {
             key: json.dumps(value, ensure_ascii=False)
             if isinstance(value, list | tuple | dict)
-            else value
+            else _inert(value)
             for key, value in row.items()
         }
         writer.writerow(cells)
     return text.getvalue()
+
+
+def _inert(value: object) -> object:
+    """Text that a spreadsheet would run as a formula, with an apostrophe before it."""
+    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
+        return f"'{value}"
+    return value
 
 
 def _write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:

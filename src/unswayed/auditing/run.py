@@ -35,7 +35,7 @@ from unswayed.auditing.pool import (
     sampled,
     with_content,
 )
-from unswayed.auditing.run_directory import json_text, package_versions, write_text
+from unswayed.auditing.run_directory import json_text, package_versions, write_sums, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.summary import evaluate
 from unswayed.backends import Backend
@@ -207,6 +207,10 @@ async def ask_model(
     store.bind(model=backend.model, items=items)
     needed = None
     counts = await make_calls(calls_of(plan), backend, store, how, progress=progress, stop=stop)
+    if store.damaged:
+        warnings.append(
+            f"{store.damaged:,} recorded answers were damaged and were asked for again."
+        )
     if counts.interrupted or counts.budget_spent or counts.fatal:
         # it stopped early, so the runner has met a part of the calls only
         left = plan_calls(calls_of(plan), backend, store, how)
@@ -445,8 +449,9 @@ def settings_record(settings: AuditSettings) -> dict[str, Any]:
 def write_record(
     directory: Path, record: AuditRecord, *, extra: Mapping[str, Any] | None = None
 ) -> None:
-    """Write `run.json`, `metrics.json` and the single calls, each whole or not at all."""
+    """Write `run.json`, `metrics.json` and the single calls, each whole or not at all, and their sums."""
     write_text(directory / "run.json", json_text({**record.run, **(extra or {})}))
     write_text(directory / "metrics.json", json_text(record.metrics))
     answers = msgspec.json.encode(answers_of(record.plan, record.tables))
     write_text(directory / ANSWERS_FILE, answers.decode("utf-8"))
+    write_sums(directory)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import platform
 import re
 import tempfile
@@ -11,22 +11,32 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from unswayed.errors import RunDirectoryError
+from unswayed.files import whole_file
 from unswayed.prompts import PromptSettings
 
 __all__ = [
+    "belongs",
     "check_finished",
     "check_kind",
     "default_directory",
     "json_text",
     "package_versions",
     "prepare_directory",
+    "read_bytes",
     "read_json",
+    "write_sums",
     "write_text",
 ]
 
 SECTIONS = ("data", "protocol", "calls", "protocols", "methods", "recommendation")
 """What every `metrics.json` has."""
+
+SUMS_FILE = "SHA256SUMS"
+SUMMED = ("run.json", "metrics.json", "answers.json", "flipped.json", "decisions.jsonl")
+"""The files of figures and of what reports are made from."""
 
 PACKAGES = ("unswayed", "numpy", "scipy", "torch", "transformers", "peft", "aiohttp", "msgspec")
 
@@ -88,7 +98,7 @@ def check_kind(
         before = run["model"], run["data"]["name"]
         was_recorded = bool(run.get("recorded"))
         asked_with = prompt if was_recorded else run["prompt"]["fingerprint"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         was_recorded = False  # no finished run
         if not (recorded and (path / "calls.sqlite").exists()):
             return
@@ -116,16 +126,58 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         RunDirectoryError: If it cannot be written (disk full, read-only).
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        if path.exists() and not path.is_file():  # a device or a pipe is written, not replaced
-            path.write_text(text, encoding="utf-8", errors="replace")
-            return
-        temporary.write_text(text, encoding="utf-8", errors="replace")
-        temporary.replace(path)
+        with whole_file(path) as file:
+            file.write(text.encode("utf-8", errors="replace"))
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise RunDirectoryError(f"cannot write {path}: {error.strerror or error}.") from None
+
+
+def write_sums(directory: Path) -> None:
+    """Write the sha256 of every file of figures, as `sha256sum --check` reads them.
+
+    Raises:
+        RunDirectoryError: If they cannot be written.
+    """
+    present = [name for name in SUMMED if (directory / name).is_file()]
+    lines = (f"{_sum_of((directory / name).read_bytes())}  {name}\n" for name in present)
+    write_text(directory / SUMS_FILE, "".join(lines))
+
+
+def read_bytes(path: Path) -> bytes:
+    """A file of a run directory, checked against its sum where there is one.
+
+    Raises:
+        RunDirectoryError: If it is missing, cannot be read or is not what was written.
+    """
+    try:
+        data = path.read_bytes()
+        sums = path.with_name(SUMS_FILE)
+        lines = sums.read_bytes().splitlines() if sums.exists() else []
+    except (FileNotFoundError, NotADirectoryError):
+        raise RunDirectoryError(
+            f"{path} does not exist: {path.parent} is not a finished run. Run the audit first."
+        ) from None
+    except OSError as error:
+        raise RunDirectoryError(f"cannot read {path}: {error.strerror or error}.") from None
+    if lines and f"{_sum_of(data)}  {path.name}".encode() not in lines:
+        raise RunDirectoryError(
+            f"{path} is not what the audit wrote (its sum is not in {SUMS_FILE}). Run the audit "
+            f"again: recorded calls are not made again. If you changed it, remove {SUMS_FILE}."
+        )
+    return data
+
+
+def belongs(path: Path) -> bool:
+    """Whether a file is there, or was when the sums were written."""
+    try:
+        return path.exists() or f"  {path.name}\n" in path.with_name(SUMS_FILE).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _sum_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def json_text(value: object) -> str:
@@ -137,16 +189,12 @@ def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a run directory.
 
     Raises:
-        RunDirectoryError: If it is missing or not JSON.
+        RunDirectoryError: If it is missing, not JSON, or not what was written.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise RunDirectoryError(
-            f"{path} does not exist: {path.parent} is not a finished run. Run the audit first."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise RunDirectoryError(f"cannot read {path}: {error}.") from None
+        value = msgspec.json.decode(read_bytes(path))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RunDirectoryError(f"cannot read {path}: {error}. Run the audit again.") from None
     if not isinstance(value, dict):
         raise RunDirectoryError(f"{path} is not a JSON object.")
     return value

@@ -195,19 +195,21 @@ class HuggingFaceBackend:
             return [answer for part in halves for answer in self._run(part)]
         share = (time.perf_counter() - start) / len(jobs)
         return [
-            (job.query, msgspec.structs.replace(response, latency_s=share))
+            (job.query, _timed(response, share))
             for job, response in zip(jobs, responses, strict=True)
         ]
 
-    def _score(self, jobs: Sequence[_Job], shared: int) -> list[Response]:
+    def _score(self, jobs: Sequence[_Job], shared: int) -> list[Response | Failure]:
         scored = [Scored(job.tokens, job.label_ids or ()) for job in jobs]
         logprobs = self._load().scorer.score(scored, shared=shared)
         return [
             label_response(job.request, row, model=self.model, input_tokens=len(job.tokens))
+            if np.isfinite(row).all()
+            else self._no_numbers(job)
             for job, row in zip(jobs, logprobs, strict=True)
         ]
 
-    def _write(self, jobs: Sequence[_Job]) -> list[Response]:
+    def _write(self, jobs: Sequence[_Job]) -> list[Response | Failure]:
         loaded = self._load()
         wanted = [
             Wanted(
@@ -228,6 +230,8 @@ class HuggingFaceBackend:
                 cost_usd=0.0,
                 model=self.model,
             )
+            if generated.finite
+            else self._no_numbers(job)
             for job, generated in zip(jobs, made, strict=True)
         ]
 
@@ -244,6 +248,20 @@ class HuggingFaceBackend:
             message=f"{job.query.item.id}: a prompt of {len(job.tokens)} tokens does not fit into "
             f"the memory of {self._settings.device or 'the accelerator'} beside {self.model}. "
             "Choose a smaller model or dtype, or run on the CPU.",
+        )
+
+    def _no_numbers(self, job: _Job) -> Failure:
+        dtype = str(self._load().model.dtype).removeprefix("torch.")
+        remedy = (
+            "Its weights are damaged: save or download it again."
+            if dtype == "float32"
+            else "Load it with dtype float32 (BackendSettings(dtype='float32')); if that changes "
+            "nothing, its weights are damaged."
+        )
+        return Failure(
+            error="BackendError",
+            message=f"{job.query.item.id}: in dtype {dtype} the scores that {self.model} gives are "
+            f"not numbers (NaN or infinite). {remedy}",
         )
 
     def _load(self) -> LoadedModel:
@@ -276,6 +294,12 @@ def label_response(
         cost_usd=0.0,
         model=model,
     )
+
+
+def _timed(answer: Response | Failure, seconds: float) -> Response | Failure:
+    if isinstance(answer, Failure):
+        return answer
+    return msgspec.structs.replace(answer, latency_s=seconds)
 
 
 def _is_answer_only(request: Request) -> bool:

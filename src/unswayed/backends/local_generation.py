@@ -39,12 +39,14 @@ class Generated(NamedTuple):
     Attributes:
         text: Without special tokens.
         tokens: How many were generated, the end token included.
+        finite: Whether every token was chosen by scores that are numbers.
         finish_reason: "stop", or "length" if the cap cut it off.
     """
 
     text: str
     tokens: int
     finish_reason: str
+    finite: bool = True
 
 
 class GumbelDraw:
@@ -57,17 +59,27 @@ class GumbelDraw:
         self._generators = [
             torch.Generator(device=device).manual_seed(wanted.seed) for wanted in batch
         ]
+        self._finite: list[torch.Tensor] = []
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores whose argmax is a draw; shape (rows, vocabulary) as given."""
         import torch
 
         drawn = scores.float()
+        # not-a-number spreads to the maximum; minus infinity is a token that is ruled out
+        self._finite.append(drawn.amax(dim=-1).isfinite())
         for row, temperature in enumerate(self._temperatures):
             if temperature > 0:
                 noise = torch.empty_like(drawn[row]).exponential_(generator=self._generators[row])
                 drawn[row] = drawn[row] / temperature - noise.log()
         return drawn
+
+    def finite_steps(self) -> list[int]:
+        """How many tokens of each row were drawn before the scores ceased to be numbers."""
+        import torch
+
+        steps: list[int] = torch.stack(self._finite).int().cumprod(dim=0).sum(dim=0).tolist()
+        return steps
 
 
 def generate(
@@ -90,15 +102,20 @@ def generate(
         eos_token_id=sorted(ends) or None,
         pad_token_id=pad,
     )
+    draw = GumbelDraw(batch, model.device)
     with torch.inference_mode():
         output = model.generate(  # type: ignore[operator]
             input_ids=torch.tensor(tokens, device=model.device),
             attention_mask=torch.tensor(mask, device=model.device),
             generation_config=config,
-            logits_processor=LogitsProcessorList([GumbelDraw(batch, model.device)]),
+            logits_processor=LogitsProcessorList([draw]),
         )
     rows = output[:, longest:].tolist()
-    return [_read(row, wanted, tokenizer, ends) for row, wanted in zip(rows, batch, strict=True)]
+    read = [_read(row, wanted, tokenizer, ends) for row, wanted in zip(rows, batch, strict=True)]
+    return [
+        text._replace(finite=text.tokens <= steps)
+        for text, steps in zip(read, draw.finite_steps(), strict=True)
+    ]
 
 
 def _end_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:

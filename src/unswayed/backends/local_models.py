@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LoadedModel", "load_model"]
 
-_LOADING_ERRORS: Final = (OSError, ValueError, KeyError, ImportError, RuntimeError)
-
 SMALL_PARAMETERS: Final = 100_000_000
 """Below this a second CPU thread costs more than it brings (15 times slower on a busy machine)."""
 
@@ -53,7 +51,6 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
         UsageError: If the folder does not hold a causal language model that can be loaded, or
             the device or dtype does not exist.
     """
-    from safetensors import SafetensorError
     from transformers import AutoTokenizer
 
     device = _device(settings)
@@ -63,13 +60,19 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
                 folder.path, trust_remote_code=settings.trust_remote_code
             )
             model = _read_model(folder, settings, device)
-        except (*_LOADING_ERRORS, SafetensorError) as error:
+        except UsageError:
+            raise
+        except Exception as error:  # tokenizers raises nothing narrower about a damaged file
             raise UsageError(f"{name}: cannot be loaded from {folder.path}: {error}") from error
+    if not isinstance(tokenizer.model_max_length, int | float):
+        raise UsageError(
+            f"{name}: model_max_length in {folder.path / 'tokenizer_config.json'} is not a number."
+        )
     if device.type == "cpu":
         _set_threads(settings, model.num_parameters())
     writer = ChatWriter(tokenizer, model=name)
-    pad = tokenizer.pad_token_id
-    pad = pad if isinstance(pad, int) else 0
+    pad = _pad(tokenizer, model)
+    longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return LoadedModel(
         model=model,
         tokenizer=tokenizer,
@@ -77,8 +80,20 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
         labels=LabelTokens(tokenizer, writer.encode, model=name),
         scorer=LabelScorer(model, pad=pad),
         pad=pad,
-        longest=getattr(model.config.get_text_config(), "max_position_embeddings", None),
+        longest=longest if isinstance(longest, int) else None,
     )
+
+
+def _pad(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
+    """An id that the model has; it is never attended to, so any will do."""
+    import torch
+
+    pad, rows = tokenizer.pad_token_id, model.get_input_embeddings()
+    if not isinstance(pad, int) or (
+        isinstance(rows, torch.nn.Embedding) and pad >= rows.num_embeddings
+    ):
+        return 0
+    return pad
 
 
 def _device(settings: BackendSettings) -> torch.device:

@@ -65,6 +65,7 @@ class LabelScorer:
     def __init__(self, model: PreTrainedModel, *, pad: int) -> None:
         self._model = model
         self._pad = pad
+        self._other = pad - 1 if pad else 1
         self._takes_keep = "logits_to_keep" in inspect.signature(model.forward).parameters
         self._direct = self._direct_path()
         self.shares = self._can_share()
@@ -99,13 +100,14 @@ class LabelScorer:
             label_ids: [[column[token] for token in label] for label in label_ids]
             for label_ids in {scored.label_ids for scored in batch}
         }
-        summed = {
-            label_ids: np.stack(
-                [np.logaddexp.reduce(logprobs[:, spellings], axis=1) for spellings in labels],
-                axis=1,
-            )
-            for label_ids, labels in columns.items()
-        }
+        with np.errstate(invalid="ignore"):  # not-a-number stays, for the caller to refuse
+            summed = {
+                label_ids: np.stack(
+                    [np.logaddexp.reduce(logprobs[:, spellings], axis=1) for spellings in labels],
+                    axis=1,
+                )
+                for label_ids, labels in columns.items()
+            }
         return [summed[scored.label_ids][row] for row, scored in enumerate(batch)]
 
     def _tokens(self, prompts: Sequence[list[int]]) -> torch.Tensor:
@@ -167,7 +169,7 @@ class LabelScorer:
         body = self._model.base_model
         if not isinstance(head, torch.nn.Linear) or body is self._model:
             return None
-        tokens = torch.tensor([[self._pad, self._pad + 1, self._pad]], device=self._model.device)
+        tokens = torch.tensor([[self._pad, self._other, self._pad]], device=self._model.device)
         with torch.inference_mode():
             own = self._model(input_ids=tokens, use_cache=False).logits.float()
             states = body(input_ids=tokens, use_cache=False).last_hidden_state
@@ -187,8 +189,8 @@ class LabelScorer:
         kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
         if kinds != {"full_attention"} or getattr(config, "sliding_window", None):
             return False
-        begin = [self._pad, self._pad + 1, self._pad]
-        prompts = [[*begin, self._pad + 1], [*begin, self._pad, self._pad + 1]]
+        begin = [self._pad, self._other, self._pad]
+        prompts = [[*begin, self._other], [*begin, self._pad, self._other]]
         with torch.inference_mode():
             apart = self._hidden(self._direct.body, prompts, 0)
             together = self._hidden(self._direct.body, prompts, len(begin))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from unswayed.errors import UnknownNameError, UsageError
+from unswayed.files import whole_file
 from unswayed.registry import require
 
 __all__ = ["TEMPLATE_FILE", "ModelFolder", "fingerprint_folder", "locate"]
@@ -24,8 +25,9 @@ __all__ = ["TEMPLATE_FILE", "ModelFolder", "fingerprint_folder", "locate"]
 TEMPLATE_FILE: Final = "prompt_template.jinja"
 """A model folder may carry the one prompt template that its model understands."""
 
-DETERMINING: Final = (
+NEEDED: Final = (
     "*.safetensors",
+    "*.index.json",
     "config.json",
     "generation_config.json",
     "adapter_config.json",
@@ -36,8 +38,14 @@ DETERMINING: Final = (
     "merges.txt",
     "*.jinja",
     "*.py",
+    "*.model",
 )
-"""The files of a model folder that an answer depends on."""
+"""The files of a model folder that are read."""
+
+DETERMINING: Final = (*NEEDED, "*.bin", "*.pt", "*.pth", "*.ckpt", "*.gguf", "*.h5", "*.msgpack")
+"""The files that a fingerprint covers: weights in every form, whether or not they are read."""
+
+ADAPTER_WEIGHTS: Final = "adapter_model.safetensors"
 
 FINGERPRINT_DIGITS: Final = 16
 CACHED_FROM_BYTES: Final = 64 * 2**20
@@ -68,8 +76,8 @@ def locate(model: str) -> ModelFolder:
             folder must have) and `+lora=DIR` where wanted.
 
     Raises:
-        UsageError: If the folder is missing, holds no safetensors, or has another fingerprint
-            than the one asked for; if the hub cannot be reached and the model is not cached.
+        UsageError: If the folder or the adapter is missing, holds no safetensors, or has another
+            fingerprint than the one asked for; if the hub cannot be reached and the model is not cached.
         UnknownNameError: If a `+` part is not known.
         MissingExtraError: If a hub id is given and huggingface_hub is not installed.
     """
@@ -140,6 +148,11 @@ def _adapter_folder(adapter: str, model: str) -> Path:
             f"hf/{model}: {folder} is not a LoRA adapter (no adapter_config.json). "
             "Give the folder that training wrote."
         )
+    if not (folder / ADAPTER_WEIGHTS).is_file():
+        raise UsageError(
+            f"hf/{model}: {folder} holds no {ADAPTER_WEIGHTS} (pickled weights are not loaded). "
+            "Save the adapter again with save_pretrained, which writes safetensors."
+        )
     require("peft", extra="train", feature="a LoRA adapter (+lora=)")
     return folder
 
@@ -160,7 +173,7 @@ def _download(repository: str, revision: str | None) -> Path:
             snapshot_download(
                 repository,
                 revision=revision,
-                allow_patterns=[*DETERMINING, "*.index.json", "*.model"],
+                allow_patterns=list(NEEDED),
                 ignore_patterns=["original/*", "consolidated*"],
             )
         )
@@ -207,17 +220,16 @@ def _memory_file() -> Path:
 def _remembered() -> dict[str, str]:
     try:
         found = json.loads(_memory_file().read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}  # only a cache: hashing again gives the same
     return found if isinstance(found, dict) else {}
 
 
 def _remember(stamp: str, found: str) -> None:
     file = _memory_file()
-    beside = file.with_suffix(f".{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps({**_remembered(), stamp: found}))
-        beside.replace(file)
+        with whole_file(file) as whole:
+            whole.write(json.dumps({**_remembered(), stamp: found}).encode())
     except OSError:
         return  # a read-only home costs a hash per start, nothing else

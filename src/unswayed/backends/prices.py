@@ -136,7 +136,7 @@ def load_prices(override: str | Path | None = None) -> PriceTable:
         given = decode(raw, type=_File)
     except OSError as error:
         raise UsageError(f"cannot read the price table {path}: {error.strerror}.") from None
-    except (ValueError, msgspec.MsgspecError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise UsageError(
             f"{path} is not a price table: {error}. It needs as_of (a date) and models, each with "
             "input and output in USD per million tokens."

@@ -26,7 +26,7 @@ import numpy as np
 
 from unswayed.backends import BackendSettings
 from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
-from unswayed.errors import UnknownNameError, UsageError
+from unswayed.errors import ItemError, UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task, text_of
 from unswayed.registry import did_you_mean
 
@@ -208,10 +208,16 @@ class Draws:
         return radius * math.cos(2.0 * math.pi * self.uniform())
 
 
+MOST_UTILITY: Final = 1e6
+"""Logits; anything near it decides by itself."""
+
+
 def utilities(item: Item) -> list[float]:
     """What the candidates are worth: `meta.utility`, else drawn once from item id and text."""
     known = item.meta.get("utility")
     if isinstance(known, list | tuple) and len(known) == item.n:
+        if not all(type(value) in {int, float} and abs(value) < MOST_UTILITY for value in known):
+            raise ItemError(f"{item.id}: meta.utility: {known} is not a list of numbers.")
         return [float(value) for value in known]
     return [
         UTILITY_SD

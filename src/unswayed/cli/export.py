@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from unswayed.cli.output import write
+
 
 def export(
     run: Annotated[Path, typer.Argument(help="Run directory.")],
@@ -20,4 +22,4 @@ def export(
     from unswayed.auditing.export import decisions_of_run, export_decisions, format_of
 
     count = export_decisions(decisions_of_run(run), out, form or format_of(out))
-    typer.echo(f"{count:,} decisions -> {out}")
+    write(f"{count:,} decisions -> {out}")

@@ -23,6 +23,7 @@ from unswayed.cli.options import (
     check_out,
     model_for,
 )
+from unswayed.cli.output import note, write
 
 if TYPE_CHECKING:
     from unswayed.backends import Backend
@@ -89,10 +90,9 @@ def filter_(
     decisions, counts = asyncio.run(_ask(items, backend, directory, how, orders))
     if counts.exit_code:
         why = counts.fatal or f"{counts.failed:,} calls failed or were not made"
-        typer.echo(
-            f"unswayed: {why}. {out} was not written, because a part of the answers would decide "
-            "which items stay; the same command goes on from here.",
-            err=True,
+        note(
+            f"{why}. {out} was not written, because a part of the answers would decide which "
+            "items stay; the same command goes on from here."
         )
         return counts.exit_code
     kept = keep_inconsistent(
@@ -105,7 +105,7 @@ def filter_(
     write_text(out, "".join(f"{encode_item(item).decode()}\n" for item in kept.items))
     for name, count in asdict(kept.report).items():
         typer.echo(f"{count:8,} {name.replace('_', ' ')}")
-    typer.echo(f"\n{out}")
+    write(f"\n{out}")
     return 0
 
 

@@ -218,17 +218,15 @@ def _items(
 
 def _lines(data: str) -> Iterator[list[tuple[int, bytes]]]:
     """Non-empty lines with their numbers, each list as soon as it is there."""
-    import gzip
-
-    from unswayed.items import open_text
+    from unswayed.items import READ_ERRORS, open_text
 
     rest, number = b"", 0
     with open_text(data) as file:
         while True:
             try:
                 chunk: bytes = file.read1(CHUNK)  # type: ignore[attr-defined]  # both kinds have it
-            except (gzip.BadGzipFile, EOFError, OSError) as error:
-                raise UsageError(f"cannot read {data}: {error}.") from None
+            except READ_ERRORS as error:
+                raise UsageError(f"cannot read {data} beyond line {number}: {error}.") from None
             *whole, rest = (rest + chunk).split(b"\n") if chunk else (rest, b"")
             lines = []
             for line in whole:

@@ -7,6 +7,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from unswayed.visible import lines_of, one_line
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -36,8 +38,8 @@ def write_bytes(data: bytes) -> bool:
 
 
 def write(text: str) -> None:
-    """Write a line or more of text to standard output; characters it lacks become `?`."""
-    write_bytes(f"{text}\n".encode(sys.stdout.encoding or "utf-8", errors="replace"))
+    """Write lines of text to standard output, as plain characters; those it lacks become `?`."""
+    _write_lines(lines_of(text))
 
 
 def show(renderable: RenderableType) -> None:
@@ -48,12 +50,16 @@ def show(renderable: RenderableType) -> None:
     console = Console(width=None if narrow else WIDTH)
     with console.capture() as drawn:
         console.print(renderable, crop=False)
-    write(drawn.get().rstrip("\n"))
+    _write_lines(drawn.get().rstrip("\n"))  # with the colours of a terminal
 
 
 def note(message: object) -> None:
-    """Tell the user something on standard error."""
-    print(f"unswayed: {message}", file=sys.stderr, flush=True)
+    """Tell the user something on standard error, on one line of plain characters."""
+    print(f"unswayed: {one_line(str(message))}", file=sys.stderr, flush=True)
+
+
+def _write_lines(text: str) -> None:
+    write_bytes(f"{text}\n".encode(sys.stdout.encoding or "utf-8", errors="replace"))
 
 
 def aside(text: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from unswayed.cli.options import Limit, OnBadItem
+from unswayed.cli.output import note, write
 from unswayed.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,23 +94,22 @@ def train(
         report=_show,
     )
     if result.interrupted:
-        typer.echo(
-            f"unswayed: interrupted after step {result.steps} of {plan.steps}; the same command "
-            "goes on from here.",
-            err=True,
+        note(
+            f"interrupted after step {result.steps} of {plan.steps}; the same command goes on "
+            "from here."
         )
         return 130
     for metric, value in result.after.items():
         before = result.before.get(metric)
         typer.echo(f"{metric:24s} {'' if before is None else f'{before:.3f} -> '}{value:.3f}")
-    typer.echo(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")
+    write(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")
     return 0
 
 
 def _announce(plan: Plan) -> None:
     """What is about to be trained on what, and what was left out."""
     for warning in plan.warnings:
-        typer.echo(f"unswayed: {warning}", err=True)
+        note(warning)
     counts = plan.groups.counts
     left = {
         "held out": counts.held_out,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, overload
+from typing import IO, Literal, cast, overload
 
 import msgspec
 
 from unswayed.decisions import Decision, check_decision
 from unswayed.errors import ItemError, StoreError
-from unswayed.items import BadLine, Item, Task, iter_lines
+from unswayed.files import whole_file
+from unswayed.items import TOO_DEEP, BadLine, Item, Task, iter_lines
 
 __all__ = [
     "DecisionSet",
@@ -122,6 +123,8 @@ def _decode(line: bytes) -> Decision | tuple[str, str]:
         return where.strip("`.") or "decision", reason
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return "JSON", f"not valid JSON ({error})"
+    except RecursionError:
+        return "JSON", TOO_DEEP
     except ItemError as error:
         return "decision", str(error)
     return decision
@@ -137,18 +140,20 @@ def write_decisions(path: str | Path, decisions: Iterable[Decision]) -> int:
         StoreError: If it cannot be written (disk full, read-only).
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     count = 0
     try:
-        opened = gzip.open if target.name.endswith(".gz") else open
-        with opened(temporary, "wb") as file:
+        with whole_file(target) as whole, _packed(whole, target) as file:
             for count, decision in enumerate(decisions, start=1):  # noqa: B007
                 file.write(_ENCODER.encode(decision) + b"\n")
-        temporary.replace(target)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StoreError(f"cannot write {path}: {error.strerror or error}.") from None
     return count
+
+
+def _packed(file: IO[bytes], target: Path) -> AbstractContextManager[IO[bytes]]:
+    if target.name.endswith(".gz"):
+        return cast("IO[bytes]", gzip.GzipFile(target.name, "wb", fileobj=file))
+    return nullcontext(file)
 
 
 def items_from_decisions(decisions: Iterable[Decision]) -> tuple[Item, ...]:

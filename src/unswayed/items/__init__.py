@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from unswayed.items.files import iter_lines, iter_objects, open_text, read_table
+from unswayed.items.files import READ_ERRORS, iter_lines, iter_objects, open_text, read_table
 from unswayed.items.item import (
+    TOO_DEEP,
     BadLine,
     Gold,
     Item,
@@ -24,6 +25,8 @@ from unswayed.items.loading import items_of, load_items
 from unswayed.items.tables import BadFieldError, is_table
 
 __all__ = [
+    "READ_ERRORS",
+    "TOO_DEEP",
     "BadFieldError",
     "BadLine",
     "Gold",

@@ -9,14 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Final, cast
 
 import msgspec
 
 from unswayed.errors import ItemError, UsageError
 from unswayed.items.tables import BadFieldError, read_rows
 
-__all__ = ["iter_lines", "iter_objects", "open_text", "read_table"]
+__all__ = ["READ_ERRORS", "iter_lines", "iter_objects", "open_text", "read_table"]
+
+READ_ERRORS: Final = (OSError, EOFError, zlib.error)
+"""What reading an open file raises, a damaged compressed one included."""
 
 
 def open_text(path: str | Path) -> IO[bytes]:
@@ -41,7 +44,7 @@ def _reading(path: str | Path) -> Iterator[IO[bytes]]:
     with open_text(path) as file:
         try:
             yield file
-        except (gzip.BadGzipFile, zlib.error, EOFError, OSError) as error:
+        except READ_ERRORS as error:
             raise UsageError(f"cannot read {path}: {error}.") from None
 
 

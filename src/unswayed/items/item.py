@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, overload
+from typing import Any, Final, overload
 
 import msgspec
 
@@ -164,6 +164,10 @@ class ItemSet(Sequence[Item]):
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER = msgspec.json.Decoder(Item)
 
+MOST_NESTED: Final = 64
+"""Levels of lists and objects in `meta`; far below where writing it again fails."""
+TOO_DEEP: Final = f"nested too deeply; the most is {MOST_NESTED} levels"
+
 
 def fingerprint(items: Iterable[Item]) -> str:
     """sha256 over the items' canonical JSON, as `sha256:<hex>`."""
@@ -206,7 +210,8 @@ def _from_object(line: bytes | str | msgspec.Raw) -> Item:
 
 
 def _not_json(error: Exception) -> BadFieldError:
-    return BadFieldError("JSON", f"not valid JSON ({error})")
+    deep = isinstance(error, RecursionError)
+    return BadFieldError("JSON", TOO_DEEP if deep else f"not valid JSON ({error})")
 
 
 def item_of(record: Mapping[str, object]) -> Item:
@@ -245,6 +250,8 @@ def check_item(item: Item) -> None:
     """
     if not item.id:
         raise BadFieldError("id", "is empty")
+    if _is_deeper(item.meta, MOST_NESTED):
+        raise BadFieldError("meta", TOO_DEEP)
     n = item.n
     if n < 2:
         raise BadFieldError("candidates", f"needs at least 2, got {n}")
@@ -284,6 +291,15 @@ def _index_hint(gold: str, n: int) -> str:
     if text in labels:
         return f"candidates are counted from 0, so write {labels.index(text)} for {gold}"
     return f"write 0 to {n - 1}, a list of them, 'tie' or null"
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    """Whether lists and objects are nested more than so many levels."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, list):
+        return False
+    return levels == 0 or any(_is_deeper(part, levels - 1) for part in value)
 
 
 def _check_rubric(item: Item) -> None:

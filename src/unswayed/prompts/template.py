@@ -30,17 +30,41 @@ from typing import TYPE_CHECKING, Final
 from unswayed.errors import TemplateError
 from unswayed.items import Message, Text, text_of
 from unswayed.prompts.blocks import Contents
+from unswayed.prompts.limits import check_limits
 from unswayed.registry import did_you_mean
 
 if TYPE_CHECKING:
     import jinja2
     from jinja2.sandbox import SandboxedEnvironment
 
-__all__ = ["Template", "read_template"]
+__all__ = ["RENDERING_ERRORS", "Template", "read_template"]
 
 _SECTION: Final = re.compile(r"---[ \t]*(system|user|assistant)[ \t]*---[ \t]*")
 _DIRECT_TOKENS: Final = 16
 _REASONING_TOKENS: Final = 2048
+
+RENDERING_ERRORS: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What templates raise beside jinja2's own."""
+
+_PROBE: Final = {
+    "question": "Which?",
+    "turns": [{"role": "user", "text": "Which?"}],
+    "system": "",
+    "candidates": [{"label": label, "text": "One.", "turns": []} for label in "AB"],
+    "labels": ["A", "B"],
+    "reference": None,
+    "n": 2,
+    "task": "pairwise",
+}
+"""The fields of a small prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +146,9 @@ class Template:
                 f"template {self.path}: {error.message}. It may use question, turns, system, "
                 "candidates (.label, .text, .turns), labels, reference, n and task."
             ) from None
-        except (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError) as error:
+        except RENDERING_ERRORS as error:
+            raise TemplateError(f"template {self.path}: {error or type(error).__name__}") from None
+        except jinja2.TemplateError as error:
             raise TemplateError(f"template {self.path}: {error}") from None
 
 
@@ -162,6 +188,7 @@ def read_template(path: str) -> Template:
     environment = _environment()
     compiled = []
     for role, start, text in sections:
+        check_limits(text, _PROBE, where=f"template {path}")  # compiling computes constants
         compiled.append((role, _compile(environment, path, text, start)))
     answer_only = answer == "direct"
     own_cap = _DIRECT_TOKENS if answer_only else _REASONING_TOKENS
@@ -188,6 +215,8 @@ def _compile(
 
     try:
         return environment.from_string(text)
+    except (RecursionError, MemoryError):
+        raise TemplateError(f"template {path}: is nested too deeply.") from None
     except jinja2.TemplateSyntaxError as error:
         line = first_line + (error.lineno or 1) - 1
         raise TemplateError(f"template {path}, line {line}: {error.message}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from unswayed.auditing.comparison import changes, load_answers
 from unswayed.auditing.run import AuditRecord
-from unswayed.auditing.run_directory import read_json, write_text
+from unswayed.auditing.run_directory import belongs, read_bytes, read_json, write_sums, write_text
 from unswayed.decisions import MISSING, UNPARSED, BoolArray, Decision, DecisionTable
 from unswayed.errors import RunDirectoryError
 from unswayed.items import Item, Message, blind, text_of
@@ -21,6 +21,7 @@ from unswayed.methods import METHODS
 from unswayed.presentation import Ask, Presentation
 from unswayed.prompts import PromptSettings, render
 from unswayed.report.data import FlippedItem, RunData, Shown
+from unswayed.report.reading import read_audit
 from unswayed.runner import Question
 
 __all__ = ["FLIPS_FILE", "load_run", "load_runs", "run_data", "without_items", "write_report"]
@@ -45,6 +46,12 @@ class _Flips(msgspec.Struct, frozen=True):
     unparsed_examples: tuple[str, ...]
 
 
+class _Run(msgspec.Struct, frozen=True):
+    """What of `run.json` is computed with; the rest is shown as it stands."""
+
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
 def run_data(record: AuditRecord) -> RunData:
     """What the report of an audit is made from."""
     return _data(record.metrics, record.run, _collect(record))
@@ -65,10 +72,14 @@ def load_run(directory: str | Path) -> RunData:
     metrics, run = read_json(path / "metrics.json"), read_json(path / "run.json")
     flips = path / FLIPS_FILE
     try:
-        found = msgspec.json.decode(flips.read_bytes(), type=_Flips)
-    except FileNotFoundError:
-        return without_items(metrics, run)
-    except (OSError, msgspec.DecodeError) as error:
+        read_audit(metrics)
+        msgspec.convert(run, _Run)
+        if not belongs(flips):
+            return without_items(metrics, run)
+        found = msgspec.json.decode(read_bytes(flips), type=_Flips)
+    except msgspec.ValidationError as error:
+        raise RunDirectoryError(f"{path} is damaged: {error}. Run the audit again.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RunDirectoryError(f"cannot read {flips}: {error}. Run the audit again.") from None
     return _data(metrics, run, found)
 
@@ -81,6 +92,7 @@ def write_report(directory: Path, record: AuditRecord) -> RunData:
     data = _data(record.metrics, record.run, found)
     write_text(directory / FLIPS_FILE, msgspec.json.encode(found).decode("utf-8"))
     write_text(directory / "report.html", render_report([data]))
+    write_sums(directory)
     return data
 
 
@@ -103,7 +115,7 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
     if len(runs) < 2:
         return runs
     first, *others = (load_answers(Path(directory)) for directory in directories)
-    seed = int(runs[0].run.get("seed", 0))
+    seed = runs[0].run.get("seed", 0)
     compared = [
         replace(r, changes=changes(first, o, seed=seed))
         for r, o in zip(runs[1:], others, strict=True)

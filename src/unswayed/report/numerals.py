@@ -6,9 +6,9 @@ Percent with one decimal and a narrow no-break space, intervals with an en dash,
 from __future__ import annotations
 
 import math
-import re
 
 from unswayed.decisions import Estimate
+from unswayed.visible import one_line, visible
 
 __all__ = [
     "calls_phrase",
@@ -37,25 +37,6 @@ _ORDINALS = (
 _CARDINALS = (
     "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
 )  # fmt: skip
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_BIDI_CONTROL = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c]")
-_BREAKS = re.compile("[ \t\r\n\f\v\x85\u2028\u2029]+")
-_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"}
-_CONTROLS |= dict.fromkeys(range(0x7F, 0xA0), 0xFFFD)
-
-
-def visible(text: str) -> str:
-    """Text in which every character can be written and seen.
-
-    Control characters become their pictures, lone surrogates U+FFFD: neither can be encoded or
-    change a terminal's state.
-    """
-    return _SURROGATE.sub("\ufffd", text).translate(_CONTROLS)
-
-
-def one_line(text: str) -> str:
-    """A name for places without markup: one line, no direction overrides."""
-    return visible(_BREAKS.sub(" ", _BIDI_CONTROL.sub("", text)).strip(" "))
 
 
 def share(value: float, digits: int = 1) -> str:

@@ -206,6 +206,57 @@ class Audit:
         )
 
 
+class _Data(msgspec.Struct, frozen=True):
+    name: str | None = None
+    n_items: int | None = None
+
+
+class _Protocol(msgspec.Struct, frozen=True):
+    name: str | None = None
+    n_presentations: int | None = None
+
+
+class _Calls(msgspec.Struct, frozen=True):
+    planned: int | None = None
+    made: int | None = None
+    cached: int | None = None
+    failed: int | None = None
+    unparsed: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+class _Advice(msgspec.Struct, frozen=True):
+    method: str | None = None
+    reason: str | None = None
+    criterion: str | None = None
+    alternative: str | None = None
+    best: str | None = None
+
+
+_Rows = dict[str, dict[str, Any]]
+
+
+class _Shape(msgspec.Struct, frozen=True):
+    """The types of what is read from `metrics.json`; anything may be absent or null."""
+
+    unswayed: str | None = None
+    model: str | None = None
+    data: _Data | None = None
+    protocol: _Protocol | None = None
+    calls: _Calls | None = None
+    protocols: _Rows | None = None
+    methods: _Rows | None = None
+    groups: dict[str, _Rows] | None = None
+    macro: _Rows | None = None
+    differences: _Rows | None = None
+    recommendation: _Advice | None = None
+    skipped: dict[str, str] | None = None
+    cautions: dict[str, list[str]] | None = None
+    flips: dict[str, int] | None = None
+
+
 def _estimate(value: object) -> Estimate | None:
     if isinstance(value, Mapping) and "value" in value:
         return msgspec.convert(dict(value), Estimate)
@@ -235,6 +286,7 @@ def _row(value: object) -> Row:
         estimate = _estimate(found)
         if estimate is not None:
             estimates[str(metric)] = estimate
+    strata = msgspec.convert(value.get("strata") or {}, dict[int, dict[str, Any]], strict=False)
     next_item = _number(value.get("calls_per_item"))
     amortised = _number(value.get("calls_per_item_amortised"))
     return Row(
@@ -243,7 +295,7 @@ def _row(value: object) -> Row:
         label_rate=_rates(value.get("label_rate")),
         calls=next_item if amortised is None else amortised,
         calls_next=next_item,
-        strata={int(n): _row(one) for n, one in (value.get("strata") or {}).items()},
+        strata={n: _row(row) for n, row in strata.items()},
     )
 
 
@@ -268,8 +320,9 @@ def read_audit(metrics: Mapping[str, Any]) -> Audit:
     """Read a parsed `metrics.json`; what is absent reads as unknown, never as zero.
 
     Raises:
-        msgspec.ValidationError: If an estimate has fields of the wrong type.
+        msgspec.ValidationError: If something has the wrong type; the message names the place.
     """
+    msgspec.convert(metrics, _Shape)
     calls = metrics.get("calls") or {}
     data = metrics.get("data") or {}
     protocol = metrics.get("protocol") or {}

@@ -39,7 +39,7 @@ def terminal_report(run: RunData) -> RenderableType:
     parts: list[RenderableType] = [Text(_spaced(headline_of(found)), style="bold")]
     warning = missing_calls(found)
     if warning:
-        parts.append(Text(warning, style="yellow"))
+        parts.append(Text(_spaced(warning), style="yellow"))
     said = lede_of(found)
     if said:
         parts.append(_text(joined(said)))

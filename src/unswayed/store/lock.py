@@ -21,6 +21,8 @@ __all__ = ["WriterLock"]
 
 HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 POLL_S = 0.1
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""Opening a link is refused: whoever may write here must not choose which file is truncated."""
 
 
 class WriterLock:
@@ -51,8 +53,13 @@ class WriterLock:
         deadline = time.monotonic() + wait_s
         while True:
             try:
-                file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
+                file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o666), "r+")
             except OSError as error:
+                if path.is_symlink():
+                    raise RunDirectoryError(
+                        f"{path} is a symbolic link, which a lock never is: it would be written "
+                        "through. Remove it, or give another --out."
+                    ) from None
                 raise RunDirectoryError(
                     f"cannot write to {path.parent}: {error.strerror or error}. "
                     "Make it writable or give another --out."
@@ -95,7 +102,7 @@ def _locked(file: IO[str]) -> bool:
 
 def _is_current(path: Path, file: IO[str]) -> bool:
     try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+        return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
     except OSError:
         return False
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from unswayed.calls import Failure, Request, Response
-from unswayed.errors import RunDirectoryError, StoreError
+from unswayed.errors import ItemError, RunDirectoryError, StoreError
 from unswayed.items import ItemSet, decode_item, encode_item
 from unswayed.store.data import check_same_data, what_is_asked
 from unswayed.store.lock import WriterLock
@@ -27,6 +27,7 @@ from unswayed.store.records import (
     encode_failure,
     encode_request,
     encode_response,
+    is_whole,
     prompt_bytes,
 )
 from unswayed.store.schema import (
@@ -67,6 +68,7 @@ class CallStore:
         with explained(path, "read"):
             rows = connection.execute("SELECT DISTINCT key FROM failures")
             self._failed = {key for (key,) in rows}
+        self._damaged: set[bytes] = set()
 
     @classmethod
     def open(
@@ -158,12 +160,30 @@ class CallStore:
         return set(self.recorded(keys))
 
     def recorded(self, keys: Iterable[bytes]) -> dict[bytes, bool]:
-        """Those of `keys` that are committed, and whether their answer was cut off."""
+        """Those of `keys` that are committed, and whether their answer was cut off.
+
+        A row whose answer is damaged counts as not committed; see `damaged`.
+        """
         found: dict[bytes, bool] = {}
         for chunk in _chunks(keys):
-            rows = self._select("SELECT key, truncated FROM calls", chunk)
-            found.update((key, bool(truncated)) for key, truncated in rows)
+            for key, _, truncated in self._whole(chunk):
+                found[key] = bool(truncated)
         return found
+
+    @property
+    def damaged(self) -> int:
+        """How many damaged answers were met; each is asked for again and replaced."""
+        return len(self._damaged)
+
+    def _whole(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes, int]]:
+        """Key, response and mark of the rows that are what was written."""
+        for key, response, truncated in self._select(
+            "SELECT key, response, truncated FROM calls", keys
+        ):
+            if is_whole(response, key):
+                yield key, response, truncated
+            else:
+                self._damaged.add(key)
 
     def get(self, key: bytes) -> tuple[Request, Response] | None:
         """One call, or None if it is not committed.
@@ -178,13 +198,9 @@ class CallStore:
         return decode_request(request, key), decode_response(response, key)
 
     def responses(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Response]]:
-        """The responses of those of `keys` that are committed, in the order of `keys`.
-
-        Raises:
-            StoreError: If a row is damaged.
-        """
+        """The responses of those of `keys` that are committed and whole, in the order of `keys`."""
         for chunk in _chunks(keys):
-            found = dict(self._select("SELECT key, response FROM calls", chunk))
+            found = {key: response for key, response, _ in self._whole(chunk)}
             for key in chunk:
                 if key in found:
                     yield key, decode_response(found[key], key)
@@ -221,7 +237,13 @@ class CallStore:
         """
         now = time.time()
         encoded = [
-            (key, now, encode_request(request), encode_response(response), key in truncated)
+            (
+                key,
+                now,
+                encode_request(request, key),
+                encode_response(response, key),
+                key in truncated,
+            )
             for key, request, response in rows
         ]
         sums = (
@@ -235,7 +257,9 @@ class CallStore:
         )
         with self._guard:
             healed = self._failed.intersection(key for key, _, _ in rows)
+            spoilt = self._damaged.intersection(key for key, _, _ in rows)
             with self._transaction() as connection:
+                connection.executemany("DELETE FROM calls WHERE key = ?", zip(spoilt))
                 connection.executemany(
                     "INSERT OR IGNORE INTO calls (key, made_at, request, response, truncated) "
                     "VALUES (?, ?, ?, ?, ?)",
@@ -268,7 +292,7 @@ class CallStore:
         """
         now = time.time()
         encoded = [
-            (key, now, encode_request(request), encode_failure(failure), failure.error)
+            (key, now, encode_request(request, key), encode_failure(failure, key), failure.error)
             for key, request, failure in rows
         ]
         with self._guard:
@@ -373,11 +397,21 @@ class CallStore:
 
         Raises:
             RunDirectoryError: If no run was bound to this directory.
+            StoreError: If they are not those that were bound.
         """
         rows = self._rows("SELECT json FROM items WHERE place IS NOT NULL ORDER BY place")
         if not rows:
             raise RunDirectoryError(f"{self._directory()} holds no items: no run was made in it.")
-        return ItemSet.of((decode_item(json) for (json,) in rows), name=self.noted("data") or "")
+        try:
+            items = ItemSet.of((decode_item(row) for (row,) in rows), name=self.noted("data") or "")
+        except ItemError as error:
+            raise StoreError(f"the items in {self._directory()} are damaged ({error}).") from None
+        if items.fingerprint != self.fingerprint:
+            raise StoreError(
+                f"the items in {self._directory()} are damaged: their fingerprint has changed. Run "
+                "the audit again in it: recorded calls are not made again."
+            )
+        return items
 
     def forget(self, most_bytes: int) -> None:
         """Drop the older half of the calls in memory as often as it takes; totals stay.

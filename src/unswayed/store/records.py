@@ -12,6 +12,7 @@ from unswayed.calls import Failure, Request, Response, TokenLogprob
 from unswayed.errors import StoreError
 
 __all__ = [
+    "SEALED",
     "CallFailure",
     "RecordedCall",
     "Totals",
@@ -21,12 +22,16 @@ __all__ = [
     "encode_failure",
     "encode_request",
     "encode_response",
+    "is_whole",
     "prompt_bytes",
 ]
 
 COMPRESS_FROM: Final = 8192
 """Bytes of JSON from which a record is compressed. zlib level 1 costs about 25 CPU-us per kB and
 halves it: too dear for the usual 1-4 kB, worth it for long texts with logprobs per token."""
+
+SEALED: Final = 4
+"""Bytes of the check sum before a record."""
 
 LOWEST_LOGPROB: Final = -9999.0
 """What OpenAI's API writes for a probability of zero; JSON has no minus infinity."""
@@ -85,13 +90,13 @@ def prompt_bytes(request: Request) -> int:
     return total
 
 
-def encode_request(request: Request) -> bytes:
-    """JSON, compressed where long."""
-    return _packed(_ENCODER.encode(request))
+def encode_request(request: Request, key: bytes) -> bytes:
+    """JSON, compressed where long, behind a check sum."""
+    return _packed(_ENCODER.encode(request), key)
 
 
-def encode_response(response: Response) -> bytes:
-    """JSON, compressed where long.
+def encode_response(response: Response, key: bytes) -> bytes:
+    """JSON, compressed where long, behind a check sum.
 
     What JSON cannot hold is replaced rather than losing a paid answer: minus infinity by
     `LOWEST_LOGPROB`, lone surrogates by U+FFFD.
@@ -99,16 +104,22 @@ def encode_response(response: Response) -> bytes:
     try:
         encoded = _ENCODER.encode(response)
     except UnicodeEncodeError:
-        return encode_response(_mended(response))
+        return encode_response(_mended(response), key)
     # unset fields are omitted, so a null is either text or a number that JSON does not have
     if b"null" in encoded and response.top_logprobs is not None:
         encoded = _ENCODER.encode(_mended(response))
-    return _packed(encoded)
+    return _packed(encoded, key)
 
 
-def encode_failure(failure: Failure) -> bytes:
-    """JSON."""
-    return _ENCODER.encode(msgspec.structs.replace(failure, message=_mended_text(failure.message)))
+def encode_failure(failure: Failure, key: bytes) -> bytes:
+    """JSON behind a check sum."""
+    mended = msgspec.structs.replace(failure, message=_mended_text(failure.message))
+    return _packed(_ENCODER.encode(mended), key)
+
+
+def is_whole(data: bytes, key: bytes) -> bool:
+    """Whether a row is what was written (0.5 us per kB)."""
+    return isinstance(data, bytes) and data[:SEALED] == _seal(data[SEALED:], key)
 
 
 def decode_request(data: bytes, key: bytes) -> Request:
@@ -138,15 +149,24 @@ def decode_failure(data: bytes, key: bytes) -> Failure:
     return _decoded(_FAILURE, data, key)
 
 
-def _packed(encoded: bytes) -> bytes:
+def _packed(encoded: bytes, key: bytes) -> bytes:
     # JSON objects begin with "{" and zlib streams with 0x78, so a row says what it is
-    return encoded if len(encoded) < COMPRESS_FROM else zlib.compress(encoded, 1)
+    data = encoded if len(encoded) < COMPRESS_FROM else zlib.compress(encoded, 1)
+    return _seal(data, key) + data
+
+
+def _seal(data: bytes, key: bytes) -> bytes:
+    """SQLite has no check sums: a changed byte would be another answer. Covers the key as well."""
+    return zlib.crc32(data, zlib.crc32(key)).to_bytes(SEALED, "big")
 
 
 def _decoded(decoder: msgspec.json.Decoder[Record], data: bytes, key: bytes) -> Record:
     try:
+        if not is_whole(data, key):
+            raise ValueError("its check sum does not fit")
+        data = data[SEALED:]
         return decoder.decode(data if data[:1] == b"{" else zlib.decompress(data))
-    except (msgspec.MsgspecError, zlib.error, UnicodeDecodeError, TypeError) as error:
+    except (msgspec.MsgspecError, zlib.error, ValueError, RecursionError) as error:
         raise StoreError(
             f"the recorded call {key.hex()[:16]} is damaged ({error}). Move calls.sqlite aside "
             "and repeat the same command to make the calls again."

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 APPLICATION_ID: Final = 0x756E7377  # "unsw": tells our files from any other SQLite file
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 FILE_NAME: Final = "calls.sqlite"
 PAGE_SIZE: Final = 16384
 BUSY_MS: Final = 30_000

@@ -259,7 +259,9 @@ def _trainer(
         label_names=[],
         dataloader_drop_last=True,
     )
-    model: Any = AutoModelForCausalLM.from_pretrained(str(plan.folder), dtype=load_dtype(recipe))
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        str(plan.folder), dtype=load_dtype(recipe), use_safetensors=True
+    )
     adapter = lora_config(recipe)
     if adapter is not None:
         from peft import get_peft_model

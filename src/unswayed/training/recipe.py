@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -66,7 +67,7 @@ def load_recipe(name: str | Path) -> Recipe:
     text, where = _read(name)
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         raise UsageError(f"{where}: not valid TOML ({error}).") from None
     raw.setdefault("name", Path(str(name)).name.removesuffix(".toml"))
     return _build(raw, where)
@@ -103,6 +104,11 @@ def _read(name: str | Path) -> tuple[str, str]:
             return path.read_text(encoding="utf-8"), str(path)
         except OSError as error:
             raise UsageError(f"cannot read recipe {path}: {error.strerror or error}.") from None
+        except UnicodeDecodeError as error:
+            raise UsageError(
+                f"cannot read recipe {path}: it is not UTF-8 text (byte {error.start}). "
+                "Save it as UTF-8."
+            ) from None
     if str(name) not in recipe_names():
         raise UnknownNameError(
             f"unknown recipe {str(name)!r}. {did_you_mean(str(name), recipe_names())} "
@@ -151,6 +157,9 @@ def _check_fields(raw: Mapping[str, object], where: str) -> None:
 
 
 def _check_values(recipe: Recipe, where: str) -> None:
+    for name, number in recipe.identity().items():
+        if isinstance(number, float) and not math.isfinite(number):
+            raise UsageError(f"{where}: {name}: {number} is not a finite number.")
     optimiser, rollout, run = recipe.optimiser, recipe.rollout, recipe.run
     at_least: tuple[tuple[str, float, float], ...] = (
         ("rollout.samples", rollout.samples, 1),
@@ -193,5 +202,5 @@ def _check_values(recipe: Recipe, where: str) -> None:
 def _toml_value(text: str) -> object:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text

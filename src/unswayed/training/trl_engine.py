@@ -204,7 +204,7 @@ def build_trainer(
     check_reference(model, recipe)
     config = grpo_config(recipe, settings, groups, out, n_processes=process_count())
     if isinstance(model, str | Path):
-        config.model_init_kwargs = {"dtype": load_dtype(recipe)}
+        config.model_init_kwargs = {"dtype": load_dtype(recipe), "use_safetensors": True}
         model = str(model)
     trainer = trainer_class()(
         model=model,

@@ -1,0 +1,419 @@
+"""Damaged files under every command: a one-line message or the same result, nothing else.
+
+    python benchmarks/reliability/corruption.py [damages per kind]
+
+For every kind of file a good copy is damaged in many ways and the command that reads it is run.
+The end is one of
+    same       the result of the undamaged file
+    refused    exit code 2 and one line beside the progress
+    disclosed  another input: the run's own record names another fingerprint, model or prompt, or
+               the file is one that the user writes (prices, a method file) and is valid
+    WRONG      a traceback, another exit code, or another figure without a word
+Permissions are not taken away: where this runs as root they do not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import io
+import json
+import random
+import shutil
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from unswayed.auditing.run import audit_model, write_record
+from unswayed.auditing.settings import AuditSettings
+from unswayed.backends import open_backend
+from unswayed.backends.simulated import simulated_items
+from unswayed.cli import main as unswayed
+from unswayed.items import encode_item, load_items
+from unswayed.report.collect import write_report
+from unswayed.store import CallStore
+
+DAMAGES: Final = 40
+MODEL: Final = "simulated/judge?slot=0.6&label=0.4"
+FAST: Final = ("--methods", "direct,vote", "--resamples", "100")
+ENDS: Final = ("same", "refused", "disclosed", "WRONG")
+TEMPLATE: Final = (
+    "{{ question }}\n{% for c in candidates %}{{ c.label }}: {{ c.text }}\n{% endfor %}Answer:"
+)
+RECIPE: Final = """name = "mine"
+task = "pairwise"
+[optimiser]
+learning_rate = 1e-5
+steps = 3
+[lora]
+rank = 4
+"""
+PRICES: Final = (
+    'as_of = "2026-11-20"\n[models."openai/gpt-4.1-mini"]\ninput = 40.0\noutput = 160.0\n'
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file and the command that reads it.
+
+    Attributes:
+        file: What is damaged, relative to the folder.
+        command: Arguments; {folder} stands for the folder.
+        result: What must be the same, read after the command with its standard output.
+        is_input: Whether the user writes the file, so that another valid content is another input.
+        drop: Files that are removed beside it.
+    """
+
+    name: str
+    file: str
+    command: tuple[str, ...]
+    result: Callable[[Path, str], object]
+    is_input: bool = False
+    drop: tuple[str, ...] = ()
+
+
+def main() -> None:
+    damages = int(sys.argv[1]) if len(sys.argv) > 1 else DAMAGES
+    with tempfile.TemporaryDirectory() as folder:
+        good = Path(folder) / "good"
+        kinds = prepare(good)
+        print(f"{'file':34s} " + " ".join(f"{end:>9s}" for end in ENDS))
+        wrong = 0
+        for kind in kinds:
+            ends, stories = damage(kind, good, Path(folder), damages)
+            wrong += ends["WRONG"]
+            print(f"{kind.name:34s} " + " ".join(f"{ends[end]:9d}" for end in ENDS), flush=True)
+            for story in stories:
+                print(f"    {story}")
+    sys.exit(bool(wrong))
+
+
+def prepare(folder: Path, *, models: bool = True) -> list[Kind]:
+    """Good files of every kind, and what reads them; local models only if wanted."""
+    folder.mkdir()
+    items = simulated_items(30, 2, seed=3)
+    lines = b"".join(encode_item(item) + b"\n" for item in items)
+    (folder / "items.jsonl").write_bytes(lines)
+    (folder / "items.jsonl.gz").write_bytes(gzip.compress(lines))
+    shots = simulated_items(2, 2, seed=9)
+    shot_lines = (encode_item(item).replace(b"Question", b"Example") for item in shots)
+    (folder / "shots.jsonl").write_bytes(b"\n".join(shot_lines))
+    (folder / "template.jinja").write_text(TEMPLATE)
+    (folder / "recipe.toml").write_text(RECIPE)
+    (folder / "prices.toml").write_text(PRICES)
+    data, run = str(folder / "items.jsonl"), str(folder / "run")
+    ask = ("audit", data, "--model", MODEL, *FAST)
+    _run((*ask, "--out", run))
+    _run((*ask, "--limit", "25", "--out", str(folder / "other")))
+    _run(("export", run, "--out", str(folder / "decisions.jsonl")))
+    recorded = ("audit", data, "--decisions", str(folder / "decisions.jsonl"), *FAST)
+    _run((*recorded, "--out", str(folder / "recorded")))
+    for method in ("cell-median", "calibraeval"):
+        out = str(folder / f"{method}.json")
+        _run(("calibrate", method, data, "--model", MODEL, "--out", out))
+    _unclosed(folder / "items.jsonl", folder / "open")
+    audit = ("audit", "{folder}/items.jsonl", "--model", MODEL, *FAST, "--out")
+    report = ("report", "{folder}/run", "{folder}/other", "--out", "{folder}/x.html")
+    export = ("export", "{folder}/run", "--out", "{folder}/x.jsonl")
+    judge = ("judge", "{folder}/items.jsonl", "--model", MODEL, "--method")
+    sums = ("run/SHA256SUMS", "other/SHA256SUMS")
+    page = _file("x.html")
+    made = _file("x.jsonl")
+    kinds = [
+        Kind("calls.sqlite, audit", "run/calls.sqlite", (*audit, "{folder}/run"), _figures("run")),
+        Kind("calls.sqlite, export", "run/calls.sqlite", export, made),
+        Kind("calls.sqlite-wal, audit", "open/calls.sqlite-wal", (*audit, "{folder}/open"),
+             _figures("open")),
+        Kind("run.json, report", "run/run.json", report, page),
+        Kind("run.json, export", "run/run.json", export, made),
+        Kind("metrics.json, report", "run/metrics.json", report, page),
+        Kind("answers.json, report", "run/answers.json", report, page),
+        Kind("flipped.json, report", "run/flipped.json", report, page),
+        Kind("SHA256SUMS, report", "run/SHA256SUMS", report, page),
+        Kind("decisions.jsonl of a run, export", "recorded/decisions.jsonl",
+             ("export", "{folder}/recorded", "--out", "{folder}/x.jsonl"), made),
+        Kind("run.json without sums, report", "run/run.json", report, page, True, sums),
+        Kind("run.json without sums, export", "run/run.json", export, made, True, sums),
+        Kind("metrics.json without sums, report", "run/metrics.json", report, page, True, sums),
+        Kind("answers.json without sums, report", "run/answers.json", report, page, True, sums),
+        Kind("flipped.json without sums, report", "run/flipped.json", report, page, True, sums),
+        Kind("items.jsonl, audit", "items.jsonl", (*audit, "{folder}/new"), _figures("new"), True),
+        Kind("items.jsonl.gz, judge", "items.jsonl.gz",
+             ("judge", "{folder}/items.jsonl.gz", "--model", MODEL), _output, True),
+        Kind("decisions, audit", "decisions.jsonl",
+             ("audit", "{folder}/items.jsonl", "--decisions", "{folder}/decisions.jsonl", *FAST,
+              "--out", "{folder}/new"), _figures("new"), True),
+        Kind("fitted method, judge", "cell-median.json", (*judge, "{folder}/cell-median.json"),
+             _output, True),
+        Kind("fitted curves, judge", "calibraeval.json", (*judge, "{folder}/calibraeval.json"),
+             _output, True),
+        Kind("template, audit", "template.jinja",
+             (*audit, "{folder}/new", "--template", "{folder}/template.jinja"), _figures("new"),
+             True),
+        Kind("shots, audit", "shots.jsonl",
+             (*audit, "{folder}/new", "--shots", "{folder}/shots.jsonl"), _figures("new"), True),
+        Kind("prices, dry run", "prices.toml",
+             ("audit", "{folder}/items.jsonl", "--model", "openai/gpt-4.1-mini", "--dry-run", "--json",
+              "--prices", "{folder}/prices.toml"), _output, True),
+        Kind("recipe, train", "recipe.toml", ("recipe",), _output, True),
+    ]  # fmt: skip
+    return kinds + (_model_kinds(folder) if models else [])
+
+
+def _model_kinds(folder: Path) -> list[Kind]:
+    """The tiny judge as a folder and a small adapter on it; none where torch or peft is missing."""
+    try:
+        import torch
+        from peft import LoraConfig, get_peft_model
+        from transformers import AutoModelForCausalLM
+    except ImportError:
+        return []
+    from unswayed.tiny.backend import MODELS
+
+    shutil.copytree(str(MODELS["judge"]), folder / "model")
+    _run(("audit", "tiny-judge", "--limit", "6", "--model", f"hf/{folder}/model", "--out",
+          str(folder / "tiny"), *FAST))  # fmt: skip
+    torch.manual_seed(0)
+    base = AutoModelForCausalLM.from_pretrained(folder / "model")
+    adapted = get_peft_model(
+        base, LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False)
+    )
+    adapted.save_pretrained(str(folder / "adapter"))
+    ask = ("audit", "tiny-judge", "--limit", "6", *FAST, "--out", "{folder}/new", "--model")
+    names = sorted(path.name for path in (folder / "model").iterdir() if path.is_file())
+    wanted = [n for n in names if n in {"config.json", "tokenizer.json", "model.safetensors",
+                                        "tokenizer_config.json"}]  # fmt: skip
+    plain, lora = (*ask, "hf/{folder}/model"), (*ask, "hf/{folder}/model+lora={folder}/adapter")
+    return [
+        *(Kind(f"model {n}, audit", f"model/{n}", plain, _figures("new"), True) for n in wanted),
+        *(
+            Kind(f"adapter {n}, audit", f"adapter/{n}", lora, _figures("new"), True)
+            for n in ("adapter_config.json", "adapter_model.safetensors")
+        ),
+    ]
+
+
+def damage(
+    kind: Kind, good: Path, work: Path, damages: int, *, seed: int = 0
+) -> tuple[Counter[str], list[str]]:
+    """Damage one kind of file again and again; how the command ended, and what was wrong."""
+    before = _once(kind, good, work, None)
+    if isinstance(before, str):
+        raise RuntimeError(f"{kind.name}: the undamaged file fails: {before}")
+    ends: Counter[str] = Counter()
+    stories: list[str] = []
+    for number in range(damages):
+        rng = random.Random(f"{seed}:{kind.name}:{number}")
+        name, change = WAYS[number % len(WAYS)]
+        after = _once(kind, good, work, lambda path, c=change, r=rng: c(path, r))  # type: ignore[misc]
+        if after == "refused":
+            ends["refused"] += 1
+        elif isinstance(after, str):
+            ends["WRONG"] += 1
+            stories.append(f"{name} ({number}): {after}")
+        elif after == before:
+            ends["same"] += 1
+        elif kind.is_input:
+            ends["disclosed"] += 1
+        else:
+            ends["WRONG"] += 1
+            stories.append(f"{name} ({number}): another result")
+    return ends, stories
+
+
+def _once(
+    kind: Kind, good: Path, work: Path, change: Callable[[Path], None] | None
+) -> tuple[object] | str:
+    """The result of one run, "refused", or what was wrong with its end."""
+    folder = work / "now"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(good, folder)
+    for name in kind.drop:
+        (folder / name).unlink(missing_ok=True)
+    if change is not None:
+        change(folder / kind.file)
+    arguments = [argument.replace("{folder}", str(folder)) for argument in kind.command]
+    code, said, errors = _load(folder) if kind.command == ("recipe",) else _captured(arguments)
+    lines = [line for line in errors.splitlines() if line.startswith("unswayed: ")]
+    if code is None:
+        return errors
+    if code == 2:
+        return "refused" if len(lines) == 1 or lines else f"exit 2 without a line: {errors!r}"
+    if code not in {0, 3}:
+        return f"exit {code}: {errors[-200:]!r}"
+    if code == 3:
+        return "refused" if lines else f"exit 3 without a line: {errors!r}"
+    return (kind.result(folder, said),)
+
+
+def _load(folder: Path) -> tuple[int | None, str, str]:
+    from unswayed.errors import UnswayedError
+    from unswayed.training.recipe import load_recipe
+
+    try:
+        return 0, repr(load_recipe(folder / "recipe.toml")), ""
+    except UnswayedError as error:
+        return 2, "", f"unswayed: {error}"
+    except Exception as error:  # the harness reports what a reader lets through
+        return None, "", _place(error)
+
+
+def _captured(arguments: Sequence[str]) -> tuple[int | None, str, str]:
+    out, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            code: int | None = unswayed(arguments)
+        except Exception as error:  # the harness reports what a command lets through
+            return None, "", _place(error)
+    out.flush()
+    return code, out.buffer.getvalue().decode("utf-8", "replace"), errors.getvalue()  # type: ignore[attr-defined]
+
+
+def _place(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "unswayed" in f.filename and "reliability" not in f.filename]
+    at = f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "?"
+    return f"traceback {type(error).__name__} at {at}: {str(error)[:120]}"
+
+
+def _run(arguments: Sequence[str]) -> None:
+    code, _, errors = _captured(arguments)
+    if code != 0:
+        raise RuntimeError(f"{' '.join(arguments)}: {code} {errors}")
+
+
+def _unclosed(items: Path, directory: Path) -> None:
+    """A run directory as a kill leaves it: every call still in the journal."""
+    settings = AuditSettings(methods=("direct", "vote"), resamples=100)
+    with CallStore.open(directory) as store:
+        backend = open_backend(MODEL)
+        record = asyncio.run(
+            audit_model(load_items(items), settings, backend, store, command="unswayed audit")
+        )
+        write_record(directory, record)
+        write_report(directory, record)
+        shutil.copytree(directory, directory.with_name("copy"))
+    shutil.rmtree(directory)
+    directory.with_name("copy").rename(directory)
+
+
+def _file(name: str) -> Callable[[Path, str], object]:
+    return lambda folder, said: (folder / name).read_bytes().replace(b"good", b"now")
+
+
+def _output(folder: Path, said: str) -> object:
+    return said
+
+
+def _figures(run: str) -> Callable[[Path, str], object]:
+    def read(folder: Path, said: str) -> object:
+        metrics = json.loads((folder / run / "metrics.json").read_text())
+        return {key: metrics[key] for key in ("data", "protocols", "methods", "recommendation")}
+
+    return read
+
+
+# --- ways to damage a file -----------------------------------------------------------------------
+
+Change = Callable[[Path, random.Random], None]
+
+
+def _truncate(path: Path, rng: random.Random) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: rng.randrange(len(data) + 1)])
+
+
+def _flip(path: Path, rng: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    for _ in range(rng.choice((1, 1, 4, 30))):
+        if data:
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    path.write_bytes(data)
+
+
+def _zero(path: Path, rng: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    start = rng.randrange(len(data) + 1) // 512 * 512
+    size = min(rng.choice((16, 512, 4096)), len(data) - start)
+    data[start : start + size] = bytes(size)
+    path.write_bytes(data)
+
+
+def _empty(path: Path, rng: random.Random) -> None:
+    path.write_bytes(b"")
+
+
+def _directory(path: Path, rng: random.Random) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _missing(path: Path, rng: random.Random) -> None:
+    path.unlink()
+
+
+def _swap(path: Path, rng: random.Random) -> None:
+    root = path.parents[len(path.parts) - path.parts.index("now") - 2]
+    others = sorted(p for p in root.rglob("*") if p.is_file() and p.suffix != path.suffix)
+    path.write_bytes(rng.choice(others).read_bytes())
+
+
+def _append(path: Path, rng: random.Random) -> None:
+    path.write_bytes(
+        path.read_bytes() + rng.choice((b"\0" * 700, b"}", b"\n{\n", rng.randbytes(99)))
+    )
+
+
+def _deep(path: Path, rng: random.Random) -> None:
+    path.write_bytes(b'{"a":' * 20_000 + b"1" + b"}" * 20_000)
+
+
+def _retype(path: Path, rng: random.Random) -> None:
+    """A value of another type at a random place of a JSON file; elsewhere a changed byte."""
+    try:
+        first, _, rest = path.read_bytes().partition(b"\n" if path.suffix == ".jsonl" else b"\0\0")
+        tree = json.loads(first)
+    except ValueError:
+        return _flip(path, rng)
+    target: Any = tree
+    while True:
+        keys = list(target) if isinstance(target, dict) else list(range(len(target)))
+        if not keys:
+            break
+        key = rng.choice(keys)
+        if isinstance(target[key], dict | list) and target[key] and rng.random() < 0.8:
+            target = target[key]
+            continue
+        target[key] = rng.choice((None, "x", -1, 2**70, 1.5, [], {}, [[]], {"value": "x"}, True))
+        break
+    path.write_bytes(json.dumps(tree).encode() + (b"\n" + rest if rest else b""))
+    return None
+
+
+WAYS: Final[tuple[tuple[str, Change], ...]] = (
+    ("truncated", _truncate),
+    ("bits flipped", _flip),
+    ("page zeroed", _zero),
+    ("retyped", _retype),
+    ("bits flipped", _flip),
+    ("retyped", _retype),
+    ("swapped", _swap),
+    ("retyped", _retype),
+    ("appended", _append),
+    ("retyped", _retype),
+    ("empty", _empty),
+    ("directory", _directory),
+    ("missing", _missing),
+    ("deep", _deep),
+)
+
+
+if __name__ == "__main__":
+    main()

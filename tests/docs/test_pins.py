@@ -1,0 +1,51 @@
+"""The pinned, the hashed and the lowest versions agree with pyproject.toml and each other."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+def requirements(*extras: str) -> list[Requirement]:
+    named = [text for extra in extras for text in EXTRAS[extra]]
+    found = [Requirement(text) for text in (*PROJECT["dependencies"], *named)]
+    return [requirement for requirement in found if requirement.name != "unswayed"]
+
+
+def pins(name: str) -> dict[str, str]:
+    lines = (ROOT / name).read_text().splitlines()
+    found = (re.match(r"([\w.-]+)==([^\s;]+)", line) for line in lines if not line.startswith("#"))
+    return {canonicalize_name(match[1]): match[2] for match in found if match}
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    requirements("local", "train", "figures", "parquet", "pandas", "dev"),
+    ids=str,
+)
+def test_the_tested_version_is_admitted(requirement: Requirement) -> None:
+    assert requirement.specifier.contains(pins("constraints.txt")[requirement.name.lower()])
+
+
+@pytest.mark.parametrize("requirement", requirements("figures", "parquet", "pandas"), ids=str)
+def test_the_lowest_version_is_the_bound(requirement: Requirement) -> None:
+    (bound,) = (one for one in requirement.specifier if one.operator == ">=")
+    assert Version(pins("constraints-lowest.txt")[requirement.name]) == Version(bound.version)
+
+
+def test_the_lock_holds_every_constraint_but_torch_with_its_hash() -> None:
+    locked, pinned = pins("requirements.lock"), pins("constraints.txt")
+    assert not {name for name in locked if locked[name] != pinned.get(name, locked[name])}
+    for requirement in requirements("local", "train", "figures", "parquet", "dev"):
+        name = canonicalize_name(requirement.name)
+        assert (name in locked) is (name != "torch"), name
+    lines = (ROOT / "requirements.lock").read_text().splitlines()[1:]
+    assert all(re.fullmatch(r"\S+==\S+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
