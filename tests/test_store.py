@@ -585,7 +585,37 @@ def test_items_that_have_changed_in_the_file_are_refused(store: CallStore) -> No
         store.items()
 
 
-@pytest.mark.parametrize("version", [0, 1, 99])
+def unsealed(directory: Path) -> None:
+    """Make the file what version 1 wrote: the same rows without check sums."""
+    connection = sqlite3.connect(directory / "calls.sqlite")
+    connection.execute(
+        "UPDATE calls SET request = substr(request, 5), response = substr(response, 5)"
+    )
+    connection.execute(
+        "UPDATE failures SET request = substr(request, 5), failure = substr(failure, 5)"
+    )
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+
+
+def test_calls_of_the_version_without_check_sums_are_taken_over(tmp_path: Path) -> None:
+    rows = [row(1, text="A"), row(2, text="B" * 20_000)]
+    with CallStore.open(tmp_path) as store:
+        store.put_many(rows)
+        store.put_failures([(bytes(32), rows[0][1], Failure(error="ServerError", message="down"))])
+    unsealed(tmp_path)
+    with pytest.raises(RunDirectoryError, match=r"older version.*none is made again"):
+        CallStore.open(tmp_path, read_only=True)
+    with CallStore.open(tmp_path) as store:
+        answers = dict(store.responses([key for key, _, _ in rows]))
+        assert [answers[key].text for key, _, _ in rows] == ["A", "B" * 20_000]
+        assert [lost.failure.message for lost in store.failures()] == ["down"]
+        assert store.damaged == 0
+    CallStore.open(tmp_path, read_only=True).close()
+
+
+@pytest.mark.parametrize("version", [0, 3, 99])
 def test_another_schema_version_is_refused(tmp_path: Path, version: int) -> None:
     CallStore.open(tmp_path).close()
     connection = sqlite3.connect(tmp_path / "calls.sqlite")

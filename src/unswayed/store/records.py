@@ -24,6 +24,7 @@ __all__ = [
     "encode_response",
     "is_whole",
     "prompt_bytes",
+    "sealed",
 ]
 
 COMPRESS_FROM: Final = 8192
@@ -119,7 +120,7 @@ def encode_failure(failure: Failure, key: bytes) -> bytes:
 
 def is_whole(data: bytes, key: bytes) -> bool:
     """Whether a row is what was written (0.5 us per kB)."""
-    return isinstance(data, bytes) and data[:SEALED] == _seal(data[SEALED:], key)
+    return isinstance(data, bytes) and data == sealed(data[SEALED:], key)
 
 
 def decode_request(data: bytes, key: bytes) -> Request:
@@ -152,12 +153,15 @@ def decode_failure(data: bytes, key: bytes) -> Failure:
 def _packed(encoded: bytes, key: bytes) -> bytes:
     # JSON objects begin with "{" and zlib streams with 0x78, so a row says what it is
     data = encoded if len(encoded) < COMPRESS_FROM else zlib.compress(encoded, 1)
-    return _seal(data, key) + data
+    return sealed(data, key)
 
 
-def _seal(data: bytes, key: bytes) -> bytes:
-    """SQLite has no check sums: a changed byte would be another answer. Covers the key as well."""
-    return zlib.crc32(data, zlib.crc32(key)).to_bytes(SEALED, "big")
+def sealed(data: bytes, key: bytes) -> bytes:
+    """A record behind a check sum of it and its key.
+
+    SQLite has none of its own: a changed byte would be another answer.
+    """
+    return zlib.crc32(data, zlib.crc32(key)).to_bytes(SEALED, "big") + data
 
 
 def _decoded(decoder: msgspec.json.Decoder[Record], data: bytes, key: bytes) -> Record:

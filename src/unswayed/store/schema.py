@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from unswayed.errors import RunDirectoryError, StoreError, UnswayedError
+from unswayed.store.records import sealed
 
 __all__ = [
     "Place",
@@ -29,6 +30,8 @@ __all__ = [
 
 APPLICATION_ID: Final = 0x756E7377  # "unsw": tells our files from any other SQLite file
 SCHEMA_VERSION: Final = 2
+UNSEALED_VERSION: Final = 1
+"""Rows without check sums; a writer seals them when it opens the file."""
 FILE_NAME: Final = "calls.sqlite"
 PAGE_SIZE: Final = 16384
 BUSY_MS: Final = 30_000
@@ -124,6 +127,9 @@ def connect_writer(path: Path | None) -> sqlite3.Connection:
             new = _is_new(connection)
             if new:
                 connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+            elif _pragma(connection, "user_version") == UNSEALED_VERSION:
+                _check(connection, path, UNSEALED_VERSION)
+                _seal_all(connection)
             else:
                 _check(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
@@ -211,13 +217,39 @@ def _create(connection: sqlite3.Connection) -> None:
         raise
 
 
-def _check(connection: sqlite3.Connection, path: Path | None) -> None:
+def _seal_all(connection: sqlite3.Connection) -> None:
+    """From version 1, whose rows had no check sums: all rows or none, whatever interrupts it."""
+    connection.create_function("seal", 2, sealed, deterministic=True)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _pragma(connection, "user_version") == UNSEALED_VERSION:
+            for table, column in (("calls", "response"), ("failures", "failure")):
+                connection.execute(
+                    f"UPDATE {table} SET request = seal(request, key), "
+                    f"{column} = seal({column}, key)"
+                )
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _check(
+    connection: sqlite3.Connection, path: Path | None, expected: int = SCHEMA_VERSION
+) -> None:
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise RunDirectoryError(
             f"{path} is not a file of recorded calls of unswayed. Give another --out."
         )
     version = _pragma(connection, "user_version")
-    if version != SCHEMA_VERSION:
+    if version == UNSEALED_VERSION != expected:
+        raise RunDirectoryError(
+            f"{path} was written by an older version of unswayed. Repeat the command that wrote it: "
+            "its calls are taken over and none is made again."
+        )
+    if version != expected:
         raise RunDirectoryError(
             f"{path} has schema version {version}; this version of unswayed reads "
             f"{SCHEMA_VERSION}. Use the version of unswayed that wrote it, or give another --out."
