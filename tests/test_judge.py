@@ -18,8 +18,11 @@ from unswayed.decisions import Decision, Verdict
 from unswayed.errors import BackendError, ItemError, MethodError, UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task
 from unswayed.judge import Judge, JudgeFailure, named, windows
+from unswayed.methods.additive import Effects
 from unswayed.methods.files import FittedFile, load_method, save_method
 from unswayed.methods.names import parse_method
+from unswayed.methods.priors import LabelPrior
+from unswayed.methods.protocol import is_fitted
 from unswayed.presentation import settled
 from unswayed.prompts import PromptSettings, prompt_fingerprint
 from unswayed.runner import Question, RunSettings, make_calls, read_decisions
@@ -151,7 +154,52 @@ def test_equal_questions_get_equal_verdicts_from_every_face() -> None:
     assert asyncio.run(asynchronous()) == [first] * 3
     assert asyncio.run(notebook()) == first
     with Judge("simulated/judge", method="vote") as judge:
-        assert judge.compare("q", "b", "a").item_id != first.item_id
+        assert judge.compare("q", "b", "a").item_id == first.item_id
+
+
+@pytest.mark.parametrize("method", ["average", "additive:orders=swap"])
+def test_an_exact_tie_goes_to_the_same_answer_in_either_order(method: str) -> None:
+    undecided = "simulated/judge?content=0&slot=0&label=0&noise=0"
+    chosen = parse_method(method)
+    if not is_fitted(chosen):
+        chosen = replace(chosen, effects=(Effects(2, (0.0, 0.0), (0.0, 0.0), True, (), 20),))
+    with Judge(undecided, method=chosen) as judge:
+        for number in range(20):
+            one = judge.compare(f"q{number}", "a", "b")
+            other = judge.compare(f"q{number}", "b", "a")
+            assert one.scores == other.scores == pytest.approx((0.5, 0.5))
+            assert one.choice == 1 - other.choice  # type: ignore[operator]
+
+
+def test_a_prior_of_a_group_is_used_by_the_faces_for_one_question() -> None:
+    method = replace(
+        parse_method("pride:prior=group"),
+        priors=(
+            LabelPrior(2, (0, 1), (0.5, 0.5), 40),
+            LabelPrior(2, (0, 1), (0.999, 0.001), 20, "maths"),
+        ),
+    )
+    with Judge("simulated/judge?content=0&slot=1&label=1&noise=0", method=method) as judge:
+        assert judge.compare("q", "a", "b").choice == 0
+        assert judge.compare("q", "a", "b", group="maths").choice == 1
+        assert judge.answer("q", ["a", "b"]).choice == 0
+        assert judge.answer("q", ["a", "b"], group="maths").choice == 1
+
+
+def test_a_file_refuses_items_with_a_number_of_candidates_it_was_not_fitted_for(
+    pairs: ItemSet, tmp_path: Path
+) -> None:
+    for method in ("pride", "additive", "calibraeval", "contextual", "batch"):
+        file = fitted(pairs, tmp_path / f"{method}.json", method=method)
+        with Judge(MODEL, method=file, store=tmp_path / method) as judge:
+            for n in (3, 4, 5):
+                with pytest.raises(
+                    UsageError,
+                    match=rf"simulated-4-00000: {method}.* fitted for 2 candidates, and .* has {n}",
+                ):
+                    list(judge.verdicts(simulated_items(2, n, seed=4)))
+        with CallStore.open(tmp_path / method) as store:
+            assert len(store) == 0
 
 
 def test_a_malformed_question_is_an_error() -> None:
@@ -343,13 +391,11 @@ def test_too_few_shadowed_items_and_judged_estimation_items_are_said(
 def test_a_drift_that_cannot_be_compared_is_said_after_the_verdicts(
     pairs: ItemSet, tmp_path: Path
 ) -> None:
-    file = fitted(pairs, tmp_path / "pride.json")  # of pairs; the judged items have 4 candidates
-    four = simulated_items(30, 4, seed=4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # no prior for 4 candidates: said elsewhere
-        with Judge(MODEL, method=file, shadow=1) as judge:
-            assert len(judged(judge, four)) == 30
-            assert judge.drift_report()[0].startswith("drift not checked: pride: nothing to comp")
+    file = fitted(pairs, tmp_path / "pride.json")
+    mute = Changed(MODEL, "simulated/judge?unparsed=1")
+    with Judge(mute, method=file, shadow=1) as judge:
+        assert len(judged(judge, simulated_items(30, 2, seed=4))) == 30
+        assert judge.drift_report()[0].startswith("drift not checked: pride: nothing to comp")
 
 
 # --- windows and names -------------------------------------------------------------------------
@@ -382,10 +428,12 @@ def test_a_name_depends_on_the_content_only() -> None:
     assert named(item).id == named(item).id
     others = [
         msgspec.structs.replace(item, prompt="r"),
-        msgspec.structs.replace(item, candidates=("b", "a")),
+        msgspec.structs.replace(item, candidates=("b", "c")),
         msgspec.structs.replace(item, reference="r"),
     ]
     assert len({named(one).id for one in [item, *others]}) == 4
+    turned = msgspec.structs.replace(item, candidates=("b", "a"), group="g")
+    assert named(turned).id == named(item).id
 
 
 def test_adaptive_methods_stop_early_in_streams(pairs: ItemSet) -> None:

@@ -16,8 +16,9 @@ from unswayed.decisions import Decision
 from unswayed.errors import BackendError, UsageError
 from unswayed.items import Item, ItemSet, blind
 from unswayed.methods import Method
+from unswayed.methods.estimation import ROUNDED_TO_ZERO
 from unswayed.methods.names import spec_name
-from unswayed.methods.protocol import MethodWarning, why_not
+from unswayed.methods.protocol import MethodWarning, is_fitted, why_not
 from unswayed.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, label_set_of, render
 from unswayed.runner import (
@@ -80,7 +81,7 @@ def check_calibration(
         UsageError: If the method learns nothing, or cannot work on this task or model.
         TemplateError: If the first item cannot be asked.
     """
-    if not method.fitted_from:
+    if is_fitted(method):
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
     probs = backend.gives_logprobs and answers_are_labels(items[0], prompts_for(backend, prompts))
     for n, item in sorted({item.n: item for item in items}.items()):
@@ -169,7 +170,10 @@ def _diagnostics(
         "decisions": len(decisions),
         "unparsed": sum(decision.choice is None for decision in decisions),
         "without_probabilities": sum(decision.probs is None for decision in decisions),
-        "censored": sum(decision.censored for decision in decisions),
+        "censored": sum(
+            decision.censored or min(decision.probs or (1.0,)) <= ROUNDED_TO_ZERO
+            for decision in decisions
+        ),
         "label_mass": sum(masses) / len(masses) if masses else None,
         "estimates": {} if estimates is None else msgspec.to_builtins(estimates()),
         "warnings": list(messages),

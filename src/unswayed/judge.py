@@ -17,12 +17,12 @@ from unswayed.backends import Backend, BackendSettings, backend_settings, open_b
 from unswayed.calibration import answers_are_labels, prompts_for
 from unswayed.decisions import Decision, Verdict
 from unswayed.errors import BackendError, MethodError, UsageError
-from unswayed.items import Item, Task, Text, blind, check_item, encode_item
+from unswayed.items import Item, Task, Text, blind, check_item, question_mark
 from unswayed.methods import Method
 from unswayed.methods.drift import drift
 from unswayed.methods.files import FittedFile
 from unswayed.methods.names import parse_method, spec_name
-from unswayed.methods.protocol import FittedMethod, is_fitted, why_not
+from unswayed.methods.protocol import FittedMethod, is_fitted, learned_sizes, why_not
 from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint, prompt_settings
 from unswayed.runner import (
@@ -199,17 +199,29 @@ class Judge:
         return self._backend.model
 
     def compare(
-        self, prompt: Text, first: Text, second: Text, *, reference: str | None = None
+        self,
+        prompt: Text,
+        first: Text,
+        second: Text,
+        *,
+        reference: str | None = None,
+        group: str | None = None,
     ) -> Verdict:
-        """Judge two answers to a prompt.
+        """Judge two answers to a prompt; `group` is for methods that learn by group.
 
         Raises:
             BackendError: If a call failed; there is no default verdict.
         """
-        return self._run(self.acompare(prompt, first, second, reference=reference))
+        return self._run(self.acompare(prompt, first, second, reference=reference, group=group))
 
     async def acompare(
-        self, prompt: Text, first: Text, second: Text, *, reference: str | None = None
+        self,
+        prompt: Text,
+        first: Text,
+        second: Text,
+        *,
+        reference: str | None = None,
+        group: str | None = None,
     ) -> Verdict:
         """`compare` in async code."""
         item = Item(
@@ -218,20 +230,23 @@ class Judge:
             prompt=prompt,
             candidates=(first, second),
             reference=reference,
+            group=group,
         )
         return await self.ajudge(named(item))
 
-    def answer(self, prompt: Text, options: Sequence[str]) -> Verdict:
+    def answer(self, prompt: Text, options: Sequence[str], *, group: str | None = None) -> Verdict:
         """Answer a multiple-choice question; `verdict.choice` indexes `options`.
 
         Raises:
             BackendError: If a call failed.
         """
-        return self._run(self.aanswer(prompt, options))
+        return self._run(self.aanswer(prompt, options, group=group))
 
-    async def aanswer(self, prompt: Text, options: Sequence[str]) -> Verdict:
+    async def aanswer(
+        self, prompt: Text, options: Sequence[str], *, group: str | None = None
+    ) -> Verdict:
         """`answer` in async code."""
-        item = Item(id="", task=Task.MCQ, prompt=prompt, candidates=tuple(options))
+        item = Item(id="", task=Task.MCQ, prompt=prompt, candidates=tuple(options), group=group)
         return await self.ajudge(named(item))
 
     async def ajudge(self, item: Item) -> Verdict:
@@ -350,6 +365,12 @@ class Judge:
         if kind in self._checked:
             return
         reason = why_not(self.method, task=item.task, n=item.n)
+        sizes = learned_sizes(self.method)
+        if reason is None and sizes and item.n not in sizes:
+            reason = (
+                f"it was fitted for {' and '.join(map(str, sizes))} candidates, and this item has "
+                f"{item.n}. Calibrate it on such items, or use a method without a fit"
+            )
         if reason is None and self._fitted is not None:
             self._fitted.check(label_set=label_set_of(item.n, self.prompts))
         if reason is None and self.method.needs_probs:
@@ -505,11 +526,13 @@ class _Onward:
 def named(item: Item) -> Item:
     """The item under a name made from its content, so that equal questions get equal verdicts.
 
+    The order of the candidates is no part of the name, because the tie rule hashes it.
+
     Raises:
         ItemError: If it is malformed.
     """
-    digest = hashlib.sha256(encode_item(item)).hexdigest()
-    made = msgspec.structs.replace(item, id=f"item-{digest[:16]}")
+    content = f"{question_mark(item)}\x00{item.reference or ''}".encode("utf-8", "surrogatepass")
+    made = msgspec.structs.replace(item, id=f"item-{hashlib.sha256(content).hexdigest()[:16]}")
     check_item(made)
     return made
 

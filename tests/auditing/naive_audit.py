@@ -30,6 +30,7 @@ class Case:
     gold: object
     group: str | None = None
     permutable: bool = True
+    prompt: str = ""
     calls: dict[Shown, Call] = field(default_factory=dict)
 
     @property
@@ -150,14 +151,38 @@ Judge = Callable[[Case, Shown], tuple[Choice, set[int], tuple[float, ...] | None
 
 
 def digest(seed: int, case: Case) -> bytes:
-    return hashlib.sha256(f"{seed}\x00{case.id}".encode()).digest()
+    """Of the question without the order of its candidates; of the id where there is no text."""
+    name = case.id
+    if case.prompt and all(case.texts):
+        parts = [case.prompt, "", *sorted(case.texts)]
+        name = hashlib.sha256("\x00".join(parts).encode()).hexdigest()
+    return hashlib.sha256(f"{seed}\x00{name}".encode()).digest()
 
 
 def fold(seed: int, case: Case) -> int:
     return int.from_bytes(digest(seed, case)[:4], "big") % 5
 
 
-def label_prior(case: Case) -> list[float] | None:
+def smallest(cases: Sequence[Case]) -> float:
+    """The smallest probability of the rotations that is not rounded to 0; 0 if there is none."""
+    every = [
+        p
+        for case in cases
+        for order in rotations(case.n)
+        for p in case.call((order, tuple(range(case.n))))[1] or ()
+    ]
+    return min((p for p in every if p > 1.0001e-10), default=0.0)
+
+
+def floored(probs: tuple[float, ...], least: float) -> list[float]:
+    """Zeros replaced by the smallest probability, renormalised."""
+    if min(probs) > 1.0001e-10:
+        return list(probs)
+    raised = [p if p > 1.0001e-10 else max(p, least) for p in probs]
+    return [p / math.fsum(raised) for p in raised]
+
+
+def label_prior(case: Case, least: float) -> list[float] | None:
     """softmax over labels of the mean log probability over the rotations; None if one is unknown."""
     n = case.n
     total = [0.0] * n
@@ -166,21 +191,23 @@ def label_prior(case: Case) -> list[float] | None:
         choice, probs = case.call(shown)
         if choice == MISSING or probs is None:
             return None
-        for candidate in range(n):
-            total[label_on(shown, candidate)] += math.log(probs[candidate] + 1e-10)
+        for candidate, p in enumerate(floored(probs, least)):
+            total[label_on(shown, candidate)] += math.log(p + 1e-10)
     weights = [math.exp(value / n - max(total) / n) for value in total]
     return [weight / sum(weights) for weight in weights]
 
 
 def pride(cases: Sequence[Case], seed: int, size: int | None = None) -> Judge:
     """Cross-fitted over the cases, which have the same number of candidates."""
-    ordered = sorted((case for case in cases if case.permutable), key=lambda c: digest(seed, c))
+    permutable = [case for case in cases if case.permutable]
+    ordered = sorted(permutable, key=lambda case: (digest(seed, case), case.id))
     if size is None:
         size = min(200, max(1, round(0.2 * len(cases))))
     priors: dict[int, list[float] | None] = {}
     for k in range(5):
         chosen = [case for case in ordered if fold(seed, case) != k][:size]
-        known = [prior for case in chosen if (prior := label_prior(case)) is not None]
+        least = smallest(chosen)
+        known = [prior for case in chosen if (prior := label_prior(case, least)) is not None]
         priors[k] = [math.fsum(column) / len(known) for column in zip(*known, strict=True)] or None
 
     def judge(case: Case, view: Shown) -> tuple[Choice, set[int], tuple[float, ...] | None]:

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from unswayed.auditing.design import fold_of
 from unswayed.auditing.planning import plan_audit, questions_of
 from unswayed.auditing.run import AuditRecord, audit_model
 from unswayed.auditing.settings import AuditSettings
@@ -280,6 +281,29 @@ def test_more_items_leave_folds_and_estimation_sets_of_the_others_alone(pairs: I
     folds = dict(zip((item.id for item in large.items), large.strata[0].folds, strict=True))
     for item, fold in zip(small.items, small.strata[0].folds, strict=True):
         assert folds[item.id] == fold
+
+
+def test_duplicates_of_a_question_share_a_fold_and_their_place_in_the_estimation_order(
+    pairs: ItemSet,
+) -> None:
+    turned = [
+        msgspec.structs.replace(
+            item, id=f"again-{item.id}", candidates=item.candidates[::-1], gold=None
+        )
+        for item in pairs.items[:100]
+    ]
+    both = ItemSet.of([*pairs.items, *turned], name="twice")
+    (stratum,) = plan_audit(both, AuditSettings(methods=("pride",)), gives_probs=True).strata
+    fold = dict(zip((item.id for item in stratum.items), stratum.folds, strict=True))
+    assert all(fold[item.id] == fold[item.id.removeprefix("again-")] for item in turned)
+    assert len(set(fold.values())) == 5
+    place = {stratum.items[row].id: at for at, row in enumerate(stratum.rank)}
+    assert all(abs(place[item.id] - place[item.id.removeprefix("again-")]) == 1 for item in turned)
+
+
+def test_without_text_the_id_decides_the_fold() -> None:
+    blank = [Item(id=f"r{row}", prompt="", candidates=("", "")) for row in range(60)]
+    assert {fold_of(item, seed=0) for item in blank} == {0, 1, 2, 3, 4}
 
 
 def test_no_question_carries_gold(pairs: ItemSet) -> None:

@@ -85,7 +85,7 @@ def items_of(cases: Sequence[Case]) -> ItemSet:
         [
             Item(
                 id=case.id,
-                prompt="q",
+                prompt=case.prompt,
                 candidates=case.texts,
                 task=Task.MCQ,
                 gold=case.gold,  # type: ignore[arg-type]
@@ -246,6 +246,7 @@ def datasets(draw: st.DrawFn) -> list[Case]:
             gold=draw(golds(n)),
             group=draw(st.sampled_from([None, "g", "h"])) if with_groups else None,
             permutable=draw(st.integers(0, 7)) > 0,
+            prompt=draw(st.sampled_from([f"q{number}", "q", ""])),
         )
         for one in shown[n]:
             if not (holes and draw(st.integers(0, 9)) < holes):
@@ -333,7 +334,9 @@ def test_simulated_judges_measure_as_the_definitions_say(
         "simulated/judge?slot=0.9&label=0.5&unparsed=0.1&tie=0.1",
     )
     cases = {
-        item.id: Case(item.id, item.candidates, item.gold, item.group, item.permutable)  # type: ignore[arg-type]
+        item.id: Case(  # type: ignore[arg-type]
+            item.id, item.candidates, item.gold, item.group, item.permutable, item.prompt
+        )
         for item in made
     }
     for one in decisions:

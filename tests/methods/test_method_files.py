@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from simulated_judges import pairs
 
-from unswayed.errors import MethodError, UnknownNameError, UsageError
+from unswayed.errors import MethodError, UnknownNameError, UnswayedError, UsageError
 from unswayed.items import Item
 from unswayed.methods.files import (
     FittedFile,
@@ -19,7 +19,9 @@ from unswayed.methods.files import (
     save_method,
     to_json,
 )
+from unswayed.methods.names import parse_method
 from unswayed.methods.pride import PriDe
+from unswayed.methods.protocol import FittedMethod
 from unswayed.methods.vote import Vote
 from unswayed.presentation import X0, X2, Ask
 
@@ -122,6 +124,61 @@ def test_damaged_files_are_refused_with_the_reason(path: Path, change, error, me
     path.write_text(json.dumps(data))
     with pytest.raises(error, match=message):
         load_method(path)
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "change", "reason"),
+    [
+        ("pride", "priors", lambda priors: priors.clear(), "priors: nothing in it"),
+        ("pride", "priors", lambda p: p[0].update(values=[1.0]), "values: 1 numbers where 2"),
+        ("pride", "priors", lambda p: p[0].update(values=[1.5, -0.5]), "values: 1.5 is not a"),
+        ("pride", "priors", lambda p: p[0].update(values=[1.0, 0.0]), "not positive with a sum"),
+        ("pride", "priors", lambda p: p[0].update(values=[0.5, 0.4]), "not positive with a sum"),
+        ("pride", "priors", lambda p: p[0].update(values=[None, 0.5]), "Expected `float`"),
+        ("pride", "priors", lambda p: p[0].update(values=[NAN, 0.5]), "not a method file"),
+        ("pride", "priors", lambda p: p[0].update(layout=[0, 0]), "layout: .0, 0. is not a seq"),
+        ("pride", "priors", lambda p: p[0].update(low=[0.1]), "low: 1 numbers where 2"),
+        ("batch", "priors", lambda p: p[0].update(n=3), "layout: .0, 1. is not a sequence"),
+        ("cell-median", "priors", lambda p: p[0].update(n=1), "layout"),
+        ("additive", "effects", lambda e: e.clear(), "effects: nothing in it"),
+        ("additive", "effects", lambda e: e[0].update(labels=[0.1]), "labels: 1 numbers where 2"),
+        ("additive", "effects", lambda e: e[0].update(positions_low=[1.0]), "positions_low: 1 num"),
+        ("additive", "effects", lambda e: e[0].update(layouts=[[0, 2]]), "layouts: .0, 2."),
+        ("calibraeval", "curves", lambda c: c[0].update(g=c[0]["g"][1:]), "g: .* numbers where"),
+        ("calibraeval", "curves", lambda c: c[0].update(z=[], g=[]), "no points"),
+        ("calibraeval", "curves", lambda c: c[0].update(g=c[0]["g"][::-1]), "g: .* is followed"),
+        ("calibraeval", "curves", lambda c: c[0]["g"].__setitem__(-1, 7), "g: 7.0 is not a num"),
+        ("calibraeval", "curves", lambda c: c[0].update(label=1), "curves: .*labels"),
+        ("calibraeval", "curves", lambda c: c.append(c[0]), "curves: .*labels"),
+    ],
+)
+def test_learned_values_that_no_fit_makes_are_refused(
+    tmp_path: Path, spec: str, field: str, change, reason: str
+) -> None:
+    method: FittedMethod = parse_method(spec)  # type: ignore[assignment]
+    table = pairs(40).table
+    asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(table.items)))
+    path = tmp_path / "fitted.json"
+    save_method(
+        path,
+        method.fit_tables({2: table.select(asks)}),
+        model="m",
+        prompt_fingerprint="p",
+        label_set=("A", "B"),
+        estimation_fingerprint="e",
+    )
+    load_method(path)
+    data = json.loads(path.read_text())
+    change(data["method"][field])
+    path.write_text(json.dumps(data))
+    with pytest.raises(UnswayedError, match=rf"fitted\.json(?s:.)*{reason}") as raised:
+        load_method(path)
+    if "not a method file" not in reason:
+        assert field in str(raised.value)
+        assert "unswayed calibrate" in str(raised.value)
 
 
 def test_files_that_are_not_there_or_not_json(tmp_path: Path) -> None:

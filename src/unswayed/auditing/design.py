@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
 from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, blind
+from unswayed.items import Item, blind, question_mark, text_of
 from unswayed.methods import Method
 from unswayed.presentation import Ask, Presentation, Protocol, presentations, settled, through
 from unswayed.registry import did_you_mean
@@ -70,13 +70,22 @@ class Stratum:
         return np.array([item.permutable for item in self.items], dtype=bool)
 
 
-def _digest(seed: int, item_id: str) -> bytes:
-    return hashlib.sha256(f"{seed}\x00{item_id}".encode("utf-8", "surrogatepass")).digest()
+def _digest(item: Item, seed: int) -> bytes:
+    """A seeded hash of the question, so that it is the same for the duplicates of an item.
+
+    Recorded decisions may come without text; there the id is all there is to tell items apart.
+    """
+    has_text = all(map(text_of, (item.prompt, *item.candidates)))
+    name = question_mark(item) if has_text else item.id
+    return hashlib.sha256(f"{seed}\x00{name}".encode("utf-8", "surrogatepass")).digest()
 
 
-def fold_of(item_id: str, seed: int) -> int:
-    """Cross-fitting fold of an item: a hash, so that it stays when items are added."""
-    return int.from_bytes(_digest(seed, item_id)[:4], "big") % FOLDS
+def fold_of(item: Item, seed: int) -> int:
+    """Cross-fitting fold of an item: a hash of its question, which stays when items are added.
+
+    No question is judged by what was learned from a duplicate of it: they share a fold.
+    """
+    return int.from_bytes(_digest(item, seed)[:4], "big") % FOLDS
 
 
 def strata_of(
@@ -113,14 +122,15 @@ def group_items(
         by_n[item.n].append(item)
     made = []
     for n, members in sorted(by_n.items()):
-        digests = [_digest(seed, item.id) for item in members]
-        order = sorted(range(len(members)), key=digests.__getitem__)
+        # the id orders duplicates, so that the order of the file does not matter
+        marks = [(_digest(item, seed), item.id) for item in members]
+        order = sorted(range(len(members)), key=marks.__getitem__)
         made.append(
             Stratum(
                 n=n,
                 items=tuple(members),
                 protocols=shown(n, members[0]),
-                folds=np.array([fold_of(item.id, seed) for item in members], dtype=np.int8),
+                folds=np.array([fold_of(item, seed) for item in members], dtype=np.int8),
                 rank=np.array(order, dtype=np.intp),
             )
         )

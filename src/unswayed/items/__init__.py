@@ -18,6 +18,7 @@ from unswayed.items.item import (
     encode_item,
     fingerprint,
     item_of,
+    question_mark,
     text_of,
     to_json,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "iter_objects",
     "load_items",
     "open_text",
+    "question_mark",
     "read_table",
     "text_of",
     "to_json",

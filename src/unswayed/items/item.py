@@ -16,7 +16,17 @@ from unswayed.errors import ItemError
 from unswayed.items.tables import BadFieldError, fields_of
 from unswayed.registry import did_you_mean
 
-__all__ = ["BadLine", "Item", "ItemSet", "Message", "Task", "blind", "item_of", "text_of"]
+__all__ = [
+    "BadLine",
+    "Item",
+    "ItemSet",
+    "Message",
+    "Task",
+    "blind",
+    "item_of",
+    "question_mark",
+    "text_of",
+]
 
 
 class Task(StrEnum):
@@ -86,6 +96,14 @@ def text_of(text: Text) -> str:
     if isinstance(text, str):
         return text
     return "\n\n".join(f"{message.role}: {message.content}" for message in text)
+
+
+def question_mark(item: Item) -> str:
+    """A hash of what an item asks, whatever its id and the order of its candidates, as hex."""
+    parts = (item.prompt, item.response or "", *sorted(map(text_of, item.candidates)))
+    return hashlib.sha256(
+        "\x00".join(map(text_of, parts)).encode("utf-8", "surrogatepass")
+    ).hexdigest()
 
 
 def blind(item: Item) -> Item:

@@ -29,6 +29,7 @@ from unswayed.decisions import (
     argmax_by_tie_rule,
 )
 from unswayed.items import Item, Task
+from unswayed.methods.checks import check_layout, check_numbers
 from unswayed.methods.estimation import (
     FEW_ITEMS,
     estimation_tables,
@@ -85,6 +86,16 @@ class Effects:
     positions_high: tuple[float, ...] = ()
     labels_low: tuple[float, ...] = ()
     labels_high: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
+        for kind in ("positions", "labels"):
+            check_numbers(kind, getattr(self, kind), self.n)
+            for bound in (f"{kind}_low", f"{kind}_high"):
+                if getattr(self, bound):
+                    check_numbers(bound, getattr(self, bound), self.n)
+        for layout in self.layouts:
+            check_layout("layouts", layout, self.n)
 
     def holds_for(self, shown: Presentation) -> bool:
         """Whether the sums are known for the label sequence shown."""

@@ -34,6 +34,7 @@ from unswayed.decisions import (
 )
 from unswayed.errors import MethodError, UsageError
 from unswayed.items import Item, Task
+from unswayed.methods.checks import UnsoundError, check_numbers, check_rising
 from unswayed.methods.estimation import (
     FEW_ITEMS,
     estimation_tables,
@@ -96,6 +97,20 @@ class Curve:
     critical: float | None = None
     low: float | None = None
     high: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
+        if not 0 <= self.label < self.n or not self.z:
+            raise UnsoundError(f"label {self.label} of {self.n}: no such label, or no points")
+        check_numbers("z", self.z, len(self.z), least=0, most=1)
+        check_numbers("g", self.g, len(self.z), least=0, most=1)
+        check_rising("z", self.z, strictly=True)
+        check_rising("g", self.g, strictly=False)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it maps every probability to the same value, and so decides nothing."""
+        return self.g[-1] - self.g[0] < TOLERANCE
 
     @property
     def threshold(self) -> float:
@@ -190,6 +205,10 @@ class CalibraEval:
     def __post_init__(self) -> None:
         if self.weight < 0 or self.starts < 1 or self.batch < 1 or self.epochs < 1:
             raise UsageError("calibraeval: weight must be >= 0; starts, batch and epochs >= 1.")
+        for n in {curve.n for curve in self.curves or ()}:
+            labels = [curve.label for curve in self.curves or () if curve.n == n]
+            if sorted(labels) != list(_mapped_labels(n)):
+                raise UnsoundError(f"curves: those for {n} candidates map the labels {labels}")
 
     def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
         """Every presentation that the objective compares, of every item (at most 3 000)."""
@@ -216,8 +235,7 @@ class CalibraEval:
             known = by_label[~np.isnan(by_label).any(axis=(1, 2))]
             counts[n] = len(known)
             if len(known):
-                labels = (0,) if n == 2 else range(n)
-                curves += [self._curve(known[:, :, label], n, label) for label in labels]
+                curves += [self._curve(known[:, :, label], n, label) for label in _mapped_labels(n)]
         warn_if_few(self, counts)
         self._warn(curves)
         return replace(self, curves=tuple(curves))
@@ -318,6 +336,11 @@ class CalibraEval:
         choices = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
         unread = np.full(len(table), -1, dtype=np.int8)
         return verdict_table(table, choices, cells=needed(table), scores=scores, consistent=unread)
+
+
+def _mapped_labels(n: int) -> range:
+    """The labels that have a map of their own: for two candidates B is the complement of A."""
+    return range(1) if n == 2 else range(n)
 
 
 def _by_label(table: DecisionTable) -> FloatArray:

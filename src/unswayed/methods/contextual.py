@@ -70,6 +70,11 @@ class Contextual:
         differs="The CalibraEval study replaces only the candidates, by N/A alone.",
     )
 
+    def __post_init__(self) -> None:
+        """With `per_item` there is nothing to learn."""
+        if self.per_item:
+            object.__setattr__(self, "priors", ())
+
     def _substitutions(self, n: int) -> tuple[Substitution, ...]:
         return tuple(
             Substitution((text,) * n, None if self.per_item else text) for text in self.strings
@@ -95,7 +100,7 @@ class Contextual:
     def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
         """`fit` on tables of one row."""
         if self.per_item:
-            return replace(self, priors=())
+            return self
         priors = {n: content_free_priors(table) for n, table in tables.items()}
         counts = {n: len(found) for n, found in priors.items()}
         warn_if_few(self, counts, what="answers to content-free inputs")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
+
+import numpy as np
 
 from unswayed.decisions import Decision, DecisionTable
 from unswayed.errors import MethodError, NeedsLogprobs
@@ -15,6 +18,7 @@ from unswayed.presentation import Ask
 __all__ = [
     "FEW_ITEMS",
     "MOST_ITEMS",
+    "ROUNDED_TO_ZERO",
     "Tables",
     "estimation_tables",
     "not_fitted",
@@ -29,6 +33,9 @@ FEW_ITEMS: Final = 20
 
 MOST_ITEMS: Final = 3000
 """More estimation items than this are not asked about: the intervals no longer shrink visibly."""
+
+ROUNDED_TO_ZERO: Final = 1.0001e-10
+"""Probabilities up to here are what a server's rounding to 0 is read as."""
 
 Tables = Mapping[int, DecisionTable]
 """One table per number of candidates: a prior for four options is not valid for five."""
@@ -69,7 +76,8 @@ def estimation_tables(
         rows.setdefault(item.n, {})[item.id] = item
         asks.setdefault(item.n, {})[ask] = None
     tables = {
-        n: DecisionTable.of(tuple(rows[n].values()), recorded, asks=tuple(asks[n])) for n in rows
+        n: _floored(DecisionTable.of(tuple(rows[n].values()), recorded, asks=tuple(asks[n])))
+        for n in rows
     }
     answered = any((table.choices >= 0).any() for table in tables.values())
     if method.needs_probs and answered and all(t.probs is None for t in tables.values()):
@@ -78,6 +86,23 @@ def estimation_tables(
             "decisions has any. Use vote, or ask for sampled probabilities (--probs sampled:R)."
         )
     return tables
+
+
+def _floored(table: DecisionTable) -> DecisionTable:
+    """The table with the smallest probability it has in the place of those rounded to 0.
+
+    A server that rounds says no more than one whose list ends: the logarithm of its 0 is unknown,
+    and bounded by that of the smallest probability it does return.
+    """
+    if table.probs is None:
+        return table
+    zero = table.probs <= ROUNDED_TO_ZERO
+    if not zero.any() or not (table.probs > ROUNDED_TO_ZERO).any():
+        return table
+    probs = np.where(zero, table.probs[table.probs > ROUNDED_TO_ZERO].min(), table.probs)
+    rows = zero.any(axis=2)
+    probs[rows] /= probs[rows].sum(axis=1, keepdims=True)
+    return replace(table, probs=probs)
 
 
 def _split(

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from unswayed.errors import MethodError, UnknownNameError, UsageError
+from unswayed.errors import MethodError, UnknownNameError, UnswayedError, UsageError
 from unswayed.items import Item
 from unswayed.methods import METHODS
 from unswayed.methods.names import spec_name
-from unswayed.methods.protocol import Method, is_fitted
+from unswayed.methods.protocol import Method, is_fitted, learned_fields
 
 __all__ = [
     "FILE_FORMAT",
@@ -34,6 +35,8 @@ __all__ = [
 
 FILE_FORMAT: Final = 1
 """Version of the file layout; a reader refuses newer ones."""
+
+AGAIN: Final = "Make it again with `unswayed calibrate`."
 
 Json = dict[str, Any]  # Any: a JSON value
 
@@ -65,7 +68,12 @@ class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     version: str = ""
 
     def load(self) -> Method:
-        """The method itself."""
+        """The method itself.
+
+        Raises:
+            UnknownNameError: If the method is not installed.
+            MethodError: If a field is missing, unknown or not what a fit makes.
+        """
         return from_json(self.method)
 
     def check(
@@ -137,7 +145,10 @@ def from_json(data: Json) -> Method:
     try:
         loaded: Method = msgspec.convert(values, made)
     except (msgspec.ValidationError, UsageError) as error:
-        raise MethodError(f"{name}: the file is damaged: {error}.") from None
+        raise MethodError(f"{name}: the file is damaged: {error}. {AGAIN}") from None
+    for field in learned_fields(loaded):
+        if getattr(loaded, field) == () and not is_fitted(replace(loaded, **{field: None})):  # type: ignore[type-var]
+            raise MethodError(f"{name}: the file is damaged: {field}: nothing in it. {AGAIN}")
     return loaded
 
 
@@ -222,6 +233,9 @@ def load_method(
         raise UsageError(
             f"{path} was written by a newer unswayed ({record.version}); upgrade to read it."
         )
-    record.load()
+    try:
+        record.load()
+    except UnswayedError as error:
+        raise type(error)(f"{path}: {error}") from None
     record.check(model=model, prompt_fingerprint=prompt_fingerprint, label_set=label_set)
     return record

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from unswayed.decisions import (
     VerdictTable,
     argmax_by_tie_rule,
 )
+from unswayed.methods.checks import UnsoundError, check_layout, check_numbers
 from unswayed.methods.estimation import warn_uncorrected
 from unswayed.methods.tables import (
     TOLERANCE,
@@ -43,6 +45,8 @@ __all__ = [
     "prior_threshold",
 ]
 
+SUM_TOLERANCE: Final = 1e-6
+
 
 @dataclass(frozen=True, slots=True)
 class LabelPrior:
@@ -64,6 +68,16 @@ class LabelPrior:
     group: str | None = None
     low: tuple[float, ...] | None = None
     high: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
+        check_layout("layout", self.layout, self.n)
+        for name in ("values", "low", "high"):
+            numbers = getattr(self, name)
+            if numbers is not None:
+                check_numbers(name, numbers, self.n, least=0, most=1)
+        if min(self.values) <= 0 or abs(sum(self.values) - 1) > SUM_TOLERANCE:
+            raise UnsoundError(f"values: {self.values} are not positive with a sum of 1")
 
 
 def layout_name(layout: Order, label_set: Sequence[str] = ()) -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "is_fitted",
     "learned",
     "learned_fields",
+    "learned_sizes",
     "plan_all",
     "why_not",
 ]
@@ -148,13 +149,22 @@ def plan_all(method: Method, item: Item) -> list[Ask]:
 
 
 def learned() -> Any:  # Any: the declared type of the field, as with dataclasses.field
-    """A dataclass field that `fit` fills: None before, never a parameter on the command line."""
+    """A dataclass field that `fit` fills: None before, never a parameter on the command line.
+
+    Its values have an `n`, the number of candidates they hold for.
+    """
     return field(default=None, metadata={"learned": True})
 
 
 def learned_fields(method: type[Method] | Method) -> tuple[str, ...]:
     """Names of the fields that `fit` fills."""
     return tuple(spec.name for spec in fields(method) if spec.metadata.get("learned"))  # type: ignore[arg-type]
+
+
+def learned_sizes(method: Method) -> tuple[int, ...]:
+    """Numbers of candidates that the method has learned about; empty if it has learned nothing."""
+    values = (value for name in learned_fields(method) for value in getattr(method, name) or ())
+    return tuple(sorted({value.n for value in values}))
 
 
 def is_fitted(method: Method) -> bool:
