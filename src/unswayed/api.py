@@ -284,6 +284,7 @@ def calibrate(
     patience: float | None = None,
     calls: str | Path | None = None,
     backend: BackendSettings | None = None,
+    force: bool = False,
 ) -> Calibration:
     """Fit a method on unlabelled items and write the file that `load_method` reads.
 
@@ -306,6 +307,7 @@ def calibrate(
         patience: Seconds that a server is waited for while it answers nothing.
         backend: How else to reach the model; the options above are laid over it.
         calls: Directory of recorded calls to use and fill; None for one beside `out`.
+        force: Write the file even if it corrects nothing.
 
     Returns:
         What was learned.
@@ -341,6 +343,7 @@ def calibrate(
         estimation_ids=[item.id for item in data if item.permutable],
         diagnostics=fitted.diagnostics,
         version=unswayed.__version__,
+        force=force,
     )
     return replace(fitted, warnings=(*left, *fitted.warnings))
 

@@ -324,3 +324,17 @@ def test_the_recorded_command_holds_no_secret(
         assert secret.encode() not in path.read_bytes(), path
     said = json.loads(Path("run/run.json").read_text())["command"]
     assert "https://example.org/v1" in said
+
+
+def test_what_fitting_warns_about_is_said_in_the_terminal_and_noise_is_no_coin_toss(
+    run: Run,
+) -> None:
+    data = write_lines("pairs.jsonl", [pair(number) for number in range(120)])
+    noisy = "simulated/judge?noise=3"
+    ran = audit(run, data, "--methods", "direct,calibraeval", "--json", model=noisy)
+    assert ran.code == 0
+    assert any("the best map is constant" in line for line in ran.said)
+    rows = ran.json["methods"]
+    # the same items and raw verdicts, so the same figures; a coin toss would be always consistent
+    assert rows["calibraeval"]["consistency"] == rows["direct"]["consistency"]
+    assert rows["calibraeval"]["accuracy"] == rows["direct"]["accuracy"]

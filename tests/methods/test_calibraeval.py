@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from simulated_judges import choices_options, pairs, table_of
 
+from unswayed.decisions import TIE, tie_rank
 from unswayed.errors import MethodError, UsageError
-from unswayed.methods.calibraeval import CalibraEval
+from unswayed.methods.calibraeval import CalibraEval, Curve
 from unswayed.methods.protocol import MethodWarning
 from unswayed.presentation import X0, X1, X2, X3, Ask, presentations
 
@@ -47,14 +49,50 @@ def test_the_hand_case_gives_its_verdicts() -> None:
     assert method.threshold(X0) == pytest.approx(0.8, abs=1e-6)
 
 
-def test_at_exactly_one_half_the_tie_rule_decides_by_content() -> None:
-    probs = np.array([[[0.9, 0.1], [0.8, 0.2], [0.9, 0.1]], [[0.8, 0.2], [0.2, 0.8], [0.8, 0.2]]])
+FENCE = Curve(2, 0, (0.2, 0.6, 0.8, 0.9), (0.0, 0.5, 0.5, 1.0), 2, -0.25)
+"""A map that takes the difference between .6 and .8 away."""
+
+
+def test_what_the_map_takes_the_difference_from_is_a_tie() -> None:
+    at_fence = table_of(np.array([[[0.7, 0.3]], [[0.3, 0.7]], [[0.85, 0.15]]]), (X0,))
+    verdicts = CalibraEval(curves=(FENCE,)).decide_table(at_fence)
+    assert verdicts.choices.tolist() == [TIE, 1, 0]
+    assert verdicts.tied.tolist() == [[True, True], [False, False], [False, False]]
+    assert verdicts.verdict(0, item_id="s0", method="calibraeval").tie == (0, 1)
+
+
+def test_equal_probabilities_go_to_the_tie_rule_by_content() -> None:
+    even = Curve(2, 0, (0.2, 0.5, 0.9), (0.0, 0.5, 1.0), 2, -0.25)
+    table = table_of(np.full((60, 1, 2), 0.5), (X0,))
+    for curve in (even, replace(even, z=(0.5,), g=(0.5,))):
+        choices = CalibraEval(curves=(curve,)).decide_table(table).choices
+        assert choices.tolist() == [tie_rank(item).index(0) for item in table.items]
+
+
+def test_a_constant_map_is_not_applied_and_is_warned_about() -> None:
+    noisy = pairs(200, noise=3.0).table
+    with pytest.warns(MethodWarning, match=r"constant .* verdicts are the uncorrected ones"):
+        method = CalibraEval().fit_tables({2: noisy.select([Ask(shape) for shape in (X0, X2, X1)])})
+    assert method.curves is not None
+    assert method.curves[0].is_constant
+    assert method.threshold(X0) == 0.5
+    (estimate,) = method.estimates().values()
+    assert (estimate.value, estimate.reason) == (None, "the map is constant")
+    for shape in (X0, X1, X2, X3):
+        seen = noisy.select(method.asks(2), through=shape)
+        verdicts = method.decide_table(seen)
+        np.testing.assert_array_equal(verdicts.choices, seen.choices[:, 0])
+        np.testing.assert_allclose(verdicts.scores, seen.probs[:, 0])  # type: ignore[index,arg-type]
+
+
+def test_descent_is_not_said_to_be_constant_where_it_is_not() -> None:
+    noisy = pairs(200, noise=3.0).table.select([Ask(shape) for shape in (X0, X2, X1)])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MethodWarning)
-        method = CalibraEval().fit_tables({2: table_of(probs, (X0, X2, X1))})
-    at_half = table_of(np.tile([[[0.8, 0.2]]], (60, 1, 1)), (X0,))
-    choices = method.decide_table(at_half).choices
-    assert set(choices.tolist()) == {0, 1}
+        warnings.simplefilter("error", MethodWarning)
+        method = CalibraEval(solver="noa", epochs=5).fit_tables({2: noisy})
+    assert method.curves is not None
+    assert not method.curves[0].is_constant
+    assert method.curves[0].loss > 0  # worse than the constant map, and still a map
 
 
 def test_the_map_is_of_label_a_wherever_it_stands() -> None:

@@ -13,6 +13,7 @@ from simulated_judges import pairs
 from unswayed.methods.calibraeval import objective_form
 from unswayed.methods.monotone import (
     Problem,
+    _descend_projected,
     critical_lambda,
     crossing,
     descend,
@@ -171,19 +172,31 @@ def test_the_exact_loss_is_never_above_gradient_descents(seed: int, weight: floa
 def test_the_solution_is_monotone_and_within_bounds(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = make_problem(np.round(rng.random((20, 3)), 1), BOTH)
-    g, reached = solve(problem, 0.5, seed=seed)
+    g, reached = solve(problem, 0.5)
     assert (np.diff(g) >= 0).all()
     assert g.min() >= 0
     assert g.max() <= 1
     assert reached <= 0
-    alone = solve(problem, 0.5, starts=1, seed=seed)[1]
+    alone = solve(problem, 0.5, starts=1)[1]
     assert alone >= reached - 1e-9  # the best start is kept, to the tolerance of the solver
+
+
+# seeds at which the rank transform, the identity and three random starts miss the optimum
+@pytest.mark.parametrize("seed", [31, 43, 66, 71, 77, 84])
+def test_noise_hides_no_better_map_from_the_starts(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = make_problem(rng.random((20, 3)), BOTH)
+    reached = solve(problem, 1.0)[1]
+    for _ in range(60):
+        start = np.sort(rng.beta(0.1, 0.1, len(problem.z)))
+        other = _descend_projected(problem, 1.0, start, 1e-7, 5000)[1]
+        assert reached <= other + 1e-5
 
 
 def test_many_starts_reach_the_same_loss() -> None:
     problem = make_problem(scores_of(300, 5), BOTH)
     one = solve(problem, 0.5, starts=1)[1]
-    many = solve(problem, 0.5, starts=12, seed=9)[1]
+    many = solve(problem, 0.5, starts=12)[1]
     assert many == pytest.approx(one, abs=1e-6)
 
 

@@ -51,6 +51,9 @@ def calibrate(
     calls: Annotated[
         Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write the file even if it corrects nothing.")
+    ] = False,
 ) -> int:
     """Fit a method on unlabelled items and write a JSON file that `judge` loads."""
     from unswayed.api import calibrate as fit
@@ -74,6 +77,7 @@ def calibrate(
         max_retries=max_retries,
         patience=patience,
         calls=calls,
+        force=force,
     )
     for warning in fitted.warnings:
         note(warning)

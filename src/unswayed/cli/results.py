@@ -69,12 +69,13 @@ def finish(result: AuditResult, *, json: bool, max_flip_rate: float | None) -> i
 
 
 def _remarks(record: AuditRecord) -> list[str]:
-    """Warnings, and the methods that could not run, together where the reason is the same."""
+    """Warnings, cautions, and the methods that could not run, together where the reason is alike."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in record.metrics["skipped"].items():
         by_reason.setdefault(reason, []).append(name)
     skipped = [f"skipped {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
-    return [*record.warnings, *skipped]
+    cautions = [said for sentences in record.metrics["cautions"].values() for said in sentences]
+    return list(dict.fromkeys([*record.warnings, *cautions, *skipped]))
 
 
 def _has_answers(record: AuditRecord) -> bool:

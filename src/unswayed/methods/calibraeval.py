@@ -4,7 +4,10 @@ With s0, s1, s2 = P(A) under X0, X1 (order-only swap) and X2 (coupled swap), the
 mean over estimation items of a^2 + b^2 - lambda c^2, a = g(s0) + g(s2) - 1, b = g(s0) - g(s1),
 c = g(s0) - g(s2), over nondecreasing g (Li et al. 2024, Eq. 10). A verdict is g(P(A)) above 1/2,
 with g interpolated linearly between the estimation probabilities and clipped at the ends.
-Calls: fit 3 per estimation item (at most 3 000 items), judge 1. Ties: the tie rule at exactly 1/2.
+Calls: fit 3 per estimation item (at most 3 000 items), judge 1. Ties: probabilities that differ and
+are mapped to the same value are a tie, because the map took their difference away; equal ones go to
+the tie rule. Where only the constant map is left (lambda below lambda*, as with noisy judges) nothing
+is mapped: verdicts are the raw ones, with a warning.
 
 Where the authors' code differs: it starts at d = 0 and stops after one epoch at lambda = 0.05,
 which leaves g close to the rank transform; its gradient and Eq. 14 are both wrong (the latter
@@ -24,6 +27,8 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from unswayed.decisions import (
+    TIE,
+    BoolArray,
     Decision,
     DecisionTable,
     Estimate,
@@ -114,7 +119,9 @@ class Curve:
 
     @property
     def threshold(self) -> float:
-        """Where the map crosses 1/n."""
+        """Where the map crosses 1/n; 1/n itself for a constant map, which is not applied."""
+        if self.is_constant:
+            return 1 / self.n
         return crossing(np.array(self.z), np.array(self.g), 1 / self.n)
 
 
@@ -158,12 +165,12 @@ class CalibraEval:
         weight: lambda, how strongly g is kept from collapsing to 1/2.
         objective: Eq. 10 or one of the paper's ablations.
         solver: The exact monotone quadratic program, or the paper's descent with the true gradient.
-        starts: Starts of the exact solver; the best is kept.
+        starts: Starts of the exact solver, more where there are few items; the best is kept.
         rate, batch, epochs: Step size, batch size and cap on epochs of `noa`.
         resamples: Bootstrap resamples of items for the threshold's interval; 0 for none (each one
             is a fit of its own).
         diagnose: Compute lambda* and warn if lambda is below 1.2 lambda*.
-        seed: Seed of the starts and of the batches.
+        seed: Seed of the bootstrap and of the batches.
         curves: What `fit` learned.
 
     Source: lambda and the step size: "we set lambda = 0.5 and gamma = 10"; batch: "a batch size of
@@ -245,7 +252,7 @@ class CalibraEval:
         g, reached = self._solve(problem, self.starts)
         critical = None
         if self.diagnose:
-            found = critical_lambda(problem, starts=self.starts, seed=self.seed)
+            found = critical_lambda(problem, starts=self.starts)
             critical = found if np.isfinite(found) else None
         z, values = thin(problem.z, g)
         points = tuple(map(float, z)), tuple(map(float, values))
@@ -254,7 +261,7 @@ class CalibraEval:
 
     def _solve(self, problem: Problem, starts: int) -> tuple[FloatArray, float]:
         if self.solver == "exact" or len(problem.z) == 1:
-            return solve(problem, self.weight, starts=starts, seed=self.seed)
+            return solve(problem, self.weight, starts=starts)
         return descend(
             problem,
             self.weight,
@@ -278,21 +285,22 @@ class CalibraEval:
     def _warn(self, curves: Sequence[Curve]) -> None:
         for curve in curves:
             where = f"{curve.n} candidates, label {curve.label}"
+            if len(curve.z) == 1:
+                warn_of(
+                    f"calibraeval: all estimation probabilities are equal ({where}); "
+                    "verdicts are the uncorrected ones."
+                )
+            elif curve.is_constant:
+                warn_of(
+                    f"calibraeval: with weight {self.weight:g} the best map is constant ({where}) "
+                    "and decides nothing; verdicts are the uncorrected ones. Raise the weight, or "
+                    "use pride."
+                )
             if curve.critical is not None and self.weight < 1.2 * curve.critical:
                 warn_of(
                     f"calibraeval: weight {self.weight:g} is below 1.2 x lambda* = "
-                    f"{1.2 * curve.critical:.3g} ({where}): the map is close to constant. "
-                    "Raise the weight."
-                )
-            elif len(curve.z) == 1:
-                warn_of(
-                    f"calibraeval: all estimation probabilities are equal ({where}); "
-                    "every verdict is left to the tie rule."
-                )
-            elif curve.loss > -1e-12:
-                warn_of(
-                    f"calibraeval: with weight {self.weight:g} the best map is constant ({where}); "
-                    "every verdict is left to the tie rule. Raise the weight."
+                    f"{1.2 * curve.critical:.3g} ({where}); below lambda* only a constant map is "
+                    "left. Raise the weight."
                 )
         if any(curve.n > 2 for curve in curves):
             warn_of("calibraeval: for more than 2 candidates this is our extension, unvalidated.")
@@ -300,8 +308,10 @@ class CalibraEval:
     def estimates(self) -> dict[str, Estimate]:
         """The thresholds at which each label's map crosses 1/n."""
         return {
-            f"threshold of label {chr(65 + curve.label)} among {curve.n}": Estimate(
-                value=curve.threshold, low=curve.low, high=curve.high, n=curve.count
+            f"threshold of label {chr(65 + curve.label)} among {curve.n}": (
+                Estimate(value=None, n=curve.count, reason="the map is constant")
+                if curve.is_constant
+                else Estimate(value=curve.threshold, low=curve.low, high=curve.high, n=curve.count)
             )
             for curve in self.curves or ()
         }
@@ -323,19 +333,30 @@ class CalibraEval:
         return decide_one(self, item, decisions)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """Map each label's probability and take the highest."""
+        """Map each label's probability and take the highest; no map is applied if one is constant."""
         if self.curves is None:
             raise not_fitted(self.name)
         curves = {curve.label: curve for curve in self.curves if curve.n == table.n}
-        label_of = list(labels_by_candidate(table, 0))
-        by_label = probs_of(table, 0)[:, list(invert(tuple(label_of)))]
-        mapped = _map(by_label, curves)
         if not curves and self.curves:
             warn_uncorrected(self.name, f"no map was estimated for {table.n} candidates")
-        scores: FloatArray = mapped[:, label_of]
+        probs = probs_of(table, 0)
+        label_of = list(labels_by_candidate(table, 0))
+        applied = {} if any(curve.is_constant for curve in curves.values()) else curves
+        scores: FloatArray = _map(probs[:, list(invert(tuple(label_of)))], applied)[:, label_of]
+        best = _best(scores)
+        erased = (best.sum(axis=1) > 1) & (best != (best & _best(probs))).any(axis=1)
         choices = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
+        choices[erased] = TIE
         unread = np.full(len(table), -1, dtype=np.int8)
-        return verdict_table(table, choices, cells=needed(table), scores=scores, consistent=unread)
+        return verdict_table(
+            table, choices, cells=needed(table), scores=scores, tied=best, consistent=unread
+        )
+
+
+def _best(scores: FloatArray) -> BoolArray:
+    """The highest of each row, with all that are tied with it, shape (I, n)."""
+    result: BoolArray = scores >= scores.max(axis=1, keepdims=True) - TOLERANCE
+    return result
 
 
 def _mapped_labels(n: int) -> range:

@@ -19,7 +19,7 @@ from unswayed.errors import MethodError, UnknownNameError, UnswayedError, UsageE
 from unswayed.items import Item
 from unswayed.methods import METHODS
 from unswayed.methods.names import spec_name
-from unswayed.methods.protocol import Method, is_fitted, learned_fields
+from unswayed.methods.protocol import Method, is_fitted, learned_fields, learned_values
 
 __all__ = [
     "FILE_FORMAT",
@@ -146,10 +146,19 @@ def from_json(data: Json) -> Method:
         loaded: Method = msgspec.convert(values, made)
     except (msgspec.ValidationError, UsageError) as error:
         raise MethodError(f"{name}: the file is damaged: {error}. {AGAIN}") from None
-    for field in learned_fields(loaded):
-        if getattr(loaded, field) == () and not is_fitted(replace(loaded, **{field: None})):  # type: ignore[type-var]
-            raise MethodError(f"{name}: the file is damaged: {field}: nothing in it. {AGAIN}")
+    empty = _empty_field(loaded)
+    if empty is not None:
+        raise MethodError(f"{name}: the file is damaged: {empty}: nothing in it. {AGAIN}")
     return loaded
+
+
+def _empty_field(method: Method) -> str | None:
+    """The field that a fit should have filled and did not; None if all is well."""
+    for field in learned_fields(method):
+        unlearned: Method = replace(method, **{field: None})  # type: ignore[type-var]
+        if getattr(method, field) == () and not is_fitted(unlearned):
+            return field
+    return None
 
 
 def encode_method(method: Method) -> bytes:
@@ -173,15 +182,26 @@ def save_method(
     estimation_ids: Iterable[str] = (),
     diagnostics: Json | None = None,
     version: str = "",
+    force: bool = False,
 ) -> FittedFile:
     """Write a fitted method with what it belongs to; returns the record written.
 
+    Args:
+        force: Write it even if it corrects nothing (a constant map).
+
     Raises:
-        MethodError: If the method has learned nothing.
+        MethodError: If the method has learned nothing, or corrects nothing.
         UsageError: If the file cannot be written.
     """
     if not is_fitted(method):
         raise MethodError(f"{spec_name(method)} has learned nothing yet: fit it before saving.")
+    if _empty_field(method) is not None:
+        raise MethodError(f"{spec_name(method)} learned nothing from these items: none was usable.")
+    if not force and any(getattr(value, "is_constant", False) for value in learned_values(method)):
+        raise MethodError(
+            f"{spec_name(method)} learned a constant map, which corrects nothing: verdicts would be "
+            "the raw ones. Raise its weight, use pride, or write the file all the same with --force."
+        )
     record = FittedFile(
         unswayed_method=FILE_FORMAT,
         method=to_json(method),

@@ -9,6 +9,7 @@ solver runs from several starts and keeps the best. Pure numbers in, pure number
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,10 @@ __all__ = [
     "solve",
     "thin",
 ]
+
+
+SMALL: Final = 400
+"""Distinct probabilities below which the solver runs more starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,6 @@ def solve(
     weight: float,
     *,
     starts: int = 5,
-    seed: int = 0,
     tolerance: float = 1e-11,
     most_steps: int = 5000,
 ) -> tuple[FloatArray, float]:
@@ -112,8 +116,8 @@ def solve(
     Args:
         problem: The probabilities and the objective.
         weight: lambda.
-        starts: The rank transform, the identity, then random monotone functions.
-        seed: Seed of the random starts.
+        starts: How many to run where there are 400 probabilities or more; below, where local
+            optima differ most and a start costs least, up to 400 / M times as many.
         tolerance: Stop when two steps in a row lower the loss by less.
         most_steps: Stop after so many steps.
 
@@ -124,25 +128,45 @@ def solve(
     best = np.full(len(problem.z), problem.form.center)
     best_loss = 0.0
     coarse = max(tolerance, 1e-7)
-    for start in _starts(problem, starts, seed):
+    for start in _starts(problem, weight, starts * max(1, SMALL // len(problem.z))):
         g, reached = _descend_projected(problem, weight, start, coarse, most_steps)
         if reached < best_loss - 1e-12:
             best, best_loss = g, reached
-    for start in [best] if best_loss < 0 else _starts(problem, 1, seed):
+    for start in [best] if best_loss < 0 else _starts(problem, weight, 1):
         g, reached = _descend_projected(problem, weight, start, tolerance, most_steps)
         if reached < best_loss - 1e-12:
             best, best_loss = g, reached
     return best, best_loss
 
 
-def _starts(problem: Problem, starts: int, seed: int) -> list[FloatArray]:
-    size = len(problem.z)
-    if size == 1:  # one distinct probability: nothing to order, g stays at the center
+def _starts(problem: Problem, weight: float, count: int) -> list[FloatArray]:
+    """The rank transform, the identity, then the best functions of two steps."""
+    if len(problem.z) == 1:  # one distinct probability: nothing to order, g stays at the center
         return []
-    rng = np.random.default_rng(seed)
-    made: list[FloatArray] = [np.linspace(0.0, 1.0, size), problem.z.copy()]
-    made += [np.sort(rng.random(size)) for _ in range(starts - len(made))]
-    return made[:starts]
+    plain: list[FloatArray] = [np.linspace(0.0, 1.0, len(problem.z)), problem.z.copy()]
+    return plain[:count] if count <= 2 else [*plain, *_steps(problem, weight, count - 2)]
+
+
+def _steps(problem: Problem, weight: float, count: int) -> list[FloatArray]:
+    """The functions of least loss that are 0, then `center`, then 1, steps between 24 bins.
+
+    The objective is homogeneous in g - center, so its optima touch 0 or 1; these functions lie in
+    the basins of the best ones. On bins the loss of all of them is one small quadratic form.
+    """
+    size, center = len(problem.z), problem.form.center
+    bins = min(24, size)
+    bin_of = np.arange(size) * bins // size
+    index, hessian = bin_of[problem.index], problem.form.at(weight)
+    form = np.zeros(bins * bins)
+    for row, column in np.ndindex(hessian.shape):
+        pairs = index[:, row] * bins + index[:, column]
+        form += hessian[row, column] * np.bincount(pairs, minlength=bins * bins)
+    first, last = np.triu_indices(bins + 1)
+    at = np.arange(bins)
+    made = np.where(at < first[:, None], 0.0, np.where(at >= last[:, None], 1.0, center))
+    v = made - center
+    best = np.argsort(np.sum(v @ form.reshape(bins, bins) * v, axis=1), kind="stable")[:count]
+    return list(made[best][:, bin_of])
 
 
 def _descend_projected(
@@ -184,7 +208,7 @@ def _descend_projected(
     return g, now
 
 
-def critical_lambda(problem: Problem, *, starts: int = 5, seed: int = 0) -> float:
+def critical_lambda(problem: Problem, *, starts: int = 5) -> float:
     """lambda*: the smallest weight at which g = center stops being the best (Dinkelbach).
 
     lambda* = min_g (v' P v) / (v' C v). Below it the optimum is the constant g, which decides
@@ -193,8 +217,8 @@ def critical_lambda(problem: Problem, *, starts: int = 5, seed: int = 0) -> floa
     """
     if len(problem.z) == 1:
         return float("inf")
-    first = _starts(problem, starts, seed)
-    solved = solve(problem, 0.5, starts=starts, seed=seed)[0]
+    first = _starts(problem, 0.5, starts)
+    solved = solve(problem, 0.5, starts=starts)[0]
     g = min((*first, solved), key=lambda start: _ratio(problem, start))
     ratio = _ratio(problem, g)
     for _ in range(30):

@@ -30,6 +30,7 @@ __all__ = [
     "learned",
     "learned_fields",
     "learned_sizes",
+    "learned_values",
     "plan_all",
     "why_not",
 ]
@@ -163,8 +164,12 @@ def learned_fields(method: type[Method] | Method) -> tuple[str, ...]:
 
 def learned_sizes(method: Method) -> tuple[int, ...]:
     """Numbers of candidates that the method has learned about; empty if it has learned nothing."""
-    values = (value for name in learned_fields(method) for value in getattr(method, name) or ())
-    return tuple(sorted({value.n for value in values}))
+    return tuple(sorted({value.n for value in learned_values(method)}))
+
+
+def learned_values(method: Method) -> tuple[Any, ...]:  # Any: each method has its own
+    """Everything that `fit` filled in."""
+    return tuple(value for name in learned_fields(method) for value in getattr(method, name) or ())
 
 
 def is_fitted(method: Method) -> bool:
