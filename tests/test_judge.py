@@ -354,13 +354,19 @@ def test_a_judge_that_changed_is_reported_and_the_same_judge_is_not(
     new = simulated_items(200, 2, seed=77)
     with Judge(model, method=file, shadow=0.5) as judge:
         judged(judge, new)
-        assert judge.drift_report() == []
+        (said,) = judge.drift_report()
+    assert said.startswith("no drift: the judge answers as when it was calibrated (1")
+    assert said.endswith("items asked again, one test at 5 % of 2 numbers).")
     changed = Changed(model, "simulated/judge?slot=2&noise=0.2")
     with Judge(changed, method=file, shadow=0.5) as judge:
         judged(judge, new)
         said = judge.drift_report()
-    assert "moved" in said[0]
-    assert said[-1] == "the judge has changed since it was calibrated: calibrate again."
+    assert "the judge has changed since it was calibrated (1" in said[0]
+    assert said[0].endswith("of 2 numbers): calibrate again.")
+    assert {line.split(" moved: ")[0] for line in said[1:]} == {
+        "prior of label A under A B",
+        "prior of label B under A B",
+    }
 
 
 def test_the_shadow_asks_the_share_that_was_given(pairs: ItemSet, tmp_path: Path) -> None:

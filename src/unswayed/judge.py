@@ -451,9 +451,9 @@ class Judge:
         return int.from_bytes(digest[:6], "big") < self._shadow * 2**48
 
     def drift_report(self) -> list[str]:
-        """What the judged items say about the fitted file, in sentences; empty if all is well.
+        """What the judged items say about the fitted file, in sentences; empty without a shadow.
 
-        A number has moved where the interval of its difference to the file excludes 0.
+        All the numbers of the file are one test at 5 %.
         """
         said = []
         if self._judged_fitted_on:
@@ -477,12 +477,15 @@ class Judge:
             compared = drift(method, shadowed, self._shadow_decisions)
         except MethodError as error:  # the verdicts are good all the same
             return [*said, f"drift not checked: {error}"]
-        if not any(one.fresh.low is not None for one in compared):
-            said.append(f"drift not checked: what {method.name} learns has no interval.")
-        moved = [str(one) for one in compared if one.moved]
-        if moved:
-            said.extend([*moved, "the judge has changed since it was calibrated: calibrate again."])
-        return said
+        tested = [number for number in compared if number.score is not None]
+        if not tested:
+            return [*said, f"drift not checked: what {method.name} learns has no interval."]
+        basis = f"{len(shadowed)} items asked again, one test at 5 % of {_numbers(len(tested))}"
+        moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
+        if not moved:
+            return [*said, f"no drift: the judge answers as when it was calibrated ({basis})."]
+        changed = f"the judge has changed since it was calibrated ({basis}): calibrate again."
+        return [*said, changed, *map(str, moved)]
 
     async def aclose(self) -> None:
         """Release connections, memory and the store; a closed judge judges no more."""
@@ -535,6 +538,10 @@ def named(item: Item) -> Item:
     made = msgspec.structs.replace(item, id=f"item-{hashlib.sha256(content).hexdigest()[:16]}")
     check_item(made)
     return made
+
+
+def _numbers(count: int) -> str:
+    return "1 number" if count == 1 else f"{count} numbers"
 
 
 def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:

@@ -52,14 +52,14 @@ def test_no_monotone_distortion_moves_a_verdict() -> None:
 def test_unbalanced_gold_does_not_move_the_threshold() -> None:
     planted = 1 / (1 + np.exp(-1.0))
     for shift in (0.0, 1.4):
-        fitted = CellMedian(resamples=0).fit_tables(
+        fitted = CellMedian().fit_tables(
             {2: pairs(4000, shift=shift).table.select([Ask(X0), Ask(X2)])}
         )
         assert fitted.threshold(X0) == pytest.approx(planted, abs=0.02)
 
 
 def test_each_label_sequence_has_its_own_threshold() -> None:
-    fitted = CellMedian(layouts="all", resamples=0).fit_tables({2: pairs(4000).table})
+    fitted = CellMedian(layouts="all").fit_tables({2: pairs(4000).table})
     assert fitted.threshold(X1) == fitted.threshold(X3)
     assert fitted.threshold(X1) == pytest.approx(1 / (1 + np.exp(0.2)), abs=0.02)
 

@@ -7,6 +7,7 @@ import warnings
 import pytest
 from simulated_judges import pairs
 
+from claim_rates.drift import alarms
 from unswayed.decisions import Decision
 from unswayed.errors import MethodError
 from unswayed.methods.drift import compare, drift
@@ -40,14 +41,24 @@ def test_a_judge_that_changed_is_noticed(spec: str) -> None:
     assert moved.fresh.high is not None
 
 
-@pytest.mark.parametrize("spec", SPECS)
+def test_all_the_numbers_of_a_file_are_one_test() -> None:
+    # 16 priors of groups and 2 of all: each at 5 % of its own raised an alarm in every third check
+    found = list(alarms("pride:prior=group", 2, 8, asked=200, trials=16, resamples=60))
+    assert len(found) == 16
+    assert sum(found) <= 3  # 38 % of 16 are 6
+
+
+@pytest.mark.parametrize("spec", ["pride", "cell-median", "additive", "batch"])
 def test_a_judge_that_stayed_the_same_mostly_passes(spec: str) -> None:
-    method = fitted(spec)
-    alarms = sum(
-        any(entry.moved for entry in compare(method, tables(spec, 60, seed=seed), resamples=60))
-        for seed in range(10, 18)
-    )
-    assert alarms <= 3  # batch and a resampled threshold are the noisiest
+    assert sum(alarms(spec, 2, 1, asked=60, trials=16, resamples=60)) <= 3
+
+
+def test_a_number_s_distance_is_in_units_of_what_chance_allows() -> None:
+    entry = compare(fitted("pride"), tables("pride", 100, seed=2))[0]
+    assert entry.score is not None
+    assert entry.moved == (entry.score > 1)
+    same = compare(fitted("pride"), tables("pride", 200, seed=1))[0]  # the very items of the fit
+    assert same.score == pytest.approx(0, abs=1e-6)
 
 
 def test_it_reads_decisions_and_leaves_the_method_alone() -> None:

@@ -96,7 +96,7 @@ def test_intervals_of_what_was_learned_are_of_95_percent(method: str) -> None:
         low, high = effects.labels_low, effects.labels_high
         error = np.array([1, 1]) * bias.std(ddof=1) / 20 / 4
     else:
-        found = (CellMedian(resamples=2000).fit_tables({2: table}).priors or ())[0]
+        found = (CellMedian().fit_tables({2: table}).priors or ())[0]
         assert found.low is not None
         assert found.high is not None
         low, high = found.low, found.high

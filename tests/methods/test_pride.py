@@ -84,7 +84,7 @@ def test_arithmetic_and_geometric_priors_differ_by_little() -> None:
 
 
 def test_the_interval_covers_the_planted_prior_and_narrows() -> None:
-    wide = quiet_fit(PriDe(), {2: pairs(50).table.select([Ask(X0), Ask(X2)])}).priors
+    wide = quiet_fit(PriDe(), {2: pairs(60).table.select([Ask(X0), Ask(X2)])}).priors
     narrow = quiet_fit(PriDe(), {2: pairs(1000).table.select([Ask(X0), Ask(X2)])}).priors
     assert wide is not None
     assert narrow is not None

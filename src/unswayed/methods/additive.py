@@ -39,6 +39,7 @@ from unswayed.methods.estimation import (
     warn_of,
     warn_uncorrected,
 )
+from unswayed.methods.intervals import FEWEST, expanded_levels, mean_interval
 from unswayed.methods.priors import layout_name
 from unswayed.methods.protocol import COMPARING, About, decide_one, learned, plan_all
 from unswayed.methods.sets import Reading, presentation_set
@@ -126,7 +127,7 @@ class Additive:
             `coupled` is what recorded data usually have.
         centre: Average of the items' residuals: `mean` is least squares, `median` resists a
             distorted scale and outliers.
-        resamples: Bootstrap resamples of items for the intervals; 0 for none.
+        resamples: Bootstrap resamples of items for the intervals, which need 60 items; 0 for none.
         seed: Seed of the bootstrap and of `random:K`.
         effects: What `fit` learned.
     """
@@ -191,14 +192,13 @@ class Additive:
         residuals, design, rows = _residuals(table)
         if not len(rows):
             return None
-        solver = np.linalg.pinv(design)
+        solver: FloatArray = np.linalg.pinv(design)
         rank = int(np.linalg.matrix_rank(design))
         middle = np.median if self.centre == "median" else np.mean
         point = solver @ middle(residuals, axis=0)
         low = high = np.empty((0,))
-        if self.resamples and len(residuals) > 1:
-            draws = self._resample(residuals) @ solver.T
-            low, high = np.percentile(draws, (2.5, 97.5), axis=0)
+        if self.resamples and len(residuals) >= FEWEST:
+            low, high = self._interval(residuals, solver)
         n = table.n
         read = sorted({table.shown[column].labels for column in rows})
         parts = [tuple(map(float, values)) for values in (point, low, high)]
@@ -215,18 +215,16 @@ class Additive:
             labels_high=parts[2][n:],
         )
 
-    def _resample(self, residuals: FloatArray) -> FloatArray:
-        """Bootstrap draws of the averaged residuals, shape (resamples, features)."""
+    def _interval(self, residuals: FloatArray, solver: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Low and high of each effect, shape (2n,) each."""
+        if self.centre == "mean":
+            return mean_interval(residuals @ solver.T, resamples=self.resamples, seed=self.seed)
         rng = np.random.default_rng(self.seed)
         rows = len(residuals)
-        if self.centre == "median":
-            draws = (rng.integers(0, rows, rows) for _ in range(self.resamples))
-            return np.stack([np.median(residuals[draw], axis=0) for draw in draws])
-        weights = np.empty((self.resamples, rows))
-        for draw in range(self.resamples):
-            weights[draw] = np.bincount(rng.integers(0, rows, rows), minlength=rows)
-        result: FloatArray = weights @ residuals / rows
-        return result
+        draws = (rng.integers(0, rows, rows) for _ in range(self.resamples))
+        medians = np.stack([np.median(residuals[draw], axis=0) for draw in draws])
+        low, high = np.percentile(medians @ solver.T, expanded_levels(rows), axis=0)
+        return low, high
 
     def estimates(self) -> dict[str, Estimate]:
         """The effects of positions and labels, in nats."""

@@ -49,6 +49,7 @@ from unswayed.methods.estimation import (
     warn_of,
     warn_uncorrected,
 )
+from unswayed.methods.intervals import FEWEST, expanded_levels
 from unswayed.methods.monotone import (
     Form,
     Problem,
@@ -167,8 +168,8 @@ class CalibraEval:
         solver: The exact monotone quadratic program, or the paper's descent with the true gradient.
         starts: Starts of the exact solver, more where there are few items; the best is kept.
         rate, batch, epochs: Step size, batch size and cap on epochs of `noa`.
-        resamples: Bootstrap resamples of items for the threshold's interval; 0 for none (each one
-            is a fit of its own).
+        resamples: Bootstrap resamples of items for the threshold's interval, which needs 60 items;
+            0 for none (each one is a fit of its own).
         diagnose: Compute lambda* and warn if lambda is below 1.2 lambda*.
         seed: Seed of the bootstrap and of the batches.
         curves: What `fit` learned.
@@ -256,7 +257,8 @@ class CalibraEval:
             critical = found if np.isfinite(found) else None
         z, values = thin(problem.z, g)
         points = tuple(map(float, z)), tuple(map(float, values))
-        bounds = self._interval(scores, n) if self.resamples and len(scores) > 1 else (None, None)
+        wanted = self.resamples and len(scores) >= FEWEST
+        bounds = self._interval(scores, n) if wanted else (None, None)
         return Curve(n, label, *points, len(scores), reached, critical, *bounds)
 
     def _solve(self, problem: Problem, starts: int) -> tuple[FloatArray, float]:
@@ -279,7 +281,7 @@ class CalibraEval:
         for _ in range(self.resamples):
             problem = make_problem(scores[rng.integers(0, len(scores), len(scores))], form)
             found.append(crossing(problem.z, self._solve(problem, 1)[0], 1 / n))
-        low, high = np.percentile(found, (2.5, 97.5))
+        low, high = np.percentile(found, expanded_levels(len(scores)))
         return float(low), float(high)
 
     def _warn(self, curves: Sequence[Curve]) -> None:

@@ -33,6 +33,7 @@ from unswayed.methods.estimation import (
     plan_each,
     warn_if_few,
 )
+from unswayed.methods.intervals import median_interval
 from unswayed.methods.priors import LabelPrior, decide_by_priors, estimates_of, prior_threshold
 from unswayed.methods.protocol import COMPARING, About, Layouts, decide_one, learned, plan_all
 from unswayed.methods.sets import canonical_ask, label_layouts, orbit
@@ -49,14 +50,10 @@ class CellMedian:
 
     Attributes:
         layouts: Label sequences to estimate: the label set's own, or both.
-        resamples: Bootstrap resamples of items for the threshold's interval; 0 for none.
-        seed: Seed of the bootstrap.
         priors: What `fit` learned: the threshold on P(A) and its complement, per label sequence.
     """
 
     layouts: Layouts = "canonical"
-    resamples: int = 1000
-    seed: int = 0
     priors: tuple[LabelPrior, ...] | None = learned()
 
     name: ClassVar[str] = "cell-median"
@@ -114,14 +111,9 @@ class CellMedian:
         return replace(self, priors=tuple(priors))
 
     def _prior(self, logits: FloatArray, layout: Order) -> LabelPrior:
-        low = high = None
-        if self.resamples and len(logits) > 1:
-            rng = np.random.default_rng(self.seed)
-            draws = rng.integers(0, len(logits), (self.resamples, len(logits)))
-            medians = np.median(logits[draws].reshape(self.resamples, -1), axis=1)
-            bounds = np.percentile(medians, (2.5, 97.5))
-            low = (_sigmoid(bounds[0]), _sigmoid(-bounds[1]))
-            high = (_sigmoid(bounds[1]), _sigmoid(-bounds[0]))
+        bounds = median_interval(logits)
+        low = None if bounds is None else (_sigmoid(bounds[0]), _sigmoid(-bounds[1]))
+        high = None if bounds is None else (_sigmoid(bounds[1]), _sigmoid(-bounds[0]))
         median = float(np.median(logits))
         values = (_sigmoid(median), _sigmoid(-median))
         return LabelPrior(2, layout, values, len(logits), None, low, high)

@@ -1,27 +1,39 @@
 """Drift: does what a fitted file says still hold for the judge of today?
 
 A share of the items is asked again in all the presentations of the method's estimation; the method
-is fitted on them afresh, with a bootstrap over items, and compared with the file.
+is fitted on them afresh, with a bootstrap over items, and compared with the file. All its numbers
+are one test at 5 %: each difference is divided by its standard error, and the largest is held against
+the largest of as many correlated normal deviates (max-t). So a file with many numbers raises no more
+false alarms than a file with one.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
+import msgspec
 import numpy as np
 
-from unswayed.decisions import Decision, DecisionTable, Estimate
+from unswayed.decisions import Decision, DecisionTable, Estimate, FloatArray
 from unswayed.errors import MethodError
 from unswayed.items import Item
-from unswayed.methods.estimation import estimation_tables
+from unswayed.methods.estimation import FEW_ITEMS, estimation_tables
+from unswayed.methods.intervals import expanded_levels
 from unswayed.methods.protocol import FittedMethod, MethodWarning, learned_fields
 
 __all__ = ["Drift", "compare", "drift"]
 
 F = TypeVar("F", bound=FittedMethod)
+
+LEAST_ERROR: Final = 1e-9
+"""Estimates that differ by less than this are rounded differently, not different."""
+
+NORMAL: Final = 1.959964
+"""What one number alone may deviate by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +44,20 @@ class Drift:
         name: What it is, such as "prior of label A under A B".
         filed: In the file.
         fresh: Estimated now, with its 95 % interval.
-        moved: Whether the difference is larger than both intervals allow; False where the fresh
-            value has no interval (content-free questions are asked once).
+        score: Distance from the file over the largest that chance brings about in 95 % of checks of
+            all the numbers together; None where the fresh value has no spread to compare with
+            (content-free questions are asked once, small groups too rarely).
     """
 
     name: str
     filed: Estimate
     fresh: Estimate
-    moved: bool
+    score: float | None
+
+    @property
+    def moved(self) -> bool:
+        """Whether it is farther from the file than chance allows any of the numbers to be."""
+        return self.score is not None and self.score > 1
 
     def __str__(self) -> str:
         now = f"{_number(self.fresh.value)} [{_number(self.fresh.low)}, {_number(self.fresh.high)}]"
@@ -86,28 +104,56 @@ def compare(
         warnings.simplefilter("ignore", MethodWarning)
         plain = _without_intervals(method)
         point = plain.fit_tables(tables).estimates()
-        draws: dict[str, list[float]] = {name: [] for name in point}
-        rng = np.random.default_rng(seed)
-        several = any(len(table) > 1 for table in tables.values())  # else nothing to resample
-        for _ in range(resamples if several else 0):
-            drawn = {
-                n: table.rows(rng.integers(0, len(table), len(table)))
-                for n, table in tables.items()
-            }
-            for name, estimate in plain.fit_tables(drawn).estimates().items():
-                if estimate.value is not None and name in draws:
-                    draws[name].append(estimate.value)
-    result = []
-    for name, old in filed.items():
-        new = _with_interval(point.get(name), draws.get(name, []))
-        if new is not None and new.value is not None and old.value is not None:
-            result.append(Drift(name, old, new, _moved(old, new)))
-    if filed and not result:
+        names = [
+            name
+            for name, old in filed.items()
+            if name in point and point[name].value is not None and old.value is not None
+        ]
+        # one start is enough for a spread
+        quick = replace(plain, starts=1) if hasattr(plain, "starts") else plain  # type: ignore[type-var]
+        draws = _resample(quick, tables, names, resamples=resamples, seed=seed)
+    if filed and not names:
         raise MethodError(
             f"{method.name}: nothing to compare: the re-asked items give none of the numbers in "
             "the file. Ask again in the presentations of its plan_fit."
         )
-    return tuple(result)
+    fresh = [_with_interval(point[name], draws[:, at]) for at, name in enumerate(names)]
+    deviates = np.array(
+        [
+            _deviate(filed[name], new, draws[:, at])
+            for at, (name, new) in enumerate(zip(names, fresh, strict=True))
+        ]
+    )
+    tested = ~np.isnan(deviates)
+    most = _largest_by_chance(draws[:, tested], seed) if tested.any() else 1.0
+    return tuple(
+        Drift(name, filed[name], new, None if np.isnan(deviate) else float(deviate) / most)
+        for name, new, deviate in zip(names, fresh, deviates, strict=True)
+    )
+
+
+def _resample(
+    plain: FittedMethod,
+    tables: Mapping[int, DecisionTable],
+    names: Sequence[str],
+    *,
+    resamples: int,
+    seed: int,
+) -> FloatArray:
+    """The numbers fitted on resampled items, shape (resamples, names), NaN where one has none."""
+    rng = np.random.default_rng(seed)
+    if not any(len(table) > 1 for table in tables.values()):
+        resamples = 0  # nothing to resample
+    draws = np.full((resamples, len(names)), np.nan)
+    for draw in draws:
+        drawn = {
+            n: table.rows(rng.integers(0, len(table), len(table))) for n, table in tables.items()
+        }
+        estimates = plain.fit_tables(drawn).estimates()
+        for at, name in enumerate(names):
+            value = estimates[name].value if name in estimates else None
+            draw[at] = np.nan if value is None else value
+    return draws
 
 
 def _without_intervals(method: F) -> F:
@@ -118,20 +164,52 @@ def _without_intervals(method: F) -> F:
     return unlearned
 
 
-def _with_interval(estimate: Estimate | None, draws: Sequence[float]) -> Estimate | None:
-    if estimate is None or len(draws) < 2:
-        return estimate
-    low, high = np.percentile(draws, (2.5, 97.5))
-    return Estimate(value=estimate.value, low=float(low), high=float(high), n=estimate.n)
+def _with_interval(estimate: Estimate, draws: FloatArray) -> Estimate:
+    known = draws[~np.isnan(draws)]
+    if len(known) < 2 or 2 * len(known) < len(draws) or estimate.n < 2:
+        return msgspec.structs.replace(estimate, low=None, high=None)
+    low, high = np.percentile(known, expanded_levels(estimate.n))
+    return msgspec.structs.replace(estimate, low=float(low), high=float(high))
 
 
-def _moved(old: Estimate, new: Estimate) -> bool:
-    """Whether the interval of the difference excludes 0; False without an interval of the new."""
-    if new.low is None or new.high is None or old.value is None or new.value is None:
-        return False
-    up = old.value > new.value
-    allowed = (new.high - new.value) if up else (new.value - new.low)
-    if old.low is not None and old.high is not None:
-        filed = (old.value - old.low) if up else (old.high - old.value)
-        allowed = float(np.hypot(allowed, filed))
-    return abs(old.value - new.value) > allowed
+def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
+    """How many standard errors lie between two estimates, as a normal deviate.
+
+    NaN where that is not known: without a spread, or from fewer than 20 items asked again (a small
+    group), whose spread says too little.
+
+    The variance of one item is pooled over both sides where the file has an interval, else it is
+    the fresh one. Student's t with the items' degrees of freedom says what it is worth.
+    """
+    from scipy.special import ndtri, stdtr
+
+    if new.low is None or old.value is None or new.value is None or not old.n or new.n < FEW_ITEMS:
+        return float("nan")
+    freedom = new.n - 1
+    spread = float(np.nanvar(draws)) * new.n**2 / freedom  # a resample is n - 1 parts of n as wide
+    before = _variance_of_one_item(old)
+    if before is not None:
+        spread = (spread * freedom + before * (old.n - 1)) / (freedom + old.n - 1)
+        freedom += old.n - 1
+    error = max(math.sqrt(spread * (1 / new.n + 1 / old.n)), LEAST_ERROR)
+    tail = float(stdtr(freedom, -abs(old.value - new.value) / error))
+    return -float(ndtri(max(tail, 1e-300)))
+
+
+def _variance_of_one_item(estimate: Estimate) -> float | None:
+    """Items times the squared standard error that an interval stands for."""
+    from scipy.special import stdtrit
+
+    if estimate.low is None or estimate.high is None or estimate.n < 2:
+        return None
+    reach = float(stdtrit(estimate.n - 1, 0.975))
+    return estimate.n * ((estimate.high - estimate.low) / (2 * reach)) ** 2
+
+
+def _largest_by_chance(draws: FloatArray, seed: int, checks: int = 4000) -> float:
+    """95 % quantile of the largest absolute deviate of numbers that vary together as the draws do."""
+    centred = np.nan_to_num(draws - np.nanmean(draws, axis=0))
+    lengths = np.sqrt((centred**2).sum(axis=0))
+    directions = centred / np.where(lengths > 0, lengths, 1.0)
+    chance = np.random.default_rng(seed).standard_normal((checks, len(draws))) @ directions
+    return max(float(np.quantile(np.abs(chance).max(axis=1), 0.95)), NORMAL)

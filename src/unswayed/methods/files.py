@@ -186,11 +186,9 @@ def save_method(
 ) -> FittedFile:
     """Write a fitted method with what it belongs to; returns the record written.
 
-    Args:
-        force: Write it even if it corrects nothing (a constant map).
-
     Raises:
-        MethodError: If the method has learned nothing, or corrects nothing.
+        MethodError: If the method has learned nothing, or a map that corrects nothing (`force`
+            writes the latter all the same).
         UsageError: If the file cannot be written.
     """
     if not is_fitted(method):

@@ -35,6 +35,7 @@ from unswayed.methods.estimation import (
     warn_if_few,
     warn_of,
 )
+from unswayed.methods.intervals import FEWEST, expanded_levels, mean_interval
 from unswayed.methods.priors import LabelPrior, decide_by_priors, estimates_of, prior_threshold
 from unswayed.methods.protocol import COMPARING, About, decide_one, learned, plan_all
 from unswayed.methods.sets import canonical_ask, label_layouts, orbit
@@ -72,7 +73,8 @@ class PriDe:
         prior: One prior for all items (`global`), one per label sequence (`cell`), or one per
             group of items (`group`, with the global one for small or unknown groups).
         mean: How the items' priors are averaged.
-        resamples: Bootstrap resamples of items for the prior's interval; 0 for none.
+        resamples: Bootstrap resamples of items for the prior's interval, which needs 60 items; 0
+            for none.
         seed: Seed of the bootstrap.
         priors: What `fit` learned.
     """
@@ -144,17 +146,20 @@ class PriDe:
         values = np.exp(logs) if self.mean == "arithmetic" else logs
         mean = values.mean(axis=0)
         low = high = None
-        if self.resamples and len(logs) > 1:
-            rng = np.random.default_rng(self.seed)
-            rows = len(values)
-            weights = np.empty((self.resamples, rows))
-            for draw in range(self.resamples):
-                weights[draw] = np.bincount(rng.integers(0, rows, rows), minlength=rows)
-            means = weights @ values / rows
-            bounds = np.percentile(self._as_prior(means), (2.5, 97.5), axis=0)
-            low, high = (tuple(map(float, bound)) for bound in bounds)
+        if self.resamples and len(logs) >= FEWEST:
+            bounds = self._interval(values)
+            low, high = (tuple(map(float, np.clip(bound, 0, 1))) for bound in bounds)
         prior = tuple(map(float, self._as_prior(mean)))
         return LabelPrior(logs.shape[1], layout, prior, len(logs), group, low, high)
+
+    def _interval(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self.mean == "arithmetic":
+            return mean_interval(values, resamples=self.resamples, seed=self.seed)
+        rows = len(values)
+        rng = np.random.default_rng(self.seed)
+        means = rng.multinomial(rows, np.full(rows, 1 / rows), self.resamples) @ values / rows
+        low, high = np.percentile(softmax(means), expanded_levels(rows), axis=0)
+        return low, high
 
     def _as_prior(self, mean: FloatArray) -> FloatArray:
         return mean if self.mean == "arithmetic" else softmax(mean)

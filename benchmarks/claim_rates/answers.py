@@ -1,0 +1,73 @@
+"""Answers of a judge with planted content, position and label effects, as estimation tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from unswayed.decisions import DecisionTable
+from unswayed.items import Item, Task
+from unswayed.methods.protocol import Method
+
+__all__ = ["estimation_answers"]
+
+
+def estimation_answers(
+    method: Method,
+    count: int,
+    n: int = 2,
+    *,
+    seed: int,
+    groups: int = 1,
+    position: float = 0.6,
+    label: float = 0.4,
+    noise: float = 0.4,
+    steep: float = 1.0,
+) -> Mapping[int, DecisionTable]:
+    """What a judge answers to the method's estimation questions.
+
+    Args:
+        method: Its `plan_fit` says what is asked.
+        count: Items.
+        n: Candidates of each.
+        seed: Other items and other noise.
+        groups: Number of groups, equally often.
+        position: Logits by which the first position is ahead of the last.
+        label: Logits by which the first label is ahead of the last.
+        noise: Standard deviation of each call's own noise, in logits.
+        steep: Factor on all logits; above 1 the judge is surer than its noise.
+    """
+    rng = np.random.default_rng(seed)
+    items = [
+        Item(
+            id=f"q{row}",
+            task=Task.PAIRWISE if n == 2 else Task.MCQ,
+            prompt=f"question {row}",
+            candidates=tuple(f"answer {row}.{candidate}" for candidate in range(n)),
+            group=f"g{row % groups}",
+        )
+        for row in range(count)
+    ]
+    planned = method.plan_fit(items)
+    asked = {item.id: item for item, _ in planned}
+    asks = tuple(dict.fromkeys(ask for _, ask in planned))
+    quality = rng.normal(0, 1.2, (len(asked), n))
+    tilt = np.linspace(0.5, -0.5, n)
+    logits = rng.normal(0, noise, (len(asked), len(asks), n))
+    for column, ask in enumerate(asks):
+        for at, candidate in enumerate(ask.presentation.order):
+            bias = position * tilt[at] + label * tilt[ask.presentation.labels[at]]
+            content = quality[:, candidate] if ask.substitute is None else 0.0
+            logits[:, column, candidate] += content + bias
+    probs = np.exp(steep * logits)
+    probs /= probs.sum(axis=2, keepdims=True)
+    table = DecisionTable(
+        items=tuple(asked.values()),
+        asks=asks,
+        shown=tuple(ask.presentation for ask in asks),
+        label_set=tuple("ABCDEF"[:n]),
+        choices=probs.argmax(axis=2).astype(np.int16),
+        probs=probs,
+    )
+    return {n: table}

@@ -1,0 +1,84 @@
+"""What is learned: how often the 95 % intervals of fitted numbers hold the number they are about.
+
+The truth is what the method learns from very many items of the same judge.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from claim_rates.answers import estimation_answers
+from claim_rates.rate import Rate
+from unswayed.methods.estimation import MOST_ITEMS
+from unswayed.methods.names import parse_method
+from unswayed.methods.protocol import FittedMethod, MethodWarning
+
+__all__ = ["SETTINGS", "SIZES", "covered", "rates"]
+
+SIZES: Final = (20, 60, 200)
+"""Estimation items."""
+
+MANY: Final = 10
+"""Fits on 3 000 items whose mean is the truth."""
+
+SETTINGS: Final[tuple[tuple[str, int, float], ...]] = (
+    ("pride", 2, 1.0),
+    ("pride", 2, 3.0),
+    ("pride", 4, 1.0),
+    ("pride:mean=geometric", 4, 1.0),
+    ("cell-median", 2, 1.0),
+    ("cell-median", 2, 3.0),
+    ("additive", 2, 1.0),
+    ("additive", 2, 3.0),
+    ("additive", 4, 1.0),
+    ("additive:centre=median", 2, 1.0),
+    ("calibraeval:resamples=200", 2, 1.0),
+    ("batch", 2, 1.0),
+)
+"""Method, candidates, steepness of the judge."""
+
+
+def covered(spec: str, n: int, steep: float, *, size: int, trials: int) -> Iterator[bool]:
+    """Whether each interval that is given holds the truth; of the first learned number."""
+    method = cast("FittedMethod", parse_method(spec))
+    judge: dict[str, Any] = {"n": n, "steep": steep}
+    truth = _truth(method, judge)
+    for trial in range(trials):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MethodWarning)
+            answers = estimation_answers(method, size, seed=trial, **judge)
+            estimate = next(iter(method.fit_tables(answers).estimates().values()))
+        if estimate.low is not None and estimate.high is not None:
+            yield estimate.low <= truth <= estimate.high
+
+
+def _truth(method: FittedMethod, judge: dict[str, Any]) -> float:
+    plain = replace(method, resamples=0) if hasattr(method, "resamples") else method  # type: ignore[type-var]
+    values = []
+    for part in range(MANY):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MethodWarning)
+            answers = estimation_answers(method, MOST_ITEMS, seed=10**6 + part, **judge)
+            estimate = next(iter(plain.fit_tables(answers).estimates().values()))
+        assert estimate.value is not None
+        values.append(estimate.value)
+    return sum(values) / MANY
+
+
+def rates(trials: int | None) -> Iterator[Rate]:
+    """Coverage where an interval is given: at least 93 %."""
+    for spec, n, steep in SETTINGS:
+        for size in SIZES:
+            count = trials or (150 if spec.startswith("calibraeval") else 600)
+            held = list(covered(spec, n, steep, size=size, trials=count))
+            if held:
+                yield Rate(
+                    statement="an interval of what is learned holds the truth",
+                    setting=f"{spec}, {n} candidates, logits x {steep:g}, {size} items",
+                    count=sum(held),
+                    trials=len(held),
+                    at_least=0.93,
+                )

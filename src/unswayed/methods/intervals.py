@@ -1,0 +1,84 @@
+"""95 % intervals of learned numbers that cover as often as they say, or none.
+
+A percentile interval of the bootstrap is too narrow for few items: it takes the items' spread for
+the truth's. Means get the bootstrap-t interval, which also follows their skewness; everything else
+percentiles whose levels are widened to what Student's t makes of them (the expanded percentile
+interval, Hesterberg 2015). Below `FEWEST` items, where skewed answers still escape both, there is
+none. Medians need no bootstrap: how often each side of the true one is seen is binomial.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from unswayed.decisions import FloatArray
+
+__all__ = ["FEWEST", "expanded_levels", "mean_interval", "median_interval"]
+
+FEWEST: Final = 60
+"""Estimation items below which a bootstrap interval is not given."""
+
+
+def expanded_levels(count: int) -> tuple[float, float]:
+    """Percentiles of the bootstrap between which the mean of `count` items lies in 95 %."""
+    from scipy.special import ndtr, stdtrit
+
+    reach = float(stdtrit(count - 1, 0.975)) * np.sqrt(count / (count - 1))
+    outside = 100 * float(ndtr(-reach))
+    return outside, 100 - outside
+
+
+def mean_interval(
+    values: FloatArray, *, resamples: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """95 % bootstrap-t intervals of the means over items.
+
+    Args:
+        values: Shape (I, F).
+        resamples: Resamples of items.
+        seed: Seed of the resamples.
+
+    Returns:
+        Low and high, shape (F,) each.
+    """
+    rows = len(values)
+    rng = np.random.default_rng(seed)
+    weights = rng.multinomial(rows, np.full(rows, 1 / rows), resamples) / rows
+    mean = values.mean(axis=0)
+    centred = values - mean
+    error = np.sqrt((centred**2).mean(axis=0) / (rows - 1))
+    means = weights @ centred
+    errors = np.sqrt(np.maximum(weights @ centred**2 - means**2, 0) / (rows - 1))
+    # a resample of nearly equal values would put the mean infinitely far away
+    deviates = means / np.maximum(errors, np.maximum(error / 10, 1e-300))
+    below, above = np.percentile(deviates, (2.5, 97.5), axis=0)
+    return mean - above * error, mean - below * error
+
+
+def median_interval(values: FloatArray) -> tuple[float, float] | None:
+    """The 95 % interval of the median of all values, which come in pairs, one pair per item.
+
+    An item with both values above the true median is as likely as one with both below it, so the
+    numbers of such items are binomial: the interval holds every split that a two-sided sign test
+    (mid-p) does not reject. It assumes nothing about the distribution.
+
+    Args:
+        values: Shape (I, 2).
+
+    Returns:
+        Low and high; None where even the outermost value is not rejected (4 items or fewer).
+    """
+    from scipy.special import bdtr
+
+    points = np.sort(values.ravel())
+    above = (values.min(axis=1)[:, None] > points).sum(axis=0)
+    below = (values.max(axis=1)[:, None] <= points).sum(axis=0)
+    less, both = np.minimum(above, below), above + below
+    tail = bdtr(less, both, 0.5)
+    lower = np.where(less > 0, bdtr(np.maximum(less - 1, 0), both, 0.5), 0.0)
+    kept = np.flatnonzero(tail + lower > 0.05)  # twice (tail + lower) / 2
+    if not len(kept) or kept[-1] + 1 == len(points):
+        return None
+    return float(points[kept[0]]), float(points[kept[-1] + 1])

@@ -1,0 +1,62 @@
+"""Intervals of learned numbers: hand-computed levels and splits, and none where none holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from simulated_judges import pairs, table_of
+
+from unswayed.methods.intervals import FEWEST, expanded_levels, median_interval
+from unswayed.methods.names import parse_method
+from unswayed.methods.protocol import FittedMethod
+from unswayed.presentation import X0, X2
+
+
+def test_levels_are_students() -> None:
+    # t(.975, 19) = 2.0930, times sqrt(20 / 19) = 2.1474; Phi(-2.1474) = .01588
+    low, high = expanded_levels(20)
+    assert low == pytest.approx(1.588, abs=0.002)
+    assert high == pytest.approx(100 - low)
+    assert expanded_levels(10**6)[0] == pytest.approx(2.5, abs=0.001)
+
+
+def test_a_sign_test_decides_which_splits_are_kept() -> None:
+    # pairs of equal values 1 to 8: below a split of 1 to 7 the mid-p is (1 + 8 / 2) / 128 = .039,
+    # of 2 to 6 it is (1 + 8 + 28 / 2) / 128 = .18, so the splits from 2 to 6 on are kept
+    values = np.repeat(np.arange(1.0, 9.0)[:, None], 2, axis=1)
+    assert median_interval(values) == (2.0, 7.0)
+
+
+def test_items_whose_two_values_straddle_the_median_say_nothing_about_it() -> None:
+    values = np.repeat(np.arange(1.0, 9.0)[:, None], 2, axis=1)
+    straddling = np.tile([[-50.0, 50.0]], (5, 1))
+    assert median_interval(np.concatenate([values, straddling])) == (2.0, 7.0)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_too_few_items_have_no_median_interval(count: int) -> None:
+    assert median_interval(np.arange(2.0 * count).reshape(count, 2)) is None
+
+
+@pytest.mark.parametrize("spec", ["pride", "additive", "calibraeval:resamples=20"])
+@pytest.mark.filterwarnings("ignore::unswayed.methods.protocol.MethodWarning")
+def test_bootstrap_intervals_need_sixty_items(spec: str) -> None:
+    method: FittedMethod = parse_method(spec)  # type: ignore[assignment]
+    asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(pairs(1).table.items)))
+    for count, given in ((FEWEST - 1, False), (FEWEST, True)):
+        fitted = method.fit_tables({2: pairs(count).table.select(asks)})
+        for estimate in fitted.estimates().values():
+            assert (estimate.low is not None) == given
+            assert (estimate.high is not None) == given
+
+
+def test_the_median_s_interval_is_given_from_five_items_on() -> None:
+    method: FittedMethod = parse_method("cell-median")  # type: ignore[assignment]
+    rising = np.array([0.2, 0.3, 0.5, 0.7, 0.8])
+    by_candidate = np.stack([rising, 1 - rising], axis=1)
+    probs = np.stack([by_candidate, by_candidate[:, ::-1]], axis=1)  # P(A) is the same twice
+    with pytest.warns(UserWarning, match="only 5 estimation items"):
+        first = next(iter(method.fit_tables({2: table_of(probs, (X0, X2))}).estimates().values()))
+    assert first.value == pytest.approx(0.5)
+    assert first.low == pytest.approx(0.2)
+    assert first.high == pytest.approx(0.8)
