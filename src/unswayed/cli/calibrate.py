@@ -90,10 +90,14 @@ def _show(fitted: Calibration) -> None:
     """What was learned, with intervals."""
     from rich.table import Table
 
+    from unswayed.methods.intervals import FEWEST
+
+    resampled = bool(getattr(made.method, "resamples", 0))
     table = Table("learned", "value", "95 % interval", box=None, pad_edge=False)
     for name, estimate in fitted.diagnostics["estimates"].items():
         value, low, high = (estimate.get(key) for key in ("value", "low", "high"))
-        between = "" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+        missing = f"needs {FEWEST} items" if resampled and estimate["n"] < FEWEST else ""
+        between = missing if low is None or high is None else f"{low:.3f} to {high:.3f}"
         table.add_row(name, "" if value is None else f"{value:.3f}", between)
     if table.row_count:
         show(table)

@@ -192,7 +192,7 @@ class Additive:
         residuals, design, rows = _residuals(table)
         if not len(rows):
             return None
-        solver: FloatArray = np.linalg.pinv(design)
+        solver: FloatArray = np.asarray(np.linalg.pinv(design), dtype=np.float64)
         rank = int(np.linalg.matrix_rank(design))
         middle = np.median if self.centre == "median" else np.mean
         point = solver @ middle(residuals, axis=0)

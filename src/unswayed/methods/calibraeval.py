@@ -289,8 +289,8 @@ class CalibraEval:
             where = f"{curve.n} candidates, label {curve.label}"
             if len(curve.z) == 1:
                 warn_of(
-                    f"calibraeval: all estimation probabilities are equal ({where}); "
-                    "verdicts are the uncorrected ones."
+                    f"calibraeval: all estimation probabilities are equal ({where}): there is no "
+                    "map, verdicts are the uncorrected ones, and equal ones go to the tie rule."
                 )
             elif curve.is_constant:
                 warn_of(
