@@ -31,7 +31,7 @@ SETTINGS: Final[tuple[tuple[str, int, int], ...]] = (
     ("additive", 4, 1),
     ("additive:centre=median", 2, 1),
     ("batch", 2, 1),
-    ("calibraeval", 2, 1),
+    ("calibraeval:resamples=100", 2, 1),
     ("contextual", 2, 1),
     ("domain-contextual", 2, 1),
 )

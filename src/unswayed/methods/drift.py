@@ -178,32 +178,23 @@ def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
     NaN where that is not known: without a spread, or from fewer than 20 items asked again (a small
     group), whose spread says too little.
 
-    The variance of one item is pooled over both sides where the file has an interval, else it is
-    the fresh one. Student's t with the items' degrees of freedom says what it is worth.
+    The variances of both sides add up; a file without an interval is taken to vary as the fresh
+    fit does. Student's t with the degrees of freedom of the smaller side says what that is worth.
     """
-    from scipy.special import ndtri, stdtr
+    from scipy.special import ndtri, stdtr, stdtrit
 
     if new.low is None or old.value is None or new.value is None or not old.n or new.n < FEW_ITEMS:
         return float("nan")
     freedom = new.n - 1
-    spread = float(np.nanvar(draws)) * new.n**2 / freedom  # a resample is n - 1 parts of n as wide
-    before = _variance_of_one_item(old)
-    if before is not None:
-        spread = (spread * freedom + before * (old.n - 1)) / (freedom + old.n - 1)
-        freedom += old.n - 1
-    error = max(math.sqrt(spread * (1 / new.n + 1 / old.n)), LEAST_ERROR)
+    now = float(np.nanvar(draws)) * new.n / freedom  # a resample varies less by (n - 1) / n
+    if old.low is None or old.high is None:
+        then = now * new.n / old.n
+    else:
+        then = ((old.high - old.low) / (2 * float(stdtrit(old.n - 1, 0.975)))) ** 2
+        freedom = min(freedom, old.n - 1)
+    error = max(math.sqrt(now + then), LEAST_ERROR)
     tail = float(stdtr(freedom, -abs(old.value - new.value) / error))
     return -float(ndtri(max(tail, 1e-300)))
-
-
-def _variance_of_one_item(estimate: Estimate) -> float | None:
-    """Items times the squared standard error that an interval stands for."""
-    from scipy.special import stdtrit
-
-    if estimate.low is None or estimate.high is None or estimate.n < 2:
-        return None
-    reach = float(stdtrit(estimate.n - 1, 0.975))
-    return estimate.n * ((estimate.high - estimate.low) / (2 * reach)) ** 2
 
 
 def _largest_by_chance(draws: FloatArray, seed: int, checks: int = 4000) -> float:
