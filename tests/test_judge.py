@@ -191,7 +191,7 @@ def test_a_file_refuses_items_with_a_number_of_candidates_it_was_not_fitted_for(
 ) -> None:
     for method in ("pride", "additive", "calibraeval", "contextual", "batch"):
         file = fitted(pairs, tmp_path / f"{method}.json", method=method)
-        with Judge(MODEL, method=file, store=tmp_path / method) as judge:
+        with Judge(MODEL, method=file, calls=tmp_path / method) as judge:
             for n in (3, 4, 5):
                 with pytest.raises(
                     UsageError,
