@@ -78,11 +78,10 @@ class Row:
         )
 
 
-def commands(data: Path, judge_records: bool) -> tuple[Command, ...]:
+def commands(data: Path) -> tuple[Command, ...]:
     """The commands, on the files of `write_data`."""
     pairs, run, log = str(data / "pairs.jsonl"), str(data / "run"), str(data / "log.jsonl")
     calls = ("calls.sqlite",)
-    records = () if judge_records else ("--calls", "out.calls")
     return (
         Command(
             "audit",
@@ -92,7 +91,7 @@ def commands(data: Path, judge_records: bool) -> tuple[Command, ...]:
         ),
         Command(
             "judge",
-            ("judge", pairs, "--out", "out.jsonl", *records, *MODEL),
+            ("judge", pairs, "--out", "out.jsonl", *MODEL),
             ("out.jsonl",),
             ("out.calls", "out.calls/calls.sqlite"),
             streams=True,
@@ -349,9 +348,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most-s", type=float, default=float("inf"), help="seconds per command")
     parser.add_argument("--only", default="", help="names of commands, separated by commas")
-    parser.add_argument(
-        "--judge-records", action="store_true", help="judge records beside --out without --calls"
-    )
     given = parser.parse_args()
     kills = {"audit": given.audit, "judge": given.judge}
     with tempfile.TemporaryDirectory() as name:
@@ -359,7 +355,7 @@ def main() -> None:
         with session(folder, n_pairs=given.pairs, n_log=given.log) as (environment, server):
             chosen = [
                 command
-                for command in commands(folder, given.judge_records)
+                for command in commands(folder)
                 if command.name in (given.only or command.name).split(",")
             ]
             rows: dict[str, Row] = {}

@@ -29,7 +29,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 def named(name: str, folder: Path) -> Command:
-    return next(command for command in commands(folder, False) if command.name == name)
+    return next(command for command in commands(folder) if command.name == name)
 
 
 @pytest.mark.parametrize("name", ["audit", "judge"])
