@@ -42,7 +42,7 @@ DECISION: Final = {
 FITTED: Final = {
     "unswayed_method": 1,
     "method": {
-        "name": "cell-median", "layouts": "canonical", "resamples": 100, "seed": 0,
+        "name": "pride", "prior": "global", "resamples": 100, "seed": 0,
         "priors": [{"n": 2, "layout": [0, 1], "values": [0.7, 0.3], "count": 9, "group": None}],
     },
     "model": "m", "prompt_fingerprint": "sha256:0", "label_set": ["A", "B"],
