@@ -61,7 +61,7 @@ def test_a_row_that_sqlite_refuses_costs_one_call_and_says_why(store: CallStore)
 def test_an_encoder_that_raises_for_every_answer_stops_the_run(
     store: CallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(response: Response) -> bytes:
+    def broken(response: Response, key: bytes) -> bytes:
         raise ValueError("planned defect")
 
     monkeypatch.setattr(pool, "encode_response", broken)
@@ -88,14 +88,14 @@ def test_a_lack_of_memory_stops_the_run_and_keeps_what_can_be_written(
 ) -> None:
     real, n_encoded = pool.encode_response, 0
 
-    def hungry(response: Response) -> bytes:
+    def hungry(response: Response, key: bytes) -> bytes:
         nonlocal n_encoded
         n_encoded += 1
         if n_encoded == 30:  # a lack that passes: one by one they can be written
             raise MemoryError
         if n_encoded > 1000:
             raise MemoryError
-        return real(response)
+        return real(response, key)
 
     monkeypatch.setattr(pool, "encode_response", hungry)
     backend = FakeBackend()
@@ -186,7 +186,7 @@ def test_a_machine_without_threads_records_all_the_same(
 def test_failures_that_cannot_be_recorded_stop_the_run(
     store: CallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(failure: Failure) -> bytes:
+    def broken(failure: Failure, key: bytes) -> bytes:
         raise TypeError("planned defect")
 
     def reply(query: Query) -> Response | Failure:
