@@ -327,8 +327,8 @@ def sizes() -> Iterator[Mode]:
     squeezed = zlib.compress(json.dumps(completion()).encode(), wbits=31)
     yield Mode("200, half a gzip", sends(http(squeezed[:-20], content_encoding="gzip")))
     yield Mode("200, good gzip", sends(http(squeezed, content_encoding="gzip")), "answered")
-    long = "word " * 40_000
-    yield Mode("200, text of 200 kB", *says("unparsed", message={"content": long}, choice={"logprobs": None}))  # fmt: skip
+    long = "word " * 700_000
+    yield Mode("200, text of 3.5 MB", *says("unparsed", message={"content": long}, choice={"logprobs": None}))  # fmt: skip
     tops = [{"token": str(k), "logprob": -0.001 * k} for k in range(90_000)]
     many = {"content": [{"token": "A", "top_logprobs": tops}]}
     yield Mode("200, 90 000 logprobs", *says("answered", choice={"logprobs": many}))
