@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unswayed.cli import main
-from unswayed.errors import ItemError
+from unswayed.errors import ItemError, UsageError
 from unswayed.importers import import_files, parse_map
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-logs.md"
@@ -116,6 +116,37 @@ def test_a_row_that_tells_no_order_or_name_is_refused(
     path = write(tmp_path / "x.csv", log)
     with pytest.raises(ItemError, match=rf"x\.csv:2: .*{message}"):
         import_files("jsonl", [path], fields=parse_map(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "name"),
+    [
+        ("id=id,verdict=winer", "verdict", "winer"),
+        ("id=id,verdict=winner,gold=human", "gold", "human"),
+        ("id=id,verdict=winner,text=reply.raw", "text", "reply.raw"),
+    ],
+)
+def test_a_field_that_no_record_has_is_refused_by_name(
+    text: str, part: str, name: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "x.csv", "id,winner\n1,A\n2,B\n")
+    message = f"no record has the field '{name}', which --map gives as {part}"
+    with pytest.raises(ItemError, match=message):
+        import_files("jsonl", [path], fields=parse_map(text))
+
+
+def test_a_field_that_some_records_lack_is_read_where_it_is(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "x.jsonl", '{"id": 1, "v": "A"}\n{"id": 2, "v": "B", "t": {"r": "b"}}\n'
+    )
+    read = import_files("jsonl", [path], fields=parse_map("id=id,verdict=v,text=t.r"))
+    assert [decision.text for decision in read.decisions] == [None, "b"]
+
+
+def test_a_log_without_a_map_is_told_about_the_map(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "id,winner\n1,A\n")
+    with pytest.raises(UsageError, match=r"fields are id, winner.*import jsonl FILE --map"):
+        import_files("jsonl", [path])
 
 
 def test_every_part_of_a_map_is_on_the_page() -> None:

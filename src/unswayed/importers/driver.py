@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError, UsageError
@@ -26,8 +26,15 @@ from unswayed.importers.protocol import (
 from unswayed.importers.records import records_of
 from unswayed.importers.table import IMPORTERS
 from unswayed.items import BadLine, Item, check_item
+from unswayed.registry import did_you_mean
 
 __all__ = ["Imported", "detect", "import_files"]
+
+OWN_FIELDS: Final = frozenset(("item_id", "order", "labels"))
+OWN_LOG: Final = (
+    "for a log of your own, say what its fields mean: unswayed import jsonl FILE "
+    "--map id=...,verdict=...,order=... (docs/own-logs.md)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,7 @@ class _Collected:
     said: Counter[str] = field(default_factory=Counter)
     records: int = 0
     bad: list[BadLine] = field(default_factory=list)
+    names: dict[str, None] = field(default_factory=dict)
 
     def add(self, judged: Judged, source: Source) -> None:
         """Keep one record's item and decisions, all or nothing."""
@@ -128,7 +136,13 @@ def _readings(
         if fields is not None:
             yield MappedLog(fields), records_of(file)
             continue
-        record, entries = _peeked(records_of(file)) if kind == "auto" else (None, records_of(file))
+        told = kind in ("auto", "jsonl")
+        record, entries = _peeked(records_of(file)) if told else (None, records_of(file))
+        if kind == "jsonl" and record is not None and not record.keys() & OWN_FIELDS:
+            raise UsageError(
+                f"{file}: no decisions file of unswayed: the fields are "
+                f"{', '.join(sorted(record))}. {OWN_LOG[0].upper()}{OWN_LOG[1:]}"
+            )
         name = kind if kind != "auto" else "jsonl" if record is None else _kind_of(record, file)
         importer = IMPORTERS.load(name)()
         if isinstance(importer, Joining):
@@ -163,6 +177,7 @@ def _read(
         try:
             if isinstance(record, BadFieldError):
                 raise record
+            collected.names.update(dict.fromkeys(record))
             collected.add(importer.convert(record, source), source)
         except BadFieldError as error:
             problem = BadLine(source.file, source.number, error.field, error.reason)
@@ -181,6 +196,12 @@ def _imported(
     if not decisions:
         why = f" ({len(collected.bad)} bad records left out)" if collected.bad else ""
         raise ItemError(f"{names}: no decisions{why}.")
+    absent = {} if fields is None else fields.absent(collected.names)
+    for part, name in absent.items():
+        raise ItemError(
+            f"{names}: no record has the field {name!r}, which --map gives as {part}. "
+            f"{did_you_mean(name, collected.names)}"
+        )
     unparsed = sum(decision.choice is None for decision in decisions)
     if fields is not None and unparsed == len(decisions):
         raise ItemError(
@@ -219,8 +240,7 @@ def _kind_of(record: Record, file: str) -> str:
             return name
     raise UsageError(
         f"{file}: the format cannot be told from the fields {', '.join(sorted(record))}. "
-        f"Name one of {', '.join(IMPORTERS)}; or, for a log of your own, say what its fields mean: "
-        "unswayed import jsonl FILE --map id=...,verdict=...,order=... (docs/own-logs.md)."
+        f"Name one of {', '.join(IMPORTERS)}; or, {OWN_LOG}"
     )
 
 

@@ -7,9 +7,9 @@ Pairs are separated by commas, lists by bars, and a dot reaches into nested obje
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from unswayed.errors import UsageError
 from unswayed.registry import did_you_mean
@@ -18,6 +18,23 @@ __all__ = ["Arrangement", "FieldMap", "Meaning", "look_up", "parse_map"]
 
 Meaning = Literal["label", "candidate", "name"]
 Arrangement = Literal["own", "shown"]
+
+FIELD_PARTS: Final = frozenset(
+    [
+        "id",
+        "verdict",
+        "order",
+        "gold",
+        "prompt",
+        "candidates",
+        "names",
+        "group",
+        "model",
+        "text",
+        "sample",
+    ]
+)
+"""The parts of a map that name fields; the others say what fields hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +108,20 @@ class FieldMap:
             raise UsageError(f"--map labels={'|'.join(self.labels)}: needs different symbols.")
         if set(folded) & {word.casefold() for word in self.tie}:
             raise UsageError("--map: a symbol of labels is also a word for tie.")
+
+    def absent(self, names: Container[str]) -> dict[str, str]:
+        """The parts whose field is none of `names`, with the field; dotted fields by their head."""
+        return {
+            part.name: value
+            for part in fields(self)
+            if part.name in FIELD_PARTS
+            for value in _listed(getattr(self, part.name))
+            if value not in names and value.partition(".")[0] not in names
+        }
+
+
+def _listed(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else () if value is None else (value,)
 
 
 def parse_map(text: str) -> FieldMap:
