@@ -114,6 +114,15 @@ def test_the_name_says_the_format_unless_it_is_given(
     assert file.read_text().startswith(first)
 
 
+@pytest.mark.parametrize("name", ["d.xlsx", "d.jsonl.gz"])
+def test_a_name_that_promises_another_format_is_refused(
+    run: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(run), "--out", str(tmp_path / name)]) == 2
+    assert "Let the name end in .jsonl, .csv, .parquet" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "＝1"])
 def test_a_cell_that_a_spreadsheet_would_run_is_text(text: str, tmp_path: Path) -> None:
     decision = Decision(

@@ -15,7 +15,7 @@ from unswayed.auditing.planning import calls_of, plan_audit
 from unswayed.auditing.run_directory import read_bytes, read_json, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
-from unswayed.errors import RunDirectoryError
+from unswayed.errors import RunDirectoryError, UsageError
 from unswayed.importers import read_decisions_file, write_decisions
 from unswayed.prompts import prompt_fingerprint
 from unswayed.registry import require
@@ -32,9 +32,20 @@ FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "�
 
 
 def format_of(path: Path) -> Format:
-    """The format that a file's name ends in; JSON Lines for any other name."""
-    endings: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
-    return endings.get(path.suffix.lower(), "jsonl")
+    """The format that a file's name ends in; JSON Lines for plain text and where it has no ending.
+
+    Raises:
+        UsageError: If it is the ending of something else.
+    """
+    endings: dict[str, Format] = {f".{form}": form for form in FORMATS}
+    endings |= dict.fromkeys(("", ".json", ".txt"), "jsonl")
+    ending = path.suffix.lower()
+    if ending in endings:
+        return endings[ending]
+    raise UsageError(
+        f"{path}: no format is written under this ending. Let the name end in "
+        f"{', '.join(f'.{form}' for form in FORMATS)}, or say which with --as."
+    )
 
 
 def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
