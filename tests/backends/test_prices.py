@@ -98,6 +98,12 @@ def test_a_table_of_ones_own_wins_and_holds_everywhere(tmp_path: Path) -> None:
     assert load_prices(path).find("openai-api/a/b", own_address=False) is not None
 
 
+def test_a_date_of_toml_is_a_date_too(tmp_path: Path) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_text('as_of = 2027-01-01\n[models."a/b"]\ninput = 1.0\noutput = 2.0\n')
+    assert load_prices(path).find("a/b", own_address=False) is not None
+
+
 @pytest.mark.parametrize(
     "text",
     ["not toml", "as_of = 3", 'as_of = "x"\n[models."a"]\ninput = -1.0\noutput = 1.0', "[models]"],

@@ -132,8 +132,9 @@ def load_prices(override: str | Path | None = None) -> PriceTable:
     path = Path(override)
     try:
         raw = path.read_bytes()
-        decode = msgspec.json.decode if path.suffix == ".json" else msgspec.toml.decode
-        given = decode(raw, type=_File)
+        if path.suffix != ".json":  # as JSON a date of TOML is text, too
+            raw = msgspec.json.encode(msgspec.toml.decode(raw))
+        given = msgspec.json.decode(raw, type=_File)
     except OSError as error:
         raise UsageError(f"cannot read the price table {path}: {error.strerror}.") from None
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
