@@ -207,6 +207,18 @@ def test_a_malformed_question_is_an_error() -> None:
         judge.answer("Which?", ["only"])
 
 
+def test_a_wrong_argument_of_a_question_is_named() -> None:
+    with Judge("simulated/judge") as judge:
+        with pytest.raises(
+            UsageError, match=r"answer\(\): options 'abc': expected Sequence\[str\]"
+        ):
+            judge.answer("Which?", "abc")
+        with pytest.raises(UsageError, match=r"compare\(\): prompt 1: expected Text"):
+            judge.compare(1, "a", "b")  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match=r"compare\(\): missing .*'second'"):
+            judge.compare("Which?", "a")  # type: ignore[call-arg]
+
+
 def test_recorded_calls_are_used_and_kept(pairs: ItemSet, tmp_path: Path) -> None:
     with Judge(MODEL, method="vote", calls=tmp_path) as judge:
         first = judged(judge, pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from unswayed.errors import UsageError
@@ -57,6 +57,8 @@ def _is_of(value: object, kind: object) -> bool:
     plain = origin or kind
     if getattr(plain, "_is_protocol", False) and origin is None:  # any object of somebody's class
         return type(value).__module__ != "builtins"
+    if plain is Sequence and isinstance(value, str):  # whose elements are letters
+        return False
     if isinstance(value, bool):
         return plain is bool
     return isinstance(value, (int, float) if plain is float else plain)  # type: ignore[arg-type]

@@ -198,6 +198,7 @@ class Judge:
         """Full name of the model, with revision."""
         return self._backend.model
 
+    @checked
     def compare(
         self,
         prompt: Text,
@@ -214,6 +215,7 @@ class Judge:
         """
         return self._run(self.acompare(prompt, first, second, reference=reference, group=group))
 
+    @checked
     async def acompare(
         self,
         prompt: Text,
@@ -234,6 +236,7 @@ class Judge:
         )
         return await self.ajudge(named(item))
 
+    @checked
     def answer(self, prompt: Text, options: Sequence[str], *, group: str | None = None) -> Verdict:
         """Answer a multiple-choice question; `verdict.choice` indexes `options`.
 
@@ -242,6 +245,7 @@ class Judge:
         """
         return self._run(self.aanswer(prompt, options, group=group))
 
+    @checked
     async def aanswer(
         self, prompt: Text, options: Sequence[str], *, group: str | None = None
     ) -> Verdict:

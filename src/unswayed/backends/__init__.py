@@ -52,9 +52,9 @@ class BackendSettings:
     max_connections: Annotated[int, msgspec.Meta(ge=1)] = 64
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    timeout: float = 120.0
-    max_retries: int = 5
-    patience: float = 180.0
+    timeout: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    max_retries: Annotated[int, msgspec.Meta(ge=0)] = 5
+    patience: Annotated[float, msgspec.Meta(gt=0)] = 180.0
     prices: str | None = None
     device: str | None = None
     dtype: str | None = None
