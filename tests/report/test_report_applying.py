@@ -88,6 +88,22 @@ def test_nothing_is_shown_where_a_single_call_is_as_good_or_nothing_is_recommend
         assert "Apply this" not in Path(f"run{len(more)}/report.html").read_text()
 
 
+@pytest.mark.parametrize("built_in", ["tiny-judge", "tiny-mcq"])
+def test_the_built_in_judge_is_asked_in_words_that_it_knows(
+    built_in: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = ["audit", built_in, "--limit", "60", "--methods", "direct,average", "--out", "run"]
+    assert main([*given, "--resamples", "100"]) == 0
+    _, python = block_of(capsys.readouterr().out)
+    names: dict[str, us.Verdict] = {}
+    exec(python, names)
+    assert names["verdict"].n_calls in (2, 4)
+
+
 def test_items_in_memory_get_python_only() -> None:
     items: ItemSet = simulated_items(120, 2, seed=3)
     result = us.audit(MODEL, items, methods="direct,pride", resamples=100)

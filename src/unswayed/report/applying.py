@@ -22,6 +22,16 @@ Asked = Mapping[str, str | int | None]
 PROMPTS: Final = ("prompt", "template", "labels", "shots", "base_url")
 """What an answer depends on besides the model and the item, as options are called."""
 
+CALLS: Final = {
+    "pairwise": 'compare("question", "answer one", "answer two")',
+    "mcq": 'answer("question", ["option one", "option two"])',
+}
+TINY_CALLS: Final = {
+    "pairwise": 'compare("movies", "dull complete simple", "broken sound kind")',
+    "mcq": 'answer("largest", ["wolf", "giraffe", "whale", "mouse"])',
+}
+"""The same in the words of the built-in sets: the tiny judge knows no others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Application:
@@ -115,8 +125,6 @@ def _python(asked: Asked, method: str, fitted: str | None, *, task: str) -> tupl
         lines.append(f"us.calibrate({', '.join(given)})")
     chosen = repr(method) if fitted is None else f"us.load_method({fitted!r})"
     lines.append(f"judge = us.Judge({', '.join([model, f'method={chosen}', *how, *pool])})")
-    if task == "mcq":
-        lines.append('verdict = judge.answer("question", ["option one", "option two"])')
-    else:
-        lines.append('verdict = judge.compare("question", "answer one", "answer two")')
+    calls = TINY_CALLS if str(asked["model"]).startswith("tiny/") else CALLS
+    lines.append(f"verdict = judge.{calls['mcq' if task == 'mcq' else 'pairwise']}")
     return tuple(lines)
