@@ -340,7 +340,7 @@ def calibrate(
         prompt_fingerprint=prompt_fingerprint(how),
         label_set=fitted.label_set,
         estimation_fingerprint=data.fingerprint,
-        estimation_ids=[item.id for item in data if item.permutable],
+        estimation_ids=fitted.item_ids,
         diagnostics=fitted.diagnostics,
         version=unswayed.__version__,
         force=force,

@@ -43,6 +43,7 @@ class Calibration:
     Attributes:
         method: Fitted.
         label_set: Of the item with most candidates.
+        item_ids: Of the items that were shown; none where it learned from content-free text.
         diagnostics: Counts, estimates with intervals and warnings, ready for JSON.
         counts: Calls made.
         warnings: What fitting warned about.
@@ -50,6 +51,7 @@ class Calibration:
 
     method: Method
     label_set: tuple[str, ...]
+    item_ids: tuple[str, ...]
     diagnostics: dict[str, Any]
     counts: RunCounts
     warnings: tuple[str, ...]
@@ -132,6 +134,7 @@ async def calibrate(
     return Calibration(
         method=fitted,
         label_set=label_set_of(max(item.n for item in items), how.prompts),
+        item_ids=tuple(dict.fromkeys(one.item_id for one in decisions if one.substitute is None)),
         diagnostics=_diagnostics(fitted, seen, decisions, messages),
         counts=counts,
         warnings=messages,

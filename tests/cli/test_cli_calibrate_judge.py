@@ -232,6 +232,16 @@ def test_the_same_id_may_come_again_with_another_question(run: Run, folder: Path
     assert second == alone[0]
 
 
+@pytest.mark.parametrize("method", ["contextual", "domain-contextual"])
+def test_what_was_learned_from_content_free_text_is_flattered_by_no_item(
+    method: str, run: Run, pairs: Path
+) -> None:
+    calibrate(run, method, pairs)
+    ran = judge(run, pairs, "--method", "fitted.json")
+    assert ran.code == 0
+    assert not ran.said
+
+
 def test_a_fitted_file_is_used_and_judging_what_it_was_fitted_on_is_said(
     run: Run, pairs: Path
 ) -> None:
