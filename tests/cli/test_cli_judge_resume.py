@@ -251,6 +251,7 @@ def test_a_spent_budget_names_a_command_that_goes_on(
     )
     assert ran.code == 3
     assert 0 < server.received < 24
+    assert command == "audit" or " of 12 items, " in ran.err
     (said,) = [line for line in ran.said if "to go on: " in line]
     again = shell(said.partition("to go on: ")[2])
     assert again.code == 0

@@ -271,7 +271,7 @@ class _Stream:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._verdicts = self._ties = self.failed = 0
+        self._arrived = self._verdicts = self._ties = self.failed = 0
         self.stopped: JudgeFailure | None = None
         self._is_read = True
 
@@ -284,6 +284,7 @@ class _Stream:
         encode = msgspec.json.Encoder().encode
         for items in arrived:
             out.check(items)
+            self._arrived += len(items)
             for verdict in self._judge.verdicts(items):
                 if isinstance(verdict, Verdict):
                     self._verdicts += 1
@@ -307,7 +308,7 @@ class _Stream:
             return
         why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(nulls.items()))
         aside(
-            f"verdicts on {self._verdicts:,} of {self._verdicts + self.failed:,} items, "
+            f"verdicts on {self._verdicts:,} of {self._arrived:,} items, "
             f"{self._ties:,} ties and {nulls.total():,} null{f' ({why})' if why else ''} among "
             "them\n"
             f"{counts.made:,} calls made, {counts.cached:,} recorded before, "
