@@ -155,3 +155,14 @@ def test_the_completion_can_be_shown(run: Run, monkeypatch: pytest.MonkeyPatch) 
     ran = run("--show-completion", "bash")
     assert ran.code == 0
     assert "complete -o default" in ran.out
+
+
+def test_completion_is_for_the_command_however_it_was_started() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "unswayed", "--show-completion", "bash"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == ("complete -o default -F _unswayed_completion unswayed")

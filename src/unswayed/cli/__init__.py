@@ -82,7 +82,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         module, _, attribute = where.partition(":")
         app.command(name)(_interruptible(getattr(importlib.import_module(module), attribute)))
     try:
-        result = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        result = app(
+            args=list(arguments) if arguments is not None else None,
+            prog_name="unswayed",  # completion is named after it; `python -m` names no command
+            standalone_mode=False,
+        )
     except (UnswayedError, OSError):
         raise
     except _InterruptedError:
