@@ -32,6 +32,12 @@ if "unswayed.cli" not in sys.modules and Importer not in map(type, sys.meta_path
 from unswayed.__main__ import run
 run()
 """
+FREED = """class Freed:
+        def __del__(self):
+            interrupt()
+    freed = Freed()
+    del freed
+    return 0"""
 WITHIN_EXEC = """try:
         exec("interrupt()", globals())
     except KeyboardInterrupt:
@@ -59,6 +65,7 @@ def run_module(folder: Path, before: str, main: str) -> subprocess.CompletedProc
         pytest.param("sys.meta_path.insert(0, Importer())", "return 0", 130, id="imports"),
         pytest.param("", WITHIN_EXEC, 130, id="within exec"),
         pytest.param("", "interrupt()", 130, id="not caught"),
+        pytest.param("", FREED, 130, id="while an object is freed"),
         pytest.param("sys.late = Late()", "return 3", 3, id="while Python ends"),
         pytest.param("", "return 2", 2, id="no interrupt"),
     ],

@@ -16,6 +16,7 @@ def run() -> None:
         sys.exit(main())  # whoever started it has decided about interrupts (nohup)
 
     signal.signal(signal.SIGINT, _leave)  # before the imports, in which nothing is to be tidied up
+    sys.unraisablehook = _leave_if_interrupted
     from unswayed.cli import main
 
     code = INTERRUPTED
@@ -34,6 +35,13 @@ def run() -> None:
             sys.stdout.flush()
         _leave()
     sys.exit(code)
+
+
+def _leave_if_interrupted(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Python drops what is raised while it frees an object, an interrupt too."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        _leave()
+    sys.__unraisablehook__(unraisable)
 
 
 def _leave(*signal_and_frame: object) -> None:
