@@ -17,12 +17,8 @@ from unswayed.auditing.planning import (
     without_probabilities,
 )
 from unswayed.auditing.pool import DecisionSource, build_tables, noting_refusals
-from unswayed.auditing.run import (
-    AuditRecord,
-    labels_of,
-    metrics_record,
-    run_record,
-)
+from unswayed.auditing.records import labels_of, metrics_record, run_record
+from unswayed.auditing.run import AuditRecord
 from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError, UsageError
