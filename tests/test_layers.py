@@ -27,9 +27,9 @@ LAYERS = (
         "visible",
     },
     {"prompts", "parsing", "methods", "metrics", "rewards"},
-    {"backends", "store", "benchmarks", "importers"},
-    {"runner", "judge", "auditing", "calibration"},
-    {"training", "heads", "tiny", "report"},
+    {"backends", "store", "importers"},
+    {"runner", "judge", "auditing", "calibration", "shadow"},
+    {"training", "tiny", "report"},
     {"cli", "api", "result", "session", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

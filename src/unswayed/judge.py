@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mappin
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -16,13 +16,12 @@ from unswayed.arguments import checked
 from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
 from unswayed.calibration import answers_are_labels, prompts_for
 from unswayed.decisions import Decision, Verdict
-from unswayed.errors import BackendError, MethodError, UsageError
+from unswayed.errors import BackendError, UsageError
 from unswayed.items import Item, Task, Text, blind, check_item, question_mark
 from unswayed.methods import Method
-from unswayed.methods.drift import drift
 from unswayed.methods.files import FittedFile
 from unswayed.methods.names import parse_method, spec_name
-from unswayed.methods.protocol import FittedMethod, is_fitted, learned_sizes, why_not
+from unswayed.methods.protocol import is_fitted, learned_sizes, why_not
 from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint, prompt_settings
 from unswayed.runner import (
@@ -36,6 +35,7 @@ from unswayed.runner import (
     read_decisions,
 )
 from unswayed.runner.questions import Drafter, agreed_logprobs
+from unswayed.shadow import Shadow
 from unswayed.store import CallStore
 from unswayed.sync import LoopThread
 
@@ -48,9 +48,6 @@ SINGLE: Final = parse_method("direct")
 
 MOST_IN_MEMORY: Final = 64 << 20
 """Bytes of answers kept without a store: about 25 000 calls with 20 logprobs each."""
-
-FEWEST_SHADOWED: Final = 20
-"""Items asked again below which a comparison says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,41 +144,15 @@ class Judge:
         self._backend = open_backend(model, reach) if isinstance(model, str) else model
         how = prompts_for(self._backend, prompt_settings(prompt, template, labels, shots))
         self.prompts = how
-        fingerprint = prompt_fingerprint(how)  # an unknown prompt is found now
         self._settings = RunSettings(prompts=how, budget_usd=budget)
         self._progress = progress
         self.counts = RunCounts()
         self.null_reasons: Counter[str] = Counter()
         self._fitted = method if isinstance(method, FittedFile) else None
-        if isinstance(method, FittedFile):
-            method.check(model=self._backend.model)
-            # labels before the prompt, whose fingerprint differs as well
-            size = len(method.label_set)
-            method.check(label_set=(how.label_set or label_set_of(size, how))[:size])
-            method.check(prompt_fingerprint=fingerprint)
-            self.method: Method = method.load()
-        else:
-            self.method = parse_method(method) if isinstance(method, str) else method
-        if not is_fitted(self.method):
-            name = spec_name(self.method)
-            raise UsageError(
-                f"{name} has learned nothing yet: fit it with `unswayed calibrate {name} ...` and "
-                "give the file that it writes."
-            )
-        if self.method.needs_probs and not self._backend.gives_logprobs:
-            raise UsageError(
-                f"{self.method.name} needs label probabilities, which {self._backend.model} does "
-                "not give. Use vote."
-            )
-        if not 0 <= shadow <= 1:
-            raise UsageError(f"shadow {shadow}: give a share from 0 to 1, such as 0.02.")
-        if shadow and not self.method.fitted_from:
-            raise UsageError(f"{self.method.name} learns nothing, so there is no drift to check.")
+        self.method = _method_for(method, self._backend, how)
+        self._shadow = Shadow(self.method, shadow)
         recorded = ":memory:" if calls is None else calls
         self._store = recorded if isinstance(recorded, CallStore) else CallStore.open(recorded)
-        self._shadow = shadow
-        self._shadowed: dict[str, Item] = {}
-        self._shadow_decisions: list[Decision] = []
         self._judged_fitted_on: dict[str, None] = {}
         self._checked: set[tuple[Task, int]] = set()
         self._n_windows = 0
@@ -347,8 +318,8 @@ class Judge:
             self._check(item)
             method = self.method if self._reads(item) else SINGLE
             yield from (Question(item, ask) for ask in method.asks(item.n))
-            if item.permutable and self._is_drawn(item):
-                yield from (Question(*asked) for asked in self.method.plan_fit([item]))
+            if self._shadow.draws(item):
+                yield from self._shadow.questions([item])
 
     def was_asked(self, item: Item) -> bool:
         """Whether every call that judging an item begins with is recorded, answered or failed."""
@@ -436,23 +407,14 @@ class Judge:
         """Ask the drawn items again in every presentation the method was fitted on."""
         if self._fitted is not None:
             self._judged_fitted_on.update(dict.fromkeys(self._fitted.overlap(items)))
-        drawn = [
-            blind(item)
-            for item in items
-            if item.permutable and self._is_drawn(item) and item.id not in self._shadowed
-        ]
+        drawn = [blind(item) for item in items if self._shadow.wants(item)]
         if not drawn:
             return
-        questions = [Question(item, ask) for item, ask in self.method.plan_fit(drawn)]
+        questions = self._shadow.questions(drawn)
         await self._ask(questions)
-        self._shadowed.update({item.id: item for item in drawn})
-        self._shadow_decisions.extend(
-            read_decisions(questions, self._store, self._settings, model=self._backend.model)
+        self._shadow.add(
+            drawn, read_decisions(questions, self._store, self._settings, model=self._backend.model)
         )
-
-    def _is_drawn(self, item: Item) -> bool:
-        digest = hashlib.sha256(f"shadow\x00{item.id}".encode("utf-8", "surrogatepass")).digest()
-        return int.from_bytes(digest[:6], "big") < self._shadow * 2**48
 
     def drift_report(self) -> list[str]:
         """What the judged items say about the fitted file, in sentences; empty without a shadow.
@@ -466,30 +428,7 @@ class Judge:
                 f"{next(iter(self._judged_fitted_on))}) were used to fit the method; figures on "
                 "them flatter it."
             )
-        if not self._shadow:
-            return said
-        if len(self._shadowed) < FEWEST_SHADOWED:
-            said.append(
-                f"drift not checked: {len(self._shadowed)} items were asked again, "
-                f"{FEWEST_SHADOWED} are needed. Raise --shadow or judge more items."
-            )
-            return said
-        if not hasattr(self.method, "estimates"):
-            return said
-        method, shadowed = cast("FittedMethod", self.method), list(self._shadowed.values())
-        try:
-            compared = drift(method, shadowed, self._shadow_decisions)
-        except MethodError as error:  # the verdicts are good all the same
-            return [*said, f"drift not checked: {error}"]
-        tested = [number for number in compared if number.score is not None]
-        if not tested:
-            return [*said, f"drift not checked: what {method.name} learns has no interval."]
-        basis = f"{len(shadowed)} items asked again, one test at 5 % of {_numbers(len(tested))}"
-        moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
-        if not moved:
-            return [*said, f"no drift: the judge answers as when it was calibrated ({basis})."]
-        changed = f"the judge has changed since it was calibrated ({basis}): calibrate again."
-        return [*said, changed, *map(str, moved)]
+        return said + self._shadow.report()
 
     async def aclose(self) -> None:
         """Release connections, memory and the store; a closed judge judges no more."""
@@ -530,6 +469,39 @@ class _Onward:
         """Other rounds may follow."""
 
 
+def _method_for(
+    method: str | Method | FittedFile, backend: Backend, prompts: PromptSettings
+) -> Method:
+    """The method that decides, checked against the model and the prompt.
+
+    Raises:
+        MethodError: If a fitted file belongs to another model, prompt or label set.
+        UsageError: If it has learned nothing yet, or cannot work with this model.
+    """
+    fingerprint = prompt_fingerprint(prompts)  # an unknown prompt is found now
+    if isinstance(method, FittedFile):
+        method.check(model=backend.model)
+        # labels before the prompt, whose fingerprint differs as well
+        size = len(method.label_set)
+        method.check(label_set=(prompts.label_set or label_set_of(size, prompts))[:size])
+        method.check(prompt_fingerprint=fingerprint)
+        chosen = method.load()
+    else:
+        chosen = parse_method(method) if isinstance(method, str) else method
+    if not is_fitted(chosen):
+        name = spec_name(chosen)
+        raise UsageError(
+            f"{name} has learned nothing yet: fit it with `unswayed calibrate {name} ...` and "
+            "give the file that it writes."
+        )
+    if chosen.needs_probs and not backend.gives_logprobs:
+        raise UsageError(
+            f"{chosen.name} needs label probabilities, which {backend.model} does not give. "
+            "Use vote."
+        )
+    return chosen
+
+
 def named(item: Item) -> Item:
     """The item under a name made from its content, so that equal questions get equal verdicts.
 
@@ -542,10 +514,6 @@ def named(item: Item) -> Item:
     made = msgspec.structs.replace(item, id=f"item-{hashlib.sha256(content).hexdigest()[:16]}")
     check_item(made)
     return made
-
-
-def _numbers(count: int) -> str:
-    return "1 number" if count == 1 else f"{count} numbers"
 
 
 def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:

@@ -1,0 +1,93 @@
+"""A shadow: a share of the judged items is asked again, to see whether the judge has changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Final, cast
+
+from unswayed.decisions import Decision
+from unswayed.errors import MethodError, UsageError
+from unswayed.items import Item
+from unswayed.methods import Method
+from unswayed.methods.drift import drift
+from unswayed.methods.protocol import FittedMethod
+from unswayed.runner import Question
+
+__all__ = ["Shadow"]
+
+FEWEST: Final = 20
+"""Items asked again below which a comparison says nothing."""
+
+
+class Shadow:
+    """Items asked again in every presentation that a fitted method has learned from.
+
+    Args:
+        method: The fitted method.
+        share: Share of the items, drawn by a hash of their ids; 0 for none.
+
+    Raises:
+        UsageError: If the share is not one from 0 to 1, or the method learns nothing.
+    """
+
+    def __init__(self, method: Method, share: float) -> None:
+        if not 0 <= share <= 1:
+            raise UsageError(f"shadow {share}: give a share from 0 to 1, such as 0.02.")
+        if share and not method.fitted_from:
+            raise UsageError(f"{method.name} learns nothing, so there is no drift to check.")
+        self._method = method
+        self._share = share
+        self._items: dict[str, Item] = {}
+        self._decisions: list[Decision] = []
+
+    def draws(self, item: Item) -> bool:
+        """Whether an item is of the share that is asked again."""
+        digest = hashlib.sha256(f"shadow\x00{item.id}".encode("utf-8", "surrogatepass")).digest()
+        return item.permutable and int.from_bytes(digest[:6], "big") < self._share * 2**48
+
+    def wants(self, item: Item) -> bool:
+        """Whether an item is drawn and was not asked again yet."""
+        return item.id not in self._items and self.draws(item)
+
+    def questions(self, items: Sequence[Item]) -> list[Question]:
+        """What asking items again asks."""
+        return [Question(item, ask) for item, ask in self._method.plan_fit(items)]
+
+    def add(self, items: Iterable[Item], decisions: Iterable[Decision]) -> None:
+        """Take note of items asked again, with the answers to their questions."""
+        self._items.update({item.id: item for item in items})
+        self._decisions.extend(decisions)
+
+    def report(self) -> list[str]:
+        """What the items say about the fitted file, in sentences; empty without a share.
+
+        All the numbers of the file are one test at 5 %.
+        """
+        if not self._share:
+            return []
+        if len(self._items) < FEWEST:
+            return [
+                f"drift not checked: {len(self._items)} items were asked again, "
+                f"{FEWEST} are needed. Raise --shadow or judge more items."
+            ]
+        if not hasattr(self._method, "estimates"):
+            return []
+        method = cast("FittedMethod", self._method)
+        try:
+            compared = drift(method, list(self._items.values()), self._decisions)
+        except MethodError as error:  # the verdicts are good all the same
+            return [f"drift not checked: {error}"]
+        tested = [number for number in compared if number.score is not None]
+        if not tested:
+            return [f"drift not checked: what {method.name} learns has no interval."]
+        basis = f"{len(self._items)} items asked again, one test at 5 % of {_numbers(len(tested))}"
+        moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
+        if not moved:
+            return [f"no drift: the judge answers as when it was calibrated ({basis})."]
+        changed = f"the judge has changed since it was calibrated ({basis}): calibrate again."
+        return [changed, *map(str, moved)]
+
+
+def _numbers(count: int) -> str:
+    return "1 number" if count == 1 else f"{count} numbers"
