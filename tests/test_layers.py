@@ -21,6 +21,7 @@ LAYERS = (
         "items",
         "permutations",
         "presentation",
+        "quantiles",
         "files",
         "registry",
         "sync",

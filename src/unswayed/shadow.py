@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Final, cast
+from typing import cast
 
 from unswayed.decisions import Decision
 from unswayed.errors import MethodError, UsageError
 from unswayed.items import Item
 from unswayed.methods import Method
 from unswayed.methods.drift import drift
+from unswayed.methods.estimation import FEW_ITEMS
 from unswayed.methods.protocol import FittedMethod
 from unswayed.runner import Question
 
 __all__ = ["Shadow"]
-
-FEWEST: Final = 20
-"""Items asked again below which a comparison says nothing."""
 
 
 class Shadow:
@@ -66,10 +64,10 @@ class Shadow:
         """
         if not self._share:
             return []
-        if len(self._items) < FEWEST:
+        if len(self._items) < FEW_ITEMS:
             return [
                 f"drift not checked: {len(self._items)} items were asked again, "
-                f"{FEWEST} are needed. Raise --shadow or judge more items."
+                f"{FEW_ITEMS} are needed. Raise --shadow or judge more items."
             ]
         if not hasattr(self._method, "estimates"):
             return []

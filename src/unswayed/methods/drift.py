@@ -24,6 +24,7 @@ from unswayed.items import Item
 from unswayed.methods.estimation import FEW_ITEMS, estimation_tables
 from unswayed.methods.intervals import expanded_levels
 from unswayed.methods.protocol import FittedMethod, MethodWarning, learned_fields
+from unswayed.quantiles import NORMAL, student
 
 __all__ = ["Drift", "compare", "drift"]
 
@@ -31,9 +32,6 @@ F = TypeVar("F", bound=FittedMethod)
 
 LEAST_ERROR: Final = 1e-9
 """Estimates that differ by less than this are rounded differently, not different."""
-
-NORMAL: Final = 1.959964
-"""What one number alone may deviate by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,7 @@ def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
     The variances of both sides add up; a file without an interval is taken to vary as the fresh
     fit does. Student's t with the degrees of freedom of the smaller side says what that is worth.
     """
-    from scipy.special import ndtri, stdtr, stdtrit
+    from scipy.special import ndtri, stdtr
 
     if new.low is None or old.value is None or new.value is None or not old.n or new.n < FEW_ITEMS:
         return float("nan")
@@ -190,7 +188,7 @@ def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
     if old.low is None or old.high is None:
         then = now * new.n / old.n
     else:
-        then = ((old.high - old.low) / (2 * float(stdtrit(old.n - 1, 0.975)))) ** 2
+        then = ((old.high - old.low) / (2 * student(old.n))) ** 2
         freedom = min(freedom, old.n - 1)
     error = max(math.sqrt(now + then), LEAST_ERROR)
     tail = float(stdtr(freedom, -abs(old.value - new.value) / error))

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from unswayed.decisions import FloatArray
+from unswayed.quantiles import expanded_tail
 
 __all__ = ["FEWEST", "expanded_levels", "mean_interval", "median_interval"]
 
@@ -23,10 +24,7 @@ FEWEST: Final = 60
 
 def expanded_levels(count: int) -> tuple[float, float]:
     """Percentiles of the bootstrap between which the mean of `count` items lies in 95 %."""
-    from scipy.special import ndtr, stdtrit
-
-    reach = float(stdtrit(count - 1, 0.975)) * np.sqrt(count / (count - 1))
-    outside = 100 * float(ndtr(-reach))
+    outside = 100 * expanded_tail(count)
     return outside, 100 - outside
 
 

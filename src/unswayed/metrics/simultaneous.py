@@ -26,7 +26,8 @@ from unswayed.metrics.measure import load_metrics
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.protocol import FloatArray
 from unswayed.metrics.resampling import GoldTies, prepared
-from unswayed.metrics.uncertainty import NORMAL, paired_interval
+from unswayed.metrics.uncertainty import paired_interval
+from unswayed.quantiles import NORMAL
 
 __all__ = ["Contrasts", "contrasts"]
 

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.metrics.protocol import FloatArray
+from unswayed.quantiles import NORMAL, TAIL, expanded_tail, student
 
 __all__ = [
-    "NORMAL",
     "alike_interval",
     "exact_interval",
     "interval",
@@ -37,12 +37,6 @@ __all__ = [
     "percentile_interval",
     "resample_sums",
 ]
-
-_TAIL: Final = 0.025
-"""Probability left out on each side of a 95 % interval."""
-
-NORMAL: Final = 1.959963984540054
-"""The normal quantile of a 95 % interval."""
 
 _FEW: Final = 10.0
 """Items away from a limit below which quantiles of resamples are too coarse for a rate."""
@@ -138,7 +132,9 @@ def interval(
     """
     known = samples[~np.isnan(samples)]
     finite = known[np.isfinite(known)]
-    if len(known) * 2 <= len(samples) or len(known) - len(finite) > len(known) * _tail(n_items):
+    if len(known) * 2 <= len(samples) or len(known) - len(finite) > len(known) * expanded_tail(
+        n_items
+    ):
         return None
     known = np.where(np.isfinite(known), known, finite.max())  # beyond both quantiles
     if known.max() - known.min() <= 1e-12 * max(1.0, abs(value)):
@@ -159,31 +155,11 @@ def percentile_interval(
 ) -> tuple[float, float]:
     """The quantiles of bootstrap values, shape (B,), widened to contain the value itself.
 
-    Resamples of n items vary by sqrt((n - 1) / n) less than samples do, and their spread is itself
-    an estimate: `n_items` moves the quantiles out as Student's t would (from 2.5 to 2.0 % at 40
-    items), which is Hesterberg's expanded percentile interval.
-
-    Source: Hesterberg (2015), The American Statistician 69, 371.
+    `n_items`, the items of a resample, moves the quantiles out (`expanded_tail`).
     """
-    tail = _TAIL if n_items is None else _tail(n_items)
+    tail = TAIL if n_items is None else expanded_tail(n_items)
     low, high = np.quantile(samples, [tail, 1.0 - tail], method="linear")
     return min(float(low), value), max(float(high), value)
-
-
-def _tail(n_items: int) -> float:
-    """The share of resamples of n items to leave out on each side."""
-    if n_items < 2:
-        return _TAIL
-    from scipy.special import ndtr
-
-    return float(ndtr(-_student(n_items) * (n_items / (n_items - 1)) ** 0.5))
-
-
-def _student(n_items: int) -> float:
-    """The 97.5 % quantile of Student's t for the mean of at least two items."""
-    from scipy.special import stdtrit
-
-    return -float(stdtrit(n_items - 1, _TAIL))
 
 
 def alike_interval(value: float, n_items: int, limits: tuple[float, float]) -> tuple[float, float]:
@@ -198,7 +174,7 @@ def alike_interval(value: float, n_items: int, limits: tuple[float, float]) -> t
         n_items: Items observed.
         limits: Smallest and largest value an item can have.
     """
-    share = 1.0 - _TAIL ** (1.0 / max(n_items, 1))
+    share = 1.0 - TAIL ** (1.0 / max(n_items, 1))
     low, high = limits
     return value - share * (value - low), value + share * (high - value)
 
@@ -217,8 +193,8 @@ def exact_interval(value: float, items: float, limits: tuple[float, float]) -> t
     hits = items * (value - low) / (high - low)
     misses = items - hits
     ends = (
-        float(betaincinv(hits, misses + 1.0, _TAIL)) if hits > 0 else 0.0,
-        float(betaincinv(hits + 1.0, misses, 1.0 - _TAIL)) if misses > 0 else 1.0,
+        float(betaincinv(hits, misses + 1.0, TAIL)) if hits > 0 else 0.0,
+        float(betaincinv(hits + 1.0, misses, 1.0 - TAIL)) if misses > 0 else 1.0,
     )
     return low + ends[0] * (high - low), low + ends[1] * (high - low)
 
@@ -252,7 +228,7 @@ def paired_interval(
         low, high = alike_interval(value, items, (-span, span))
     else:
         centre, spread = paired_spread(differences, counts)
-        reach = critical * spread * _student(items) / NORMAL
+        reach = critical * spread * student(items) / NORMAL
         low, high = centre - reach, centre + reach
     return min(max(low, -span), value), max(min(high, span), value)
 

@@ -1,0 +1,36 @@
+"""The quantiles of 95 % intervals: the normal's, and how far out few items move them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["NORMAL", "TAIL", "expanded_tail", "student"]
+
+TAIL: Final = 0.025
+"""Probability left out on each side of a 95 % interval."""
+
+NORMAL: Final = 1.959963984540054
+"""The normal quantile of a 95 % interval."""
+
+
+def student(items: int) -> float:
+    """The 97.5 % quantile of Student's t for the mean of at least two items."""
+    from scipy.special import stdtrit
+
+    return -float(stdtrit(items - 1, TAIL))
+
+
+def expanded_tail(items: int) -> float:
+    """The share of resamples of the items to leave out on each side.
+
+    Resamples of n items vary by sqrt((n - 1) / n) less than samples do, and their spread is itself
+    an estimate: the quantiles move out as Student's t would (from 2.5 to 2.0 % at 40 items), which
+    makes the expanded percentile interval. A single item moves nothing.
+
+    Source: Hesterberg (2015), The American Statistician 69, 371.
+    """
+    if items < 2:
+        return TAIL
+    from scipy.special import ndtr
+
+    return float(ndtr(-student(items) * (items / (items - 1)) ** 0.5))
