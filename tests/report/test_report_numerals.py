@@ -8,14 +8,12 @@ from unswayed.decisions import Estimate
 from unswayed.report.numerals import (
     calls_text,
     interval,
-    one_line,
     ordinal,
     percent,
     points,
     share,
     signed,
     two_digits_up,
-    visible,
     whole,
 )
 
@@ -69,17 +67,3 @@ def test_needed_items_are_rounded_up_to_two_digits(number: float, rounded: int) 
 @given(st.floats(min_value=10.5, max_value=1e7))
 def test_rounding_up_never_asks_for_fewer_and_at_most_a_tenth_more(number: float) -> None:
     assert number <= two_digits_up(number) <= 1.1 * number + 1
-
-
-def test_lone_surrogates_and_control_characters_become_visible() -> None:
-    assert visible("a\ud800b\x1b[31m\x00") == "a\ufffdb\u241b[31m\u2400"
-    assert visible("line\n\ttab") == "line\n\ttab"
-
-
-@given(st.text(st.characters()))
-def test_visible_text_can_always_be_written(text: str) -> None:
-    visible(text).encode("utf-8")
-
-
-def test_a_name_on_one_line_has_no_direction_overrides() -> None:
-    assert one_line("a\u202eb\nc") == "ab c"

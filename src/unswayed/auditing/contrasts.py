@@ -31,7 +31,7 @@ from unswayed.metrics import difference, measure
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
 
-__all__ = ["compare_methods"]
+__all__ = ["CONTROL", "compare_methods"]
 
 COMPARED = ("accuracy", "consistency", "consistent_accuracy", "rstd")
 

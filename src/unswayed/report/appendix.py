@@ -12,7 +12,8 @@ from typing import Any, Final
 from unswayed.decisions import Estimate
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import calls_text, count, interval, one_line, ordinal, share
+from unswayed.report.numerals import calls_text, count, interval, ordinal, share
+from unswayed.visible import one_line
 
 __all__ = ["Cell", "PlainTable", "appendix"]
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from unswayed.decisions import Choice
 from unswayed.report.data import FlippedItem, Shown
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import count, one_line, percent, plural, visible
+from unswayed.report.numerals import count, percent, plural
 from unswayed.report.parts import Part, cut, parts_of
 from unswayed.report.wording import Line, line, listed, strong
+from unswayed.visible import one_line, visible
 
 __all__ = ["Embedded", "ItemView", "View", "embed", "item_view", "script_json"]
 
 SIDE_BY_SIDE = 4
-CHOSEN = ", chosen"
 
 
 @dataclass(frozen=True, slots=True)

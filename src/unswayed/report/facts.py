@@ -10,8 +10,9 @@ from datetime import datetime
 
 from unswayed.report.findings import UNPARSED_NOTE, Finding, State
 from unswayed.report.lead import unparsed_note
-from unswayed.report.numerals import NARROW, count, one_line, percent, plural, spelled, visible
+from unswayed.report.numerals import NARROW, count, percent, plural, spelled
 from unswayed.report.table import Column
+from unswayed.visible import one_line, visible
 
 __all__ = ["Fact", "caveats", "command_text", "date_text", "definitions", "facts", "measured"]
 

@@ -12,8 +12,9 @@ from enum import StrEnum
 
 from unswayed.decisions import Estimate
 from unswayed.report.data import RunData
-from unswayed.report.numerals import one_line, ordinal, two_digits_up
+from unswayed.report.numerals import ordinal, two_digits_up
 from unswayed.report.reading import Audit, Rates, read_audit
+from unswayed.visible import one_line
 
 __all__ = ["Finding", "State", "disjoint", "find", "half_width"]
 

@@ -14,8 +14,9 @@ from typing import Final
 from unswayed.decisions import Estimate
 from unswayed.report.findings import Finding
 from unswayed.report.labels import Box, Label, Spot, place
-from unswayed.report.numerals import calls_text, one_line, share
+from unswayed.report.numerals import calls_text, share
 from unswayed.report.reading import Audit
+from unswayed.visible import one_line
 
 __all__ = [
     "Dot",

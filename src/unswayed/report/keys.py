@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from unswayed.decisions import Estimate
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import interval, one_line, ordinal, share, spelled
+from unswayed.report.numerals import interval, ordinal, share, spelled
 from unswayed.report.plots import Block, Mark, PlotRow, PlotTable, mark, row
+from unswayed.visible import one_line
 
 __all__ = ["KeyFigure", "key_figures", "key_tables"]
 

@@ -17,7 +17,6 @@ from unswayed.report.numerals import (
     calls_phrase,
     count,
     interval,
-    one_line,
     ordinal,
     percent,
     plural,
@@ -27,6 +26,7 @@ from unswayed.report.numerals import (
     whole,
 )
 from unswayed.report.wording import Line, line, listed, plain_text, strong
+from unswayed.visible import one_line
 
 __all__ = [
     "headline",

@@ -1,4 +1,4 @@
-"""Numbers and names as the report writes them.
+"""Numbers as the report writes them.
 
 Percent with one decimal and a narrow no-break space, intervals with an en dash, a real minus sign.
 """
@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 
 from unswayed.decisions import Estimate
-from unswayed.visible import one_line, visible
 
 __all__ = [
     "calls_phrase",
     "calls_text",
     "count",
     "interval",
-    "one_line",
     "ordinal",
     "percent",
     "plural",
@@ -24,7 +22,6 @@ __all__ = [
     "signed",
     "spelled",
     "two_digits_up",
-    "visible",
     "whole",
 ]
 

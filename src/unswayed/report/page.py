@@ -27,7 +27,7 @@ from unswayed.report.facts import (
 from unswayed.report.findings import Finding, State, find
 from unswayed.report.keys import key_figures, key_tables
 from unswayed.report.lead import headline_of, lede_of, missing_calls, remedy_of
-from unswayed.report.numerals import one_line, ordinal, percent, spelled, visible
+from unswayed.report.numerals import ordinal, percent, spelled
 from unswayed.report.reading import model_name
 from unswayed.report.sections import (
     Figures,
@@ -40,6 +40,7 @@ from unswayed.report.sections import (
     table_section,
 )
 from unswayed.report.wording import Line, Span, joined, line, strong
+from unswayed.visible import one_line, visible
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -14,9 +14,9 @@ from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, find
 from unswayed.report.frontier import FRAMES, Drawing, panels
 from unswayed.report.labels import Label
-from unswayed.report.numerals import one_line
 from unswayed.report.page import run_names
 from unswayed.report.plots import PROTOCOLS, rate_name
+from unswayed.visible import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

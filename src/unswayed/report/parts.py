@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple
 
 from unswayed.items import Message
 from unswayed.report.data import Shown
-from unswayed.report.numerals import count, visible
+from unswayed.report.numerals import count
+from unswayed.visible import visible
 
 __all__ = ["LONGEST", "Part", "cut", "find_places", "parts_of"]
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from unswayed.auditing.contrasts import CONTROL
 from unswayed.decisions import Estimate
 from unswayed.report.claims import Claim
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, State, find
 from unswayed.report.lead import nothing_better, orders_phrase
-from unswayed.report.numerals import calls_phrase, one_line, percent, points, signed, spelled
+from unswayed.report.numerals import calls_phrase, percent, points, signed, spelled
 from unswayed.report.reading import Recommendation
 from unswayed.report.wording import Line, line, name, plain_text, strong
+from unswayed.visible import one_line
 
 __all__ = ["recommendation", "remedies_claim"]
-
-CONTROL = "canonical"
-"""The method whose consistency costs nothing and says nothing."""
 
 GERUNDS = {
     "average": "Averaging {orders} pays best.",

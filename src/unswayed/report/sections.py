@@ -16,12 +16,13 @@ from unswayed.report.claims import (
 from unswayed.report.explorer import Embedded
 from unswayed.report.findings import Finding, State
 from unswayed.report.frontier import Frontier, panels
-from unswayed.report.numerals import count, one_line, percent, plural, visible
+from unswayed.report.numerals import count, percent, plural
 from unswayed.report.parts import cut
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
 from unswayed.report.remedies import remedies_claim
 from unswayed.report.table import MetricsTable, main_table, more_table
 from unswayed.report.wording import joined, line, plain_text, strong
+from unswayed.visible import one_line, visible
 
 __all__ = ["Figures", "Section", "TableSection", "joint_claim"]
 

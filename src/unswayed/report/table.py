@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from unswayed.decisions import Estimate
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import MINUS, interval, one_line, ordinal, percent, share
+from unswayed.report.numerals import MINUS, interval, ordinal, percent, share
 from unswayed.report.reading import Row
 from unswayed.report.wording import listed
+from unswayed.visible import one_line
 
 __all__ = ["Cell", "Column", "MetricsTable", "TableRow", "main_table", "more_table"]
 

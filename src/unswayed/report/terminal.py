@@ -8,10 +8,11 @@ from unswayed.report.applying import Application, application_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, find
 from unswayed.report.lead import headline_of, lede_of, missing_calls
-from unswayed.report.numerals import interval, one_line, percent, visible
+from unswayed.report.numerals import interval, percent
 from unswayed.report.remedies import recommendation_of
 from unswayed.report.table import Cell, MetricsTable, main_table
 from unswayed.report.wording import Line, joined, listed, plain_text
+from unswayed.visible import one_line, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult

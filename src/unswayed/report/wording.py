@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from unswayed.report.numerals import one_line
+from unswayed.visible import one_line
 
 __all__ = ["Line", "Span", "joined", "line", "listed", "name", "plain_text", "strong"]
 
