@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Final, NoReturn, Self
 
@@ -11,12 +12,17 @@ import msgspec
 
 from unswayed.decisions import Verdict
 from unswayed.errors import RunDirectoryError
+from unswayed.files import whole_file
 from unswayed.items import Item
 from unswayed.judge import Judge
 
 __all__ = ["VerdictFile"]
 
 BEGINNING: Final = b'{"item_id":'
+
+
+class _IncompleteError(Exception):
+    """The second file lacks lines of the first."""
 
 
 class VerdictFile:
@@ -38,6 +44,7 @@ class VerdictFile:
 
     def __init__(self, path: Path, judge: Judge, pool: Path) -> None:
         self._path, self._judge, self._pool = path, judge, pool
+        self._second = ExitStack()
         self._mended: IO[bytes] | None = None
         try:
             self._file = path.open("r+b" if path.exists() else "w+b")
@@ -54,9 +61,9 @@ class VerdictFile:
     def __exit__(self, *_: object) -> None:
         self._file.close()
         self._ahead.close()
-        if self._mended is not None:
-            self._mended.close()
-            self._temporary.unlink(missing_ok=True)
+        with suppress(_IncompleteError), self._second:
+            if self._mended is not None:
+                raise _IncompleteError
 
     def check(self, items: Sequence[Item]) -> None:
         """Check, before their calls are paid for, that items are those the file goes on with.
@@ -106,10 +113,6 @@ class VerdictFile:
         if self._old is not None:
             self._refuse(f"verdicts on items that are not in the data, such as {self._id()}")
 
-    @property
-    def _temporary(self) -> Path:
-        return self._path.with_name(f".{self._path.name}.{os.getpid()}")
-
     def _next(self) -> None:
         self._place = self._file.tell()
         line = self._file.readline()
@@ -131,8 +134,7 @@ class VerdictFile:
             self._mended.write(self._old)
         self._next()
         if self._mended is not None and self._old is None:
-            self._mended.close()
-            self._temporary.replace(self._path)
+            self._second.close()
             self._file.close()
             self._file, self._mended = self._path.open("r+b"), None
             self._place = self._file.seek(0, os.SEEK_END)
@@ -148,7 +150,7 @@ class VerdictFile:
         if msgspec.json.decode(line, type=Verdict).item_id == self._id():
             self._refuse(f"another verdict on {self._id()}: of another fitted file or other data")
         if self._mended is None:
-            self._mended = self._temporary.open("wb")
+            self._mended = self._second.enter_context(whole_file(self._path))
             with self._path.open("rb") as whole:
                 self._mended.write(whole.read(self._place))
         self._mended.write(line)
