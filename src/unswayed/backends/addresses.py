@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from unswayed.errors import MissingKeyError, UsageError
 
-__all__ = ["Address", "Secret", "Service", "resolve"]
+__all__ = ["Address", "Secret", "Service", "resolve", "shown_address"]
 
 HIDDEN = "[key hidden]"
 _LOOKS_LIKE_A_KEY = re.compile(r"\b(sk|pk|xai|gsk|hf|AIza)[-_][A-Za-z0-9_\-*.]{8,}|Bearer\s+\S+")
@@ -110,13 +110,18 @@ class Address:
     @property
     def shown(self) -> str:
         """The address for messages and records: no query, no user name."""
-        parts = urlsplit(self.url)
-        return urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+        return shown_address(self.url)
 
     def join(self, path: str) -> str:
         """The URL of an endpoint below the base, its query kept."""
         parts = urlsplit(self.url)
         return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{path}"))
+
+
+def shown_address(url: str) -> str:
+    """An address without its user name and its query, which may be secrets."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def is_loopback(host: str) -> bool:

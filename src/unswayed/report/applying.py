@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
 
 from unswayed.backends import BackendSettings
+from unswayed.backends.addresses import shown_address
 from unswayed.methods.names import parse_method
 from unswayed.prompts import PromptSettings
 from unswayed.report.findings import Finding
@@ -59,15 +59,13 @@ def asked_for(
     given: Asked,
 ) -> dict[str, str | int]:
     """How an audit was asked for, as `run.json` keeps it; what has its default is left out."""
-    parts = urlsplit(reach.base_url or "")
-    host = parts.netloc.rpartition("@")[2]  # a user name and a query may be secrets
     named: dict[str, str | int | None] = {
         "model": model,
         "directory": None if directory is None else str(directory),
         "prompt": None if prompts.prompt == "direct" else prompts.prompt,
         "template": prompts.template,
         "labels": None if prompts.label_set is None else ",".join(prompts.label_set),
-        "base_url": urlunsplit((parts.scheme, host, parts.path, "", "")) or None,
+        "base_url": shown_address(reach.base_url or "") or None,
         **given,
     }
     if prompts.shots and not named.get("shots"):
