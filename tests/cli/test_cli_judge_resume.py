@@ -1,6 +1,7 @@
 """`unswayed judge --out`: the same command goes on, pays nothing twice and overwrites nothing."""
 
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -57,7 +58,7 @@ def test_a_file_that_was_cut_off_is_completed(
     OUT.write_bytes(undisturbed[:kept])
     ran = judge(run, pairs)
     assert ran.code == 0
-    assert "0 calls made" in counts(ran)
+    assert counts(ran).startswith("0 calls made")
     assert OUT.read_bytes() == undisturbed
 
 
@@ -176,7 +177,7 @@ def test_verdicts_of_something_else_are_refused_before_any_call_and_kept(
     assert ran.code == 2
     assert said in ran.said[0]
     assert "Give another --out, or remove it" in ran.said[0]
-    assert "0 calls made" in ran.err or "calls made" not in ran.err
+    assert not re.search(r"[1-9]\d* calls made", ran.err)
     assert OUT.read_bytes() == before
 
 
