@@ -41,6 +41,7 @@ __all__ = [
     "UnknownNameError",
     "UnswayedError",
     "UsageError",
+    "field_and_reason",
 ]
 
 
@@ -135,3 +136,9 @@ class GateError(UnswayedError):
     """A gate such as --max-flip-rate failed."""
 
     exit_code = 1
+
+
+def field_and_reason(error: Exception) -> tuple[str, str]:
+    """The field that a validation error of msgspec is about, empty for the whole, and the reason."""
+    reason, _, place = str(error).partition(" - at `$")
+    return place.strip("`."), reason

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from unswayed.errors import UsageError
+from unswayed.errors import UsageError, field_and_reason
 from unswayed.items import Task
 from unswayed.presentation import PROTOCOLS, Protocol
 from unswayed.prompts import PromptSettings
@@ -66,8 +66,8 @@ def audit_settings(**given: object) -> AuditSettings:
     try:
         made = msgspec.convert(given, AuditSettings)
     except msgspec.ValidationError as error:
-        reason, _, where = str(error).partition(" - at `$.")
-        raise UsageError(f"{where.strip('`') or 'settings'}: {reason}.") from None
+        option, reason = field_and_reason(error)
+        raise UsageError(f"{option or 'settings'}: {reason}.") from None
     if not made.methods:
         raise UsageError("methods names no method. Give all, or names separated by commas.")
     return made

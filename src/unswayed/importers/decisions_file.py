@@ -12,7 +12,7 @@ from typing import IO, Literal, cast, overload
 import msgspec
 
 from unswayed.decisions import Decision, check_decision
-from unswayed.errors import ItemError, StoreError
+from unswayed.errors import ItemError, StoreError, field_and_reason
 from unswayed.files import whole_file
 from unswayed.items import TOO_DEEP, BadLine, Item, Task, iter_lines
 
@@ -119,8 +119,8 @@ def _decode(line: bytes) -> Decision | tuple[str, str]:
         decision = _DECODER.decode(line)
         check_decision(decision)
     except msgspec.ValidationError as error:
-        reason, _, where = str(error).partition(" - at `$")
-        return where.strip("`.") or "decision", reason
+        field, reason = field_and_reason(error)
+        return field or "decision", reason
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return "JSON", f"not valid JSON ({error})"
     except RecursionError:

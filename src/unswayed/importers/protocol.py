@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from unswayed.decisions import Decision
+from unswayed.errors import field_and_reason
 from unswayed.items import BadFieldError, Item
 
 __all__ = [
@@ -108,8 +109,8 @@ def read_as(schema: type[T], record: Record) -> T:
     try:
         return msgspec.convert(record, schema)
     except msgspec.ValidationError as error:
-        reason, _, where = str(error).partition(" - at `$")
-        raise BadFieldError(where.strip("`.") or "record", reason) from None
+        field, reason = field_and_reason(error)
+        raise BadFieldError(field or "record", reason) from None
 
 
 def short_name(file: str) -> str:

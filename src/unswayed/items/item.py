@@ -12,7 +12,7 @@ from typing import Any, Final, overload
 
 import msgspec
 
-from unswayed.errors import ItemError
+from unswayed.errors import ItemError, field_and_reason
 from unswayed.items.tables import BadFieldError, fields_of
 from unswayed.registry import did_you_mean
 
@@ -245,8 +245,8 @@ def item_of(record: Mapping[str, object]) -> Item:
     try:
         item = msgspec.convert(given, Item)
     except msgspec.ValidationError as error:
-        reason, _, where = str(error).partition(" - at `$")
-        raise BadFieldError(where.strip("`.") or "item", reason) from None
+        place, reason = field_and_reason(error)
+        raise BadFieldError(place or "item", reason) from None
     check_item(item)
     return item
 

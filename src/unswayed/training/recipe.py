@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from unswayed.errors import UnknownNameError, UsageError
+from unswayed.errors import UnknownNameError, UsageError, field_and_reason
 from unswayed.registry import did_you_mean
 from unswayed.training.recipe_parts import (
     KINDS,
@@ -123,8 +123,8 @@ def _build(raw: Mapping[str, object], where: str) -> Recipe:
     try:
         recipe = msgspec.convert(raw, Recipe)
     except msgspec.ValidationError as error:
-        reason, _, at = str(error).partition(" - at `$")
-        raise UsageError(f"{where}: {at.strip('`.') or 'recipe'}: {reason}.") from None
+        field, reason = field_and_reason(error)
+        raise UsageError(f"{where}: {field or 'recipe'}: {reason}.") from None
     _check_values(recipe, where)
     return recipe
 
