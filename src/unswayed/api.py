@@ -26,13 +26,12 @@ from unswayed.runner import Progress, stop_on_interrupt
 from unswayed.session import audit_calls, audit_recorded
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
+from unswayed.tiny import SETS
 
 __all__ = ["audit", "calibrate", "load_data"]
 
 Source = str | Path | ItemSet | Iterable[Item] | Iterable[Mapping[str, object]]
 """Where items come from; a data frame and a dataset are iterated by their rows."""
-
-BUILT_IN = ("tiny-judge", "tiny-mcq", "tiny-judge-train", "tiny-mcq-train")
 
 
 @checked
@@ -63,7 +62,7 @@ def load_data(
         )
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise UsageError(f"limit {limit!r}: give a number of items, at least 1.")
-    if isinstance(source, str | Path) and str(source) not in BUILT_IN:
+    if isinstance(source, str | Path) and str(source) not in SETS:
         path = _existing(str(source))
         return load_items(path, limit=limit, task=task, on_bad_item=on_bad_item)
     if isinstance(source, str | Path):
@@ -119,7 +118,7 @@ def _existing(source: str) -> str:
     looks_like_a_file = source == "-" or "." in source or "/" in source
     if not source or not (looks_like_a_file or Path(source).exists()):
         raise UsageError(
-            f"no file and no built-in set is called {source!r}. {did_you_mean(source, BUILT_IN)}"
+            f"no file and no built-in set is called {source!r}. {did_you_mean(source, SETS)}"
         )
     return source
 
@@ -201,7 +200,7 @@ def audit(
         KeyboardInterrupt: After Ctrl-C; what was done is kept in `out`.
     """
     source = items if items is not None or decisions is not None else "tiny-judge"
-    built_in = decisions is None and isinstance(source, str) and source in BUILT_IN
+    built_in = decisions is None and isinstance(source, str) and source in SETS
     settings = audit_settings(
         methods=methods,
         orders=orders,

@@ -5,6 +5,7 @@ import pytest
 
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, Task, check_item
+from unswayed.tiny import SETS
 from unswayed.tiny.items import (
     BUILT_IN,
     CONTENT_FREE,
@@ -54,6 +55,10 @@ def test_training_items_are_not_the_audited_ones(task: str) -> None:
     audited = {content(item) for item in builtin_items(f"tiny-{task}")}
     trained = {content(item) for item in builtin_items(f"tiny-{task}-train")}
     assert len(audited & trained) <= len(trained) // 200  # chance repeats of four common nouns
+
+
+def test_the_sets_are_those_that_are_named() -> None:
+    assert sorted(SETS) == sorted(BUILT_IN)
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))

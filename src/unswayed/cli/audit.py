@@ -112,7 +112,7 @@ def audit(
     """
     from unswayed.auditing.run_directory import default_directory
     from unswayed.auditing.settings import AuditSettings
-    from unswayed.backends import BackendSettings
+    from unswayed.backends import backend_settings
     from unswayed.prompts import prompt_settings
     from unswayed.session import audit_calls, audit_recorded, price_calls
 
@@ -160,13 +160,13 @@ def audit(
         return finish(result, json=json, max_flip_rate=max_flip_rate)
     assert items is not None
     name = model_for(model, data)
-    reach = BackendSettings(
+    reach = backend_settings(
         base_url=base_url,
         max_connections=max_connections,
         timeout=timeout,
         max_retries=max_retries,
         patience=patience,
-        prices=None if prices is None else str(prices),
+        prices=prices,
     )
     directory = out or default_directory(items.name, name, settings.prompts)
     if dry_run:

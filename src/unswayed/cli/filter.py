@@ -67,7 +67,7 @@ def filter_(
 
     from unswayed.api import load_data
     from unswayed.auditing.run_directory import write_text
-    from unswayed.backends import BackendSettings, open_backend
+    from unswayed.backends import backend_settings, open_backend
     from unswayed.calibration import prompts_for
     from unswayed.items import encode_item, load_items
     from unswayed.prompts import prompt_settings
@@ -77,7 +77,7 @@ def filter_(
     items = load_data(data, limit=limit, on_bad_item=on_bad_item)
     backend = open_backend(
         model_for(model, data),
-        BackendSettings(
+        backend_settings(
             base_url=base_url,
             max_connections=max_connections,
             timeout=timeout,

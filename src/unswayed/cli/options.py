@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from unswayed.errors import RunDirectoryError, UsageError
+from unswayed.tiny import SETS
 
 if TYPE_CHECKING:
     from unswayed.items import Item
 
 __all__ = [
-    "BUILT_IN",
     "BaseUrl",
     "Budget",
     "DryRun",
@@ -36,9 +36,6 @@ __all__ = [
     "model_for",
     "shots_from",
 ]
-
-BUILT_IN = ("tiny-judge", "tiny-mcq", "tiny-judge-train", "tiny-mcq-train")
-"""Names of the built-in sets (as `api.BUILT_IN`, without importing it)."""
 
 Model = Annotated[
     str | None, typer.Option(help="provider/model, such as openai/gpt-4.1-mini or hf/PATH.")
@@ -78,7 +75,7 @@ Patience = Annotated[
 
 def is_built_in(data: str | None) -> bool:
     """Whether DATA is missing or the name of a built-in set."""
-    return data is None or data in BUILT_IN
+    return data is None or data in SETS
 
 
 def check_out(out: Path, *inputs: str | Path | None) -> None:

@@ -8,3 +8,12 @@ What it is not: evidence about large models. Its bias was planted, as additive l
 that depends on the topic, which favours methods that divide out a prior; its answers are one token
 without reasoning; and it knows 121 words, so prompts that instruct it cannot be tried on it.
 """
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["SETS"]
+
+SETS: Final = ("tiny-judge", "tiny-mcq", "tiny-judge-train", "tiny-mcq-train")
+"""Names of the built-in sets, told without loading any."""
