@@ -326,17 +326,17 @@ def calibrate(
     )
     opened = open_backend(model, reach)
     examples = load_data(shots) if shots else ()
-    how = prompts_for(opened, prompt_settings(prompt, template, labels, examples))
-    check_calibration(chosen, data, opened, how)
+    prompts = prompts_for(opened, prompt_settings(prompt, template, labels, examples))
+    check_calibration(chosen, data, opened, prompts)
     path = Path(out)
     directory = path.with_name(f"{path.stem}.calls") if calls is None else Path(calls)
-    fitted = run_sync(_fit(chosen, data, opened, directory, how))
+    fitted = run_sync(_fit(chosen, data, opened, directory, prompts))
     left = [left_out(data.bad_lines)] if data.bad_lines else []
     save_method(
         path,
         fitted.method,
         model=opened.model,
-        prompt_fingerprint=prompt_fingerprint(how),
+        prompt_fingerprint=prompt_fingerprint(prompts),
         label_set=fitted.label_set,
         estimation_fingerprint=data.fingerprint,
         estimation_ids=fitted.item_ids,

@@ -142,14 +142,13 @@ class Judge:
             prices=prices,
         )
         self._backend = open_backend(model, reach) if isinstance(model, str) else model
-        how = prompts_for(self._backend, prompt_settings(prompt, template, labels, shots))
-        self.prompts = how
-        self._settings = RunSettings(prompts=how, budget_usd=budget)
+        self.prompts = prompts_for(self._backend, prompt_settings(prompt, template, labels, shots))
+        self._settings = RunSettings(prompts=self.prompts, budget_usd=budget)
         self._progress = progress
         self.counts = RunCounts()
         self.null_reasons: Counter[str] = Counter()
         self._fitted = method if isinstance(method, FittedFile) else None
-        self.method = _method_for(method, self._backend, how)
+        self.method = _method_for(method, self._backend, self.prompts)
         self._shadow = Shadow(self.method, shadow)
         recorded = ":memory:" if calls is None else calls
         self._store = recorded if isinstance(recorded, CallStore) else CallStore.open(recorded)
@@ -511,9 +510,9 @@ def named(item: Item) -> Item:
         ItemError: If it is malformed.
     """
     content = f"{question_mark(item)}\x00{item.reference or ''}".encode("utf-8", "surrogatepass")
-    made = msgspec.structs.replace(item, id=f"item-{hashlib.sha256(content).hexdigest()[:16]}")
-    check_item(made)
-    return made
+    name = f"item-{hashlib.sha256(content).hexdigest()[:16]}"
+    check_item(renamed := msgspec.structs.replace(item, id=name))
+    return renamed
 
 
 def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:

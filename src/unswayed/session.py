@@ -74,14 +74,13 @@ def audit_calls(
     """
     backend, missing = open_or_replay(model, reach, directory)
     plan_for(items, settings, backend)  # what cannot be audited leaves no directory behind
-    how = run_settings_for(settings, backend)
     if directory is not None:
         check_kind(
             directory,
             recorded=False,
             model=backend.model,
             data=items.name,
-            prompt=prompt_fingerprint(how.prompts),
+            prompt=prompt_fingerprint(run_settings_for(settings, backend).prompts),
         )
         prepare_directory(directory)
     store = CallStore.in_memory() if directory is None else CallStore.open(directory)

@@ -85,9 +85,9 @@ def filter_(
             patience=patience,
         ),
     )
-    how = prompts_for(backend, prompt_settings(prompt, template, labels))
+    prompts = prompts_for(backend, prompt_settings(prompt, template, labels))
     directory = calls or out.with_name(f"{out.name.partition('.')[0]}.calls")
-    decisions, counts = asyncio.run(_ask(items, backend, directory, how, orders))
+    decisions, counts = asyncio.run(_ask(items, backend, directory, prompts, orders))
     if counts.exit_code:
         why = counts.fatal or f"{counts.failed:,} calls failed or were not made"
         note(
@@ -130,13 +130,13 @@ async def _ask(
         if item.permutable
         for ask in filter_asks(item.n, orders=orders)
     ]
-    how = RunSettings(prompts=prompts)
+    settings = RunSettings(prompts=prompts)
     with CallStore.open(directory) as store, stop_on_interrupt() as stop:
         store.bind(model=backend.model, items=items)
         try:
             counts = await make_calls(
-                questions, backend, store, how, progress=Progress(len(questions)), stop=stop
+                questions, backend, store, settings, progress=Progress(len(questions)), stop=stop
             )
         finally:
             await backend.close()
-        return list(read_decisions(questions, store, how, model=backend.model)), counts
+        return list(read_decisions(questions, store, settings, model=backend.model)), counts

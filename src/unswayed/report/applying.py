@@ -94,11 +94,11 @@ def application_of(found: Finding) -> Application | None:
 def _shell(asked: Asked, method: str, fitted: str | None, verdicts: str) -> tuple[str, ...]:
     if "data" not in asked:
         return ()
-    how = _flags(asked, "model", *PROMPTS, "task")
+    options = _flags(asked, "model", *PROMPTS, "task")
     pool = ["--calls", str(asked["directory"])] if "directory" in asked else []
     data = str(asked["data"])
-    first = ["unswayed", "calibrate", method, data, *how, *_flags(asked, "limit")]
-    second = ["unswayed", "judge", data, *how, "--method", fitted or method]
+    first = ["unswayed", "calibrate", method, data, *options, *_flags(asked, "limit")]
+    second = ["unswayed", "judge", data, *options, "--method", fitted or method]
     commands = [[*first, "--out", fitted, *pool]] if fitted is not None else []
     return tuple(shlex.join(one) for one in [*commands, [*second, "--out", verdicts, *pool]])
 
@@ -112,17 +112,17 @@ def _flags(asked: Asked, *names: str) -> list[str]:
 
 
 def _python(asked: Asked, method: str, fitted: str | None, *, task: str) -> tuple[str, ...]:
-    how = [f"{name}={asked[name]!r}" for name in PROMPTS if name in asked]
+    options = [f"{name}={asked[name]!r}" for name in PROMPTS if name in asked]
     pool = [f"calls={asked['directory']!r}"] if "directory" in asked else []
     model = repr(asked["model"])
     lines = ["import unswayed as us", ""]
     if fitted is not None:
         which = [f"{name}={asked[name]!r}" for name in ("task", "limit") if name in asked]
         data = repr(asked["data"]) if "data" in asked else "items"
-        given = [repr(method), data, model, f"out={fitted!r}", *how, *which, *pool]
+        given = [repr(method), data, model, f"out={fitted!r}", *options, *which, *pool]
         lines.append(f"us.calibrate({', '.join(given)})")
     chosen = repr(method) if fitted is None else f"us.load_method({fitted!r})"
-    lines.append(f"judge = us.Judge({', '.join([model, f'method={chosen}', *how, *pool])})")
+    lines.append(f"judge = us.Judge({', '.join([model, f'method={chosen}', *options, *pool])})")
     calls = TINY_CALLS if str(asked["model"]).startswith("tiny/") else CALLS
     lines.append(f"verdict = judge.{calls['mcq' if task == 'mcq' else 'pairwise']}")
     return tuple(lines)
