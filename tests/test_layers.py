@@ -17,6 +17,7 @@ LAYERS = (
         "arguments",
         "calls",
         "decisions",
+        "digests",
         "errors",
         "items",
         "permutations",

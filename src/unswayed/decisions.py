@@ -5,7 +5,6 @@ Everything is by candidate unless its name says otherwise.
 
 from __future__ import annotations
 
-import hashlib
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.digests import digest
 from unswayed.errors import ItemError, ShapeError
 from unswayed.items import Item, text_of
 from unswayed.permutations import Order, compose, invert
@@ -255,9 +255,7 @@ def tie_rank(item: Item) -> tuple[int, ...]:
     keys = []
     for candidate, text in enumerate(item.candidates):
         content = text_of(text) or f"\x00{candidate}"
-        keys.append(
-            hashlib.sha256(f"{item.id}\x00{content}".encode("utf-8", "surrogatepass")).digest()
-        )
+        keys.append(digest(item.id, content))
     by_rank = sorted(range(item.n), key=lambda candidate: (keys[candidate], candidate))
     return invert(tuple(by_rank))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from unswayed.arguments import checked
 from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
 from unswayed.calibration import answers_are_labels, prompts_for
 from unswayed.decisions import Decision, Verdict
+from unswayed.digests import digest
 from unswayed.errors import BackendError, UsageError
 from unswayed.items import Item, Task, Text, blind, check_item, question_mark
 from unswayed.methods import Method
@@ -509,8 +509,7 @@ def named(item: Item) -> Item:
     Raises:
         ItemError: If it is malformed.
     """
-    content = f"{question_mark(item)}\x00{item.reference or ''}".encode("utf-8", "surrogatepass")
-    name = f"item-{hashlib.sha256(content).hexdigest()[:16]}"
+    name = f"item-{digest(question_mark(item), item.reference or '').hex()[:16]}"
     check_item(renamed := msgspec.structs.replace(item, id=name))
     return renamed
 

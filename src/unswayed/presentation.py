@@ -15,7 +15,6 @@ For two candidates a, b the four presentations are CalibraEval's (arXiv 2410.153
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed import permutations
+from unswayed.digests import digest
 from unswayed.errors import ShapeError, UnknownNameError
 from unswayed.items import Item, text_of
 from unswayed.permutations import Order, compose, invert
@@ -239,7 +239,7 @@ def content_order(item: Item) -> Order | None:
     texts = [text_of(candidate) for candidate in item.candidates]
     if not any(texts):
         return None
-    digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+    digests = [digest(text) for text in texts]
     return tuple(sorted(range(item.n), key=lambda c: (digests[c], texts[c], c)))
 
 

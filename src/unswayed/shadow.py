@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import cast
 
 from unswayed.decisions import Decision
+from unswayed.digests import digest
 from unswayed.errors import MethodError, UsageError
 from unswayed.items import Item
 from unswayed.methods import Method
@@ -41,8 +41,8 @@ class Shadow:
 
     def draws(self, item: Item) -> bool:
         """Whether an item is of the share that is asked again."""
-        digest = hashlib.sha256(f"shadow\x00{item.id}".encode("utf-8", "surrogatepass")).digest()
-        return item.permutable and int.from_bytes(digest[:6], "big") < self._share * 2**48
+        drawn = int.from_bytes(digest("shadow", item.id)[:6], "big") < self._share * 2**48
+        return item.permutable and drawn
 
     def wants(self, item: Item) -> bool:
         """Whether an item is drawn and was not asked again yet."""

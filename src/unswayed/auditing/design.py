@@ -7,7 +7,6 @@ debiased judge is measured exactly as that of a plain one.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
+from unswayed.digests import digest
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, blind, question_mark, text_of
 from unswayed.methods import Method
@@ -77,7 +77,7 @@ def _digest(item: Item, seed: int) -> bytes:
     """
     has_text = all(map(text_of, (item.prompt, *item.candidates)))
     name = question_mark(item) if has_text else item.id
-    return hashlib.sha256(f"{seed}\x00{name}".encode("utf-8", "surrogatepass")).digest()
+    return digest(str(seed), name)
 
 
 def fold_of(item: Item, seed: int) -> int:

@@ -16,7 +16,6 @@ Source: tatsu-lab/alpaca_eval, `results/*/annotations.json`, `results/*/*/annota
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.decisions import Decision
+from unswayed.digests import digest
 from unswayed.importers.protocol import BadFieldError, Judged, Record, Source, read_as
 from unswayed.items import Item
 from unswayed.presentation import X0, X2
@@ -66,8 +66,7 @@ class AlpacaEval:
     def convert(self, record: Record, source: Source) -> Judged:
         """One pair and its one call."""
         row = read_as(_Annotation, record)
-        texts = "\x00".join((row.instruction, row.output_1, row.output_2))
-        name = hashlib.sha256(texts.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        name = digest(row.instruction, row.output_1, row.output_2).hex()[:16]
         item = Item(
             id=f"alpaca-{name}",
             prompt=row.instruction,

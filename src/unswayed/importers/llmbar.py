@@ -13,7 +13,6 @@ Source: princeton-nlp/LLMBar, `Dataset/*/*/evaluators/*/*/result.json`.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -22,6 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.decisions import Choice, Decision
+from unswayed.digests import digest
 from unswayed.importers.protocol import (
     BadFieldError,
     Judged,
@@ -75,8 +75,7 @@ class LLMBar:
         if row.label not in (1, 2, None):
             raise BadFieldError("label", f"{row.label} is not 1, 2 or null")
         subset, model = _place(source.file)
-        texts = "\x00".join((row.input, row.output_1, row.output_2))
-        name = hashlib.sha256(texts.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        name = digest(row.input, row.output_1, row.output_2).hex()[:16]
         item = Item(
             id=f"llmbar-{name}",
             prompt=row.input,

@@ -12,6 +12,7 @@ from typing import Any, Final, overload
 
 import msgspec
 
+from unswayed.digests import digest
 from unswayed.errors import ItemError, field_and_reason
 from unswayed.items.tables import BadFieldError, fields_of
 from unswayed.registry import did_you_mean
@@ -101,9 +102,7 @@ def text_of(text: Text) -> str:
 def question_mark(item: Item) -> str:
     """A hash of what an item asks, whatever its id and the order of its candidates, as hex."""
     parts = (item.prompt, item.response or "", *sorted(map(text_of, item.candidates)))
-    return hashlib.sha256(
-        "\x00".join(map(text_of, parts)).encode("utf-8", "surrogatepass")
-    ).hexdigest()
+    return digest(*map(text_of, parts)).hex()
 
 
 def blind(item: Item) -> Item:
@@ -189,11 +188,11 @@ TOO_DEEP: Final = f"nested too deeply; the most is {MOST_NESTED} levels"
 
 def fingerprint(items: Iterable[Item]) -> str:
     """sha256 over the items' canonical JSON, as `sha256:<hex>`."""
-    digest = hashlib.sha256()
+    whole = hashlib.sha256()
     for item in items:
-        digest.update(_ENCODER.encode(item))
-        digest.update(b"\n")
-    return f"sha256:{digest.hexdigest()}"
+        whole.update(_ENCODER.encode(item))
+        whole.update(b"\n")
+    return f"sha256:{whole.hexdigest()}"
 
 
 def encode_item(item: Item) -> bytes:

@@ -7,7 +7,6 @@ the prior of another.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from unswayed.digests import digest
 from unswayed.errors import MethodError, UnknownNameError, UnswayedError, UsageError
 from unswayed.items import Item
 from unswayed.methods import METHODS
@@ -116,7 +116,7 @@ class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def item_mark(item_id: str) -> str:
     """A short hash of an item's id."""
-    return hashlib.sha256(item_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return digest(item_id).hex()[:16]
 
 
 def to_json(method: Method) -> Json:

@@ -7,11 +7,11 @@ never one of its presentations), items that may not be permuted.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from unswayed.digests import digest
 from unswayed.errors import ItemError, UsageError
 from unswayed.items import Item, Message, Task, blind, fingerprint
 from unswayed.presentation import Ask, Presentation, presentations
@@ -240,7 +240,7 @@ def _one_number_of_candidates(items: Sequence[Item]) -> int:
 def _held_out(items: Sequence[Item], count: int, seed: int) -> frozenset[str]:
     ranked = sorted(
         (item.id for item in items),
-        key=lambda item_id: hashlib.sha256(f"{seed}\x00{item_id}".encode()).digest(),
+        key=lambda item_id: digest(str(seed), item_id),
     )
     return frozenset(ranked[:count])
 
