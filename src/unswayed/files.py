@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import secrets
 import stat
 import sys
@@ -14,7 +16,7 @@ from typing import IO
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["whole_file"]
+__all__ = ["lock", "sweep", "temporary_for", "whole_file"]
 
 
 @contextlib.contextmanager
@@ -32,12 +34,13 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         with path.open("wb") as file:
             yield file
         return
-    _sweep(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    sweep(path)
+    temporary = temporary_for(path)
     try:
         # a new file: one that was put there as a link to another is never written through
         with temporary.open("xb") as file:
-            _lock(file)
+            with contextlib.suppress(OSError):
+                lock(file)
             yield file
             file.flush()
             temporary.replace(path)
@@ -54,20 +57,26 @@ def _is_special(path: Path) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def _sweep(path: Path) -> None:
-    with contextlib.suppress(OSError):  # what cannot be removed does no harm
-        for stale in path.parent.glob(f".{escape(path.name)}.*.part"):
-            with stale.open("rb") as file:
-                if _lock(file):
-                    stale.unlink()
+def temporary_for(path: Path) -> Path:
+    """A new name beside a file, which `sweep` knows."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
 
 
-def _lock(file: IO[bytes]) -> bool:
-    """Take the lock of an open file; False if another process has it or there are no locks."""
+def sweep(path: Path) -> None:
+    """Remove temporaries of a file that no process holds; what cannot be removed does no harm."""
+    for stale in path.parent.glob(f".{escape(path.name)}.*.part"):
+        with contextlib.suppress(OSError), stale.open("rb") as file:
+            lock(file)
+            stale.unlink()
+
+
+def lock(file: IO[bytes]) -> None:
+    """Take the lock of an open file; the kernel drops it with the file or the process.
+
+    Raises:
+        BlockingIOError: If another process has it.
+        OSError: If there are no locks here.
+    """
     if sys.platform == "win32":
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,7 @@
 """`unswayed judge --out`: the same command goes on, pays nothing twice and overwrites nothing."""
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -11,6 +12,10 @@ from pathlib import Path
 import pytest
 from cli_commands import SIMULATED, Ran, Run, Server, command_of, pair, shell, write_lines
 
+import unswayed as us
+from unswayed.cli.verdict_file import VerdictFile
+from unswayed.errors import RunDirectoryError
+from unswayed.files import lock, temporary_for
 from unswayed.runner.writer import MOST_UNCOMMITTED
 
 OUT = Path("verdicts.jsonl")
@@ -160,7 +165,7 @@ def test_data_may_grow(run: Run, pairs: Path) -> None:
         (["pairs.jsonl", "--prompt", "modified-direct"], "has no call on q0"),
         (["other.jsonl"], "has no call on x0; the file goes on with q0"),
         (["changed.jsonl"], "has no call on q0"),
-        (["part.jsonl"], "items that are not in the data, such as q20"),
+        (["part.jsonl"], "items that are not in the data or not in its order, such as q20"),
         (["pairs.jsonl", "--model", "simulated/judge?slot=2"], "verdicts of another model"),
     ],
 )
@@ -214,6 +219,40 @@ def test_verdicts_whose_calls_are_gone_are_not_paid_for_again(run: Run, pairs: P
 def test_a_device_is_written_as_a_stream(run: Run, pairs: Path) -> None:
     assert run("judge", pairs, "--model", SIMULATED, "--out", "/dev/null").code == 0
     assert not Path("/dev/null.calls").exists()
+
+
+def test_two_processes_do_not_write_one_file(run: Run, pairs: Path, undisturbed: bytes) -> None:
+    with OUT.open("wb") as held:
+        lock(held)
+        ran = judge(run, pairs, "--calls", "elsewhere")
+        assert ran.code == 2
+        assert "verdicts.jsonl is being written by another process" in ran.err
+        assert OUT.read_bytes() == b""
+    assert judge(run, pairs, "--calls", "elsewhere").code == 0
+    assert OUT.read_bytes() == undisturbed
+
+
+def test_what_a_killed_process_left_beside_the_file_is_removed(
+    run: Run, pairs: Path, folder: Path
+) -> None:
+    temporary_for(OUT).write_bytes(b"half")
+    assert judge(run, pairs).code == 0
+    assert {path.name for path in folder.iterdir()} == {
+        "pairs.jsonl",
+        "verdicts.jsonl",
+        "verdicts.calls",
+    }
+
+
+def test_a_full_disk_is_told_with_the_file(folder: Path) -> None:
+    with (
+        us.Judge(SIMULATED) as simulated,
+        pytest.raises(RunDirectoryError, match=r"cannot write verdicts.jsonl: No space left"),
+        VerdictFile(OUT, simulated, Path("calls")) as file,
+    ):
+        file._file.close()
+        file._file = os.fdopen(os.open("/dev/full", os.O_RDWR), "r+b")
+        file.write(b'{"item_id":"q0"}\n')
 
 
 def test_an_audit_s_calls_are_used(run: Run, pairs: Path) -> None:

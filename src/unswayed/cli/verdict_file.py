@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final, NoReturn, Self
 
@@ -12,17 +12,13 @@ import msgspec
 
 from unswayed.decisions import Verdict
 from unswayed.errors import RunDirectoryError
-from unswayed.files import whole_file
+from unswayed.files import lock, sweep, temporary_for
 from unswayed.items import Item
 from unswayed.judge import Judge
 
 __all__ = ["VerdictFile"]
 
 BEGINNING: Final = b'{"item_id":'
-
-
-class _IncompleteError(Exception):
-    """The second file lacks lines of the first."""
 
 
 class VerdictFile:
@@ -44,13 +40,14 @@ class VerdictFile:
 
     def __init__(self, path: Path, judge: Judge, pool: Path) -> None:
         self._path, self._judge, self._pool = path, judge, pool
-        self._second = ExitStack()
         self._mended: IO[bytes] | None = None
         try:
-            self._file = path.open("r+b" if path.exists() else "w+b")
+            self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+            self._lock(self._file)
             self._ahead = path.open("rb")
         except OSError as error:
             raise _unwritable(path, error) from None
+        sweep(path)
         self._old: bytes | None = None
         self._next()
         self._expected = self._read_ahead()
@@ -59,11 +56,12 @@ class VerdictFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self._ahead.close()
-        with suppress(_IncompleteError), self._second:
-            if self._mended is not None:
-                raise _IncompleteError
+        for file in (self._file, self._ahead, self._mended):
+            if file is not None:
+                with suppress(OSError):  # a full disk, which was told when it was written to
+                    file.close()
+        if self._mended is not None:
+            self._temporary.unlink(missing_ok=True)
 
     def check(self, items: Sequence[Item]) -> None:
         """Check, before their calls are paid for, that items are those the file goes on with.
@@ -111,7 +109,20 @@ class VerdictFile:
             RunDirectoryError: If verdicts on other items stand there.
         """
         if self._old is not None:
-            self._refuse(f"verdicts on items that are not in the data, such as {self._id()}")
+            self._refuse(
+                f"verdicts on items that are not in the data or not in its order, such as {self._id()}"
+            )
+
+    def _lock(self, file: IO[bytes]) -> None:
+        try:
+            lock(file)
+        except BlockingIOError:
+            raise RunDirectoryError(
+                f"{self._path} is being written by another process. Wait for it to finish, stop "
+                "it, or give another --out."
+            ) from None
+        except OSError:
+            return  # no locks here
 
     def _next(self) -> None:
         self._place = self._file.tell()
@@ -134,10 +145,11 @@ class VerdictFile:
             self._mended.write(self._old)
         self._next()
         if self._mended is not None and self._old is None:
-            self._second.close()
+            self._mended.flush()
+            self._temporary.replace(self._path)
             self._file.close()
-            self._file, self._mended = self._path.open("r+b"), None
-            self._place = self._file.seek(0, os.SEEK_END)
+            self._file, self._mended = self._mended, None
+            self._place = self._file.tell()
 
     def _append(self, line: bytes) -> None:
         self._file.seek(self._place)
@@ -150,7 +162,9 @@ class VerdictFile:
         if msgspec.json.decode(line, type=Verdict).item_id == self._id():
             self._refuse(f"another verdict on {self._id()}: of another fitted file or other data")
         if self._mended is None:
-            self._mended = self._second.enter_context(whole_file(self._path))
+            self._temporary = temporary_for(self._path)
+            self._mended = self._temporary.open("x+b")
+            self._lock(self._mended)
             with self._path.open("rb") as whole:
                 self._mended.write(whole.read(self._place))
         self._mended.write(line)
