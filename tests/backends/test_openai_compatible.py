@@ -365,6 +365,26 @@ def test_a_refusal_beside_an_answer_is_a_refusal() -> None:
     assert response.finish_reason == "refusal"
 
 
+def test_a_refusal_among_parts_is_a_refusal() -> None:
+    parts = [{"type": "text", "text": "A"}, {"type": "refusal", "refusal": "I cannot judge this."}]
+    assert decode(message={"content": parts}).finish_reason == "refusal"
+
+
+@pytest.mark.parametrize("kind", ["reasoning", "thinking", "tool_result"])
+def test_parts_that_are_not_the_answer_are_not_read(kind: str) -> None:
+    parts = [{"type": kind, "text": "A"}, {"type": "text", "text": "B"}]
+    assert decode(message={"content": parts}).text == "B"
+
+
+@pytest.mark.parametrize(
+    "reason", ["content_filter", "CONTENT_FILTER", "contentFilter", "SAFETY", "PROHIBITED_CONTENT"]
+)
+def test_an_answer_that_a_filter_ended_is_named_so_whatever_the_gateway_calls_it(
+    reason: str,
+) -> None:
+    assert decode(finish_reason=reason).finish_reason == "content_filter"
+
+
 @pytest.mark.parametrize(
     ("prompt", "completion"),
     [

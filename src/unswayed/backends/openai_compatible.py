@@ -77,7 +77,9 @@ class _Payload(msgspec.Struct, omit_defaults=True):
 
 
 class _Part(msgspec.Struct, gc=False):
+    type: str = "text"
     text: str | None = None
+    refusal: str | None = None
 
 
 class _Message(msgspec.Struct):
@@ -140,6 +142,14 @@ _COMPLETION = msgspec.json.Decoder(_Completion)
 _PLAIN_COMPLETION = msgspec.json.Decoder(_PlainCompletion)
 _USAGE = msgspec.json.Decoder(_Usage)
 _FINISH: Final = {"eos": "stop", "eos_token": "stop", "end_turn": "stop", "max_tokens": "length"}
+# What gateways to other APIs hand through for an answer that a filter ended.
+_FILTERED: Final = re.compile(
+    r"content_?filter(?:ed)?|safety|image_safety|recitation|blocklist|prohibited_content|spii"
+    r"|guardrail_intervened",
+    re.IGNORECASE,
+)
+_SAID: Final = frozenset(("text", "output_text"))
+"""Types of the parts that are the answer; others are reasoning, calls of tools, images."""
 
 
 class OpenAIDialect:
@@ -204,9 +214,9 @@ class OpenAIDialect:
             raise BadResponseError(f"the answer came with an error: {server_words(body)}")
         message = choice.message
         text = _text(message)
-        finish = _FINISH.get(choice.finish_reason or "stop", choice.finish_reason or "stop")
-        if message.refusal:
-            text, finish = text or message.refusal, "refusal"
+        finish = _finish(choice.finish_reason or "stop")
+        if refusal := _refusal(message):
+            text, finish = text or refusal, "refusal"
         tokens = tops = None
         if isinstance(choice, _Choice) and choice.logprobs is not None:
             tokens, tops = _read_logprobs(choice.logprobs)
@@ -259,7 +269,18 @@ def _text(message: _Message) -> str:
     content = message.content
     if isinstance(content, str):
         return content
-    return "".join(part.text or "" for part in content or ())
+    return "".join(part.text or "" for part in content or () if part.type in _SAID)
+
+
+def _refusal(message: _Message) -> str:
+    parts = message.content if isinstance(message.content, list) else ()
+    return message.refusal or "".join(part.refusal or "" for part in parts)
+
+
+def _finish(reason: str) -> str:
+    if _FILTERED.fullmatch(reason):
+        return "content_filter"
+    return _FINISH.get(reason, reason)
 
 
 def _completion(body: bytes) -> _Completion | _PlainCompletion:
