@@ -1,6 +1,8 @@
 """The façade for one item: the audit's verdicts, in sync and async code, streaming or not."""
 
 import asyncio
+import os
+import signal
 import warnings
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
@@ -226,6 +228,23 @@ def test_recorded_calls_are_used_and_kept(pairs: ItemSet, tmp_path: Path) -> Non
         assert len(store) == 2 * len(pairs)
     with Judge(Broken(MODEL), method="vote", calls=tmp_path) as judge:  # asks nobody
         assert judged(judge, pairs) == first
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_judge_made_before_a_fork_says_so_instead_of_waiting_for_ever() -> None:
+    with Judge("simulated/judge") as judge:
+        before = judge.compare("prompt", "first", "second")
+        child = os.fork()
+        if not child:
+            signal.alarm(30)
+            try:
+                judge.compare("prompt", "first", "second")
+            except UsageError as error:
+                os._exit(0 if "before a fork" in str(error) else 1)
+            os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+        assert judge.compare("prompt", "first", "second") == before
 
 
 def test_a_closed_judge_says_so() -> None:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -157,11 +168,22 @@ class Judge:
         self._n_windows = 0
         self._loop: LoopThread | None = None
         self._closed = False
+        self._process = os.getpid()
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise UsageError("this judge was closed; make another one.")
+        if self._process != os.getpid():
+            raise UsageError(
+                "this judge was made before a fork, which its thread and connections do not "
+                "survive; make another one in the new process."
+            )
+
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        self._check_usable()
         if self._loop is None:
             self._loop = LoopThread()
-        return self._loop.run(work)
+        return self._loop.run(work())
 
     @property
     def model(self) -> str:
@@ -183,7 +205,9 @@ class Judge:
         Raises:
             BackendError: If a call failed; there is no default verdict.
         """
-        return self._run(self.acompare(prompt, first, second, reference=reference, group=group))
+        return self._run(
+            lambda: self.acompare(prompt, first, second, reference=reference, group=group)
+        )
 
     @checked
     async def acompare(
@@ -213,7 +237,7 @@ class Judge:
         Raises:
             BackendError: If a call failed.
         """
-        return self._run(self.aanswer(prompt, options, group=group))
+        return self._run(lambda: self.aanswer(prompt, options, group=group))
 
     @checked
     async def aanswer(
@@ -242,7 +266,7 @@ class Judge:
             return [verdict async for verdict in self.averdicts(window)]
 
         for window in windows(items):
-            yield from self._run(collect(window))
+            yield from self._run(partial(collect, window))
 
     async def averdicts(self, items: Iterable[Item]) -> AsyncIterator[Verdict | JudgeFailure]:
         """`verdicts` in async code."""
@@ -258,8 +282,7 @@ class Judge:
                 yield verdict
 
     async def _judge_window(self, items: Sequence[Item]) -> list[Verdict | JudgeFailure]:
-        if self._closed:
-            raise UsageError("this judge was closed; make another one.")
+        self._check_usable()
         for item in items:
             self._check(item)
         seen: dict[str, list[Decision]] = {item.id: [] for item in items}
@@ -437,7 +460,10 @@ class Judge:
 
     def close(self) -> None:
         """`aclose` for synchronous code."""
-        self._run(self.aclose())
+        if self._process != os.getpid():
+            return  # it is open in the process that forked
+        if not self._closed:
+            self._run(self.aclose)
         if self._loop is not None:
             self._loop.close()
             self._loop = None
