@@ -66,6 +66,25 @@ _AFTER: Final = re.compile(
     r"doesn['’]t|in\stheory|at\sfirst)\b",
     re.IGNORECASE,
 )
+# The end of a line that somebody's words follow: "it ends with the line".
+_ANNOUNCES: Final = re.compile(
+    rf"\b(?:{_REPORTS}|with|this|following|that|by|verdict|lines?|words?|outputs?|tags?|strings?|text|message|notes?)\Z",
+    re.IGNORECASE,
+)
+_FIRST: Final = re.compile(r"\b(?:so|hence|thus|therefore|my|mine|i)\b", re.IGNORECASE)
+# "Verdict: A (worse)", "A - no".
+_WORSE_AFTER: Final = re.compile(
+    r"[\s*_]{0,4}[(–—-][\s*_(]{0,4}(?:worse|weak\w{0,3}|wrong|incorrect|inferior|bad|poor|los\w{1,4}|reject\w{0,3}"
+    r"|disqualif\w{1,4}|no|not|edit|schlechter|falsch|pire|peor)\b",
+    re.IGNORECASE,
+)
+# A mark that is spoken of: "[[A]] would be unfair".
+_SPOKEN_OF: Final = re.compile(
+    r"[ \t*_`]{0,4}(?:(?:was|were|would|could|might|may|loses|contains|comes|tries|seems|looks|means|which|whenever)\b"
+    r"|(?:is|isn['’]t)\b(?!\s(?:my|the\s(?:better|best|final|winner|correct|right|preferred|stronger|superior)"
+    r"|better|best|preferred|superior|stronger|correct|right|clearly)\b))",
+    re.IGNORECASE,
+)
 _ALTERNATIVE: Final = re.compile(r"[^\w\n]{0,8}\bor\b", re.IGNORECASE)
 _SENTENCE_END: Final = re.compile(r"[.!\n](?=\s|\Z)|\n|<")
 # What may come before the comma: "In terms of style, A is better" says something else.
@@ -88,7 +107,7 @@ _CONDITION: Final = re.compile(r"\s{0,3}(?:if|when)\b", re.IGNORECASE)
 _RETRACTS: Final = re.compile(
     r"\b(?:(?:cannot|can['’]t|could\snot|couldn['’]t)\s(?:really\s)?(?:decide|tell|say|choose|judge)|undecided|"
     r"on\s(?:second\sthought|reflection)|wait\b|scratch\sthat|take\s(?:that|it)\sback|correction|"
-    r"change\smy\s(?:mind|verdict|answer)|i\smeant|i\swas\swrong|just\skidding|joking|\Anot\W*\Z|hard\sto\s(?:say|tell))",
+    r"change\smy\s(?:mind|verdict|answer)|h+mm*\b|\A(?:oh\s)?no\b|i\smeant|i\swas\swrong|just\skidding|joking|\Anot\W*\Z|hard\sto\s(?:say|tell))",
     re.IGNORECASE,
 )
 
@@ -111,7 +130,7 @@ def is_hedged(text: str, start: int, end: int, named: int) -> bool:
         return True
     if _ASIDE.match(sentence) and not _WEIGHED.match(sentence):
         return True
-    if _ALTERNATIVE.match(text, end):
+    if _ALTERNATIVE.match(text, end) or _WORSE_AFTER.match(text, end) or _is_announced(text, start):
         return True
     rest = text[end : end + _REACH]
     stop = _SENTENCE_END.search(rest)
@@ -121,12 +140,26 @@ def is_hedged(text: str, start: int, end: int, named: int) -> bool:
 def is_reported(text: str, start: int, end: int) -> bool:
     """Whether a tag or bracket at [start, end) is someone's ("it ends with ...") or conditional."""
     sentence = _since(_SENTENCE, text, start)
-    if _CONDITION.match(text, end):
+    if _CONDITION.match(text, end) or _SPOKEN_OF.match(text, end):
+        return True
+    if _is_announced(text, start):
         return True
     reports = [match.end() for match in _REPORT.finditer(sentence)]
     if reports and _OWN.search(sentence, reports[-1]) is None:
         return True
     return _SPEAKER.search(sentence) is not None
+
+
+def _is_announced(text: str, start: int) -> bool:
+    """Whether the line before one with a verdict says that somebody's words follow."""
+    line_start = text.rfind("\n", max(0, start - _REACH), start) + 1
+    before = text[max(0, line_start - _REACH) : line_start].rstrip(" \t\n*_#>`")
+    said = _SENTENCE.split(before)[-1]
+    return (
+        _REPORT.search(said) is not None
+        and _ANNOUNCES.search(said) is not None
+        and _FIRST.search(said) is None
+    )
 
 
 def retracts(text: str) -> bool:

@@ -35,9 +35,11 @@ from unswayed.parsing.hedges import is_hedged, is_reported, retracts
 from unswayed.parsing.json_replies import json_verdict
 from unswayed.parsing.quoting import is_short, spoken, unfenced, without_thinking
 from unswayed.parsing.statements import (
+    contrasts,
     headings,
     leading_labels,
     marked_verdicts,
+    named_numbers,
     praise,
     prose_verdicts,
     stated_verdicts,
@@ -75,6 +77,11 @@ _NOT_STATED: Final = re.compile(
     r":[ \t*_#]*\Z|\A[\s*_]*(?:assistant|user|human|system)\s?:", re.IGNORECASE
 )
 _CUT_FRONT: Final = " \t\r\n*_`\"'“("
+_PREFERS: Final = re.compile(
+    r"\b(?:better|best|preferred|superior|stronger|choice|option|selection|pick|vote|label|one|response"
+    r"|assistant|output|candidate|model|reply)\b",
+    re.IGNORECASE,
+)
 _LAST: Final = 50
 """How many of the last statements of one kind are looked at."""
 
@@ -252,6 +259,8 @@ def _statements(text: str, symbols: Symbols) -> list[_Claim]:
             continue
         if not is_about_the_better(text, start, named, strictly=False):
             continue
+        if _is_one_of_headings(text, named, symbols):
+            continue
         label = match["opened"] or match["named"] or match["label"]
         claims.append(_Claim(start, end, DECLARED_TIE if label is None else symbols.index(label)))
     return claims
@@ -301,8 +310,36 @@ def _prose(text: str, symbols: Symbols) -> tuple[list[_Claim], list[_Claim]]:
         label = match["label"] or match["chosen"] or match["favoured"]
         code = DECLARED_TIE if label is None else symbols.index(label)
         is_plain = match["favoured"] is None or is_opened_plainly(text, named)
+        if _is_contrasted(text, end, label, symbols) or _is_a_result(match, symbols):
+            is_plain = False
         (claims if is_plain else opinions).append(_Claim(start, end, code))
     return claims, opinions
+
+
+def _is_contrasted(text: str, end: int, label: str | None, symbols: Symbols) -> bool:
+    """Whether words about another candidate stand against a sentence: "I prefer A, but B ..."."""
+    match = contrasts(symbols).match(text, end)
+    return match is not None and label is not None and match["label"] != label
+
+
+def _is_a_result(match: re.Match[str], symbols: Symbols) -> bool:
+    """Whether "the correct answer is 2" may be about the question, as candidates have numbers."""
+    if match["label"] is None or not match["label"].isdigit() or _PREFERS.search(match[0]):
+        return False
+    return named_numbers(symbols).search(match.string.replace(match[0], " ")) is not None
+
+
+def _is_one_of_headings(text: str, named: int, symbols: Symbols) -> bool:
+    """Whether a label heads its line and others head theirs: "Verdict:", "A: weak", "B: strong"."""
+    line = max(0, text.rfind("\n", 0, named))
+    if line == 0:
+        return False
+    heads = list(headings(symbols).finditer(text, line))
+    return (
+        bool(heads)
+        and heads[0].start("label") == named
+        and any(symbols.index(head["label"]) != symbols.index(heads[0]["label"]) for head in heads)
+    )
 
 
 def _is_headed(text: str, start: int, symbols: Symbols) -> bool:

@@ -29,7 +29,10 @@ from unswayed.parsing.symbols import Symbols
 
 __all__ = ["is_short", "spoken", "unfenced", "without_thinking"]
 
-_MARKS: Final = r"(?:seed:)?think|thinking|thought|reasoning|analysis|scratchpad|reflection"
+_MARKS: Final = (
+    r"(?:seed:)?think|thinking(?:_process)?|thoughts?|reasoning|rationale|analysis|scratchpad|reflection"
+    r"|(?:inner_|internal_)?monologue|internal|cot|draft|critique|deliberation"
+)
 _THINK_END: Final = re.compile(
     rf"</(?:{_MARKS})\s{{0,4}}>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>", re.I
 )

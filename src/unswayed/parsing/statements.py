@@ -13,9 +13,11 @@ from typing import Final
 from unswayed.parsing.symbols import Symbols
 
 __all__ = [
+    "contrasts",
     "headings",
     "leading_labels",
     "marked_verdicts",
+    "named_numbers",
     "praise",
     "prose_verdicts",
     "stated_verdicts",
@@ -90,7 +92,9 @@ def _parts(symbols: Symbols) -> _Parts:
     follow = (
         rf"(?:['’]s)?(?=[*_\"”’'`)\]}}>.,:;!$]{{1,8}}+(?!\w)|[ \t]{{0,16}}(?:\n|\Z)"
         rf"|\s{{1,3}}{_AFTER_WORDS}\b|\s{{1,3}}{better}|\s{{0,3}}[–—(]|\s{{1,3}}-\s|</)"
-        rf"(?!\s{{0,3}}(?:[/&|]|or\b|and\b)\s{{0,3}}[(\"'*]{{0,2}}{label})"
+        rf"(?![*_\"”’'`)\]]{{0,4}}[ \t]{{0,3}}(?:[/&|,;+]|\b(?:or|and|then|also)\b|(?=\())"
+        rf"(?:[ \t]{{0,3}}\b(?:or|and|then|also)\b)?[ \t]{{0,3}}[(\"'*]{{0,3}}(?:and\s|or\s|also\s)?{label}"
+        r"[*_\"”’'`)\]]{0,4}[ \t]{0,3}(?:[.,;:!)/&|+]|\band\b|\bor\b|\n|\Z))"
     )
     filler = rf"(?:(?:{fillers}){gap}{{1,6}}+){{0,5}}+{gap}{{0,6}}+"
     return _Parts(label, gap, follow, filler, better)
@@ -130,7 +134,7 @@ def stated_verdicts(symbols: Symbols) -> re.Pattern[str]:
     parts = _parts(symbols)
     label, gap, follow, filler = parts.label, parts.gap, parts.follow, parts.filler
     verdict = (
-        r"\b(?:verdict|decision|judge?ment|winner|conclusion|preference"
+        r"(?<![\w-])(?:verdict|decision|judge?ment|winner|conclusion|preference"
         r"|final\s(?:answer|choice|selection|decision|verdict))"
     )
     strong = (
@@ -183,6 +187,21 @@ def prose_verdicts(symbols: Symbols) -> re.Pattern[str]:
         r"|ends?\sin|end\sup\sin)\s(?P<even>an?\s(?:tie|draw))\b"
     )
     return re.compile("|".join((generic, chosen, better, tie)), re.IGNORECASE)
+
+
+@lru_cache(maxsize=256)
+def contrasts(symbols: Symbols) -> re.Pattern[str]:
+    """What takes a sentence back after it: ", but B ...", ". However, B ..."; group "label"."""
+    near = r"[^.!?\n]{0,80}?"
+    return re.compile(
+        rf"{near}(?:\bbut\b|[.!]\s{{1,3}}(?:But|However|Still|Yet)\b){near}(?-i:(?P<label>{symbols.pattern}))"
+    )
+
+
+@lru_cache(maxsize=256)
+def named_numbers(symbols: Symbols) -> re.Pattern[str]:
+    """Candidates that are called by a number: "response 1"."""
+    return re.compile(rf"\b(?:{NOUNS})\s{symbols.pattern}", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)

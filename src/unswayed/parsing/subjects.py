@@ -18,7 +18,8 @@ _BAD: Final = re.compile(
     r"\b(?:worse|worst|wrong|incorrect|false|bad|poor\w{0,4}|weak\w{0,4}|inferior|los(?:ing|er|es)|reject\w{0,3}"
     r"|avoid\w{0,3}|second|other|runner|less|least|last|misleading|errors?|flaw\w{0,3}|mistaken|unhelpful"
     r"|irrelevant|harmful|lazy|un\w{3,20}|shorter|longer|first|not|prelim\w{0,9}|tentative|provisional|draft"
-    r"|part|thing|problem|aspect|start|end|opposite|about|its|their|your|his|her|this)\b",
+    r"|part|thing|problem|aspect|start|end|opposite|about|its|their|your|his|her|this"
+    r"|previous|earlier|expected|example|possible|style|non)\b",
     re.IGNORECASE,
 )
 _MODIFIER: Final = re.compile(rf"(?:\A|[^\w'’-])(?:{_GOOD}[\s*_\"“'`(]{{1,6}})\Z", re.IGNORECASE)
