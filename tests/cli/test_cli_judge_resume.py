@@ -245,14 +245,15 @@ def test_what_a_killed_process_left_beside_the_file_is_removed(
 
 
 def test_a_full_disk_is_told_with_the_file(folder: Path) -> None:
-    with (
-        us.Judge(SIMULATED) as simulated,
-        pytest.raises(RunDirectoryError, match=r"cannot write verdicts.jsonl: No space left"),
-        VerdictFile(OUT, simulated, Path("calls")) as file,
-    ):
-        file._file.close()
-        file._file = os.fdopen(os.open("/dev/full", os.O_RDWR), "r+b")
-        file.write(b'{"item_id":"q0"}\n')
+    def write_to_a_full_disk(simulated: us.Judge) -> None:
+        with VerdictFile(OUT, simulated, Path("calls")) as file:
+            file._file.close()
+            file._file = os.fdopen(os.open("/dev/full", os.O_RDWR), "r+b")
+            file.write(b'{"item_id":"q0"}\n')
+
+    said = "cannot write verdicts.jsonl: No space left"
+    with us.Judge(SIMULATED) as simulated, pytest.raises(RunDirectoryError, match=said):
+        write_to_a_full_disk(simulated)
 
 
 def test_an_audit_s_calls_are_used(run: Run, pairs: Path) -> None:

@@ -42,7 +42,7 @@ class VerdictFile:
         self._path, self._judge, self._pool = path, judge, pool
         self._mended: IO[bytes] | None = None
         try:
-            self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+            self._file: IO[bytes] = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
             self._lock(self._file)
             self._ahead = path.open("rb")
         except OSError as error:
