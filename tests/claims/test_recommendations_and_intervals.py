@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from claim_rates import intervals, recommendations
+from claim_rates import headlines, intervals, recommendations
 from unswayed.backends.simulated import simulated_items
 
 
@@ -30,3 +30,7 @@ def test_intervals_of_differences_cover_where_few_items_differ() -> None:
     assert len(made) == len(intervals.METHODS) - 1 + len(intervals.SINGLE) + 1
     for rate in made:
         assert rate.share >= 0.9, rate
+
+
+def test_the_headline_names_no_bias_of_a_judge_without_any() -> None:
+    assert not any(headlines.biased(4, "all", 6))

@@ -126,3 +126,16 @@ def test_labels_come_from_the_run_and_else_from_the_alphabet() -> None:
     run = plain_run()
     assert find(replace(run, run={**run.run, "labels": ["X", "Y"]})).labels == ("X", "Y")
     assert find(replace(run, run={})).labels == ("A", "B")
+
+
+def test_one_of_twelve_shares_off_by_chance_is_no_bias() -> None:
+    def state_of(first: float) -> State:
+        rates = [est(share, share - 0.018, share + 0.018) for share in (first, 0.24, 0.24, 0.25)]
+        shares = {"position_rate": rates, "label_rate": rates}
+        coupled = {**shares, "consistency": est(0.95, 0.93, 0.97)}
+        return find(
+            plain_run(protocols={"coupled": coupled, "order": shares, "label": shares})
+        ).state
+
+    assert state_of(0.27) is State.CLEAN  # 2.2 standard errors above 1/4
+    assert state_of(0.28) is State.POSITION  # 3.3; of twelve shares 2.9 are enough

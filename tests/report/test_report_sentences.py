@@ -161,6 +161,14 @@ def test_the_bias_text_says_which_intervals_exclude(
     assert body(bias_claim(find(plain_run(protocols=alone)))).endswith(said)
 
 
+def test_an_interval_that_is_out_by_chance_is_called_no_finding() -> None:
+    near = [est(0.522, 0.502, 0.542), est(0.478, 0.458, 0.498)]  # 2.2 standard errors, 2.4 needed
+    alone = {"order": {"position_rate": near}, "label": {"label_rate": rates(0.5)}}
+    claim = bias_claim(find(plain_run((0.5, 0.48, 0.52), protocols=alone)))
+    assert title(claim) == "Neither a position nor a label wins."
+    assert body(claim).endswith("Of three such shares one may by chance: that is no finding.")
+
+
 def test_one_protocol_cannot_tell_position_from_label_and_says_so() -> None:
     claim = bias_claim(find(plain_run()))
     assert title(claim) == "The first answer wins."

@@ -73,7 +73,7 @@ def _bias_title(found: Finding, alone: Rates, named: Rates) -> str:
         if found.avoided is not None:
             return f"The {_where(found.avoided, n)} option is avoided."
         return "No position wins."
-    position, label = favoured_of(alone), favoured_of(named)
+    position, label = favoured_of(alone, found.looks), favoured_of(named, found.looks)
     if position is None and label is None:
         return "Neither a position nor a label wins."
     symbol = "" if label is None else found.labels[label]
@@ -85,7 +85,7 @@ def _bias_title(found: Finding, alone: Rates, named: Rates) -> str:
     if n == 2:
         against = "helps it" if label == position else "works against it"
         return f"{winner}, and the label {symbol} {against}."
-    winning = [i for i, rate in enumerate(named) if above(rate, found.expected)]
+    winning = [i for i, rate in enumerate(named) if above(found.jointly(rate), found.expected)]
     if winning == [position]:
         return f"{winner}, and the label {symbol} helps it."
     symbols = listed([found.labels[i] for i in winning])
@@ -97,8 +97,8 @@ def _do(labels: Sequence[int]) -> str:
 
 
 def _alone_sentence(found: Finding, alone: Rates, named: Rates) -> str:
-    position = favoured_of(alone)
-    label = favoured_of(named)
+    position = favoured_of(alone, found.looks)
+    label = favoured_of(named, found.looks)
     p = alone[found.position if position is None else position]
     q = named[0 if label is None else label]
     where = ordinal(found.position if position is None else position)
@@ -111,6 +111,8 @@ def _alone_sentence(found: Finding, alone: Rates, named: Rates) -> str:
         (False, True): f"The first interval contains {expected}, the second excludes it.",
         (False, False): f"Both intervals contain {expected}.",
     }[out[0], out[1]]
+    if any(out) and position is None and label is None:
+        verdict += _by_chance(found)
     return (
         f"With labels balanced out, the {where} position is {'still ' if out[0] else ''}chosen "
         f"{percent(p.value or 0.0)} of the time. With positions balanced out, the label {symbol} "
@@ -122,15 +124,23 @@ def _holds(rate: Estimate, expected: float) -> bool:
     return not above(rate, expected) and not below(rate, expected)
 
 
+def _by_chance(found: Finding) -> str:
+    """Why an interval beside 1/n is no finding yet."""
+    return f" Of {spelled(found.looks)} such shares one may by chance: that is no finding."
+
+
 def _together_sentence(found: Finding) -> str:
     rate = found.rates[found.position]
     apart = "--protocol all separates them"
     if found.run.run.get("recorded"):
         apart = "decisions recorded in other layouts would separate them"
-    held = "contains" if _holds(rate, found.expected) else "excludes"
+    holds = _holds(rate, found.expected)
+    named = found.favoured is not None or found.avoided is not None
+    chance = "" if holds or named else _by_chance(found)
+    held = "contains" if holds else "excludes"
     return (
         f"The {ordinal(found.position)} position is chosen {percent(rate.value or 0.0)} of the "
-        f"time; the interval {held} {expected_text(found.n)}. Positions and labels moved together "
+        f"time; the interval {held} {expected_text(found.n)}.{chance} Positions and labels moved together "
         f"here, so their shares cannot be told apart: {apart}."
     )
 

@@ -1,7 +1,8 @@
 """What a run shows, decided from intervals before a word is written.
 
 The states and their limits are the report's rules: 3 points of half-width settle a question, a
-position or label is favoured when its whole interval lies above 1/n.
+position or label is favoured when its whole interval lies above 1/n, widened so that it holds for
+all the shares that are looked at together.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from statistics import NormalDist
+
+import msgspec
 
 from unswayed.decisions import Estimate
 from unswayed.report.data import RunData
@@ -55,8 +59,9 @@ class Finding:
         n: Number of candidates.
         items: Items with every presentation.
         rates: By position, as the judge is normally asked.
-        favoured: Position whose interval lies above 1/n (the largest share); None if there is none.
-        avoided: Position whose interval lies below 1/n where none is favoured.
+        favoured: Position whose joint interval lies above 1/n (the largest share); None if there is
+            none.
+        avoided: Position whose joint interval lies below 1/n where none is favoured.
         widest: What its widest interval is about, and that estimate.
         settling: Items that would settle ±3 points; only in state FEW.
         hidden: In state HIDDEN: "position" or "label" with its index and share.
@@ -83,6 +88,15 @@ class Finding:
     def expected(self) -> float:
         """The share of a judge without bias."""
         return 1 / self.n
+
+    @property
+    def looks(self) -> int:
+        """Shares that are compared with 1/n in search of a bias."""
+        return _looks(self.audit)
+
+    def jointly(self, rate: Estimate) -> Estimate:
+        """The share with an interval that holds for all these shares together."""
+        return _jointly(rate, self.looks)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -149,16 +163,36 @@ def below(estimate: Estimate, expected: float) -> bool:
     return estimate.high is not None and estimate.high < expected
 
 
-def favoured_of(rates: Rates) -> int | None:
-    """The index with the largest share among those whose interval lies above 1/n."""
-    over = [i for i, rate in enumerate(rates) if above(rate, 1 / len(rates))]
+def _jointly(estimate: Estimate, looks: int) -> Estimate:
+    """The estimate with an interval that holds for all shares looked at together (Bonferroni).
+
+    Of twelve shares without any bias one lies outside its own 95 % interval in every third run.
+    """
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return estimate
+    wider = NormalDist().inv_cdf(1 - 0.025 / looks) / NormalDist().inv_cdf(0.975)
+    low = estimate.value - wider * (estimate.value - estimate.low)
+    high = estimate.value + wider * (estimate.high - estimate.value)
+    return msgspec.structs.replace(estimate, low=max(low, 0.0), high=min(high, 1.0))
+
+
+def _looks(audit: Audit) -> int:
+    """Two shares that add up to 1 are one question, more are as many."""
+    others = (audit.rates("order", "position"), audit.rates("label", "label"))
+    return (1 + sum(bool(rates) for rates in others)) * (audit.n if audit.n > 2 else 1)
+
+
+def favoured_of(rates: Rates, looks: int) -> int | None:
+    """The index with the largest share among those whose joint interval lies above 1/n."""
+    over = [i for i, rate in enumerate(rates) if above(_jointly(rate, looks), 1 / len(rates))]
     return max(over, key=lambda i: rates[i].value or 0.0, default=None)
 
 
 def find(run: RunData, audit: Audit | None = None) -> Finding:
     """Decide what a run shows."""
     audit = read_audit(run.metrics) if audit is None else audit
-    rates = audit.rates("coupled", "position")
+    rates, looks = audit.rates("coupled", "position"), _looks(audit)
+    avoided = (i for i, rate in enumerate(rates) if below(_jointly(rate, looks), 1 / len(rates)))
     made = Finding(
         run=run,
         audit=audit,
@@ -166,8 +200,8 @@ def find(run: RunData, audit: Audit | None = None) -> Finding:
         n=audit.n,
         items=audit.complete_items,
         rates=rates,
-        favoured=favoured_of(rates),
-        avoided=next((i for i, rate in enumerate(rates) if below(rate, 1 / len(rates))), None),
+        favoured=favoured_of(rates, looks),
+        avoided=next(avoided, None),
     )
     return _with_state(replace(made, widest=_widest(audit, made.labels)))
 
@@ -235,7 +269,7 @@ def _hidden(audit: Audit) -> tuple[str, int, Estimate] | None:
     found: list[tuple[str, int, Estimate]] = []
     for kind, protocol in (("position", "order"), ("label", "label")):
         rates = audit.rates(protocol, kind)
-        index = favoured_of(rates) if rates else None
+        index = favoured_of(rates, _looks(audit)) if rates else None
         if index is not None:
             found.append((kind, index, rates[index]))
     return max(found, key=lambda one: one[2].value or 0.0, default=None)

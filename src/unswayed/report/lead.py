@@ -201,7 +201,7 @@ def _clean(found: Finding) -> str:
     if found.items > COUNTED_UP_TO:
         flips = f"{percent(k / found.items)} of verdicts flip"
     answer = "answer" if found.n == 2 else "option"
-    range_ = interval(rate)
+    range_ = interval(found.jointly(rate))
     return (
         f"No position or label bias found in {plural(found.items, 'item')}: the first {answer} is "
         f"picked {percent(rate.value or 0.0)} of the time{f' ({range_})' if range_ else ''}, "
