@@ -95,9 +95,8 @@ class _Verbatim:
         """Draw them as they are."""
         from rich.segment import Segment
 
-        for block in (self.use.command, "\n".join(self.use.python)):
-            if block:
-                yield Segment(f"{visible(block)}\n")
+        blocks = [block for block in (self.use.command, "\n".join(self.use.python)) if block]
+        yield Segment("\n".join(f"{visible(block)}\n" for block in blocks))
 
 
 class _Methods:
