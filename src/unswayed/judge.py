@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import (
@@ -56,6 +57,7 @@ T = TypeVar("T")
 SINGLE: Final = parse_method("direct")
 """The single call, whose verdict items get that must keep their order."""
 
+FULL_POLL_S: Final = 0.01
 MOST_IN_MEMORY: Final = 64 << 20
 """Bytes of answers kept without a store: about 25 000 calls with 20 logprobs each."""
 
@@ -270,6 +272,8 @@ class Judge:
     async def averdicts(self, items: Iterable[Item]) -> AsyncIterator[Verdict | JudgeFailure]:
         """`verdicts` in async code."""
         for window in windows(items):
+            while self._n_windows and self._store.exceeds(MOST_IN_MEMORY):
+                await asyncio.sleep(FULL_POLL_S)  # others read what is to be forgotten
             self._n_windows += 1
             try:
                 verdicts = await self._judge_window(window)

@@ -1,6 +1,7 @@
 """What a run holds in memory is bounded; the scenarios of the long run work."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from reliability.load import SCENARIOS, pairs, run
 from unswayed import judge as judging
 from unswayed.backends.simulated import SimulatedBackend, SimulatedJudge
 from unswayed.calls import Query, Response
+from unswayed.items import Item
 from unswayed.judge import Judge
 from unswayed.store import CallStore
 
@@ -62,8 +64,29 @@ def test_items_judged_at_once_keep_their_answers_until_they_are_read(
         return await asyncio.gather(*(judge.ajudge(item) for item in pairs(200)))
 
     with Judge(backend, method="average") as judge:
-        assert len(judge._run(all_at_once(judge))) == 200
+        assert len(judge._run(lambda: all_at_once(judge))) == 200
         assert judge._store._n_bytes() <= 1 << 20  # an empty file has some pages
+
+
+def test_a_judge_that_is_never_idle_is_emptied_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(judging, "MOST_IN_MEMORY", 1 << 19)
+    sizes: list[int] = []
+
+    async def service(judge: Judge, chain: Sequence[Item]) -> None:
+        for item in chain:  # each of several callers has always one item under way
+            await judge.ajudge(item)
+            sizes.append(judge._store._n_bytes())
+
+    async def several(judge: Judge) -> None:
+        items = list(pairs(1200))
+        await asyncio.gather(*(service(judge, items[k::4]) for k in range(4)))
+
+    with Judge("simulated/judge", method="average") as judge:
+        judge._run(lambda: several(judge))
+        assert len(sizes) == 1200
+        assert max(sizes) < 1 << 20
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

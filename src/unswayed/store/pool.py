@@ -421,12 +421,16 @@ class CallStore:
         Args:
             most_bytes: What calls and failures may take.
         """
-        while self.path is None and self._n_bytes() > most_bytes and len(self):
+        while self.exceeds(most_bytes) and len(self):
             with self._transaction() as connection:
                 middle = "(SELECT (min(id) + max(id)) / 2 FROM calls)"
                 connection.execute(f"DELETE FROM calls WHERE id <= {middle}")
                 connection.execute("DELETE FROM failures")
             self._failed.clear()
+
+    def exceeds(self, most_bytes: int) -> bool:
+        """Whether calls in memory take more than that; a file may take any."""
+        return self.path is None and self._n_bytes() > most_bytes
 
     def _n_bytes(self) -> int:
         names = ("page_count", "freelist_count", "page_size")
