@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from unswayed.parsing import parse_label
+from unswayed.parsing.hedges import is_reported
 from unswayed.parsing.labels import LONGEST
 
 AB = ("A", "B")
@@ -376,7 +377,15 @@ def test_a_final_tag_after_the_reasoning_always_decides(text: str, label: str) -
 
 @given(st.text(alphabet=st.characters(exclude_characters="\n\r`~<>\"“”«»[]{}\\'‘’"), max_size=200))
 def test_a_final_tag_decides_after_any_unquoted_prose(text: str) -> None:
-    assert parse_label(f"{text}\n<answer>B</answer>", AB) == "B"
+    tag = "<answer>B</answer>"
+    reply = f"{text}\n{tag}"
+    assume(not is_reported(reply, len(reply) - len(tag), len(reply)))  # "it ends with the line"
+    assert parse_label(reply, AB) == "B"
+
+
+def test_a_word_on_the_line_before_announces_nothing() -> None:
+    assert parse_label("READING\n<answer>B</answer>", AB) == "B"
+    assert parse_label("Response A ends with the line\n<answer>B</answer>", AB) is None
 
 
 @given(REPLIES)

@@ -154,9 +154,10 @@ def _is_announced(text: str, start: int) -> bool:
     """Whether the line before one with a verdict says that somebody's words follow."""
     line_start = text.rfind("\n", max(0, start - _REACH), start) + 1
     before = text[max(0, line_start - _REACH) : line_start].rstrip(" \t\n*_#>`")
-    said = _SENTENCE.split(before)[-1]
+    said = _SENTENCE.split(before)[-1].strip()
     return (
-        _REPORT.search(said) is not None
+        " " in said  # who says it, and that it is said
+        and _REPORT.search(said) is not None
         and _ANNOUNCES.search(said) is not None
         and _FIRST.search(said) is None
     )
