@@ -2,7 +2,7 @@
 
 import pytest
 
-from reliability.replies import Reply, labelled_replies, tally
+from reliability.replies import OPEN, Reply, labelled_replies, tally
 
 REPLIES = labelled_replies()
 
@@ -19,6 +19,12 @@ def test_the_set_is_large_and_has_every_kind_of_reading() -> None:
 def test_no_reply_is_read_wrongly(kind: str) -> None:
     counts = tally(reply for reply in REPLIES if reply.kind == kind)["all"]
     assert [(reply.text, reply.reads, reply.reading()) for reply in counts.wrong] == []
+
+
+@pytest.mark.xfail(reason="read wrongly today; docs/reliability.md lists them", strict=True)
+@pytest.mark.parametrize("reply", labelled_replies(OPEN), ids=lambda reply: repr(reply.text))
+def test_replies_that_are_still_read_wrongly(reply: Reply) -> None:
+    assert reply.reading() in {None, reply.reads}
 
 
 def test_replies_that_state_a_verdict_clearly_are_read() -> None:
