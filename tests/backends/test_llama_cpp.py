@@ -26,6 +26,7 @@ from unswayed.parsing import read_decision
 from unswayed.presentation import Ask, presentations
 from unswayed.prompts import PromptSettings, render
 
+pytest.importorskip("torch", reason="the same model is asked here, with the extra 'local'")
 LLAMA_PYTHON = os.environ.get("UNSWAYED_LLAMA_PYTHON") or (
     sys.executable if importlib.util.find_spec("llama_cpp") else None
 )
