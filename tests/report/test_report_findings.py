@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from report_samples import est, null, plain_run, with_metrics
 
-from unswayed.report.findings import State, find
+from unswayed.decisions import Estimate
+from unswayed.report.findings import State, apart, find
 
 
 def label_row(share: float, low: float, high: float) -> dict[str, Any]:
@@ -139,3 +140,12 @@ def test_one_of_twelve_shares_off_by_chance_is_no_bias() -> None:
 
     assert state_of(0.27) is State.CLEAN  # 2.2 standard errors above 1/4
     assert state_of(0.28) is State.POSITION  # 3.3; of twelve shares 2.9 are enough
+
+
+def test_the_extremes_of_many_groups_must_lie_further_apart() -> None:
+    low, high = (Estimate(value=v, low=v - 0.10, high=v + 0.10, n=30) for v in (0.40, 0.61))
+    assert apart(low, high, 2)  # a gap of .21 where 1.96 standard errors are .141
+    assert not apart(low, high, 10)  # 45 pairs: 3.26 of them are .235
+    assert apart(low, Estimate(value=0.65, low=0.55, high=0.75, n=30), 10)
+    assert not apart(low, Estimate(value=0.59, low=0.49, high=0.69, n=30), 2)  # not disjoint
+    assert not apart(low, Estimate(value=0.9), 2)  # no interval, no finding

@@ -10,6 +10,7 @@ from unswayed.report.findings import (
     Finding,
     State,
     above,
+    apart,
     below,
     disjoint,
     favoured_of,
@@ -214,7 +215,7 @@ def groups_claim(found: Finding) -> Claim | None:
         return None
     (worst, low), (best, high) = rows[0], rows[-1]
     a, b = low.estimates["consistency"], high.estimates["consistency"]
-    differ = disjoint(a, b)
+    differ = apart(a, b, len(rows))
     title = (
         line("Worst on ", name(worst), ", best on ", name(best), ".")
         if differ
@@ -245,7 +246,7 @@ def _trend(found: Finding, rows: Sequence[tuple[str, Row]]) -> str:
     where = ordinal(found.position)
     lowest = min(rates, key=lambda rate: rate.value or 0.0)
     highest = max(rates, key=lambda rate: rate.value or 0.0)
-    if not disjoint(lowest, highest):
+    if not apart(lowest, highest, len(rates)):
         return ""
     tail = "one correction for all groups will leave some of the bias in place."
     if disjoint(rates[0], rates[-1]) and (rates[0].value or 0.0) > (rates[-1].value or 0.0):

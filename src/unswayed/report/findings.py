@@ -7,6 +7,7 @@ all the shares that are looked at together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -151,6 +152,21 @@ def disjoint(a: Estimate, b: Estimate) -> bool:
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return False
     return a.high < b.low or b.high < a.low
+
+
+def apart(a: Estimate, b: Estimate, n: int) -> bool:
+    """Whether the extremes of n independent estimates differ, for all pairs together (Bonferroni).
+
+    Of ten groups that are alike, the intervals of the two extremes are disjoint in every sixth run.
+    """
+    if not disjoint(a, b):
+        return False
+    lower, upper = sorted((a, b), key=lambda estimate: estimate.value or 0.0)
+    # the sides that face each other: an interval near 0 or 1 is lopsided
+    reach = (lower.high or 0.0) - (lower.value or 0.0), (upper.value or 0.0) - (upper.low or 0.0)
+    pairs = n * (n - 1) / 2
+    wider = NormalDist().inv_cdf(1 - 0.025 / pairs) / NormalDist().inv_cdf(0.975)
+    return (upper.value or 0.0) - (lower.value or 0.0) > wider * math.hypot(*reach)
 
 
 def above(estimate: Estimate, expected: float) -> bool:

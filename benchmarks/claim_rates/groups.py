@@ -1,0 +1,58 @@
+"""How often the report says that groups, or position and label, differ where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+import unswayed as us
+from claim_rates.rate import Rate
+from unswayed.backends.simulated import simulated_items
+from unswayed.items import ItemSet
+from unswayed.report.claims import cause_claim, groups_claim
+from unswayed.report.collect import run_data
+from unswayed.report.findings import find
+from unswayed.report.wording import plain_text
+
+TRIALS = 150
+ITEMS, GROUPS = 300, 10
+JUDGE = "slot=0.6&label=0.6"
+"""Position and label weigh the same, and every group is drawn alike."""
+
+
+def titles(seed: int) -> tuple[str, str]:
+    """What one audit's report says of groups and of the cause."""
+    items = [
+        msgspec.structs.replace(item, group=f"g{number % GROUPS}")
+        for number, item in enumerate(simulated_items(ITEMS, 2, seed=5000 + seed))
+    ]
+    result = us.audit(
+        f"simulated/judge?{JUDGE}&seed={seed}",
+        ItemSet.of(items, name="groups"),
+        methods="direct",
+        protocol="all",
+        seed=seed,
+        resamples=400,
+    )
+    finding = find(run_data(result.record))
+    groups, cause = groups_claim(finding), cause_claim(finding)
+    assert groups is not None
+    assert cause is not None
+    return plain_text(groups.title), plain_text(cause.title)
+
+
+def rates(trials: int | None = None) -> Iterator[Rate]:
+    """Both statements from the same audits."""
+    said = [titles(seed) for seed in range(trials or TRIALS)]
+    for statement, count in (
+        ("a group is called worst", sum("Worst on" in groups for groups, _ in said)),
+        ("position or letter is said to matter more", sum("more than" in c for _, c in said)),
+    ):
+        yield Rate(
+            statement=statement,
+            setting=f"{GROUPS} groups alike, {ITEMS} pairs, {JUDGE}",
+            count=count,
+            trials=len(said),
+            at_most=0.07,
+        )
