@@ -307,7 +307,7 @@ def interrupt_command(
         _, said = process.communicate(timeout=120)
         code = process.returncode
         seen.codes[code] = seen.codes.get(code, 0) + 1
-        if place == 0 and "Traceback" in said and "in run\n" not in said:
+        if place == 0 and code == -number and "in run\n" not in said:
             continue  # this process took longer to reach `run` than those timed before
         if code not in allowed or "Traceback" in said:
             seen.complaints.append(f"at {moment:.3f} s: {code}: {said[-300:]}")
