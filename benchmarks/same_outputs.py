@@ -179,9 +179,9 @@ def outputs(sources: Path, case: Callable[[Run, Path], None]) -> dict[str, Any]:
         case(run, here)
         for path in sorted(here.rglob("*")):
             name = str(path.relative_to(here))
-            if path.name in {"metrics.json", "answers.json"}:
-                made[name] = json.loads(path.read_text())
-            elif path.suffix == ".json" and path.parent == here:
+            if path.name in {"metrics.json", "answers.json"} or (
+                path.suffix == ".json" and path.parent == here
+            ):
                 made[name] = json.loads(path.read_text())
             elif path.name.endswith(("verdicts.jsonl", "decisions.jsonl")):
                 made[name] = [json.loads(line) for line in path.read_text().splitlines()]
