@@ -16,6 +16,7 @@ from unswayed.prompts.settings import (
     label_set_of,
     prompt_settings,
 )
+from unswayed.prompts.spans import Span
 from unswayed.prompts.styles import PROMPTS, WORDINGS, Style, Wording
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "WORDINGS",
     "PromptSettings",
     "Rendered",
+    "Span",
     "Style",
     "Wording",
     "check_labels",

@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 
 from unswayed.items import Item, Text
 from unswayed.presentation import Substitution
+from unswayed.prompts.spans import NO_CANDIDATE, Piece
 from unswayed.prompts.styles import Wording
 
-__all__ = ["Contents", "contents_of", "user_message"]
+__all__ = ["Contents", "contents_of", "user_pieces"]
 
 _RUN: Final = "====="
 _RUNS: Final = re.compile(r"={5,}")
@@ -49,15 +50,15 @@ def contents_of(item: Item, substitute: Substitution | None) -> Contents:
     return Contents(substitute.prompt, substitute.candidates, reference)
 
 
-def user_message(
+def user_pieces(
     contents: Contents,
     order: Sequence[int],
     symbols: Sequence[str],
     *,
     wording: Wording,
     closing: str,
-) -> str:
-    """The blocks of one item in display order.
+) -> list[Piece]:
+    """The blocks of one item in display order, cut at the candidates' texts.
 
     Args:
         contents: The texts, by candidate.
@@ -68,37 +69,42 @@ def user_message(
     """
     question, candidates, reference = contents
     bar = _bar(contents)
-    parts: list[str] = []
-    _add(parts, bar, "Question", question)
+    pieces = _block(bar, "Question", question)
     if reference is not None:
-        _add(parts, bar, "Reference", reference)
+        pieces += _block(bar, "Reference", reference)
     if wording.heading is not None and all(
         isinstance(text, str) and len(text.splitlines()) < 2 for text in candidates
     ):
-        lines = "\n".join(
-            f"{symbol}. {candidates[candidate]}"
-            for symbol, candidate in zip(symbols, order, strict=True)
-        )
-        parts.append(f"{bar} {wording.heading} {bar}\n{lines}")
-    else:
-        noun = wording.noun
+        pieces.append((f"{bar} {wording.heading} {bar}", NO_CANDIDATE))
         for symbol, candidate in zip(symbols, order, strict=True):
-            _add(parts, bar, f"{noun} {symbol}", candidates[candidate])
-    parts.append(f"{bar} Your reply {bar}\n{closing}")
-    return "\n\n".join(parts)
+            pieces.append((f"\n{symbol}. ", NO_CANDIDATE))
+            pieces.append((str(candidates[candidate]), candidate))
+        pieces.append(("\n\n", NO_CANDIDATE))
+    else:
+        for symbol, candidate in zip(symbols, order, strict=True):
+            pieces += _block(bar, f"{wording.noun} {symbol}", candidates[candidate], candidate)
+    pieces.append((f"{bar} Your reply {bar}\n{closing}", NO_CANDIDATE))
+    return pieces
 
 
-def _add(parts: list[str], bar: str, title: str, text: Text) -> None:
-    if isinstance(text, str):
-        parts.append(f"{bar} {title} {bar}\n{text}")
-        return
-    if len(text) == 1:
-        parts.append(f"{bar} {title} {bar}\n{text[0].content}")
-        return
+def _block(bar: str, title: str, text: Text, candidate: int = NO_CANDIDATE) -> list[Piece]:
+    if isinstance(text, str) or len(text) == 1:
+        content = text if isinstance(text, str) else text[0].content
+        return [
+            (f"{bar} {title} {bar}\n", NO_CANDIDATE),
+            (content, candidate),
+            ("\n\n", NO_CANDIDATE),
+        ]
+    pieces: list[Piece] = []
     for turn, message in enumerate(text, start=1):
         # A role is content too: only a plain word goes into a heading.
         role = message.role if _ROLE.fullmatch(message.role) else "other"
-        parts.append(f"{bar} {title}, turn {turn} ({role}) {bar}\n{message.content}")
+        pieces += [
+            (f"{bar} {title}, turn {turn} ({role}) {bar}\n", NO_CANDIDATE),
+            (message.content, candidate),
+            ("\n\n", NO_CANDIDATE),
+        ]
+    return pieces
 
 
 def _bar(contents: Contents) -> str:

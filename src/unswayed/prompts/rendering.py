@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from unswayed.errors import ShapeError, TemplateError
 from unswayed.items import Item, Message
 from unswayed.presentation import Ask
-from unswayed.prompts.blocks import contents_of, user_message
+from unswayed.prompts.blocks import contents_of, user_pieces
 from unswayed.prompts.settings import PromptSettings, Rendered, label_set_of
 from unswayed.prompts.shots import gold_of_shot, reply_of_shot, shot_presentations
+from unswayed.prompts.spans import Spans, message_of
 from unswayed.prompts.styles import PROMPTS, WORDINGS, Style, Wording
 from unswayed.prompts.template import Template, read_template
 
@@ -120,19 +122,21 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
         frame = book.frame(prompt, item.task, n, item.reference is not None)
     except TemplateError as error:
         raise TemplateError(f"{item.id}: {error}") from None
-    user = user_message(
+    pieces = user_pieces(
         contents_of(item, ask.substitute),
         order,
         ask.presentation.symbols(frame.labels),
         wording=frame.wording,
         closing=frame.closing,
     )
+    user, spans = message_of(pieces, n, place=len(frame.before), role="user")
     return Rendered(
-        (*frame.before, Message("user", user)),
+        (*frame.before, user),
         frame.labels,
         frame.max_tokens,
         frame.top_logprobs,
         frame.style.answer_only,
+        spans,
     )
 
 
@@ -151,16 +155,17 @@ def _make_frame(book: _Book, prompt: str, task: str, n: int, with_reference: boo
     before = [Message("system", system)]
     for shot, shown in zip(settings.shots, shot_presentations(settings.shots), strict=True):
         own = book.label_set(shot.n)
-        text = user_message(
+        pieces = user_pieces(
             contents_of(shot, None),
             shown.order,
             shown.symbols(own),
             wording=wording,
             closing=wording.sentence(style.closing, own),
         )
+        question, _ = message_of(pieces, shot.n, place=len(before), role="user")
         symbol = own[shown.label_of_candidate(gold_of_shot(shot))]
         reply = reply_of_shot(symbol, answer_only=style.answer_only)
-        before += [Message("user", text), Message("assistant", reply)]
+        before += [question, Message("assistant", reply)]
     return _Frame(
         labels=labels,
         before=tuple(before),
@@ -175,7 +180,7 @@ def _make_frame(book: _Book, prompt: str, task: str, n: int, with_reference: boo
 def _render_template(item: Item, ask: Ask, book: _Book, template: Template) -> Rendered:
     settings = book.settings
     labels = book.label_set(item.n)
-    messages = template.messages(
+    messages, spans = template.chat(
         contents_of(item, ask.substitute),
         ask.presentation.order,
         ask.presentation.symbols(labels),
@@ -185,16 +190,30 @@ def _render_template(item: Item, ask: Ask, book: _Book, template: Template) -> R
     if settings.shots:
         if not book.examples:
             book.examples.append(_template_examples(book, template))
-        system = [message for message in messages if message.role == "system"]
-        rest = [message for message in messages if message.role != "system"]
-        messages = (*system, *book.examples[0], *rest)
+        messages, spans = _with_examples(messages, spans, book.examples[0])
     return Rendered(
         messages,
         labels,
         settings.max_tokens or template.max_tokens,
         settings.top_logprobs if template.answer_only else 0,
         template.answer_only,
+        spans,
     )
+
+
+def _with_examples(
+    messages: Sequence[Message], spans: Spans, examples: Sequence[Message]
+) -> tuple[tuple[Message, ...], Spans]:
+    """A chat with examples behind its system messages."""
+    system = [place for place, message in enumerate(messages) if message.role == "system"]
+    rest = [place for place, message in enumerate(messages) if message.role != "system"]
+    chat = [messages[place] for place in system] + [*examples] + [messages[p] for p in rest]
+    moved = {place: after for after, place in enumerate(system)}
+    moved |= {place: len(system) + len(examples) + after for after, place in enumerate(rest)}
+    by_candidate = (
+        sorted(span._replace(message=moved[span.message]) for span in own) for own in spans
+    )
+    return tuple(chat), tuple(tuple(own) for own in by_candidate)
 
 
 def _template_examples(book: _Book, template: Template) -> tuple[Message, ...]:

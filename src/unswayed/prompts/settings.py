@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from unswayed.errors import TemplateError, UsageError
 from unswayed.items import Item, Message
+from unswayed.prompts.spans import Spans
 
 __all__ = ["PromptSettings", "Rendered", "check_labels", "label_set_of", "prompt_settings"]
 
@@ -82,6 +83,8 @@ class Rendered(NamedTuple):
         max_tokens: Cap on generated tokens.
         top_logprobs: Alternatives per token to ask for; 0 for reasoning prompts.
         answer_only: The answer is the label itself, so next-token label logits are the answer.
+        spans: By candidate, every place where its text (or each turn of it) stands. A template
+            that makes another text of it, by cutting it for example, has no place for it.
     """
 
     messages: tuple[Message, ...]
@@ -89,6 +92,7 @@ class Rendered(NamedTuple):
     max_tokens: int
     top_logprobs: int
     answer_only: bool
+    spans: Spans
 
 
 _LETTERS: Final = tuple(string.ascii_uppercase)

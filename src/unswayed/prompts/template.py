@@ -31,6 +31,7 @@ from unswayed.errors import TemplateError
 from unswayed.items import Message, Text, text_of
 from unswayed.prompts.blocks import Contents
 from unswayed.prompts.limits import check_limits
+from unswayed.prompts.spans import Span, Spans, mark_beside, marked, message_of, unmarked
 from unswayed.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -119,22 +120,36 @@ class Template:
         Raises:
             TemplateError: If the template uses something that does not exist.
         """
-        turns = _turns(contents.question, "user")
-        candidates = [
-            _Candidate(symbol, _plain(text), _turns(text, "assistant"))
-            for symbol, text in zip(symbols, (contents.candidates[c] for c in order), strict=True)
-        ]
-        fields: dict[str, object] = {
-            "question": _plain(contents.question),
-            "turns": turns,
-            "system": "\n\n".join(turn.text for turn in turns if turn.role == "system"),
-            "candidates": candidates,
-            "labels": labels,
-            "reference": contents.reference,
-            "n": len(labels),
-            "task": task,
-        }
+        fields = _fields(contents, order, symbols, labels, task=task)
         return tuple(Message(role, self._render(text, fields)) for role, text in self.sections)
+
+    def chat(
+        self,
+        contents: Contents,
+        order: Sequence[int],
+        symbols: Sequence[str],
+        labels: tuple[str, ...],
+        *,
+        task: str,
+    ) -> tuple[tuple[Message, ...], Spans]:
+        """The messages, and where the candidates stand in them.
+
+        They are rendered again with the candidates' texts between marks. Where taking the marks
+        out does not give the message, the template looked into the texts: no place is known there.
+        """
+        messages = self.messages(contents, order, symbols, labels, task=task)
+        mark = mark_beside([self.source, *_strings(contents)])
+        fields = _fields(contents, order, symbols, labels, task=task, mark=mark)
+        spans: list[tuple[Span, ...]] = [()] * len(order)
+        for place, (message, (role, text)) in enumerate(zip(messages, self.sections, strict=True)):
+            try:
+                pieces = unmarked(self._render(text, fields), mark)
+            except TemplateError:
+                continue
+            found, places = message_of(pieces, len(order), place=place, role=role)
+            if found == message:
+                spans = [own + more for own, more in zip(spans, places, strict=True)]
+        return messages, tuple(spans)
 
     def _render(self, text: jinja2.Template, fields: dict[str, object]) -> str:
         import jinja2
@@ -150,6 +165,47 @@ class Template:
             raise TemplateError(f"template {self.path}: {error or type(error).__name__}") from None
         except jinja2.TemplateError as error:
             raise TemplateError(f"template {self.path}: {error}") from None
+
+
+def _fields(
+    contents: Contents,
+    order: Sequence[int],
+    symbols: Sequence[str],
+    labels: tuple[str, ...],
+    *,
+    task: str,
+    mark: str | None = None,
+) -> dict[str, object]:
+    """What a template is given; with a mark, the candidates' texts between marks."""
+    turns = _turns(contents.question, "user")
+    candidates = [
+        _Candidate(symbol, _plain(text), _turns(text, "assistant"))
+        for symbol, text in zip(symbols, (contents.candidates[c] for c in order), strict=True)
+    ]
+    if mark is not None:
+        candidates = [
+            _marked(candidate, c, mark) for candidate, c in zip(candidates, order, strict=True)
+        ]
+    return {
+        "question": _plain(contents.question),
+        "turns": turns,
+        "system": "\n\n".join(turn.text for turn in turns if turn.role == "system"),
+        "candidates": candidates,
+        "labels": labels,
+        "reference": contents.reference,
+        "n": len(labels),
+        "task": task,
+    }
+
+
+def _marked(shown: _Candidate, candidate: int, mark: str) -> _Candidate:
+    turns = (_Turn(turn.role, marked(turn.text, candidate, mark=mark)) for turn in shown.turns)
+    return _Candidate(shown.label, marked(shown.text, candidate, mark=mark), tuple(turns))
+
+
+def _strings(contents: Contents) -> list[str]:
+    texts = (contents.question, *contents.candidates, contents.reference or "")
+    return [text_of(text) for text in texts]
 
 
 def _plain(text: Text) -> str:
