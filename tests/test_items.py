@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.errors import ItemError, UsageError
+from unswayed.api import audit, load_data
+from unswayed.errors import ItemError, UnknownNameError, UsageError
 from unswayed.items import (
     Item,
     ItemSet,
@@ -75,8 +76,6 @@ BAD = [
     ({**GOOD, "task": "pair"}, "task: Invalid enum value 'pair'"),
     ({**GOOD, "golds": 1}, "golds"),
     ({key: GOOD[key] for key in ("id", "prompt")}, "candidates"),
-    ({**GOOD, "task": "rubric"}, "values: rubric needs one score per level"),
-    ({**GOOD, "task": "rubric", "values": [1, 2]}, "response: rubric needs"),
 ]
 
 
@@ -124,6 +123,18 @@ def test_mixed_tasks_are_refused_with_counts_and_one_can_be_picked(tmp_path: Pat
     with pytest.raises(ItemError, match=r"2 mcq, 1 pairwise.*--task"):
         load_items(path)
     assert [item.id for item in load_items(path, task=Task.MCQ)] == ["m1", "m2"]
+
+
+def test_items_of_a_task_that_is_not_available_can_be_left_out(tmp_path: Path) -> None:
+    rubric = {**GOOD, "id": "r1", "task": "rubric", "gold": 3.5, "values": [1, 2]}
+    path = write(tmp_path / "x.jsonl", GOOD, rubric)
+    assert [item.id for item in load_items(path, task=Task.PAIRWISE)] == ["q1"]
+    with pytest.raises(ItemError, match="1 pairwise, 1 rubric"):
+        load_items(path)
+    with pytest.raises(UnknownNameError, match=r"unknown task 'rubric'\. Known: mcq, pairwise"):
+        load_data(path, task="rubric")
+    with pytest.raises(UsageError, match="task 'rubric' is not available; there are mcq and pair"):
+        audit("simulated/judge", load_items(path, task="rubric"))
 
 
 def test_empty_missing_and_damaged_files_are_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from unswayed.backends import Backend, BackendSettings, backend_settings, open_b
 from unswayed.calibration import Calibration, check_calibration, prompts_for
 from unswayed.calibration import calibrate as fit
 from unswayed.errors import BackendError, ItemError, UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet, Task, items_of, load_items
+from unswayed.items import TASKS, Item, ItemSet, items_of, load_items
 from unswayed.methods import Method
 from unswayed.methods.files import save_method
 from unswayed.methods.names import parse_method
@@ -56,10 +56,8 @@ def load_data(
         UsageError: If there is neither such a set nor such a file.
         ItemError: If an item is malformed, or none is left.
     """
-    if task is not None and task not in set(Task):
-        raise UnknownNameError(
-            f"unknown task {task!r}. {did_you_mean(task, [one.value for one in Task])}"
-        )
+    if task is not None and task not in TASKS:
+        raise UnknownNameError(f"unknown task {task!r}. {did_you_mean(task, TASKS)}")
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise UsageError(f"limit {limit!r}: give a number of items, at least 1.")
     if isinstance(source, str | Path) and str(source) not in SETS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Final, Literal
 
@@ -29,6 +30,7 @@ __all__ = [
     "Decision",
     "DecisionTable",
     "Estimate",
+    "Evidence",
     "Verdict",
     "VerdictTable",
     "argmax_by_tie_rule",
@@ -48,6 +50,14 @@ MISSING: Final = -3
 IntArray = NDArray[np.int16]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+
+
+class Evidence(StrEnum):
+    """What a reply can tell: the best candidate, label probabilities, a score of each candidate."""
+
+    CHOICE = "choice"
+    PROBS = "probs"
+    SCORES = "scores"
 
 
 # gc=False: a decision cannot refer to itself, and half a million need not be looked through.

@@ -39,6 +39,7 @@ class Registry(Generic[T]):
     def __init__(self, kind: str, table: Mapping[str, str]) -> None:
         self.kind = kind
         self._table = dict(table)
+        self._loaded: dict[str, T] = {}
 
     @functools.cached_property
     def _all(self) -> dict[str, str]:
@@ -63,11 +64,13 @@ class Registry(Generic[T]):
             UnknownNameError: If nothing is registered under `name`.
             MissingExtraError: If the entry needs an optional dependency that is not installed.
         """
+        if name in self._loaded:
+            return self._loaded[name]
         if name not in self._all:
             raise UnknownNameError(f"unknown {self.kind} {name!r}. {did_you_mean(name, self._all)}")
         module_name, _, attribute = self._all[name].partition(":")
-        loaded: T = getattr(importlib.import_module(module_name), attribute)
-        return loaded
+        self._loaded[name] = getattr(importlib.import_module(module_name), attribute)
+        return self._loaded[name]
 
 
 def require(module: str, *, extra: str, feature: str) -> None:

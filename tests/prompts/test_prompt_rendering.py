@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.errors import ShapeError, TemplateError, UnknownNameError
+from unswayed.errors import ShapeError, UnknownNameError
 from unswayed.items import Item, Message, Task, blind
 from unswayed.presentation import (
     X0,
@@ -257,7 +257,7 @@ def test_unknown_prompt_names_the_nearest() -> None:
 
 def test_a_task_without_wording_is_refused_by_name() -> None:
     item = Item(id="r1", task=Task.RUBRIC, prompt="?", candidates=("bad", "good"))
-    with pytest.raises(TemplateError, match=r"r1: .*task 'rubric'"):
+    with pytest.raises(UnknownNameError, match="task 'rubric' is not available; there are mcq and"):
         render(item, Ask(X0), DIRECT)
 
 

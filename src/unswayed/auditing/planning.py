@@ -19,7 +19,6 @@ from unswayed.auditing.design import (
 from unswayed.auditing.pool import with_content
 from unswayed.auditing.settings import (
     AuditSettings,
-    default_orders,
     protocols_of,
     samples_per_call,
 )
@@ -31,6 +30,7 @@ from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
 from unswayed.presentation import Ask, content_order, settled, through
 from unswayed.runner import Question
+from unswayed.tasks import task_of
 
 __all__ = [
     "AuditPlan",
@@ -84,13 +84,10 @@ def plan_audit(
             prompt (the tiny judge): methods that change the wording are skipped.
 
     Raises:
+        UnknownNameError: If the task is not available.
         UsageError: If nothing is left to do or an option does not fit the task.
     """
-    if items.task in {Task.LISTWISE, Task.RUBRIC}:
-        raise UsageError(
-            f"{items.name}: audits of task {items.task.value} are not built yet; "
-            "this version audits pairwise and mcq."
-        )
+    task = task_of(items.task)
     check_group_by(items, settings.group_by)
     if settings.seed < 0:
         raise UsageError(f"seed {settings.seed}: give a number from 0 on.")
@@ -98,7 +95,7 @@ def plan_audit(
         if size < 1:
             raise UsageError(f"estimation size {size}: give at least 1, such as 10,50,100.")
     samples = samples_per_call(settings.probs)
-    orders = settings.orders or default_orders(items.task)
+    orders = settings.orders or task.orders
     strata = strata_of(
         items.items, orders=orders, protocols=protocols_of(settings.protocol), seed=settings.seed
     )

@@ -9,12 +9,11 @@ import msgspec
 from msgspec import Meta
 
 from unswayed.errors import UsageError, field_and_reason
-from unswayed.items import Task
 from unswayed.presentation import PROTOCOLS, Protocol
 from unswayed.prompts import PromptSettings
 from unswayed.registry import did_you_mean
 
-__all__ = ["AuditSettings", "audit_settings", "default_orders", "protocols_of", "samples_per_call"]
+__all__ = ["AuditSettings", "audit_settings", "protocols_of", "samples_per_call"]
 
 FOLDS = 5
 """Cross-fitting folds: a fitted method is scored only on items it was not fitted on."""
@@ -71,13 +70,6 @@ def audit_settings(**given: object) -> AuditSettings:
     if not made.methods:
         raise UsageError("methods names no method. Give all, or names separated by commas.")
     return made
-
-
-def default_orders(task: Task) -> str:
-    """swap for pairwise, cyclic for mcq and listwise, balanced for rubric."""
-    if task is Task.PAIRWISE:
-        return "swap"
-    return "balanced" if task is Task.RUBRIC else "cyclic"
 
 
 def protocols_of(name: str) -> tuple[Protocol, ...]:

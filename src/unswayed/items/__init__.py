@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unswayed.items.files import READ_ERRORS, iter_lines, iter_objects, open_text, read_table
 from unswayed.items.item import (
+    TASKS,
     TOO_DEEP,
     BadLine,
     Gold,
@@ -27,6 +28,7 @@ from unswayed.items.tables import BadFieldError, is_table
 
 __all__ = [
     "READ_ERRORS",
+    "TASKS",
     "TOO_DEEP",
     "BadFieldError",
     "BadLine",

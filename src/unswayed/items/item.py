@@ -5,24 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, overload
+from typing import Any, Final, Protocol, cast, overload
 
 import msgspec
 
 from unswayed.digests import digest
 from unswayed.errors import ItemError, field_and_reason
 from unswayed.items.tables import BadFieldError, fields_of
-from unswayed.registry import did_you_mean
+from unswayed.registry import Registry, did_you_mean
 
 __all__ = [
+    "TASKS",
     "BadLine",
     "Item",
     "ItemSet",
     "Message",
     "Task",
+    "TaskRules",
     "blind",
     "item_of",
     "question_mark",
@@ -30,13 +32,47 @@ __all__ = [
 ]
 
 
+class TaskRules(Protocol):
+    """What an item reads of its task; the whole of a task is `unswayed.tasks.TaskSpec`."""
+
+    @property
+    def check(self) -> Callable[[Item], None]:
+        """Raises `BadFieldError` where the item is none of this task."""
+        ...
+
+    @property
+    def gold(self) -> Callable[[Item], tuple[int, ...]]:
+        """The right candidates."""
+        ...
+
+
+TASKS: Registry[TaskRules] = Registry(
+    "task",
+    {
+        "mcq": "unswayed.tasks.mcq:TASK",
+        "pairwise": "unswayed.tasks.pairwise:TASK",
+    },
+)
+
+
 class Task(StrEnum):
-    """What is asked about the candidates."""
+    """What is asked about the candidates: the names of the format, and those registered by others.
+
+    A name from the entry-point group `unswayed.tasks` is a task too: `Task("best-worst")`.
+    """
 
     PAIRWISE = "pairwise"
     MCQ = "mcq"
     LISTWISE = "listwise"
     RUBRIC = "rubric"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Task | None:
+        if not isinstance(value, str) or value not in TASKS:
+            return None
+        task = str.__new__(cls, value)
+        task._name_ = task._value_ = value
+        return cast("Task", cls._value2member_map_.setdefault(value, task))  # one object per name
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
@@ -85,11 +121,7 @@ class Item(
 
     def gold_candidates(self) -> tuple[int, ...]:
         """The right candidates; empty where gold is a tie, a score or unknown."""
-        if isinstance(self.gold, tuple):
-            return self.gold
-        if isinstance(self.gold, int) and self.task is not Task.RUBRIC:
-            return (self.gold,)
-        return ()
+        return TASKS.load(self.task).gold(self) if self.task in TASKS else ()
 
 
 def text_of(text: Text) -> str:
@@ -269,45 +301,10 @@ def check_item(item: Item) -> None:
         raise BadFieldError("id", "is empty")
     if _is_deeper(item.meta, MOST_NESTED):
         raise BadFieldError("meta", TOO_DEEP)
-    n = item.n
-    if n < 2:
-        raise BadFieldError("candidates", f"needs at least 2, got {n}")
-    if item.task is Task.PAIRWISE and n != 2:
-        raise BadFieldError(
-            "candidates", f"pairwise needs exactly 2, got {n} (task mcq takes more)"
-        )
-    if item.task is Task.RUBRIC:
-        _check_rubric(item)
-        return
-    gold = item.gold
-    if isinstance(gold, str):
-        if gold != "tie":
-            raise BadFieldError(
-                "gold", f"{gold!r} is not a candidate index: {_index_hint(gold, n)}"
-            )
-    elif isinstance(gold, float | dict):
-        raise BadFieldError("gold", f"{gold!r} is not a candidate index (0 to {n - 1})")
-    elif isinstance(gold, tuple):
-        if not gold:
-            raise BadFieldError("gold", "is an empty list; use null for unknown")
-        if len(set(gold)) != len(gold):
-            raise BadFieldError("gold", f"{list(gold)} repeats an index")
-    for index in item.gold_candidates():
-        if isinstance(index, bool) or not 0 <= index < n:
-            raise BadFieldError(
-                "gold", f"{index} is out of range: there are {n} candidates (0 to {n - 1})"
-            )
-
-
-def _index_hint(gold: str, n: int) -> str:
-    """How the gold that was written as text is written as an index."""
-    text = gold.strip().upper()
-    if text.isdecimal():
-        return f"write {int(text)} without quotes"
-    labels = [chr(ord("A") + candidate) for candidate in range(min(n, 26))]
-    if text in labels:
-        return f"candidates are counted from 0, so write {labels.index(text)} for {gold}"
-    return f"write 0 to {n - 1}, a list of them, 'tie' or null"
+    if item.n < 2:
+        raise BadFieldError("candidates", f"needs at least 2, got {item.n}")
+    if item.task in TASKS:  # the others load, so that a mixed file can be read for one task
+        TASKS.load(item.task).check(item)
 
 
 def _is_deeper(value: object, levels: int) -> bool:
@@ -317,24 +314,6 @@ def _is_deeper(value: object, levels: int) -> bool:
     if not isinstance(value, list):
         return False
     return levels == 0 or any(_is_deeper(part, levels - 1) for part in value)
-
-
-def _check_rubric(item: Item) -> None:
-    if item.values is None or len(item.values) != item.n:
-        got = "none" if item.values is None else str(len(item.values))
-        raise BadFieldError(
-            "values", f"rubric needs one score per level: {item.n} levels, values: {got}"
-        )
-    if item.response is None:
-        raise BadFieldError("response", "rubric needs the text that is scored")
-    if isinstance(item.gold, str | tuple):
-        raise BadFieldError("gold", "for rubric gold is a number, {criterion: number} or null")
-    if isinstance(item.gold, dict):
-        unknown = set(item.gold) - set(item.criteria or ())
-        if unknown:
-            raise BadFieldError(
-                "gold", f"names criteria that the item does not have: {sorted(unknown)}"
-            )
 
 
 def to_json(value: object) -> str:

@@ -24,7 +24,7 @@ from unswayed.parsing.logprobs import LabelProbs, probs_of_response
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 from unswayed.presentation import Ask
 
-__all__ = ["read_decision", "was_refused", "was_truncated"]
+__all__ = ["decision_of", "read_decision", "was_refused", "was_truncated"]
 
 _CUT_OFF: Final = frozenset(("length", "max_tokens", "model_length", "MAX_TOKENS"))
 _REFUSED: Final = frozenset(("refusal", "content_filter"))
@@ -78,18 +78,59 @@ def read_decision(
     if found is not None and found.probs is not None:
         by_candidate = dict(zip(carriers, found.probs, strict=True))
         probs = tuple([by_candidate[candidate] for candidate in range(n)])
-    substitute = ask.substitute
-    return Decision(
-        item_id=item.id,
-        order=shown.order,
-        labels=tuple(labels[label] for label in shown.labels),
-        label_set=labels,
-        sample=ask.sample,
-        prompt_id=ask.prompt_id,
+    return decision_of(
+        item,
+        ask,
+        labels,
+        response,
+        model=model,
+        text=text,
         choice=_choice(item, ask, response, parsed, carriers, probs),
         probs=probs,
         label_mass=found.mass if found is not None else None,
         censored=found is not None and found.censored,
+    )
+
+
+def decision_of(
+    item: Item,
+    ask: Ask,
+    labels: Sequence[str],
+    response: Response,
+    *,
+    model: str,
+    text: str,
+    choice: Choice,
+    probs: tuple[float, ...] | None = None,
+    label_mass: float | None = None,
+    censored: bool = False,
+) -> Decision:
+    """The record of what was read, with what was asked and what it cost.
+
+    Args:
+        item: What was judged.
+        ask: How it was shown.
+        labels: The label set in canonical order.
+        response: What came back.
+        model: Full model name of the request.
+        text: What the judge wrote.
+        choice: What was read.
+        probs: Probability by candidate.
+        label_mass: Probability of all labels together.
+        censored: Whether a label was outside the returned alternatives.
+    """
+    substitute = ask.substitute
+    return Decision(
+        item_id=item.id,
+        order=ask.presentation.order,
+        labels=ask.presentation.symbols(labels),
+        label_set=tuple(labels),
+        sample=ask.sample,
+        prompt_id=ask.prompt_id,
+        choice=choice,
+        probs=probs,
+        label_mass=label_mass,
+        censored=censored,
         text=text,
         model=model,
         input_tokens=response.input_tokens,

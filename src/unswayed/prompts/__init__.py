@@ -1,7 +1,7 @@
 """Prompts in our own words: a question about an item -> the chat that is sent.
 
-A prompt is a style (direct, reasoning, ...) of `PROMPTS` applied to the wording of the item's task
-in `WORDINGS`, or the user's own template file. Nothing here reads an item's gold, except that of
+A prompt is a style (direct, reasoning, ...) of `PROMPTS` in the words of the item's task, or the
+user's own template file. Nothing here reads an item's gold, except that of
 the examples (`PromptSettings.shots`).
 """
 
@@ -17,16 +17,14 @@ from unswayed.prompts.settings import (
     prompt_settings,
 )
 from unswayed.prompts.spans import Span
-from unswayed.prompts.styles import PROMPTS, WORDINGS, Style, Wording
+from unswayed.prompts.styles import PROMPTS, Style
 
 __all__ = [
     "PROMPTS",
-    "WORDINGS",
     "PromptSettings",
     "Rendered",
     "Span",
     "Style",
-    "Wording",
     "check_labels",
     "check_prompts",
     "label_set_of",

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from unswayed.items import Item, Text
 from unswayed.presentation import Substitution
 from unswayed.prompts.spans import NO_CANDIDATE, Piece
-from unswayed.prompts.styles import Wording
+from unswayed.tasks import TaskSpec
 
 __all__ = ["Contents", "contents_of", "user_pieces"]
 
@@ -55,7 +55,7 @@ def user_pieces(
     order: Sequence[int],
     symbols: Sequence[str],
     *,
-    wording: Wording,
+    task: TaskSpec,
     closing: str,
 ) -> list[Piece]:
     """The blocks of one item in display order, cut at the candidates' texts.
@@ -64,7 +64,7 @@ def user_pieces(
         contents: The texts, by candidate.
         order: `order[p]` = candidate at position p.
         symbols: `symbols[p]` = label printed at position p.
-        wording: The task's wording.
+        task: What is asked about them.
         closing: The sentence at the end.
     """
     question, candidates, reference = contents
@@ -72,17 +72,18 @@ def user_pieces(
     pieces = _block(bar, "Question", question)
     if reference is not None:
         pieces += _block(bar, "Reference", reference)
-    if wording.heading is not None and all(
+    if task.listed and all(
         isinstance(text, str) and len(text.splitlines()) < 2 for text in candidates
     ):
-        pieces.append((f"{bar} {wording.heading} {bar}", NO_CANDIDATE))
+        pieces.append((f"{bar} {task.noun.capitalize()}s {bar}", NO_CANDIDATE))
         for symbol, candidate in zip(symbols, order, strict=True):
             pieces.append((f"\n{symbol}. ", NO_CANDIDATE))
             pieces.append((str(candidates[candidate]), candidate))
         pieces.append(("\n\n", NO_CANDIDATE))
     else:
+        noun = task.noun.capitalize()
         for symbol, candidate in zip(symbols, order, strict=True):
-            pieces += _block(bar, f"{wording.noun} {symbol}", candidates[candidate], candidate)
+            pieces += _block(bar, f"{noun} {symbol}", candidates[candidate], candidate)
     pieces.append((f"{bar} Your reply {bar}\n{closing}", NO_CANDIDATE))
     return pieces
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from msgspec.structs import replace
+import msgspec
 
 from unswayed.errors import TemplateError
 from unswayed.items import Item, Task, Text, encode_item, to_json
@@ -17,13 +18,16 @@ from unswayed.prompts.blocks import Contents
 from unswayed.prompts.rendering import render, template_of
 from unswayed.prompts.settings import PromptSettings, label_set_of
 from unswayed.prompts.shots import gold_of_shot
-from unswayed.prompts.styles import PROMPTS, WORDINGS
+from unswayed.prompts.styles import PROMPTS
 from unswayed.prompts.template import Template
+from unswayed.tasks import task_of
 
 __all__ = ["check_prompts", "check_template", "prompt_fingerprint"]
 
 _QUESTION: Final = "qzquestionzq"
 _REFERENCE: Final = "qzreferencezq"
+_FINGERPRINTED: Final = (Task.MCQ, Task.PAIRWISE)
+"""The tasks whose words are in every fingerprint: it must stay when another task is added."""
 
 
 def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
@@ -54,7 +58,7 @@ def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
                 check_template(template, n, task=task)
         else:
             first = next(item for item in items if item.task == task)
-            render(first, Ask(canonical(first.n)), _without_shots(settings))
+            render(first, Ask(canonical(first.n)), replace(settings, shots=()))
     if template is not None:
         warnings += _unused_reference(items, template)
     warnings += _check_shots(items, settings)
@@ -84,13 +88,14 @@ def prompt_fingerprint(settings: PromptSettings) -> str:
         wording.append(template.source)
     else:
         style = PROMPTS.load(settings.prompt)
-        for task in WORDINGS:
-            if not {*style.system, style.closing} <= WORDINGS.load(task).sentences.keys():
+        for task in _FINGERPRINTED:
+            words = task_of(task).sentences.keys() | style.words.keys()
+            if not {*style.system, *style.closing} <= words:
                 continue
-            probe = replace(_probe_item(2, Task(task)), reference=_REFERENCE)
-            rendered = render(probe, Ask(canonical(2)), _without_shots(settings))
+            probe = msgspec.structs.replace(_probe_item(2, task), reference=_REFERENCE)
+            rendered = render(probe, Ask(canonical(2)), replace(settings, shots=()))
             text_of_task = [[message.role, message.content] for message in rendered.messages]
-            wording.append([task, style.name, text_of_task])
+            wording.append([task.value, style.name, text_of_task])
     shots = [encode_item(shot).decode("utf-8", "surrogatepass") for shot in settings.shots]
     text = to_json([settings.label_set, wording, shots])
     return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
@@ -167,15 +172,6 @@ def _probe_item(n: int, task: Task) -> Item:
         task=task,
         prompt=_QUESTION,
         candidates=tuple(f"qztext{k}zq" for k in range(n)),
-    )
-
-
-def _without_shots(settings: PromptSettings) -> PromptSettings:
-    return PromptSettings(
-        prompt=settings.prompt,
-        label_set=settings.label_set,
-        max_tokens=settings.max_tokens,
-        top_logprobs=settings.top_logprobs,
     )
 
 

@@ -8,13 +8,15 @@ from functools import lru_cache
 
 from unswayed.errors import ShapeError, TemplateError
 from unswayed.items import Item, Message
+from unswayed.parsing import ReplySpec
 from unswayed.presentation import Ask
 from unswayed.prompts.blocks import contents_of, user_pieces
 from unswayed.prompts.settings import PromptSettings, Rendered, label_set_of
-from unswayed.prompts.shots import gold_of_shot, reply_of_shot, shot_presentations
+from unswayed.prompts.shots import shot_presentations
 from unswayed.prompts.spans import Spans, message_of
-from unswayed.prompts.styles import PROMPTS, WORDINGS, Style, Wording
+from unswayed.prompts.styles import PROMPTS, sentences
 from unswayed.prompts.template import Template, read_template
+from unswayed.tasks import TaskSpec, task_of
 
 __all__ = ["render", "template_of"]
 
@@ -25,11 +27,9 @@ class _Frame:
 
     labels: tuple[str, ...]
     before: tuple[Message, ...]
-    style: Style
-    wording: Wording
+    task: TaskSpec
     closing: str
-    max_tokens: int
-    top_logprobs: int
+    reply: ReplySpec
 
 
 class _Same:
@@ -126,59 +126,58 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
         contents_of(item, ask.substitute),
         order,
         ask.presentation.symbols(frame.labels),
-        wording=frame.wording,
+        task=frame.task,
         closing=frame.closing,
     )
     user, spans = message_of(pieces, n, place=len(frame.before), role="user")
+    return _rendered((*frame.before, user), spans, frame.labels, frame.reply, settings)
+
+
+def _rendered(
+    messages: tuple[Message, ...],
+    spans: Spans,
+    labels: tuple[str, ...],
+    reply: ReplySpec,
+    settings: PromptSettings,
+) -> Rendered:
     return Rendered(
-        (*frame.before, user),
-        frame.labels,
-        frame.max_tokens,
-        frame.top_logprobs,
-        frame.style.answer_only,
+        messages,
+        labels,
+        settings.max_tokens or reply.max_tokens,
+        settings.top_logprobs if reply.answer_only else 0,
+        reply.answer_only,
         spans,
     )
 
 
-def _make_frame(book: _Book, prompt: str, task: str, n: int, with_reference: bool) -> _Frame:
+def _make_frame(book: _Book, prompt: str, name: str, n: int, with_reference: bool) -> _Frame:
     settings = book.settings
-    style = PROMPTS.load(prompt)
-    if task not in WORDINGS:
-        raise TemplateError(
-            f"there is no built-in prompt for task {str(task)!r} yet (there is for "
-            f"{', '.join(WORDINGS)}). Bring a template file."
-        )
-    wording = WORDINGS.load(task)
+    style, task = PROMPTS.load(prompt), task_of(name)
     labels = book.label_set(n)
-    names = [*style.system, "reference"] if with_reference else list(style.system)
-    system = " ".join(wording.sentence(name, labels) for name in names)
-    before = [Message("system", system)]
+    names = [*style.system, "reference"] if with_reference else style.system
+    before = [Message("system", sentences(names, style, task, labels))]
     for shot, shown in zip(settings.shots, shot_presentations(settings.shots), strict=True):
         own = book.label_set(shot.n)
         pieces = user_pieces(
             contents_of(shot, None),
             shown.order,
             shown.symbols(own),
-            wording=wording,
-            closing=wording.sentence(style.closing, own),
+            task=task,
+            closing=sentences(style.closing, style, task, own),
         )
         question, _ = message_of(pieces, shot.n, place=len(before), role="user")
-        symbol = own[shown.label_of_candidate(gold_of_shot(shot))]
-        reply = reply_of_shot(symbol, answer_only=style.answer_only)
+        reply = task.reply.example(shot, shown, own, style)
         before += [question, Message("assistant", reply)]
     return _Frame(
         labels=labels,
         before=tuple(before),
-        style=style,
-        wording=wording,
-        closing=wording.sentence(style.closing, labels),
-        max_tokens=settings.max_tokens or style.max_tokens,
-        top_logprobs=settings.top_logprobs if style.answer_only else 0,
+        task=task,
+        closing=sentences(style.closing, style, task, labels),
+        reply=task.reply.request(labels, style),
     )
 
 
 def _render_template(item: Item, ask: Ask, book: _Book, template: Template) -> Rendered:
-    settings = book.settings
     labels = book.label_set(item.n)
     messages, spans = template.chat(
         contents_of(item, ask.substitute),
@@ -187,18 +186,12 @@ def _render_template(item: Item, ask: Ask, book: _Book, template: Template) -> R
         labels,
         task=str(item.task),
     )
-    if settings.shots:
+    if book.settings.shots:
         if not book.examples:
             book.examples.append(_template_examples(book, template))
         messages, spans = _with_examples(messages, spans, book.examples[0])
-    return Rendered(
-        messages,
-        labels,
-        settings.max_tokens or template.max_tokens,
-        settings.top_logprobs if template.answer_only else 0,
-        template.answer_only,
-        spans,
-    )
+    reply = task_of(item.task).reply.request(labels, template)
+    return _rendered(messages, spans, labels, reply, book.settings)
 
 
 def _with_examples(
@@ -221,15 +214,14 @@ def _template_examples(book: _Book, template: Template) -> tuple[Message, ...]:
     examples: list[Message] = []
     for shot, shown in zip(shots, shot_presentations(shots), strict=True):
         labels = book.label_set(shot.n)
-        rendered = template.messages(
+        messages = template.messages(
             contents_of(shot, None),
             shown.order,
             shown.symbols(labels),
             labels,
             task=str(shot.task),
         )
-        symbol = labels[shown.label_of_candidate(gold_of_shot(shot))]
-        examples += [message for message in rendered if message.role != "system"]
-        reply = reply_of_shot(symbol, answer_only=template.answer_only)
+        examples += [message for message in messages if message.role != "system"]
+        reply = task_of(shot.task).reply.example(shot, shown, labels, template)
         examples.append(Message("assistant", reply))
     return tuple(examples)

@@ -16,7 +16,7 @@ from unswayed.errors import TemplateError
 from unswayed.items import Item
 from unswayed.presentation import Presentation
 
-__all__ = ["gold_of_shot", "reply_of_shot", "shot_presentations"]
+__all__ = ["gold_of_shot", "shot_presentations"]
 
 SHOT_SEED: Final = 0
 """Seed of the positions; fixed, so that the same examples always give the same prompt."""
@@ -56,10 +56,3 @@ def shot_presentations(shots: Sequence[Item], *, seed: int = SHOT_SEED) -> tuple
         order = tuple((p - position + gold) % n for p in range(n))
         shown.append(Presentation(order, tuple(range(n))))
     return tuple(shown)
-
-
-def reply_of_shot(symbol: str, *, answer_only: bool) -> str:
-    """What the judge is shown to have replied."""
-    if answer_only:
-        return symbol
-    return f"<think>(left out in this example)</think><answer>{symbol}</answer>"

@@ -1,28 +1,21 @@
-"""What a prompt is made of: a style (how to answer) x a wording (what the task is about).
+"""What the built-in prompts are made of: a style (how to answer) x a task (what is asked).
 
-A style names the sentences it uses; a wording holds the sentences of one task. A new style is one
-constant here and one line in the table `PROMPTS`; a new task is one file with a `Wording` and one
-line in the table `WORDINGS`. A style works on every task whose wording has its sentences.
-
-In a sentence `{labels}` stands for the labels ("A or B"), `{first}` for the first of them.
+A style names the sentences it uses; the task has the words, or else the style brings them. A new
+style is one `Style` and one line in the table `PROMPTS`; it works on every task that has its
+sentences. The two parts of a sentence in braces are explained at `TaskSpec.sentences`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from unswayed.errors import TemplateError
 from unswayed.registry import Registry
+from unswayed.tasks import TaskSpec
 
-__all__ = ["PROMPTS", "WORDINGS", "Style", "Wording", "join_labels"]
-
-DIRECT_TOKENS: Final = 16
-"""Cap for a label alone: room for a name of several tokens or for "The better answer is B"."""
-
-REASONING_TOKENS: Final = 2048
-"""Cap for reasoning and verdict; a truncated answer is retried once with a larger cap."""
+__all__ = ["PROMPTS", "Style", "max_tokens_of", "sentences"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,48 +26,19 @@ class Style:
         name: Registered name.
         title: What it asks for, in a phrase.
         system: Names of the sentences of the system message, in order.
-        closing: Name of the sentence that ends the user message.
+        closing: Names of the sentences that end the user message.
         answer_only: The answer is the label itself (next-token label logits are the answer).
         max_tokens: Cap on generated tokens.
+        words: Sentences by name that the style brings, for tasks without such a sentence.
     """
 
     name: str
     title: str
     system: tuple[str, ...]
-    closing: str
+    closing: tuple[str, ...]
     answer_only: bool
     max_tokens: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
-    """The sentences of one task.
-
-    Attributes:
-        task: Name of the task.
-        noun: What a candidate is called in its heading.
-        heading: What the list of candidates is called where they stand on one line each; None if
-            every candidate gets a block of its own.
-        sentences: Sentence by name.
-    """
-
-    task: str
-    noun: str
-    heading: str | None
-    sentences: Mapping[str, str]
-
-    def sentence(self, name: str, labels: tuple[str, ...]) -> str:
-        """One sentence with the labels filled in.
-
-        Raises:
-            TemplateError: If this task has no such sentence.
-        """
-        if name not in self.sentences:
-            raise TemplateError(
-                f"this prompt is not written for task {self.task!r}: it has no {name!r} sentence. "
-                "Choose another prompt or bring a template file."
-            )
-        return self.sentences[name].format(labels=join_labels(labels), first=labels[0])
+    words: Mapping[str, str] = field(default_factory=dict)
 
 
 PROMPTS: Registry[Style] = Registry(
@@ -89,64 +53,93 @@ PROMPTS: Registry[Style] = Registry(
     },
 )
 
-WORDINGS: Registry[Wording] = Registry(
-    "wording",
-    {
-        "mcq": "unswayed.prompts.mcq:WORDING",
-        "pairwise": "unswayed.prompts.pairwise:WORDING",
-    },
-)
-
-DIRECT = Style(
-    name="direct",
-    title="the label alone",
-    system=("role", "data", "direct"),
-    closing="closing-direct",
-    answer_only=True,
-    max_tokens=DIRECT_TOKENS,
-)
-REASONING = Style(
-    name="reasoning",
-    title="reasoning in <think>, then the label in <answer>",
-    system=("role", "data", "reasoning"),
-    closing="closing-reasoning",
-    answer_only=False,
-    max_tokens=REASONING_TOKENS,
-)
-MODIFIED = Style(
-    name="modified",
-    title="reasoning, with criteria and a clause on impartiality",
-    system=("role-modified", "criteria", "impartial", "data", "reasoning"),
-    closing="closing-reasoning",
-    answer_only=False,
-    max_tokens=REASONING_TOKENS,
-)
-MODIFIED_DIRECT = Style(
-    name="modified-direct",
-    title="the label alone, with criteria and a clause on impartiality",
-    system=("role-modified", "criteria", "impartial", "data", "direct"),
-    closing="closing-direct",
-    answer_only=True,
-    max_tokens=DIRECT_TOKENS,
-)
-DEBIAS = Style(
-    name="debias",
-    title="the label alone, told that order, labels and length must not matter",
-    system=(*DIRECT.system, "debias"),
-    closing="closing-direct",
-    answer_only=True,
-    max_tokens=DIRECT_TOKENS,
-)
-DEBIAS_REASONING = Style(
-    name="debias-reasoning",
-    title="reasoning, told that order, labels and length must not matter",
-    system=(*REASONING.system, "debias"),
-    closing="closing-reasoning",
-    answer_only=False,
-    max_tokens=REASONING_TOKENS,
-)
+_TAGGED: Final = {
+    "reasoning": (
+        "Think it through step by step first, inside <think> and </think>. Then write exactly one "
+        "label, {labels}, inside <answer> and </answer>, like this: <think>your "
+        "reasoning</think><answer>the label</answer>."
+    ),
+    "tags": "Reasoning inside <think> and </think>, then the label inside <answer> and </answer>.",
+}
 
 
-def join_labels(labels: tuple[str, ...]) -> str:
-    """The labels as a phrase in their canonical order: `A or B`, `A, B, C or D`."""
-    return f"{', '.join(labels[:-1])} or {labels[-1]}"
+def max_tokens_of(*, answer_only: bool) -> int:
+    """The cap: room for a label alone ("The better answer is B" too), or for reasoning first.
+
+    A truncated answer is retried once with a larger cap.
+    """
+    return 16 if answer_only else 2048
+
+
+def _label_alone(name: str, title: str, *system: str) -> Style:
+    return Style(
+        name=name,
+        title=title,
+        system=system,
+        closing=("question",),
+        answer_only=True,
+        max_tokens=max_tokens_of(answer_only=True),
+    )
+
+
+def _reasoning(name: str, title: str, *system: str) -> Style:
+    return Style(
+        name=name,
+        title=title,
+        system=system,
+        closing=("question", "tags"),
+        answer_only=False,
+        max_tokens=max_tokens_of(answer_only=False),
+        words=_TAGGED,
+    )
+
+
+_REFEREE: Final = ("role-modified", "criteria", "impartial", "data")
+
+DIRECT = _label_alone("direct", "the label alone", "role", "data", "reply")
+REASONING = _reasoning(
+    "reasoning", "reasoning in <think>, then the label in <answer>", "role", "data", "reasoning"
+)
+MODIFIED = _reasoning(
+    "modified",
+    "reasoning, with criteria and a clause on impartiality",
+    *_REFEREE,
+    "reasoning",
+)
+MODIFIED_DIRECT = _label_alone(
+    "modified-direct",
+    "the label alone, with criteria and a clause on impartiality",
+    *_REFEREE,
+    "reply",
+)
+DEBIAS = _label_alone(
+    "debias",
+    "the label alone, told that order, labels and length must not matter",
+    *DIRECT.system,
+    "debias",
+)
+DEBIAS_REASONING = _reasoning(
+    "debias-reasoning",
+    "reasoning, told that order, labels and length must not matter",
+    *REASONING.system,
+    "debias",
+)
+
+
+def sentences(names: Sequence[str], style: Style, task: TaskSpec, labels: Sequence[str]) -> str:
+    """Sentences by name, with the labels filled in.
+
+    Raises:
+        TemplateError: If neither the task nor the style has one of them.
+    """
+    phrase = f"{', '.join(labels[:-1])} or {labels[-1]}"
+    parts = []
+    for name in names:
+        words = task.sentences.get(name, style.words.get(name))
+        if words is None:
+            raise TemplateError(
+                f"this prompt is not written for task {task.name!r}: it has no {name!r} sentence. "
+                "Choose another prompt or bring a template file."
+            )
+        parts.append(words.format(labels=phrase, first=labels[0], noun=task.noun))
+    return " ".join(parts)

@@ -32,6 +32,7 @@ from unswayed.items import Message, Text, text_of
 from unswayed.prompts.blocks import Contents
 from unswayed.prompts.limits import check_limits
 from unswayed.prompts.spans import Span, Spans, mark_beside, marked, message_of, unmarked
+from unswayed.prompts.styles import max_tokens_of
 from unswayed.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["RENDERING_ERRORS", "Template", "read_template"]
 
 _SECTION: Final = re.compile(r"---[ \t]*(system|user|assistant)[ \t]*---[ \t]*")
-_DIRECT_TOKENS: Final = 16
-_REASONING_TOKENS: Final = 2048
 
 RENDERING_ERRORS: Final = (
     ArithmeticError,
@@ -247,12 +246,11 @@ def read_template(path: str) -> Template:
         check_limits(text, _PROBE, where=f"template {path}")  # compiling computes constants
         compiled.append((role, _compile(environment, path, text, start)))
     answer_only = answer == "direct"
-    own_cap = _DIRECT_TOKENS if answer_only else _REASONING_TOKENS
     return Template(
         path=path,
         source=source,
         answer_only=answer_only,
-        max_tokens=own_cap if limit is None else int(limit),
+        max_tokens=max_tokens_of(answer_only=answer_only) if limit is None else int(limit),
         sections=tuple(compiled),
     )
 

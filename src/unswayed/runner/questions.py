@@ -13,10 +13,10 @@ from unswayed.calls import Query, Request, Response, key_of
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError
 from unswayed.items import Item
-from unswayed.parsing import read_decision
 from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, Rendered, render
 from unswayed.store import CallStore
+from unswayed.tasks import task_of
 
 __all__ = [
     "Draft",
@@ -130,7 +130,7 @@ class Draft(NamedTuple):
 
     def read(self, response: Response) -> Decision:
         """The decision that an answer to this draft stands for."""
-        return read_decision(
+        return task_of(self.question.item.task).reply.read(
             self.question.item,
             self.question.ask,
             self.rendered.labels,

@@ -1,15 +1,22 @@
-"""A question with options, of which one is right. Our own wording."""
+"""A question with options, of which one is right."""
 
 from __future__ import annotations
 
-from unswayed.prompts.styles import Wording
+from unswayed.parsing import LABEL
+from unswayed.tasks.gold import check_gold, right_candidates
+from unswayed.tasks.spec import TaskSpec
 
-__all__ = ["WORDING"]
+__all__ = ["TASK"]
 
-WORDING = Wording(
-    task="mcq",
-    noun="Option",
-    heading="Options",
+TASK = TaskSpec(
+    name="mcq",
+    noun="option",
+    listed=True,
+    check=check_gold,
+    gold=right_candidates,
+    orders="cyclic",
+    train_orders="structured",
+    reply=LABEL,
     sentences={
         "role": "You are given a question with several options. Decide which option is right.",
         "role-modified": (
@@ -34,22 +41,13 @@ WORDING = Wording(
             "A reference solution is printed as well. Use it to check the options; it is not one "
             "of them."
         ),
-        "direct": "Reply with the label of the right option and nothing else: {labels}.",
-        "reasoning": (
-            "Think it through step by step first, inside <think> and </think>. Then write exactly "
-            "one label, {labels}, inside <answer> and </answer>, like this: <think>your "
-            "reasoning</think><answer>the label</answer>."
-        ),
+        "reply": "Reply with the label of the right option and nothing else: {labels}.",
         "debias": (
             "Guard against habits that distort such choices. The order in which the options are "
             "printed must not influence you, nor must their length, nor a liking for one of the "
             "labels. Stay objective: with the options shuffled you would have to choose the same "
             "text."
         ),
-        "closing-direct": "Which option is right, {labels}?",
-        "closing-reasoning": (
-            "Which option is right, {labels}? Reasoning inside <think> and </think>, then the "
-            "label inside <answer> and </answer>."
-        ),
+        "question": "Which option is right, {labels}?",
     },
 )

@@ -1,15 +1,32 @@
-"""Two answers to one question: which is better? Our own wording."""
+"""Two answers to one question: which is better?"""
 
 from __future__ import annotations
 
-from unswayed.prompts.styles import Wording
+from unswayed.items import BadFieldError, Item
+from unswayed.parsing import LABEL
+from unswayed.tasks.gold import check_gold, right_candidates
+from unswayed.tasks.spec import TaskSpec
 
-__all__ = ["WORDING"]
+__all__ = ["TASK"]
 
-WORDING = Wording(
-    task="pairwise",
-    noun="Answer",
-    heading=None,
+
+def _check(item: Item) -> None:
+    if item.n != 2:
+        raise BadFieldError(
+            "candidates", f"pairwise needs exactly 2, got {item.n} (task mcq takes more)"
+        )
+    check_gold(item)
+
+
+TASK = TaskSpec(
+    name="pairwise",
+    noun="answer",
+    listed=False,
+    check=_check,
+    gold=right_candidates,
+    orders="swap",
+    train_orders="swap",
+    reply=LABEL,
     sentences={
         "role": (
             "You are given a question and two answers to it. "
@@ -37,22 +54,13 @@ WORDING = Wording(
             "A reference answer is printed as well. Use it to check the two answers; it is not "
             "one of them."
         ),
-        "direct": "Reply with the label of the better answer and nothing else: {labels}.",
-        "reasoning": (
-            "Think it through step by step first, inside <think> and </think>. Then write exactly "
-            "one label, {labels}, inside <answer> and </answer>, like this: <think>your "
-            "reasoning</think><answer>the label</answer>."
-        ),
+        "reply": "Reply with the label of the better answer and nothing else: {labels}.",
         "debias": (
             "Guard against habits that distort such comparisons. The order in which the answers "
             "are printed must not influence you, nor must their length, nor a liking for one of "
             "the labels. Stay objective: with the answers swapped you would have to prefer the "
             "same text."
         ),
-        "closing-direct": "Which answer is better, {labels}?",
-        "closing-reasoning": (
-            "Which answer is better, {labels}? Reasoning inside <think> and </think>, then the "
-            "label inside <answer> and </answer>."
-        ),
+        "question": "Which answer is better, {labels}?",
     },
 )

@@ -1,0 +1,9 @@
+"""Tasks: what is asked about candidates. One file each, one line in `items.TASKS`."""
+
+from __future__ import annotations
+
+from unswayed.items import TASKS
+from unswayed.tasks.gold import check_gold, right_candidates
+from unswayed.tasks.spec import TaskSpec, task_of
+
+__all__ = ["TASKS", "TaskSpec", "check_gold", "right_candidates", "task_of"]

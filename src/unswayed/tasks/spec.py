@@ -1,0 +1,59 @@
+"""What a task is: everything that differs between tasks, as one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from unswayed.errors import UnknownNameError
+from unswayed.items import TASKS, Item
+from unswayed.parsing import Reply
+
+__all__ = ["TaskSpec", "task_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """One task.
+
+    Attributes:
+        name: Registered name, the `task` of its items.
+        noun: What a candidate is called: answer, option, level.
+        listed: Whether candidates of one line each stand in one list; else in blocks of their own.
+        check: Raises `BadFieldError` where an item is none of this task (an item has an id and
+            two candidates at least when it comes here).
+        gold: The right candidates of an item; empty where gold is a tie, a score or unknown.
+        orders: Set of orders that an audit asks for unless told otherwise. One name for every
+            number of candidates: for two, `cyclic` and `structured` are the swap.
+        train_orders: Set of orders of a permutation group; None if the task cannot be trained.
+        sentences: The words of the prompts by name. `{labels}` stands for the labels ("A or B"),
+            `{first}` for the first of them, `{noun}` for the noun. A style names the ones it uses;
+            those of the built-in styles are in `unswayed.prompts.styles`.
+        reply: What the judge is to reply, and how that is read.
+    """
+
+    name: str
+    noun: str
+    listed: bool
+    check: Callable[[Item], None]
+    gold: Callable[[Item], tuple[int, ...]]
+    orders: str
+    train_orders: str | None
+    sentences: Mapping[str, str]
+    reply: Reply
+
+
+def task_of(name: str) -> TaskSpec:
+    """The task of that name.
+
+    Raises:
+        UnknownNameError: If there is none, or what is registered is none.
+    """
+    if name not in TASKS:
+        raise UnknownNameError(
+            f"task {str(name)!r} is not available; there are {' and '.join(TASKS)}."
+        )
+    task = TASKS.load(name)
+    if not isinstance(task, TaskSpec):
+        raise UnknownNameError(f"task {str(name)!r}: what is registered is no TaskSpec.")
+    return task
