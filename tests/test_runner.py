@@ -56,13 +56,12 @@ def label_by_content(query: Query) -> Response:
 
 
 @dataclass
-class FakeBackend:
+class FakeBackend(Backend):
     """Answers in random order with a number of calls in flight, and remembers what it was asked."""
 
     reply: Callable[[Query], Response | Failure | None] = label_by_content
     model: str = "fake/one"
     gives_logprobs: bool = True
-    generates: bool = True
     offline: bool = False
     template: str | None = None
     waiting: Wait | None = None
@@ -94,9 +93,6 @@ class FakeBackend:
 
     def price(self, input_tokens: int, output_tokens: int) -> float | None:
         return None if self.per_token is None else self.per_token * (input_tokens + output_tokens)
-
-    async def close(self) -> None:
-        pass
 
 
 class Unreachable(FakeBackend):

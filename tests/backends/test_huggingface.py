@@ -290,4 +290,3 @@ def test_a_local_model_costs_nothing(backend: HuggingFaceBackend) -> None:
     assert backend.price(1000, 1000) == 0.0
     assert backend.offline
     assert backend.gives_logprobs
-    assert backend.generates

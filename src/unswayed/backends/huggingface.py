@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -24,6 +24,7 @@ from unswayed.backends.local_generation import Wanted, generate
 from unswayed.backends.local_models import LoadedModel, load_model
 from unswayed.backends.local_scoring import FloatArray, Scored
 from unswayed.backends.model_folders import ModelFolder, locate
+from unswayed.backends.protocol import Answer, Backend, too_long
 from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
 from unswayed.registry import require
 
@@ -34,9 +35,6 @@ WINDOW: Final = 4096
 
 CPU_TOKENS: Final = 2048
 """Padded tokens per batch on a CPU: up to 1.7 times faster than 8192, which leave its caches."""
-
-Answer = tuple[Query, Response | Failure]
-
 
 def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBackend:
     """A local folder or Hub id, run here with transformers: `hf/<path or id>[+lora=DIR]` (extra: local).
@@ -83,8 +81,8 @@ class _Batch(NamedTuple):
     shared: int
 
 
-class HuggingFaceBackend:
-    """Answers from a model on this machine; see `unswayed.backends.protocol.Backend`.
+class HuggingFaceBackend(Backend):
+    """Answers from a model on this machine.
 
     Args:
         folder: Where the model lies.
@@ -93,9 +91,7 @@ class HuggingFaceBackend:
     """
 
     gives_logprobs = True
-    generates = True
     offline = True
-    waiting = None
 
     def __init__(
         self, folder: ModelFolder, settings: BackendSettings, *, provider: str = "hf"
@@ -108,7 +104,7 @@ class HuggingFaceBackend:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-model")
         self._loaded: LoadedModel | None = None
 
-    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[Answer]:
+    async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer in windows of queries, each in batches of about equal length.
 
         Raises:
@@ -123,10 +119,6 @@ class HuggingFaceBackend:
             for batch in self._batches(jobs):
                 for answered in await loop.run_in_executor(self._thread, self._run, batch):
                     yield answered
-
-    def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        """Nothing."""
-        return 0.0
 
     async def close(self) -> None:
         """Let go of the model's memory once the running batch is done."""
@@ -148,7 +140,9 @@ class HuggingFaceBackend:
                 ids = loaded.labels.ids(query.request.labels, text) if answer_only else None
                 job = _Job(query, tokens, ids)
                 if loaded.longest is not None and job.padded_tokens > loaded.longest:
-                    refusal = self._too_long(query, job.padded_tokens, loaded.longest)
+                    refusal = too_long(
+                        query, job.padded_tokens, longest=loaded.longest, model=self.model
+                    )
                     refused.append((query, refusal))
                 else:
                     jobs.append(job)
@@ -234,13 +228,6 @@ class HuggingFaceBackend:
             else self._no_numbers(job)
             for job, generated in zip(jobs, made, strict=True)
         ]
-
-    def _too_long(self, query: Query, room: int, longest: int) -> Failure:
-        return Failure(
-            error="BackendError",
-            message=f"{query.item.id}: the prompt and its answer take {room} tokens, but "
-            f"{self.model} reads at most {longest}. Shorten the item or choose another model.",
-        )
 
     def _no_memory(self, job: _Job) -> Failure:
         return Failure(
