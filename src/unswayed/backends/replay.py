@@ -31,7 +31,6 @@ IMPOSSIBLE: Final = -9999.0
 """Logprob of a label with probability 0, as OpenAI's API writes it."""
 
 
-
 def open_replay(model: str, settings: BackendSettings) -> ReplayBackend:
     """Answers recorded earlier: `replay/<decisions.jsonl or run directory>`.
 
