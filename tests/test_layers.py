@@ -24,6 +24,7 @@ LAYERS = (
         "presentation",
         "quantiles",
         "files",
+        "redaction",
         "registry",
         "sync",
         "visible",
