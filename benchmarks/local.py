@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from unswayed.backends import Backend, BackendSettings, open_backend
-from unswayed.backends.local_batches import Batch, plan
-from unswayed.backends.local_scoring import LabelScorer, Scored
+from unswayed.backends.local_passes import Batch, LabelScorer, plan
 from unswayed.calls import Query, Request, Response
 from unswayed.items import ItemSet
 from unswayed.presentation import Ask, Presentation, presentations
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
 CAP, CPU_CAP = 8192, 2048
 VOCABULARY = 8192
+LABELS = ((5,), (6,))
 PAIR = tuple(
     dict.fromkeys(
         shown
@@ -206,8 +206,8 @@ def score_all(
 ) -> np.ndarray:
     found = np.zeros((len(prompts), 2))
     for rows, shared in batches:
-        scored = [Scored(prompts[row], ((5,), (6,))) for row in rows]
-        found[rows] = scorer.score(scored, shared=shared)
+        scored = scorer.score([prompts[row] for row in rows], [LABELS] * len(rows), shared=shared)
+        found[rows] = scored
     return found
 
 

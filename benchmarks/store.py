@@ -19,6 +19,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
+from unswayed.backends import Backend
 from unswayed.calls import Query, Request, Response, TokenLogprob, key_of
 from unswayed.items import Item
 from unswayed.parsing import read_decision
@@ -31,26 +32,17 @@ SETTINGS = RunSettings(prompts=PromptSettings())
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron".split()  # noqa: SIM905
 
 
-class Instant:
+class Instant(Backend):
     """A backend that answers at once, with 20 label logprobs as an API gives them."""
 
     model = "benchmark/instant"
     gives_logprobs = True
-    generates = True
     offline = True
-    waiting = None
-    template: str | None = None
 
     async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Response]]:
         for query in queries:
             await asyncio.sleep(0)
             yield query, response(key_of(query.request)[0])
-
-    def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        return 0.0
-
-    async def close(self) -> None:
-        pass
 
 
 def words(chance: random.Random, n: int) -> str:

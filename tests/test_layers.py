@@ -25,6 +25,7 @@ LAYERS = (
         "presentation",
         "quantiles",
         "files",
+        "redaction",
         "registry",
         "sync",
         "tasks",

@@ -39,6 +39,7 @@ from unswayed.runner import (
     requests_for,
     stop_on_interrupt,
 )
+from unswayed.runner.interrupts import catch_interrupt
 from unswayed.runner.planning import Estimator, most_tokens
 from unswayed.runner.progress import describe
 from unswayed.store import CallStore
@@ -56,13 +57,12 @@ def label_by_content(query: Query) -> Response:
 
 
 @dataclass
-class FakeBackend:
+class FakeBackend(Backend):
     """Answers in random order with a number of calls in flight, and remembers what it was asked."""
 
     reply: Callable[[Query], Response | Failure | None] = label_by_content
     model: str = "fake/one"
     gives_logprobs: bool = True
-    generates: bool = True
     offline: bool = False
     template: str | None = None
     waiting: Wait | None = None
@@ -94,9 +94,6 @@ class FakeBackend:
 
     def price(self, input_tokens: int, output_tokens: int) -> float | None:
         return None if self.per_token is None else self.per_token * (input_tokens + output_tokens)
-
-    async def close(self) -> None:
-        pass
 
 
 class Unreachable(FakeBackend):
@@ -720,6 +717,34 @@ def test_interrupts_are_left_alone_afterwards_and_in_threads() -> None:
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
     with ThreadPoolExecutor(1) as pool:  # signals belong to the main thread
         assert pool.submit(lambda: asyncio.run(entered())).result() == (False, before[0])
+
+
+def test_a_loop_of_steps_is_asked_to_stop_and_then_interrupted() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    pressed: list[str] = []
+    with catch_interrupt() as interrupt:
+        assert not interrupt.requested
+        assert signal.getsignal(signal.SIGTERM) is before[1]
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.requested
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with catch_interrupt(
+        first=lambda: pressed.append("first"),
+        again=lambda: pressed.append("again"),
+        signals=(signal.SIGTERM,),
+    ) as interrupt:
+        for _ in range(3):
+            signal.raise_signal(signal.SIGTERM)
+    assert pressed == ["first", "again", "again"]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_stop_that_another_process_was_asked_for_makes_the_next_ctrl_c_the_second() -> None:
+    with catch_interrupt() as interrupt:
+        interrupt.requested = True
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
 
 # --- progress --------------------------------------------------------------------------------

@@ -77,9 +77,9 @@ def test_a_common_beginning_read_once_does_not_change_the_answer(
     seen = []
     score = scorer.score
 
-    def noting(batch: Sequence[Any], *, shared: int) -> list[Any]:
-        seen.append((len(batch), shared))
-        return score(batch, shared=shared)
+    def noting(prompts: Sequence[Any], labels: Sequence[Any], *, shared: int) -> list[Any]:
+        seen.append((len(prompts), shared))
+        return score(prompts, labels, shared=shared)
 
     monkeypatch.setattr(scorer, "score", noting)
     question = chat(200)[1].content
@@ -256,11 +256,11 @@ def test_a_batch_that_does_not_fit_is_halved(folder: Path, monkeypatch: pytest.M
     scorer = backend._load().scorer
     score, sizes = scorer.score, []
 
-    def small_memory(batch: Sequence[Any], *, shared: int) -> list[Any]:
-        sizes.append(len(batch))
-        if len(batch) > 2 or len(batch[0].tokens) > 100:
+    def small_memory(prompts: Sequence[Any], labels: Sequence[Any], *, shared: int) -> list[Any]:
+        sizes.append(len(prompts))
+        if len(prompts) > 2 or len(prompts[0]) > 100:
             raise torch.OutOfMemoryError
-        return score(batch, shared=shared)
+        return score(prompts, labels, shared=shared)
 
     monkeypatch.setattr(scorer, "score", small_memory)
     *fitting, huge = ask(backend, [query(chat(3, start=k)) for k in range(7)] + [query(chat(200))])
@@ -276,9 +276,9 @@ def test_the_model_runs_outside_the_event_loops_thread(
     seen = set()
     run = backend._run
 
-    def noting(batch: list[Any]) -> list[Any]:
+    def noting(jobs: list[Any], shared: int) -> list[Any]:
         seen.add(threading.get_ident())
-        return run(batch)
+        return run(jobs, shared)
 
     monkeypatch.setattr(backend, "_run", noting)
     ask(backend, [query(chat(3))])
@@ -290,4 +290,3 @@ def test_a_local_model_costs_nothing(backend: HuggingFaceBackend) -> None:
     assert backend.price(1000, 1000) == 0.0
     assert backend.offline
     assert backend.gives_logprobs
-    assert backend.generates

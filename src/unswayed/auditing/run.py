@@ -6,7 +6,7 @@ import asyncio
 import datetime
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -214,15 +214,14 @@ async def ask_model(
         needed = (
             None if left.most_cost_usd is None else store.totals().cost_usd + left.most_cost_usd
         )
-    remarks: Sequence[str] = getattr(backend, "remarks", ())
     return Asked(
         items=items,
         plan=plan,
         how=how,
         model=backend.model,
         counts=counts,
-        warnings=(*warnings, *remarks),
-        server=_server(backend),
+        warnings=(*warnings, *backend.remarks),
+        server=backend.server,
         failures=tuple(_failures(counts, store, budget_usd, needed)),
         needed_usd=None if needed is None else enough_usd(needed),
         created=created,
@@ -311,13 +310,6 @@ def _refusals(refused: int) -> Iterator[str]:
             f"{refused:,} answers were refused by the model or by a filter: they are no verdicts, "
             "whatever they say, and count as unparsed."
         )
-
-
-def _server(backend: Backend) -> str | None:
-    """The address calls went to, without keys; None for local models."""
-    address = getattr(backend, "address", None)
-    shown = getattr(address, "shown", None)
-    return shown if isinstance(shown, str) else None
 
 
 def write_record(

@@ -6,8 +6,9 @@ where `model` is what follows the provider's name.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -23,8 +24,13 @@ __all__ = [
     "Backend",
     "BackendSettings",
     "backend_settings",
+    "checked_settings",
     "open_backend",
 ]
+
+
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
+Rate = Annotated[float, msgspec.Meta(gt=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +56,11 @@ class BackendSettings:
 
     base_url: str | None = None
     max_connections: Annotated[int, msgspec.Meta(ge=1)] = 64
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    timeout: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    requests_per_minute: Rate | None = None
+    tokens_per_minute: Rate | None = None
+    timeout: Seconds = 120.0
     max_retries: Annotated[int, msgspec.Meta(ge=0)] = 5
-    patience: Annotated[float, msgspec.Meta(gt=0)] = 180.0
+    patience: Seconds = 180.0
     prices: str | None = None
     device: str | None = None
     dtype: str | None = None
@@ -62,6 +68,18 @@ class BackendSettings:
     threads: int | None = None
     trust_remote_code: bool = False
     pricing_only: bool = False
+
+
+def checked_settings(settings: BackendSettings) -> BackendSettings:
+    """The settings, if all of them are possible.
+
+    Raises:
+        UsageError: Naming the first that is not.
+    """
+    try:
+        return msgspec.convert(asdict(settings), BackendSettings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"cannot reach a model so: {error}.") from None
 
 
 def backend_settings(
@@ -88,10 +106,7 @@ def backend_settings(
         "prices": None if prices is None else str(prices),
     }
     named = {name: value for name, value in given.items() if value is not None}
-    try:
-        return msgspec.convert({**asdict(base or BackendSettings()), **named}, BackendSettings)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"cannot reach a model so: {error}.") from None
+    return checked_settings(replace(base or BackendSettings(), **named))  # type: ignore[arg-type]
 
 
 BACKENDS: Registry[Callable[[str, BackendSettings], Backend]] = Registry(

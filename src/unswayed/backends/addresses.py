@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from unswayed.errors import MissingKeyError, UsageError
+from unswayed.redaction import HIDDEN, without_keys
 
 __all__ = ["Address", "Secret", "Service", "resolve", "shown_address"]
 
-HIDDEN = "[key hidden]"
-_LOOKS_LIKE_A_KEY = re.compile(r"\b(sk|pk|xai|gsk|hf|AIza)[-_][A-Za-z0-9_\-*.]{8,}|Bearer\s+\S+")
 _SHORTEST_HIDDEN = 4  # a shorter "key" is a placeholder, and replacing it would garble messages
 
 
@@ -52,9 +51,7 @@ class Secret:
 
     def scrub(self, text: str) -> str:
         """The text without this key and without anything that looks like a key."""
-        if self.occurs_in(text):
-            text = text.replace(self._value, HIDDEN)
-        return _LOOKS_LIKE_A_KEY.sub(HIDDEN, text)
+        return without_keys(self.hide(text))
 
     def hide(self, text: str) -> str:
         """The text without this key; anything else is left as it is (a model's own words)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,10 +10,9 @@ from typing import Final
 import msgspec
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.addresses import Service, resolve
-from unswayed.backends.client import HttpBackend
-from unswayed.backends.dialect import Traits, token_count
-from unswayed.backends.prices import FREE, load_prices
+from unswayed.backends.addresses import Service
+from unswayed.backends.client import HttpBackend, open_http
+from unswayed.backends.dialect import NO_USAGE, Traits, stated_usage, system_apart, token_count
 from unswayed.calls import Request, Response
 from unswayed.errors import BadResponseError
 from unswayed.items import Message
@@ -66,7 +64,7 @@ class _Usage(msgspec.Struct):
 class _Reply(msgspec.Struct):
     content: list[_Block]
     stop_reason: str | None = None
-    usage: msgspec.Raw = msgspec.Raw(b"{}")
+    usage: msgspec.Raw = NO_USAGE
     model: str | None = None
 
 
@@ -86,8 +84,8 @@ class AnthropicDialect:
 
     def __init__(self, model: str) -> None:
         self._model = model
-        found = _GENERATION.match(model)
-        generation = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+        version = _GENERATION.match(model)
+        generation = (int(version[1]), int(version[2] or 0)) if version else (0, 0)
         self.traits = Traits(
             temperature=generation < _FIRST_WITHOUT_TEMPERATURE,
             seed=False,
@@ -122,7 +120,7 @@ class AnthropicDialect:
             reply = _REPLY.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadResponseError(f"not a message: {error}") from None
-        usage = _usage(reply.usage)
+        usage = stated_usage(reply.usage, _USAGE)
         fresh, generated = token_count(usage.input_tokens), token_count(usage.output_tokens)
         cached = token_count(usage.cache_read_input_tokens) or 0
         written = token_count(usage.cache_creation_input_tokens) or 0
@@ -146,25 +144,14 @@ class AnthropicDialect:
         return None
 
 
-def _usage(stated: msgspec.Raw) -> _Usage:
-    """The counts, read apart: an answer is not lost for what is said about its price."""
-    try:
-        return _USAGE.decode(stated)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _Usage()
-
-
 def split_system(messages: tuple[Message, ...]) -> tuple[str, tuple[Message, ...]]:
     """The system text, and a chat that begins with the user and alternates.
 
     Neighbouring turns of the same role become one, a paragraph apart.
     """
-    system: list[str] = []
+    system, turns = system_apart(messages)
     chat: list[Message] = []
-    for message in messages:
-        if message.role in {"system", "developer"}:
-            system.append(message.content)
-            continue
+    for message in turns:
         role = "assistant" if message.role == "assistant" else "user"
         if chat and chat[-1].role == role:
             chat[-1] = Message(role, f"{chat[-1].content}\n\n{message.content}")
@@ -187,16 +174,4 @@ def open_anthropic(model: str, settings: BackendSettings) -> HttpBackend:
         MissingKeyError: If ANTHROPIC_API_KEY is needed and not set.
         UsageError: If an address or the price table is unusable.
     """
-    full_name = f"anthropic/{model}"
-    prices = load_prices(settings.prices)
-    address = resolve(
-        ANTHROPIC,
-        base_url=settings.base_url,
-        environ=os.environ,
-        model=full_name,
-        needs_key=not settings.pricing_only,
-    )
-    price = prices.find(full_name, own_address=address.is_own)
-    if price is None and address.is_loopback:
-        price = FREE
-    return HttpBackend(full_name, AnthropicDialect(model), address, settings, price=price)
+    return open_http(ANTHROPIC, f"anthropic/{model}", AnthropicDialect(model), settings)

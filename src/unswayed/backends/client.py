@@ -10,33 +10,29 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Iterable
+import os
+from collections.abc import AsyncGenerator, Callable, Iterable
 from urllib.parse import urlsplit
 
 import msgspec
 
-from unswayed.backends import BackendSettings
-from unswayed.backends.addresses import Address
+from unswayed.backends import BackendSettings, checked_settings
+from unswayed.backends.addresses import Address, Service, resolve
 from unswayed.backends.dialect import Dialect, Traits, Transport
 from unswayed.backends.faults import Fault, bad_response, fault_of, lost
-from unswayed.backends.pacing import (
-    Clock,
-    Concurrency,
-    Gate,
-    Spacing,
-)
+from unswayed.backends.pacing import Clock, Concurrency, Gate, Spacing
 from unswayed.backends.patience import Patience
-from unswayed.backends.prices import Price
-from unswayed.backends.protocol import Wait
-from unswayed.backends.workers import Line, Outcome, Run
+from unswayed.backends.prices import FREE, Price, load_prices
+from unswayed.backends.protocol import Answer, Backend, Wait
+from unswayed.backends.workers import Line, Run
 from unswayed.calls import Query, Request, Response
-from unswayed.errors import BadResponseError, ServerError, UsageError
+from unswayed.errors import BadResponseError, ServerError
 
-__all__ = ["HttpBackend"]
+__all__ = ["HttpBackend", "open_http"]
 
 
-class HttpBackend:
-    """A model behind HTTP; see `unswayed.backends.protocol.Backend`.
+class HttpBackend(Backend):
+    """A model behind HTTP.
 
     Args:
         model: Full model name.
@@ -48,18 +44,12 @@ class HttpBackend:
         connect: Makes the transport, once per event loop; default: aiohttp.
 
     Attributes:
-        address: Where calls go.
         traits: What the server is known to accept.
-        remarks: What was learned about the server that a reader of the results should know.
         patience: Since when it answers nothing, and how long that is put up with.
 
     Raises:
-        UsageError: If a limit is not above 0.
+        UsageError: If a limit is out of range.
     """
-
-    generates = True
-    offline = False
-    template: str | None = None
 
     def __init__(
         self,
@@ -72,12 +62,12 @@ class HttpBackend:
         clock: Clock | None = None,
         connect: Callable[[], Transport] | None = None,
     ) -> None:
-        _check(settings)
+        settings = checked_settings(settings)
         self.model = model
         self.address = address
+        self.server = address.shown
         self.traits = dialect.traits
         self.gives_logprobs = dialect.traits.logprobs != 0
-        self.remarks: tuple[str, ...] = ()
         self.dialect = dialect
         self.settings = settings
         self.clock = clock or Clock()
@@ -94,7 +84,7 @@ class HttpBackend:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.model} at {self.address.shown}>"
 
-    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Outcome]]:
+    async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer every query once, in any order, pulling from `queries` lazily."""
         if not self._runs:
             self.patience.restart()
@@ -232,16 +222,33 @@ class HttpBackend:
         return _without_key(response, self.address)
 
 
-def _check(settings: BackendSettings) -> None:
-    for name in ("max_connections", "timeout", "patience"):
-        if not 0 < getattr(settings, name) < math.inf:
-            raise UsageError(f"{name} must be above 0 and finite, got {getattr(settings, name)}.")
-    if settings.max_retries < 0:
-        raise UsageError(f"max_retries must be 0 or more, got {settings.max_retries}.")
-    for name in ("requests_per_minute", "tokens_per_minute"):
-        limit = getattr(settings, name)
-        if limit is not None and limit <= 0:
-            raise UsageError(f"{name} must be above 0, got {limit}. Leave it out for no limit.")
+def open_http(
+    service: Service, model: str, dialect: Dialect, settings: BackendSettings
+) -> HttpBackend:
+    """A model of a service, its address and key from the environment, its price from the table.
+
+    Args:
+        service: Whose variables are read.
+        model: Full model name.
+        dialect: The API.
+        settings: Address, price table and limits.
+
+    Raises:
+        MissingKeyError: If a key or an address is needed and not set.
+        UsageError: If an address, a limit or the price table is unusable.
+    """
+    prices = load_prices(settings.prices)
+    address = resolve(
+        service,
+        base_url=settings.base_url,
+        environ=os.environ,
+        model=model,
+        needs_key=not settings.pricing_only,
+    )
+    price = prices.find(model, own_address=address.is_own)
+    if price is None and address.is_loopback:
+        price = FREE
+    return HttpBackend(model, dialect, address, settings, price=price)
 
 
 def _expected_tokens(request: Request) -> int:

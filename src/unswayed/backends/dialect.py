@@ -5,12 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, TypeVar
+
+import msgspec
 
 from unswayed.backends.faults import Reply
 from unswayed.calls import Request, Response
+from unswayed.items import Message
 
-__all__ = ["Dialect", "Traits", "Transport", "token_count"]
+__all__ = [
+    "NO_USAGE",
+    "Dialect",
+    "Traits",
+    "Transport",
+    "stated_usage",
+    "system_apart",
+    "token_count",
+]
+
+Usage = TypeVar("Usage")
+
+NO_USAGE: Final = msgspec.Raw(b"{}")
 
 MOST_TOKENS: Final = 2**40
 """Counts from here on are no counts: no model reads or writes so much, no table can hold the sum."""
@@ -19,6 +34,23 @@ MOST_TOKENS: Final = 2**40
 def token_count(value: object) -> int | None:
     """A token count as a server states it; None if it is none."""
     return value if type(value) is int and 0 <= value < MOST_TOKENS else None
+
+
+def stated_usage(stated: msgspec.Raw, decoder: msgspec.json.Decoder[Usage]) -> Usage:
+    """The counts, read apart: an answer is not lost for what is said about its price."""
+    try:
+        return decoder.decode(stated)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return decoder.decode(NO_USAGE)
+
+
+def system_apart(messages: tuple[Message, ...]) -> tuple[list[str], list[Message]]:
+    """The system texts, and the messages that are not the system's."""
+    roles = {"system", "developer"}
+    return (
+        [message.content for message in messages if message.role in roles],
+        [message for message in messages if message.role not in roles],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

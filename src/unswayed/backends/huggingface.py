@@ -10,21 +10,19 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_batches import by_length, plan
-from unswayed.backends.local_generation import Wanted, generate
 from unswayed.backends.local_models import LoadedModel, load_model
-from unswayed.backends.local_scoring import FloatArray, Scored
+from unswayed.backends.local_passes import FloatArray, Ids, by_length, generate, plan, seed_of
 from unswayed.backends.model_folders import ModelFolder, locate
-from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
+from unswayed.backends.protocol import Answer, Backend, too_long
+from unswayed.calls import Failure, Query, Request, Response, TokenLogprob
 from unswayed.registry import require
 
 __all__ = ["HuggingFaceBackend", "label_response", "open_huggingface"]
@@ -34,8 +32,6 @@ WINDOW: Final = 4096
 
 CPU_TOKENS: Final = 2048
 """Padded tokens per batch on a CPU: up to 1.7 times faster than 8192, which leave its caches."""
-
-Answer = tuple[Query, Response | Failure]
 
 
 def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBackend:
@@ -52,39 +48,21 @@ def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBacken
     return HuggingFaceBackend(locate(model), settings)
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """One query, ready to run."""
+class _Job(NamedTuple):
+    """One query, ready to run; where its label ids are None, a text is generated."""
 
     query: Query
     tokens: list[int]
-    label_ids: tuple[tuple[int, ...], ...] | None
+    label_ids: Ids | None
 
     @property
-    def request(self) -> Request:
-        """What is asked."""
-        return self.query.request
-
-    @property
-    def answer_only(self) -> bool:
-        """Whether label probabilities are the answer."""
-        return self.label_ids is not None
-
-    @property
-    def padded_tokens(self) -> int:
+    def room(self) -> int:
         """Tokens it may take up, prompt and answer."""
-        return len(self.tokens) + (1 if self.answer_only else self.request.max_tokens)
+        return len(self.tokens) + (1 if self.label_ids else self.query.request.max_tokens)
 
 
-class _Batch(NamedTuple):
-    """Jobs that run together, all of one kind; `shared` leading tokens are read once."""
-
-    jobs: list[_Job]
-    shared: int
-
-
-class HuggingFaceBackend:
-    """Answers from a model on this machine; see `unswayed.backends.protocol.Backend`.
+class HuggingFaceBackend(Backend):
+    """Answers from a model on this machine.
 
     Args:
         folder: Where the model lies.
@@ -93,9 +71,7 @@ class HuggingFaceBackend:
     """
 
     gives_logprobs = True
-    generates = True
     offline = True
-    waiting = None
 
     def __init__(
         self, folder: ModelFolder, settings: BackendSettings, *, provider: str = "hf"
@@ -108,7 +84,7 @@ class HuggingFaceBackend:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-model")
         self._loaded: LoadedModel | None = None
 
-    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[Answer]:
+    async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer in windows of queries, each in batches of about equal length.
 
         Raises:
@@ -120,13 +96,9 @@ class HuggingFaceBackend:
             jobs, refused = await loop.run_in_executor(self._thread, self._prepare, window)
             for answered in refused:
                 yield answered
-            for batch in self._batches(jobs):
-                for answered in await loop.run_in_executor(self._thread, self._run, batch):
+            for batch, shared in self._batches(jobs):
+                for answered in await loop.run_in_executor(self._thread, self._run, batch, shared):
                     yield answered
-
-    def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        """Nothing."""
-        return 0.0
 
     async def close(self) -> None:
         """Let go of the model's memory once the running batch is done."""
@@ -147,43 +119,41 @@ class HuggingFaceBackend:
             for query, (text, tokens) in zip(chosen, written, strict=True):
                 ids = loaded.labels.ids(query.request.labels, text) if answer_only else None
                 job = _Job(query, tokens, ids)
-                if loaded.longest is not None and job.padded_tokens > loaded.longest:
-                    refusal = self._too_long(query, job.padded_tokens, loaded.longest)
+                if loaded.longest is not None and job.room > loaded.longest:
+                    refusal = too_long(query, job.room, longest=loaded.longest, model=self.model)
                     refused.append((query, refusal))
                 else:
                     jobs.append(job)
         return jobs, refused
 
-    def _batches(self, jobs: Sequence[_Job]) -> Iterator[_Batch]:
-        """Label jobs first, then those that generate; the longest of each first."""
-        scored = [job for job in jobs if job.answer_only]
+    def _batches(self, jobs: Sequence[_Job]) -> Iterator[tuple[list[_Job], int]]:
+        """Jobs of one kind that run together, and how many leading tokens they share.
+
+        Label jobs first, then those that generate; the longest of each first.
+        """
+        scored = [job for job in jobs if job.label_ids]
         loaded = self._load()
         cap = self._settings.batch_tokens
         for rows, shared in plan(
             [job.tokens for job in scored],
             [(job.query.item.id, job.query.ask.prompt_id) for job in scored],
             cap=cap,
+            cap_apart=min(cap, CPU_TOKENS) if loaded.model.device.type == "cpu" else cap,
             pads=loaded.scorer.pads,
             shares=loaded.scorer.shares,
-            cap_apart=min(cap, CPU_TOKENS) if loaded.model.device.type == "cpu" else None,
         ):
-            yield _Batch([scored[row] for row in rows], shared)
-        generated = [job for job in jobs if not job.answer_only]
-        lengths = [job.padded_tokens for job in generated]
-        for rows in by_length(lengths, cap=cap):
-            yield _Batch([generated[row] for row in rows], 0)
+            yield [scored[row] for row in rows], shared
+        generated = [job for job in jobs if not job.label_ids]
+        for part in by_length([job.room for job in generated], cap=cap):
+            yield [generated[row] for row in part], 0
 
-    def _run(self, batch: _Batch) -> list[Answer]:
+    def _run(self, jobs: Sequence[_Job], shared: int) -> list[Answer]:
         """Answer one batch, in halves if it does not fit into the accelerator's memory."""
         import torch
 
-        jobs = batch.jobs
         start = time.perf_counter()
         try:
-            if jobs[0].answer_only:
-                responses = self._score(jobs, batch.shared)
-            else:
-                responses = self._write(jobs)
+            responses = self._score(jobs, shared) if jobs[0].label_ids else self._write(jobs)
         except torch.OutOfMemoryError:
             responses = None
         if responses is None:  # outside `except`: its traceback would keep the memory in use
@@ -191,38 +161,39 @@ class HuggingFaceBackend:
             if len(jobs) == 1:
                 return [(jobs[0].query, self._no_memory(jobs[0]))]
             half = len(jobs) // 2
-            halves = (_Batch(jobs[:half], batch.shared), _Batch(jobs[half:], batch.shared))
-            return [answer for part in halves for answer in self._run(part)]
+            return [*self._run(jobs[:half], shared), *self._run(jobs[half:], shared)]
         share = (time.perf_counter() - start) / len(jobs)
         return [
-            (job.query, _timed(response, share))
+            (
+                job.query,
+                self._no_numbers(job)
+                if response is None
+                else msgspec.structs.replace(response, latency_s=share),
+            )
             for job, response in zip(jobs, responses, strict=True)
         ]
 
-    def _score(self, jobs: Sequence[_Job], shared: int) -> list[Response | Failure]:
-        scored = [Scored(job.tokens, job.label_ids or ()) for job in jobs]
-        logprobs = self._load().scorer.score(scored, shared=shared)
+    def _score(self, jobs: Sequence[_Job], shared: int) -> list[Response | None]:
+        """Label answers; None where the scores are not numbers."""
+        logprobs = self._load().scorer.score(
+            [job.tokens for job in jobs], [job.label_ids or () for job in jobs], shared=shared
+        )
         return [
-            label_response(job.request, row, model=self.model, input_tokens=len(job.tokens))
+            label_response(job.query.request, row, model=self.model, input_tokens=len(job.tokens))
             if np.isfinite(row).all()
-            else self._no_numbers(job)
+            else None
             for job, row in zip(jobs, logprobs, strict=True)
         ]
 
-    def _write(self, jobs: Sequence[_Job]) -> list[Response | Failure]:
+    def _write(self, jobs: Sequence[_Job]) -> list[Response | None]:
+        """Generated answers; None where the scores are not numbers."""
         loaded = self._load()
-        wanted = [
-            Wanted(
-                tokens=job.tokens,
-                max_tokens=job.request.max_tokens,
-                temperature=job.request.temperature,
-                seed=_seed_of(job.request),
-            )
-            for job in jobs
-        ]
-        made = generate(loaded.model, loaded.tokenizer, wanted, pad=loaded.pad)
+        prompts, requests = [job.tokens for job in jobs], [job.query.request for job in jobs]
+        texts = generate(loaded.model, loaded.tokenizer, prompts, requests, pad=loaded.pad)
         return [
-            Response(
+            None
+            if generated is None
+            else Response(
                 text=generated.text,
                 finish_reason=generated.finish_reason,
                 input_tokens=len(job.tokens),
@@ -230,17 +201,8 @@ class HuggingFaceBackend:
                 cost_usd=0.0,
                 model=self.model,
             )
-            if generated.finite
-            else self._no_numbers(job)
-            for job, generated in zip(jobs, made, strict=True)
+            for job, generated in zip(jobs, texts, strict=True)
         ]
-
-    def _too_long(self, query: Query, room: int, longest: int) -> Failure:
-        return Failure(
-            error="BackendError",
-            message=f"{query.item.id}: the prompt and its answer take {room} tokens, but "
-            f"{self.model} reads at most {longest}. Shorten the item or choose another model.",
-        )
 
     def _no_memory(self, job: _Job) -> Failure:
         return Failure(
@@ -296,25 +258,14 @@ def label_response(
     )
 
 
-def _timed(answer: Response | Failure, seconds: float) -> Response | Failure:
-    if isinstance(answer, Failure):
-        return answer
-    return msgspec.structs.replace(answer, latency_s=seconds)
-
-
 def _is_answer_only(request: Request) -> bool:
     """Label logprobs are asked for exactly where the answer is the label itself."""
     return request.top_logprobs > 0
-
-
-def _seed_of(request: Request) -> int:
-    """The same request draws the same answer; another sample index draws another."""
-    return int.from_bytes(key_of(request)[:7])
 
 
 def _chosen(logprobs: FloatArray, request: Request) -> int:
     """The likeliest label, or a draw among the labels at the request's temperature."""
     if request.temperature <= 0:
         return int(logprobs.argmax())
-    noise = np.random.default_rng(_seed_of(request)).gumbel(size=len(logprobs))
+    noise = np.random.default_rng(seed_of(request)).gumbel(size=len(logprobs))
     return int((logprobs / request.temperature + noise).argmax())

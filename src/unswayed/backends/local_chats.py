@@ -1,4 +1,4 @@
-"""From chat messages to the token ids a local model reads, through its own chat template."""
+"""What a local model reads: chats and labels as token ids, through its tokenizer and chat template."""
 
 from __future__ import annotations
 
@@ -9,17 +9,26 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from unswayed.errors import TemplateError, UsageError
 from unswayed.items import Message
+from unswayed.parsing.symbols import Symbols, symbols_of
 from unswayed.prompts.limits import check_limits
 from unswayed.prompts.template import RENDERING_ERRORS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["ChatWriter", "Written"]
+__all__ = ["ChatWriter", "LabelTokens", "Written"]
 
 PROBE: Final = "unswayed-probe"
 LONGEST_MARK: Final = 40
 """Characters; what is longer is a sentence that a template adds."""
+
+CONTEXT_CHARACTERS: Final = 32
+"""Prompts that end alike to this length go on with the same tokens."""
+BEGINS: Final = -3
+"""`Symbols.token` codes the beginning of label k as `-3 - k`."""
+
+Ids = tuple[tuple[int, ...], ...]
+Sets = list[set[int]]
 
 
 class Written(NamedTuple):
@@ -53,7 +62,7 @@ class ChatWriter:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, model: str) -> None:
         self.tokenizer = tokenizer
-        self._model = model
+        self.model = model
         self.has_template = tokenizer.chat_template is not None
         if not self.has_template:
             warnings.warn(
@@ -116,7 +125,7 @@ class ChatWriter:
             )
         except (jinja2.TemplateError, *RENDERING_ERRORS) as error:
             raise UsageError(
-                f"{self._model}: its chat template cannot write this chat: "
+                f"{self.model}: its chat template cannot write this chat: "
                 f"{error or type(error).__name__}. Mend chat_template.jinja or choose another model."
             ) from None
         return [str(text) for text in texts]
@@ -127,7 +136,7 @@ class ChatWriter:
         fields = {**tokens, "messages": rows, "add_generation_prompt": True, "tools": None}
         try:
             source = self.tokenizer.get_chat_template()
-            check_limits(source, fields, where=f"{self._model}: its chat template")
+            check_limits(source, fields, where=f"{self.model}: its chat template")
         except (TemplateError, ValueError) as error:
             raise UsageError(str(error)) from None
 
@@ -169,3 +178,93 @@ def _broken_up(match: re.Match[str]) -> str:
 
 def _plain(rows: list[dict[str, str]]) -> str:
     return "\n\n".join(row["content"] for row in rows) + "\n\nAnswer:"
+
+
+class LabelTokens:
+    """Which token ids stand for a label where the answer begins: found, and remembered.
+
+    Two sources, joined. *By text*: every token of the vocabulary that the parser would read as the
+    label in a server's top-k list ("A", " A", "a", "**A"), so that a model behind a server and the
+    same model here get the same probabilities. *In context*: the prompt is tokenised with and
+    without the label behind it, and the id that follows the prompt's own counts, which finds the
+    first piece of a label that the tokenizer splits ("Al" + "ice"). The probabilities of all are
+    summed. Other pieces that a label may begin with count only where there is nothing else.
+
+    Args:
+        writer: Writes prompts as the model is given them.
+    """
+
+    def __init__(self, writer: ChatWriter) -> None:
+        self._writer = writer
+        self._texts: dict[int, str] | None = None
+        self._by_text: dict[tuple[str, ...], tuple[Sets, Sets]] = {}
+        self._ids: dict[tuple[tuple[str, ...], str], Ids] = {}
+
+    def ids(self, labels: tuple[str, ...], prompt: str) -> Ids:
+        """The ids of each label behind a prompt, in label order; no id stands for two labels.
+
+        A label of several tokens counts with its first where no other label begins with the same.
+
+        Raises:
+            UsageError: If a label has no token that begins it and no other.
+        """
+        key = (labels, prompt[-CONTEXT_CHARACTERS:])
+        if key not in self._ids:
+            self._ids[key] = self._find(labels, prompt)
+        return self._ids[key]
+
+    def _find(self, labels: tuple[str, ...], prompt: str) -> Ids:
+        if labels not in self._by_text:
+            self._by_text[labels] = self._read_vocabulary(symbols_of(labels))
+        spelled, begun = self._by_text[labels]
+        in_context = self._first_tokens(labels, prompt)
+        claimed = [text | context for text, context in zip(spelled, in_context, strict=True)]
+        ids_by_label: list[tuple[int, ...]] = []
+        for number, label in enumerate(labels):
+            others = set[int]().union(*claimed[:number], *claimed[number + 1 :])
+            ids = (spelled[number] | (in_context[number] - others)) or begun[number] - others
+            if not ids:
+                raise UsageError(
+                    f"{self._writer.model}: its tokenizer has no token that begins {label!r} and no "
+                    f"other of the labels {', '.join(labels)}. Choose other labels; single "
+                    "letters work with nearly every model."
+                )
+            ids_by_label.append(tuple(sorted(ids)))
+        return tuple(ids_by_label)
+
+    def _read_vocabulary(self, symbols: Symbols) -> tuple[Sets, Sets]:
+        """Per label, the ids of all tokens that say it, and that begin it, by the parser's rule."""
+        initials = {form[0] for label in symbols.labels for form in (label, label.casefold())}
+        spelled: Sets = [set() for _ in symbols.labels]
+        begun: Sets = [set() for _ in symbols.labels]
+        for token, text in self._vocabulary().items():
+            if len(text) > symbols.longest + 8 or initials.isdisjoint(text + text.casefold()):
+                continue
+            code = symbols.token(text)
+            if code >= 0:
+                spelled[code].add(token)
+            elif code <= BEGINS:
+                begun[BEGINS - code].add(token)
+        return spelled, begun
+
+    def _vocabulary(self) -> dict[int, str]:
+        """The text of every token that is not a control token."""
+        if self._texts is None:
+            tokenizer = self._writer.tokenizer
+            ids = sorted(set(tokenizer.get_vocab().values()) - set(tokenizer.all_special_ids))
+            texts = tokenizer.batch_decode([[token] for token in ids])
+            self._texts = dict(zip(ids, texts, strict=True))
+        return self._texts
+
+    def _first_tokens(self, labels: tuple[str, ...], prompt: str) -> list[set[int]]:
+        """Per label, the ids that follow the prompt when the label is written behind it."""
+        spaces = ("", " ")
+        texts = [f"{prompt}{space}{label}" for label in labels for space in spaces]
+        own, *continued = self._writer.encode([prompt, *texts])
+        unknown = self._writer.tokenizer.unk_token_id
+        firsts: list[set[int]] = [set() for _ in labels]
+        for number, tokens in enumerate(continued):
+            grew = len(tokens) > len(own) and tokens[: len(own)] == own
+            if grew and tokens[len(own)] != unknown:
+                firsts[number // len(spaces)].add(tokens[len(own)])
+        return firsts

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.label_tokens import LabelTokens
-from unswayed.backends.local_chats import ChatWriter
-from unswayed.backends.local_scoring import LabelScorer
+from unswayed.backends.local_chats import ChatWriter, LabelTokens
+from unswayed.backends.local_passes import LabelScorer
 from unswayed.backends.model_folders import ModelFolder
 from unswayed.errors import UsageError
 
@@ -77,7 +76,7 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
         model=model,
         tokenizer=tokenizer,
         writer=writer,
-        labels=LabelTokens(tokenizer, writer.encode, model=name),
+        labels=LabelTokens(writer),
         scorer=LabelScorer(model, pad=pad),
         pad=pad,
         longest=longest if isinstance(longest, int) else None,
@@ -133,18 +132,18 @@ def _read_model(
 ) -> PreTrainedModel:
     from transformers import AutoModelForCausalLM, PreTrainedModel
 
-    read: torch.nn.Module = AutoModelForCausalLM.from_pretrained(
+    model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(
         folder.path,
         dtype=_dtype(settings, device),
         use_safetensors=True,
         trust_remote_code=settings.trust_remote_code,
     )
     if folder.adapter is not None:
-        read = _with_adapter(read, folder.adapter)
-    read = read.to(device).eval()
-    if not isinstance(read, PreTrainedModel):
-        raise UsageError(f"{folder.path}: {type(read).__name__} is not a transformers model.")
-    return read
+        model = _with_adapter(model, folder.adapter)
+    model = model.to(device).eval()
+    if not isinstance(model, PreTrainedModel):
+        raise UsageError(f"{folder.path}: {type(model).__name__} is not a transformers model.")
+    return model
 
 
 def _with_adapter(model: torch.nn.Module, adapter: Path) -> torch.nn.Module:

@@ -6,7 +6,6 @@ family where the name says it, and else learned from its refusals (see `OpenAIDi
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,11 +15,10 @@ from typing import Final
 import msgspec
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.addresses import Service, resolve
-from unswayed.backends.client import HttpBackend
-from unswayed.backends.dialect import Traits, token_count
+from unswayed.backends.addresses import Service
+from unswayed.backends.client import HttpBackend, open_http
+from unswayed.backends.dialect import NO_USAGE, Traits, stated_usage, system_apart, token_count
 from unswayed.backends.faults import server_words
-from unswayed.backends.prices import FREE, load_prices
 from unswayed.calls import Request, Response, TokenLogprob
 from unswayed.errors import BadResponseError, UnknownNameError
 from unswayed.items import Message
@@ -60,9 +58,6 @@ _NO_SYSTEM = re.compile(
     r"|(?:not support|unsupported|invalid).{0,80}['\"`]system['\"`]",
     re.IGNORECASE,
 )
-
-
-NO_USAGE: Final = msgspec.Raw(b"{}")
 
 
 class _Payload(msgspec.Struct, omit_defaults=True):
@@ -220,7 +215,7 @@ class OpenAIDialect:
         tokens = tops = None
         if isinstance(choice, _Choice) and choice.logprobs is not None:
             tokens, tops = _read_logprobs(choice.logprobs)
-        usage = _usage(completion.usage)
+        usage = stated_usage(completion.usage, _USAGE)
         details = usage.prompt_tokens_details
         read, written = token_count(usage.prompt_tokens), token_count(usage.completion_tokens)
         cached = token_count(details.cached_tokens if details else usage.prompt_cache_hit_tokens)
@@ -294,14 +289,6 @@ def _completion(body: bytes) -> _Completion | _PlainCompletion:
             raise BadResponseError(f"not a chat completion: {error}") from None
 
 
-def _usage(stated: msgspec.Raw) -> _Usage:
-    """The counts, read apart: an answer is not lost for what is said about its price."""
-    try:
-        return _USAGE.decode(stated)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _Usage()
-
-
 def _read_logprobs(
     logprobs: _Logprobs,
 ) -> tuple[tuple[str, ...] | None, tuple[tuple[TokenLogprob, ...], ...] | None]:
@@ -326,8 +313,7 @@ def _ranked(alternatives: list[_Alternative]) -> tuple[TokenLogprob, ...]:
 
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The chat without system messages: their text goes before the first user message."""
-    system = [m.content for m in messages if m.role in {"system", "developer"}]
-    chat = [m for m in messages if m.role not in {"system", "developer"}]
+    system, chat = system_apart(messages)
     if not system:
         return messages
     first = next((i for i, m in enumerate(chat) if m.role == "user"), None)
@@ -344,7 +330,7 @@ def open_openai(model: str, settings: BackendSettings) -> HttpBackend:
         MissingKeyError: If OPENAI_API_KEY is needed and not set.
         UsageError: If an address or the price table is unusable.
     """
-    return _open(OPENAI, f"openai/{model}", model, settings)
+    return open_http(OPENAI, f"openai/{model}", OpenAIDialect(model), settings)
 
 
 def open_service(model: str, settings: BackendSettings) -> HttpBackend:
@@ -361,19 +347,5 @@ def open_service(model: str, settings: BackendSettings) -> HttpBackend:
             f"model 'openai-api/{model}' has no service: write openai-api/<service>/<model>, with "
             "<SERVICE>_BASE_URL and <SERVICE>_API_KEY in the environment."
         )
-    return _open(Service.named(service), f"openai-api/{model}", name, settings)
-
-
-def _open(service: Service, full_name: str, name: str, settings: BackendSettings) -> HttpBackend:
-    prices = load_prices(settings.prices)
-    address = resolve(
-        service,
-        base_url=settings.base_url,
-        environ=os.environ,
-        model=full_name,
-        needs_key=not settings.pricing_only,
-    )
-    price = prices.find(full_name, own_address=address.is_own)
-    if price is None and address.is_loopback:
-        price = FREE
-    return HttpBackend(full_name, OpenAIDialect(name), address, settings, price=price)
+    dialect = OpenAIDialect(name)
+    return open_http(Service.named(service), f"openai-api/{model}", dialect, settings)

@@ -1,14 +1,38 @@
-"""What a backend is: queries in, responses or failures out, in any order."""
+"""What a backend is: queries in, responses or failures out, in any order.
+
+A backend is one file with a class on top of `Backend` and a function that opens it:
+
+    class Echo(Backend):
+        offline = True
+
+        def __init__(self, model: str) -> None:
+            self.model = f"echo/{model}"
+
+        def respond(self, query: Query) -> Response:
+            return Response(text=query.request.labels[0], cost_usd=0.0)
+
+
+    def open_echo(model: str, settings: BackendSettings) -> Echo:
+        \"\"\"Always the first label: `echo/<anything>`.\"\"\"
+        return Echo(model)
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final
 
 from unswayed.calls import Failure, Query, Response
 
-__all__ = ["Backend", "Wait"]
+__all__ = ["Answer", "Backend", "Outcome", "Wait", "too_long"]
+
+Outcome = Response | Failure
+Answer = tuple[Query, Outcome]
+
+ANSWERS_AT_ONCE: Final = 256
+"""Answers in a row before the rest of the program is let live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,41 +53,64 @@ class Wait:
     gives_up_at: float | None
 
 
-class Backend(Protocol):
-    """A source of answers.
+class Backend:
+    """A source of answers. A subclass sets `model`, and has `respond` or, where calls overlap, `answer`.
 
     Attributes:
         model: Full name with revision, as it goes into `Request.model` and so into every key.
         gives_logprobs: Whether direct prompts come back with label logprobs.
-        generates: Whether it can generate text (reasoning prompts); label logits only if False.
         offline: True if it needs no network and costs nothing.
+        keyed_by_item: Whether answers depend on the item beyond its prompt, so that its id belongs
+            into every key.
+        planted: Whether the bias was planted, which a report must say.
         template: Name or path of the prompt template this model must be asked with; None for the
             run's own (the tiny judge understands only its own sentences).
+        server: The address calls go to, without anything secret; None for local models.
+        remarks: What was learned about it that a reader of the results should know, in sentences.
+        waiting: What holds up all calls just now; None if nothing does.
     """
 
     model: str
-    gives_logprobs: bool
-    generates: bool
-    offline: bool
-    template: str | None
+    gives_logprobs: bool = False
+    offline: bool = False
+    keyed_by_item: bool = False
+    planted: bool = False
+    template: str | None = None
+    server: str | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def waiting(self) -> Wait | None:
         """What holds up all calls just now; None if nothing does."""
-        ...
+        return None
 
-    def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Response | Failure]]:
+    def respond(self, query: Query) -> Outcome:
+        """The answer to one query, at once."""
+        raise NotImplementedError(f"{type(self).__name__} has neither respond nor answer")
+
+    async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer every query once, in any order, pulling from `queries` lazily.
 
         `queries` may stop early (the budget is spent); a backend never pulls more than it is
         about to work on, so that memory stays bounded and a stop takes effect at once.
         """
-        ...
+        for number, query in enumerate(queries, start=1):
+            yield query, self.respond(query)
+            if number % ANSWERS_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def price(self, input_tokens: int, output_tokens: int) -> float | None:
         """Price in USD of a call of that size; None where no price is known."""
-        ...
+        return 0.0 if self.offline else None
 
     async def close(self) -> None:
         """Release connections and memory."""
-        ...
+
+
+def too_long(query: Query, tokens: int, *, longest: int, model: str) -> Failure:
+    """The failure of a prompt that does not fit into a local model."""
+    return Failure(
+        error="BackendError",
+        message=f"{query.item.id}: the prompt and its answer take {tokens} tokens, but {model} "
+        f"reads at most {longest}. Shorten the item or choose another model.",
+    )

@@ -7,16 +7,17 @@ known, an answer is found by item and question, and says what the decision said.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import math
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from unswayed.backends import BackendSettings, open_backend
+from unswayed.backends.protocol import Backend, Outcome
 from unswayed.calls import Failure, Query, Response, TokenLogprob, key_of
 from unswayed.decisions import Decision, check_decision
 from unswayed.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
@@ -26,12 +27,8 @@ from unswayed.store import CallStore
 
 __all__ = ["ReplayBackend", "open_replay"]
 
-ANSWERS_AT_ONCE: Final = 256
 IMPOSSIBLE: Final = -9999.0
 """Logprob of a label with probability 0, as OpenAI's API writes it."""
-
-ON_DISK: Final = ("tiny/", "hf/")
-"""Models that may come with a prompt template of their own."""
 
 
 def open_replay(model: str, settings: BackendSettings) -> ReplayBackend:
@@ -53,18 +50,17 @@ def open_replay(model: str, settings: BackendSettings) -> ReplayBackend:
     )
 
 
-class ReplayBackend:
-    """Looks answers up; see `unswayed.backends.protocol.Backend`.
+class ReplayBackend(Backend):
+    """Looks answers up.
 
     Args:
         model: Name that goes into the keys.
         find: The recorded answer to a query, or None.
         source: Where answers come from, for messages.
+        original: The backend whose calls they are, if it is on this machine.
     """
 
-    generates = True
     offline = True
-    waiting = None
 
     def __init__(
         self,
@@ -73,28 +69,22 @@ class ReplayBackend:
         *,
         source: str,
         gives_logprobs: bool,
-        template: str | None = None,
+        original: Backend | None = None,
         release: Callable[[], None] = lambda: None,
     ) -> None:
         self.model = model
         self.gives_logprobs = gives_logprobs
-        self.template = template
+        if original is not None:
+            self.template = original.template
+            self.keyed_by_item = original.keyed_by_item
+            self.planted = original.planted
         self._find = find
         self._source = source
         self._release = release
 
-    async def answer(
-        self, queries: Iterable[Query]
-    ) -> AsyncIterator[tuple[Query, Response | Failure]]:
-        """Answer what was recorded; the rest are failures."""
-        for number, query in enumerate(queries, start=1):
-            yield query, self._find(query) or self._missing(query)
-            if number % ANSWERS_AT_ONCE == 0:
-                await asyncio.sleep(0)  # let the rest of the program live
-
-    def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        """Nothing: it was paid for when it was recorded."""
-        return 0.0
+    def respond(self, query: Query) -> Outcome:
+        """What was recorded, or a failure."""
+        return self._find(query) or self._missing(query)
 
     async def close(self) -> None:
         """Close the file."""
@@ -128,19 +118,17 @@ def _from_run(path: Path, settings: BackendSettings) -> ReplayBackend:
         find,
         source=str(path),
         gives_logprobs=first is None or first.request.top_logprobs > 0,
-        template=_template_of(model, settings),
+        original=_original(model, settings),
         release=store.close,
     )
 
 
-def _template_of(model: str, settings: BackendSettings) -> str | None:
-    """The template that the recorded model must be asked with, if it is still on this machine."""
-    if not model.startswith(ON_DISK):
-        return None
+def _original(model: str, settings: BackendSettings) -> Backend | None:
+    """The recorded model, for what its calls depend on beside their prompts; nothing asks it."""
     try:
-        return open_backend(model, settings).template
+        return open_backend(model, replace(settings, pricing_only=True))
     except UnswayedError:
-        return None
+        return None  # it is on this machine no more, or wants a key
 
 
 def _from_decisions(path: Path) -> ReplayBackend:

@@ -13,11 +13,10 @@ tests and examples can recover what they planted.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import math
 import struct
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Literal
 from urllib.parse import parse_qsl
@@ -25,14 +24,14 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
+from unswayed.backends.protocol import Backend
+from unswayed.calls import Query, Request, Response, TokenLogprob, key_of
 from unswayed.errors import ItemError, UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task, text_of
 from unswayed.registry import did_you_mean
 
 __all__ = ["SimulatedBackend", "SimulatedJudge", "open_simulated", "simulated_items"]
 
-ANSWERS_AT_ONCE: Final = 256
 UTILITY_SD: Final = 1.5
 REFUSAL: Final = "I would rather not choose between them."
 Link = Literal["linear", "saturating"]
@@ -113,27 +112,17 @@ def open_simulated(model: str, settings: BackendSettings) -> SimulatedBackend:
     return SimulatedBackend(SimulatedJudge(**given))  # type: ignore[arg-type]  # read above
 
 
-class SimulatedBackend:
-    """Answers as a `SimulatedJudge` does; see `unswayed.backends.protocol.Backend`."""
+class SimulatedBackend(Backend):
+    """Answers as a `SimulatedJudge` does, which reads the item and not the prompt."""
 
-    generates = True
     offline = True
-    waiting = None
-    template: str | None = None
+    keyed_by_item = True
+    planted = True
 
     def __init__(self, judge: SimulatedJudge) -> None:
         self.judge = judge
         self.model = judge.name
         self.gives_logprobs = judge.logprobs
-
-    async def answer(
-        self, queries: Iterable[Query]
-    ) -> AsyncIterator[tuple[Query, Response | Failure]]:
-        """Answer every query as it is pulled."""
-        for number, query in enumerate(queries, start=1):
-            yield query, self.respond(query)
-            if number % ANSWERS_AT_ONCE == 0:
-                await asyncio.sleep(0)  # let the rest of the program live
 
     def respond(self, query: Query) -> Response:
         """The answer to one query: the same request always gets the same."""
@@ -161,13 +150,6 @@ class SimulatedBackend:
             cost_usd=0.0,
             model=self.model,
         )
-
-    def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        """Nothing."""
-        return 0.0
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
     def _tops(
         self, request: Request, logits: Sequence[float]

@@ -10,24 +10,22 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from unswayed.backends.dialect import Transport
+from unswayed.backends import BackendSettings
+from unswayed.backends.dialect import Dialect, Traits, Transport
 from unswayed.backends.faults import Fault
-from unswayed.backends.pacing import Gate, backoff_s
-from unswayed.calls import Failure, Query, Response
+from unswayed.backends.pacing import Clock, Gate, backoff_s
+from unswayed.backends.patience import Patience
+from unswayed.backends.protocol import Outcome
+from unswayed.calls import Failure, Query, Request, Response
 
-if TYPE_CHECKING:
-    from unswayed.backends.client import HttpBackend
-
-__all__ = ["Line", "Outcome", "Run"]
+__all__ = ["Line", "Run", "Wire"]
 
 MOST_IDENTICAL: Final = 3
 """Attempts of one call that fail in exactly the same way before it is given up."""
 MOST_FAILED: Final = 25
 """Calls in a row that the server could not answer before the run stops."""
-
-Outcome = Response | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +37,40 @@ class Line:
     gate: Gate
 
 
+class Wire(Protocol):
+    """What a run needs of the client: one attempt at a time, and what is learned from it.
+
+    Attributes:
+        settings: Limits on connections and attempts.
+        dialect: Reads refusals.
+        traits: What the server is known to accept.
+        patience: How long a server that answers nothing is put up with.
+        clock: Chance.
+    """
+
+    settings: BackendSettings
+    dialect: Dialect
+    traits: Traits
+    patience: Patience
+    clock: Clock
+
+    async def attempt(
+        self, request: Request, traits: Traits, line: Line
+    ) -> tuple[Response | Fault, float]:
+        """One attempt, with the seconds it took."""
+        ...
+
+    def learn(self, traits: Traits) -> None:
+        """Keep traits that a request was accepted with."""
+        ...
+
+    def finish(
+        self, response: Response, request: Request, traits: Traits, *, took: float, attempts: int
+    ) -> Response:
+        """The response as it is handed over."""
+        ...
+
+
 class Run:
     """One call of `answer`: workers that each pull a query and see it through, over and over.
 
@@ -46,13 +78,13 @@ class Run:
     for, and never more than `max_connections`.
     """
 
-    def __init__(self, backend: HttpBackend, line: Line, queries: Iterator[Query]) -> None:
+    def __init__(self, wire: Wire, line: Line, queries: Iterator[Query]) -> None:
         self.done: deque[tuple[Query, Outcome]] = deque()
         self.error: Exception | None = None
-        self._backend = backend
+        self._wire = wire
         self._line = line
         self._queries = queries
-        self._most = backend.settings.max_connections
+        self._most = wire.settings.max_connections
         self._stop: asyncio.Future[None] = line.loop.create_future()
         self._open = 0  # queries pulled and not yet handed over
         self._idle = 0  # workers without a query
@@ -142,53 +174,50 @@ class Run:
 
     async def _call(self, query: Query) -> Outcome:
         """Attempts until an answer or until giving up; starts inside the gate."""
-        backend, gate = self._backend, self._line.gate
-        traits = began_with = backend.traits
+        wire, gate = self._wire, self._line.gate
+        traits = began_with = wire.traits
         attempts = counted = identical = 0
-        answers = backend.patience.answers
+        answers = wire.patience.answers
         last = ""
         while True:
             try:
-                outcome, took = await backend.attempt(query.request, traits, self._line)
+                outcome, took = await wire.attempt(query.request, traits, self._line)
             finally:
                 gate.leave()
             attempts += 1
             if isinstance(outcome, Response):
                 self._failed = 0
                 if traits is not began_with:
-                    backend.learn(traits)
-                return backend.finish(outcome, query.request, traits, took=took, attempts=attempts)
+                    wire.learn(traits)
+                return wire.finish(outcome, query.request, traits, took=took, attempts=attempts)
             adapted = None
             if outcome.detail:
-                adapted = backend.dialect.adapt(traits, outcome.detail, query.request)
+                adapted = wire.dialect.adapt(traits, outcome.detail, query.request)
             if adapted is not None and adapted != traits:
                 traits = adapted
                 attempts -= 1  # nothing failed: the request was put wrongly
             else:
                 identical = identical + 1 if outcome.message == last else 1
                 last = outcome.message
-                if not outcome.turned_away or backend.patience.answers > answers:
+                if not outcome.turned_away or wire.patience.answers > answers:
                     counted += 1  # where everything is turned away, patience decides
-                answers = backend.patience.answers
+                answers = wire.patience.answers
                 if self._is_final(outcome, counted, identical):
                     return self._give_up(query, outcome, attempts, identical)
                 if not outcome.busy:  # a busy server holds up all calls, in the gate
-                    pause = max(
-                        backoff_s(attempts, backend.clock),
-                        outcome.retry_after_s or 0.0,
-                    )
-                    await gate.nap(min(pause, backend.patience.most_pause_s), self._stop)
+                    pause = max(backoff_s(attempts, wire.clock), outcome.retry_after_s or 0.0)
+                    await gate.nap(min(pause, wire.patience.most_pause_s), self._stop)
             if not await gate.enter(self._stop):
                 return self._give_up(query, outcome, attempts, identical)
 
     def _is_final(self, fault: Fault, counted: int, identical: int) -> bool:
         useless = identical >= MOST_IDENTICAL and not fault.turned_away
-        tried = counted > self._backend.settings.max_retries
-        return not fault.again or tried or useless or self._backend.patience.is_over
+        tried = counted > self._wire.settings.max_retries
+        return not fault.again or tried or useless or self._wire.patience.is_over
 
     def _give_up(self, query: Query, fault: Fault, attempts: int, identical: int) -> Failure:
         message, fatal = fault.message, fault.fatal
-        patience = self._backend.patience
+        patience = self._wire.patience
         if fault.again:
             self._failed += 1
             if self._stop.done():

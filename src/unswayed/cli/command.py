@@ -6,16 +6,14 @@ import re
 import shlex
 import sys
 
+from unswayed.redaction import without_secrets
+
 __all__ = ["command_line", "with_budget"]
 
 
 def command_line() -> str:
     """The command that was typed, without anything that looks like a key."""
-    from unswayed.backends.addresses import Secret
-
-    # the query and the user name of an address may be secrets
-    plain = [re.sub(r"(https?://)(?:[^/@\s]*@)?([^?#\s]*)\S*", r"\1\2", a) for a in sys.argv[1:]]
-    return shlex.join(["unswayed", *(Secret().scrub(argument) for argument in plain)])
+    return shlex.join(["unswayed", *without_secrets(sys.argv[1:])])
 
 
 def with_budget(command: str, usd: float) -> str:

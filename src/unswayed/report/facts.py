@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from unswayed.redaction import HIDDEN, without_keys, without_secrets
 from unswayed.report.findings import UNPARSED_NOTE, Finding, State
 from unswayed.report.lead import unparsed_note
 from unswayed.report.numerals import NARROW, count, percent, plural, spelled
@@ -16,20 +16,7 @@ from unswayed.visible import one_line, visible
 
 __all__ = ["Fact", "caveats", "command_text", "date_text", "definitions", "facts", "measured"]
 
-HIDDEN = "(left out)"
 WIDTH = 72
-
-_SECRET_NAME = re.compile(
-    r"key|token|secret|password|passwd|credential|authori[sz]ation|header", re.I
-)
-_ASSIGNMENT = re.compile(r"^(-{0,2}[A-Za-z][\w.-]*)([=:])(.+)$", re.S)
-_SECRETS = (
-    (re.compile(r"\b(?:sk|pk|rk|ghp|gho|hf|xox[abp])[-_][A-Za-z0-9_-]{8,}"), HIDDEN),
-    (re.compile(r"(?i)\bbearer\s+\S+"), HIDDEN),
-    (re.compile(r"(?<=://)[^/@\s]+@"), ""),
-    (re.compile(r"(?i)([?&][^=&\s]*(?:key|token|secret|sig)[^=&\s]*=)[^&\s]+"), rf"\1{HIDDEN}"),
-)
-_NOT_SECRET = frozenset({"--max-tokens", "--tokens", "--keyed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,40 +28,13 @@ class Fact:
     fingerprint: str = ""
 
 
-def _clean(text: str) -> str:
-    for pattern, instead in _SECRETS:
-        text = pattern.sub(instead, text)
-    return text
-
-
-def without_secrets(arguments: Sequence[str]) -> list[str]:
-    """Arguments without keys, tokens, passwords and headers."""
-    made: list[str] = []
-    hide_next = False
-    for argument in arguments:
-        if hide_next:
-            made.append(HIDDEN)
-            hide_next = False
-            continue
-        named = _ASSIGNMENT.match(argument)
-        option = argument.startswith("-")
-        if named and _SECRET_NAME.search(named[1]) and named[1] not in _NOT_SECRET:
-            made.append(f"{named[1]}{named[2]}{HIDDEN}")
-        elif option and _SECRET_NAME.search(argument) and argument not in _NOT_SECRET:
-            made.append(argument)
-            hide_next = True
-        else:
-            made.append(_clean(argument))
-    return made
-
-
 def command_text(command: object) -> str:
     """The command to run again, broken before options where it is long."""
     if isinstance(command, str):
         try:
             arguments = shlex.split(command)
         except ValueError:
-            return visible(_clean(command))
+            return visible(without_keys(command))
     elif isinstance(command, Sequence):
         arguments = [str(argument) for argument in command]
     else:
@@ -151,7 +111,7 @@ def facts(found: Finding) -> list[Fact]:
         Fact("Version", _version(run, found.run.metrics.get("unswayed"))),
     ]
     return [
-        Fact(fact.term, one_line(_clean(fact.text)), one_line(fact.fingerprint))
+        Fact(fact.term, one_line(without_keys(fact.text)), one_line(fact.fingerprint))
         for fact in made
         if fact.text
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import aclosing
 from typing import Final, NamedTuple
 
 import msgspec
@@ -156,15 +157,10 @@ class _Run:
         # Several rounds: what holds a round up (the budget reserved by calls in flight, a long
         # stretch of recorded calls) may be gone when its calls are done.
         while await self._find_next():
-            answers = self._backend.answer(self._pull())
-            try:
+            async with aclosing(self._backend.answer(self._pull())) as answers:
                 async for query, result in answers:
                     self._take(query, result)
                     await self._writer.room()
-            finally:
-                close = getattr(answers, "aclose", None)
-                if close is not None:
-                    await close()
             self._give_up_unanswered()
             if self._error is not None:
                 raise self._error

@@ -1,4 +1,21 @@
-"""Ctrl-C once: stop and keep what was done. Twice: leave at once."""
+"""Ctrl-C once: stop and keep what was done. Twice: leave at once.
+
+One handler for all that runs long. A loop of steps asks between them:
+
+    with catch_interrupt() as interrupt:
+        for step in steps:
+            ...
+            if interrupt.requested:
+                break
+
+Calls in an event loop are told by an event:
+
+    with stop_on_interrupt() as stop:
+        await make_calls(..., stop=stop)
+
+Outside the main thread, where Python delivers no signals (a notebook's event loop), nothing is caught:
+`requested` stays False, the event unset, and Ctrl-C cancels the run, which commits what it has.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +23,64 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+import types
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["stop_on_interrupt"]
+__all__ = ["Interrupt", "catch_interrupt", "stop_on_interrupt"]
 
 INTERRUPTED = 130
+
+
+class Interrupt:
+    """Whether a stop was asked for.
+
+    Attributes:
+        requested: Set by the first Ctrl-C; may be set for another process of the same run, too.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def catch_interrupt(
+    *,
+    first: Callable[[], object] = lambda: None,
+    again: Callable[[], object] = _interrupt,
+    signals: Sequence[signal.Signals] = (signal.SIGINT,),
+) -> Iterator[Interrupt]:
+    """The first Ctrl-C asks for a stop; the second raises KeyboardInterrupt.
+
+    Args:
+        first: Also called at the first; in the middle of anything, so it may do very little.
+        again: Called at every later one.
+        signals: What counts as Ctrl-C.
+    """
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+
+    def handle(number: int, frame: types.FrameType | None) -> None:
+        if interrupt.requested:
+            again()
+        else:
+            interrupt.requested = True
+            first()
+
+    before = {number: signal.signal(number, handle) for number in signals}
+    try:
+        yield interrupt
+    finally:
+        for number, handler in before.items():
+            if handler is not None:  # None: set by something other than Python
+                signal.signal(number, handler)
 
 
 @contextmanager
@@ -20,19 +89,13 @@ def stop_on_interrupt() -> Iterator[asyncio.Event]:
 
     A second Ctrl-C ends the process with exit code 130 without any clean-up: every committed
     call is safe, the calls in flight and the last uncommitted batch are paid again next time.
-    Where the event loop cannot take over signals (a notebook's thread, Windows) the event is
-    simply never set, and Ctrl-C cancels the run, which commits what it has.
 
     Must be entered in a running event loop.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in signals}
 
-    def interrupted() -> None:
-        if stop.is_set():
-            os._exit(INTERRUPTED)
+    def tell() -> None:
         stop.set()
         sys.stderr.write(
             "\nStopping; what is done is kept and the same command goes on from here. "
@@ -40,16 +103,9 @@ def stop_on_interrupt() -> Iterator[asyncio.Event]:
         )
         sys.stderr.flush()
 
-    try:
-        for number in signals:
-            loop.add_signal_handler(number, interrupted)
-    except (NotImplementedError, RuntimeError, ValueError):
+    with catch_interrupt(
+        first=lambda: loop.call_soon_threadsafe(tell),
+        again=lambda: os._exit(INTERRUPTED),
+        signals=(signal.SIGINT, signal.SIGTERM),
+    ):
         yield stop
-        return
-    try:
-        yield stop
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
-            if before[number] is not None:  # None: set by something other than Python
-                signal.signal(number, before[number])

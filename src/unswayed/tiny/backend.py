@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,9 +17,10 @@ import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.huggingface import Answer, label_response
+from unswayed.backends.huggingface import label_response
 from unswayed.backends.model_folders import locate
-from unswayed.calls import Failure, Query, Request, Response
+from unswayed.backends.protocol import Answer, Backend, too_long
+from unswayed.calls import Query, Request, Response
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import text_of
 from unswayed.registry import did_you_mean
@@ -58,8 +59,8 @@ def open_tiny(model: str, settings: BackendSettings) -> TinyBackend:
     return TinyBackend(folder.path, f"tiny/{name}@{fingerprint}", template=folder.template)
 
 
-class TinyBackend:
-    """A judge that answers with one label; see `unswayed.backends.protocol.Backend`.
+class TinyBackend(Backend):
+    """A judge that answers with one label.
 
     Args:
         folder: With its weights.
@@ -68,9 +69,8 @@ class TinyBackend:
     """
 
     gives_logprobs = True
-    generates = False
     offline = True
-    waiting = None
+    planted = True
 
     def __init__(self, folder: Path, model: str, *, template: Path | None) -> None:
         self.model = model
@@ -78,7 +78,7 @@ class TinyBackend:
         self._folder = folder
         self._loaded: TinyModel | None = None
 
-    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[Answer]:
+    async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer every query.
 
         Raises:
@@ -88,10 +88,6 @@ class TinyBackend:
         while batch := list(itertools.islice(pending, BATCH)):
             for answered in await asyncio.to_thread(self._answers, batch):
                 yield answered
-
-    def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        """Nothing."""
-        return 0.0
 
     async def close(self) -> None:
         """Let go of the weights."""
@@ -108,7 +104,10 @@ class TinyBackend:
         answers: list[Answer] = []
         for length, prompts in by_length.items():
             if length >= model.longest:
-                answers += [(query, self._too_long(query, length, model)) for query, _ in prompts]
+                answers += [
+                    (query, too_long(query, length + 1, longest=model.longest, model=self.model))
+                    for query, _ in prompts
+                ]
                 continue
             asked = [query for query, _ in prompts]
             answers += zip(
@@ -140,13 +139,6 @@ class TinyBackend:
             )
             for query, tokens, row in zip(asked, prompts, logprobs, strict=True)
         ]
-
-    def _too_long(self, query: Query, length: int, model: TinyModel) -> Failure:
-        return Failure(
-            error="BackendError",
-            message=f"{query.item.id}: the prompt and its answer take {length + 1} tokens, but "
-            f"{self.model} reads at most {model.longest}. Shorten the item or choose another model.",
-        )
 
 
 def prompt_ids(request: Request) -> list[int]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.backends.local_batches import Batch, by_length, common_length, plan
+from unswayed.backends.local_passes import Batch, by_length, common_length, plan
 
 PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=1, max_size=8)
 
@@ -19,14 +19,18 @@ def test_batches_are_capped_longest_first_and_lose_nothing() -> None:
 def test_a_group_with_a_long_common_beginning_is_read_once() -> None:
     question = list(range(300))
     prompts = [[*question, 1, 2, 9], [7, 7], [*question, 2, 1, 9], [*question, 3, 9]]
-    found = list(plan(prompts, ["q", "other", "q", "q"], cap=10_000, pads=True, shares=True))
+    found = list(
+        plan(
+            prompts, ["q", "other", "q", "q"], cap=10_000, cap_apart=10_000, pads=True, shares=True
+        )
+    )
     assert found == [Batch([0, 2, 3], 300), Batch([1], 0)]
 
 
 def test_a_group_over_the_cap_is_divided_and_a_single_prompt_shares_nothing() -> None:
     question = list(range(300))
     prompts = [[*question, 1, own] for own in range(3)]
-    found = list(plan(prompts, ["q"] * 3, cap=700, pads=True, shares=True))
+    found = list(plan(prompts, ["q"] * 3, cap=700, cap_apart=700, pads=True, shares=True))
     assert found == [Batch([0, 1], 301), Batch([2], 0)]
 
 
@@ -42,13 +46,15 @@ def test_sharing_is_left_where_it_saves_little() -> None:
     short = [[*range(200), 1], [*range(200), 2]]
     long = [[*range(300), *[own] * 3000] for own in (300, 301)]
     for prompts in (short, long):
-        found = list(plan(prompts, ["q", "q"], cap=10_000, pads=True, shares=True))
+        found = list(
+            plan(prompts, ["q", "q"], cap=10_000, cap_apart=10_000, pads=True, shares=True)
+        )
         assert [batch.shared for batch in found] == [0]
 
 
 def test_nothing_is_shared_or_padded_where_the_model_cannot() -> None:
     prompts = [[*range(300), 1], [*range(300), 2, 3]]
-    asked = {"cap": 10_000, "pads": False}
+    asked = {"cap": 10_000, "cap_apart": 10_000, "pads": False}
     assert list(plan(prompts, ["q", "q"], shares=True, **asked)) == [Batch([1], 0), Batch([0], 0)]
 
 
@@ -76,7 +82,9 @@ def test_every_prompt_runs_once_within_the_cap(
     endings: list[list[int]], question: int, groups: list[int], cap: int, pads: bool
 ) -> None:
     prompts = [[5] * question + ending for ending in endings]
-    batches = list(plan(prompts, groups[: len(prompts)], cap=cap, pads=pads, shares=True))
+    batches = list(
+        plan(prompts, groups[: len(prompts)], cap=cap, cap_apart=cap, pads=pads, shares=True)
+    )
     assert sorted(row for batch in batches for row in batch.rows) == list(range(len(prompts)))
     for batch in batches:
         lengths = [len(prompts[row]) for row in batch.rows]
