@@ -25,6 +25,7 @@ LAYERS = (
         "quantiles",
         "files",
         "registry",
+        "reward_settings",
         "sync",
         "visible",
     },
