@@ -25,11 +25,11 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import torch
 
 from unswayed.tiny.items import judge_items
-from unswayed.training import checks
-from unswayed.training.plan import plan_training
+from unswayed.training.pa_grpo import group_dataset, grpo_config
+from unswayed.training.planning import plan_training
 from unswayed.training.progress import quiet
 from unswayed.training.recipe import load_recipe, with_changes
-from unswayed.training.trl_engine import build_trainer, group_dataset, grpo_config
+from unswayed.training.table import OBJECTIVES
 
 
 def main() -> None:
@@ -84,17 +84,15 @@ def measure(model: str, samples: int, rounds: int, out: Path) -> None:
 def trainers(plan, out):  # type: ignore[no-untyped-def]
     from trl import GRPOTrainer
 
-    tokenizer = checks.load_tokenizer(str(plan.folder))
-    common = (plan.recipe, plan.settings)
-    ours = build_trainer(str(plan.folder), tokenizer, plan.groups, *common, out / "ours")
-    config = grpo_config(*common, plan.groups, out / "trl", n_processes=1)
+    ours = OBJECTIVES.load(plan.objective).build(plan, out / "ours")
+    config = grpo_config(plan, out / "trl", n_processes=1)
     config.reward_weights = None
     config.model_init_kwargs = {"dtype": "float32"}
     stock = GRPOTrainer(
         model=str(plan.folder),
         args=config,
         train_dataset=group_dataset(plan.groups),
-        processing_class=tokenizer,
+        processing_class=plan.chat.tokenizer,
         reward_funcs=says_a,
     )
     return ours, stock

@@ -27,6 +27,7 @@ LAYERS = (
         "files",
         "redaction",
         "registry",
+        "reward_settings",
         "sync",
         "tasks",
         "visible",

@@ -12,7 +12,8 @@ from hypothesis.extra import numpy as hnp
 
 from unswayed import rewards
 from unswayed.errors import ShapeError, UsageError
-from unswayed.rewards import RewardSettings, SampleKey, Samples
+from unswayed.reward_settings import ADVANTAGES, REWARDS, RewardSettings
+from unswayed.rewards import SampleKey, Samples
 
 TRAINING = Path(__file__).with_name("training")
 
@@ -205,8 +206,8 @@ def blocks(draw):
 @st.composite
 def reward_settings(draw):
     return RewardSettings(
-        consistency=draw(st.sampled_from(rewards.CONSISTENCIES)),
-        advantage=draw(st.sampled_from(rewards.ADVANTAGES)),
+        consistency=draw(st.sampled_from(list(REWARDS))),
+        advantage=draw(st.sampled_from(ADVANTAGES)),
         lam=draw(st.sampled_from([0.0, 0.25, 1.0, 2.0])),
         ddof=draw(st.sampled_from([0, 1])),
         length_band=draw(st.sampled_from([None, (500, 5000)])),
@@ -289,7 +290,7 @@ def test_renaming_the_candidates_changes_nothing(block, order):
         well_formed=block.well_formed,
         reasoning_chars=block.reasoning_chars,
     )
-    for consistency in rewards.CONSISTENCIES:
+    for consistency in list(REWARDS):
         chosen = RewardSettings(consistency=consistency)
         found, before = rewards.score(moved, chosen), rewards.score(block, chosen)
         np.testing.assert_allclose(found.advantages, before.advantages, atol=1e-12)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal
 
 from unswayed.items import Task
-from unswayed.rewards import Advantage, Consistency
+from unswayed.reward_settings import Advantage
 
 __all__ = ["ARMS", "DECOMPOSED", "SETTINGS", "SWEEPS", "Job", "Setting", "jobs"]
 
@@ -65,7 +65,7 @@ class Job:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-ARMS: Final[Mapping[str, tuple[Consistency, Advantage]]] = {
+ARMS: Final[Mapping[str, tuple[str, Advantage]]] = {
     "GRPO": ("none", "prompt"),
     "+r_con": ("con", "prompt"),
     "+A_PA": ("none", "group"),

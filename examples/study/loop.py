@@ -19,7 +19,8 @@ from torch import nn
 from world import Pool, answer_log_probs, label_ids
 
 from unswayed.decisions import UNPARSED
-from unswayed.rewards import RewardSettings, Samples, score
+from unswayed.reward_settings import RewardSettings
+from unswayed.rewards import Samples, score
 
 __all__ = ["train_arm"]
 

@@ -23,20 +23,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unswayed.decisions import UNPARSED
-from unswayed.errors import ShapeError, UsageError
+from unswayed.errors import ShapeError
+from unswayed.reward_settings import REWARDS, RewardSettings
 
 __all__ = [
-    "ADVANTAGES",
-    "CONSISTENCIES",
-    "Advantage",
-    "Consistency",
-    "RewardSettings",
     "Rewards",
     "SampleKey",
     "Samples",
@@ -48,6 +44,7 @@ __all__ = [
     "group_advantage",
     "invariance_reward",
     "length_reward",
+    "no_reward",
     "prompt_advantage",
     "right_mask",
     "score",
@@ -56,14 +53,6 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-Consistency = Literal["none", "con", "columnwise", "inv"]
-"""none: no consistency reward · con: Eq. 8-10 · columnwise: the authors' code · inv: `invariance_reward`."""
-CONSISTENCIES: Final[tuple[Consistency, ...]] = get_args(Consistency)
-
-Advantage = Literal["group", "prompt"]
-"""What a sample is compared with: its whole permutation group, or its own presentation."""
-ADVANTAGES: Final[tuple[Advantage, ...]] = get_args(Advantage)
 
 
 class SampleKey(NamedTuple):
@@ -78,53 +67,6 @@ class SampleKey(NamedTuple):
     item_id: str
     presentation: int
     sample: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewardSettings:
-    """Every number of the reward and of the advantage.
-
-    Attributes:
-        consistency: Which consistency reward is added.
-        advantage: What a sample is compared with.
-        lam: Weight of the consistency reward.
-        epsilon: Added to the standard deviation.
-        delta: A group whose standard deviation is below this gets advantage 0.
-        ddof: 1 for the sample standard deviation, 0 for the population's.
-        format_size, length_size: Size of these rewards; accuracy and consistency are +1 or -1.
-        length_band: Shortest and longest rewarded reasoning in characters; None for prompts
-            without reasoning, whose parsed answers get 0.
-    """
-
-    consistency: Consistency = "con"
-    advantage: Advantage = "group"
-    lam: float = 1.0
-    epsilon: float = 1e-6
-    delta: float = 1e-6
-    ddof: int = 1
-    format_size: float = 0.3
-    length_size: float = 0.1
-    length_band: tuple[int, int] | None = None
-
-    def __post_init__(self) -> None:
-        if self.consistency not in CONSISTENCIES:
-            raise UsageError(
-                f"reward {self.consistency!r} does not exist. Known: {', '.join(CONSISTENCIES)}."
-            )
-        if self.advantage not in ADVANTAGES:
-            raise UsageError(
-                f"advantage {self.advantage!r} does not exist. Known: {', '.join(ADVANTAGES)}."
-            )
-        if self.ddof not in (0, 1):
-            raise UsageError(f"ddof is {self.ddof}; it is 1 (sample) or 0 (population).")
-        for name in ("lam", "epsilon", "delta", "format_size", "length_size"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise UsageError(f"{name} is {value}; it must be a finite number, 0 or more.")
-        if self.length_band is not None and not 0 <= self.length_band[0] <= self.length_band[1]:
-            raise UsageError(
-                f"length_band is {list(self.length_band)}; it must be [shortest, longest] in characters."
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +194,11 @@ def consistency_reward(choices: ArrayLike, n: int) -> FloatArray:
     return np.where((z == mode[..., None, None]) & (z >= 0), 1.0, -1.0)
 
 
+def no_reward(choices: ArrayLike, n: int) -> FloatArray:
+    """No consistency reward: 0 for every sample, shape (..., P, N)."""
+    return np.zeros(_choices(choices).shape)
+
+
 def columnwise_reward(choices: ArrayLike, n: int) -> FloatArray:
     """r_con of the authors' released code: the i-th samples of all presentations vote.
 
@@ -351,17 +298,10 @@ def score(samples: Samples, settings: RewardSettings) -> Rewards:
         z, samples.reasoning_chars, band=settings.length_band, size=settings.length_size
     )
     form = format_reward(z, samples.well_formed, size=settings.format_size)
-    if settings.consistency == "con":
-        consistency = consistency_reward(z, n)
-    elif settings.consistency == "columnwise":
-        consistency = columnwise_reward(z, n)
-    elif settings.consistency == "inv":
-        consistency = invariance_reward(z, n)
-    else:
-        consistency = np.zeros_like(accuracy)
+    consistency = REWARDS.load(settings.consistency or "con")(z, n)
     total = accuracy + length + form + settings.lam * consistency
-    # A comparison set is the last axis: the whole group, or one presentation.
-    sets = total.reshape(*total.shape[:-2], -1) if settings.advantage == "group" else total
+    # A comparison set is the last axis: one presentation, or the whole group.
+    sets = total if settings.advantage == "prompt" else total.reshape(*total.shape[:-2], -1)
     advantages, deviation = _standardise(sets, settings.epsilon, settings.delta, settings.ddof)
     return Rewards(
         accuracy=accuracy,

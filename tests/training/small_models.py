@@ -8,7 +8,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import random
 
 from unswayed.items import Item, Task
+from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
+from unswayed.training.run import train
+from unswayed.training.table import OBJECTIVES
 
 COLOURS = ("red", "blue", "green", "cyan", "pink", "gold")
 SENTENCE = "<pad> <unk> <|user|> <|assistant|> <|end|> A B C D : . ? which of these is warmer"
@@ -112,3 +115,13 @@ def small_recipe(n=2, **changes):
     }
     dotted = {key.replace("_", ".", 1): value for key, value in changes.items()}
     return with_changes(recipe, {**small, **dotted})
+
+
+def trained(objective, items, *, out, report=None, **plan):
+    """Plan and train, as the command does."""
+    return train(plan_training(objective, items, **plan), out, report=report)
+
+
+def settings_of(objective, recipe, *, consistency=None, advantage=None):
+    """The reward that an objective takes from a recipe and the options."""
+    return OBJECTIVES.load(objective).settings(recipe, consistency=consistency, advantage=advantage)

@@ -5,15 +5,14 @@ import shutil
 
 import pytest
 import torch
-from small_models import colour_items, small_recipe
+from small_models import colour_items, small_recipe, trained
 
 from unswayed.errors import UsageError
 from unswayed.items import Item, Task
-from unswayed.training import checks
+from unswayed.training.chats import load_chat
 from unswayed.training.data import build_groups
 from unswayed.training.pif import collate, examples, pif_loss
-from unswayed.training.recipe import Data, Pif, Prompt
-from unswayed.training.run import train
+from unswayed.training.recipe_parts import Data, Pif, Prompt
 
 # One example, one negative, four tokens: prompt, symbol, content, content.
 LOG_PROBS = torch.tensor([[[-9.0, -0.2, -1.0, -3.0], [-9.0, -0.5, -0.1, -0.3]]])
@@ -48,16 +47,16 @@ def test_gradients_push_the_positive_up_and_the_negative_down():
     assert (leaf.grad[..., 0] == 0).all()
 
 
-def made(word_model, items, settings):
-    tokenizer = checks.load_tokenizer(str(word_model))
+def built(word_model, items, settings):
+    chat = load_chat(word_model, small_recipe())
     prompt = Prompt(template=str(word_model / "prompt_template.jinja"))
     groups = build_groups(items, Data(), prompt)
-    return tokenizer, groups, examples(groups, settings, tokenizer, {}, seed=0)
+    return chat.tokenizer, groups, examples(groups, settings, chat, seed=0)
 
 
 def test_the_positive_is_gold_with_the_symbol_it_is_shown_with(word_model):
     settings = Pif(separator=" : ")
-    tokenizer, groups, found = made(word_model, colour_items(2, n=4), settings)
+    tokenizer, groups, found = built(word_model, colour_items(2, n=4), settings)
     for row, example in zip(groups.rows, found, strict=True):
         item = next(item for item in groups.items if item.id == row.item_id)
         words = tokenizer.convert_ids_to_tokens(example.positive.ids)
@@ -68,7 +67,7 @@ def test_the_positive_is_gold_with_the_symbol_it_is_shown_with(word_model):
 
 
 def test_negatives_are_distinct_pairs_of_a_symbol_and_a_wrong_content(word_model):
-    tokenizer, groups, found = made(word_model, colour_items(4, n=4), Pif(separator=" : "))
+    tokenizer, groups, found = built(word_model, colour_items(4, n=4), Pif(separator=" : "))
     for row, example in zip(groups.rows, found, strict=True):
         item = next(item for item in groups.items if item.id == row.item_id)
         pairs = set()
@@ -80,9 +79,9 @@ def test_negatives_are_distinct_pairs_of_a_symbol_and_a_wrong_content(word_model
 
 
 def test_two_candidates_have_two_negatives_and_items_keep_theirs(word_model):
-    _, _, found = made(word_model, colour_items(3), Pif(negatives=5, separator=" : "))
+    _, _, found = built(word_model, colour_items(3), Pif(negatives=5, separator=" : "))
     assert [len(example.negatives) for example in found] == [2] * 6
-    _, _, fewer = made(word_model, colour_items(1), Pif(negatives=5, separator=" : "))
+    _, _, fewer = built(word_model, colour_items(1), Pif(negatives=5, separator=" : "))
     assert fewer == found[:2]
 
 
@@ -91,22 +90,24 @@ def test_items_with_several_right_candidates_bound_the_negatives_of_all(word_mod
         Item(id="m0", task=Task.MCQ, prompt="1", candidates=("red", "blue", "green"), gold=(0, 2)),
         Item(id="m1", task=Task.MCQ, prompt="2", candidates=("red", "blue", "green"), gold=1),
     ]
-    tokenizer, groups, found = made(word_model, several, Pif(negatives=5, separator=" : "))
+    tokenizer, groups, found = built(word_model, several, Pif(negatives=5, separator=" : "))
     # One wrong candidate x three symbols are all that m0 has.
     assert {len(example.negatives) for example in found} == {3}
     for row, example in zip(groups.rows, found, strict=True):
-        words = [tokenizer.convert_ids_to_tokens(one.ids) for one in example.negatives]
-        contents = {ids[one.content[0]] for ids, one in zip(words, example.negatives, strict=True)}
+        words = [tokenizer.convert_ids_to_tokens(negative.ids) for negative in example.negatives]
+        contents = {
+            ids[negative.content[0]] for ids, negative in zip(words, example.negatives, strict=True)
+        }
         assert contents <= ({"blue"} if row.item_id == "m0" else {"red", "green"})
 
 
 def test_a_separator_that_the_tokenizer_swallows_is_refused(word_model):
     with pytest.raises(UsageError, match="does not separate symbol"):
-        made(word_model, colour_items(1), Pif(separator=""))
+        built(word_model, colour_items(1), Pif(separator=""))
 
 
 def test_collating_pads_on_the_right(word_model):
-    _, _, found = made(word_model, colour_items(2), Pif(separator=" : "))
+    _, _, found = built(word_model, colour_items(2), Pif(separator=" : "))
     batch = collate(found[:3], pad=0)
     assert batch["input_ids"].shape[:2] == (3, 3)
     assert (batch["attention_mask"].sum(-1) == len(found[0].positive.ids)).all()
@@ -122,11 +123,11 @@ def test_a_run_lowers_the_loss_and_resumes_exactly(word_model, tmp_path):
     lines = []
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     items = colour_items(8)
-    train("pif", items, model=str(word_model), recipe=recipe, out=whole, report=lines.append)
+    trained("pif", items, model=str(word_model), recipe=recipe, out=whole, report=lines.append)
     losses = [line["loss"] for line in lines if "loss" in line]
     assert losses[-1] < losses[0] - 0.5
     shutil.copytree(whole / "checkpoint-4", cut / "checkpoint-4")
-    again = train("pif", items, model=str(word_model), recipe=recipe, out=cut)
+    again = trained("pif", items, model=str(word_model), recipe=recipe, out=cut)
     assert again.resumed_from == 4
     straight, resumed = (load_file(d / "model.safetensors") for d in (whole, cut))
     assert all(torch.equal(straight[key], resumed[key]) for key in straight)
@@ -135,7 +136,7 @@ def test_a_run_lowers_the_loss_and_resumes_exactly(word_model, tmp_path):
 
 def test_pif_has_no_reward(word_model):
     with pytest.raises(UsageError, match="no reward"):
-        train(
+        trained(
             "pif",
             colour_items(4),
             model=str(word_model),

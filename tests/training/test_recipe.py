@@ -4,15 +4,11 @@ import re
 from importlib import resources
 
 import pytest
+from small_models import settings_of
 
 from unswayed.errors import UnknownNameError, UsageError
-from unswayed.training.recipe import (
-    Recipe,
-    load_recipe,
-    recipe_names,
-    reward_settings,
-    with_changes,
-)
+from unswayed.training.recipe import load_recipe, recipe_names, with_changes
+from unswayed.training.recipe_parts import Recipe
 
 PAPER = [name for name in recipe_names() if name.startswith("pa-grpo-")]
 
@@ -41,7 +37,7 @@ def test_recipes_of_the_paper_hold_its_numbers(name):
     assert recipe.rollout.samples == 8
     prompts = recipe.optimiser.items_per_step * (5 if mcq else 2)
     assert prompts == (40 if mcq else 32)
-    settings = reward_settings("pa-grpo", recipe)
+    settings = settings_of("pa-grpo", recipe)
     assert (settings.lam, settings.format_size, settings.length_size) == (1.0, 0.3, 0.1)
     assert (settings.consistency, settings.advantage) == ("con", "group")
     assert recipe.chat.enable_thinking is (False if "qwen3" in name else None)
@@ -77,10 +73,11 @@ def test_an_unknown_recipe_gets_a_suggestion():
         ("[reward]\nlam = -1.0\n", "lam is -1.0"),
         ("[reward]\nddof = 2\n", "ddof is 2"),
         ("[reward]\nlength_band = [5, 1]\n", "length_band"),
-        ("[rollout]\nsamples = 0\n", "rollout.samples: 0 is too small"),
-        ("[rollout]\ntemperature = 0.0\n", "temperature: 0.0 must be above 0"),
+        ("[rollout]\nsamples = 0\n", "rollout.samples: Expected `int` >= 1"),
+        ("[rollout]\ntemperature = 0.0\n", "rollout.temperature: Expected `float` > 0.0"),
         ('[rollout]\nengine = "vllm-server"\n', "needs rollout.server_url"),
-        ("[optimiser]\nepochs = nan\n", "optimiser.epochs: nan is not a finite number"),
+        ("[optimiser]\nepochs = nan\n", "optimiser.epochs: Expected `float` > 0.0"),
+        ("[optimiser]\nepochs = inf\n", "optimiser.epochs: inf is not a finite number"),
         ("[optimiser]\nweight_decay = inf\n", "optimiser.weight_decay: inf is not a finite"),
         (f"[run]\nseed = {'9' * 5000}\n", "not valid TOML"),
         (f"a = {'[' * 5000}", "not valid TOML"),
@@ -115,7 +112,7 @@ def test_single_fields_can_be_changed_from_the_command_line():
     [("none", "prompt"), ("con", "prompt"), ("none", "group"), ("con", "group"), ("inv", "group")],
 )
 def test_rl_takes_any_combination(consistency, advantage):
-    settings = reward_settings(
+    settings = settings_of(
         "rl", load_recipe("tiny-judge"), consistency=consistency, advantage=advantage
     )
     assert (settings.consistency, settings.advantage) == (consistency, advantage)
@@ -127,13 +124,13 @@ def test_rl_takes_any_combination(consistency, advantage):
 )
 def test_presets_are_frozen(kind, flags):
     with pytest.raises(UsageError, match="is the paper's preset"):
-        reward_settings(kind, load_recipe("tiny-judge"), **flags)
+        settings_of(kind, load_recipe("tiny-judge"), **flags)
 
 
 def test_presets_accept_their_own_combination_spelt_out():
     recipe = load_recipe("tiny-judge")
-    spelt = reward_settings("grpo", recipe, consistency="none", advantage="prompt")
-    assert spelt == reward_settings("grpo", recipe)
+    spelt = settings_of("grpo", recipe, consistency="none", advantage="prompt")
+    assert spelt == settings_of("grpo", recipe)
 
 
 def test_the_fingerprint_follows_what_is_learned_and_not_how_it_is_watched():

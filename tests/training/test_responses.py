@@ -2,7 +2,7 @@
 
 import pytest
 
-from unswayed.training.recipe import Prompt
+from unswayed.training.recipe_parts import Prompt
 from unswayed.training.responses import completion_text, reader
 
 AB = ("A", "B")

@@ -4,14 +4,13 @@ import json
 
 import msgspec
 import pytest
-from small_models import colour_items, small_recipe
+from small_models import colour_items, small_recipe, trained
 
 from unswayed.backends import open_backend
 from unswayed.errors import RunDirectoryError, UnknownNameError, UsageError
-from unswayed.training.plan import describe, plan_training
+from unswayed.training.planning import plan_training
 from unswayed.training.progress import catch_interrupt, past_checks, trim_log
 from unswayed.training.provenance import check_same_run, last_checkpoint
-from unswayed.training.run import train
 
 LORA = {"lora": "{rank = 4, alpha = 8}"}
 
@@ -19,10 +18,10 @@ LORA = {"lora": "{rank = 4, alpha = 8}"}
 def test_a_finished_run_is_found_again_without_training(word_model, tmp_path):
     recipe = small_recipe(data_held_out="2", run_check_every="2")
     data = colour_items(8)
-    first = train("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path)
+    first = trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path)
     weights = (tmp_path / "model.safetensors").stat().st_mtime_ns
     lines = []
-    again = train(
+    again = trained(
         "pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path, report=lines.append
     )
     assert lines == []
@@ -32,16 +31,16 @@ def test_a_finished_run_is_found_again_without_training(word_model, tmp_path):
 
 def test_a_finished_run_without_checkpoints_cannot_be_made_longer(word_model, tmp_path):
     data = colour_items(6)
-    train("grpo", data, model=str(word_model), recipe=small_recipe(), out=tmp_path)
+    trained("grpo", data, model=str(word_model), recipe=small_recipe(), out=tmp_path)
     longer = small_recipe(optimiser_steps="5")
     with pytest.raises(RunDirectoryError, match="finished run of 2 steps and no checkpoint"):
-        train("grpo", data, model=str(word_model), recipe=longer, out=tmp_path)
+        trained("grpo", data, model=str(word_model), recipe=longer, out=tmp_path)
 
 
 @pytest.mark.parametrize("changes", [{}, LORA], ids=["full", "lora"])
 def test_what_was_trained_opens_as_a_model_with_its_template(word_model, tmp_path, changes):
     recipe = small_recipe(optimiser_steps="1", **changes)
-    result = train("pa-grpo", colour_items(4), model=str(word_model), recipe=recipe, out=tmp_path)
+    result = trained("pa-grpo", colour_items(4), model=str(word_model), recipe=recipe, out=tmp_path)
     backend = open_backend(result.model_name)
     assert backend.template.endswith("prompt_template.jinja")
     assert ("+lora=" in backend.model) == bool(changes)
@@ -56,14 +55,14 @@ def test_epochs_give_the_steps_that_were_planned(word_model, tmp_path, kind, ste
     recipe = msgspec.structs.replace(recipe, optimiser=optimiser)
     arguments = {"model": str(word_model), "recipe": recipe}
     assert plan_training(kind, colour_items(7), **arguments).steps == steps
-    assert train(kind, colour_items(7), out=tmp_path, **arguments).steps == steps
+    assert trained(kind, colour_items(7), out=tmp_path, **arguments).steps == steps
 
 
 def test_unknown_kinds_and_engines_are_refused(word_model):
     arguments = {"model": str(word_model), "recipe": small_recipe()}
     with pytest.raises(UnknownNameError, match="Did you mean 'pa-grpo'"):
         plan_training("pagrpo", colour_items(4), **arguments)
-    with pytest.raises(UsageError, match="engine 'verlo' is not available"):
+    with pytest.raises(UsageError, match="unknown engine 'verlo'"):
         plan_training("pa-grpo", colour_items(4), engine="verlo", **arguments)
 
 
@@ -85,14 +84,14 @@ def test_a_file_in_the_way_of_the_folder_is_reported(word_model, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(RunDirectoryError, match="cannot write to"):
-        train(
+        trained(
             "grpo", colour_items(4), model=str(word_model), recipe=small_recipe(), out=blocked / "x"
         )
 
 
 def test_the_plan_describes_itself_as_plain_values(word_model):
     plan = plan_training("pa-grpo", colour_items(6), model=str(word_model), recipe=small_recipe())
-    described = json.loads(json.dumps(describe(plan)))
+    described = json.loads(json.dumps(plan.described()))
     assert (described["steps"], described["presentations"]) == (2, 2)
     assert described["counts"]["kept"] == 6
 
@@ -118,7 +117,7 @@ def test_the_newest_checkpoint_is_the_one_with_the_most_steps(tmp_path):
     assert last_checkpoint(tmp_path) is None
     for name in ("checkpoint-9", "checkpoint-10", "checkpoint-x"):
         (tmp_path / name).mkdir()
-    assert last_checkpoint(tmp_path).name == "checkpoint-10"
+    assert last_checkpoint(tmp_path) == 10
 
 
 def test_the_log_forgets_what_will_be_run_again_and_half_written_lines(tmp_path):

@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from small_models import colour_items, save_model, small_recipe
+from small_models import colour_items, save_model, small_recipe, trained
 
+from unswayed.importers.pa_grpo import load_released
 from unswayed.tiny.items import judge_items
-from unswayed.training.plan import plan_training
+from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
-from unswayed.training.released import load_released
-from unswayed.training.run import train
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "pagrpo_train"
 
@@ -26,7 +25,7 @@ def test_the_tiny_judge_becomes_consistent_in_a_few_steps(tmp_path):
             "run.loggers": "[]",
         },
     )
-    result = train(
+    result = trained(
         "pa-grpo", judge_items(500, seed=7), model="tiny/judge", recipe=recipe, out=tmp_path
     )
     assert result.before["held_out/consistency"] < 0.6
@@ -87,7 +86,7 @@ def test_the_real_training_pairs_train_a_few_steps(tmp_path, name, n, presentati
     recipe = small_recipe(
         n, data_max_prompt_tokens="1100", run_micro_batch="4", rollout_samples="2"
     )
-    result = train("pa-grpo", list(items), model=str(model), recipe=recipe, out=tmp_path / "out")
+    result = trained("pa-grpo", list(items), model=str(model), recipe=recipe, out=tmp_path / "out")
     counts = result.counts
     assert counts.given == 60
     assert counts.overlong > 0  # whole items, counted

@@ -76,9 +76,9 @@ def test_the_prompts_are_those_of_the_template_and_the_tokenizer(study):
 
     from unswayed.presentation import Ask
     from unswayed.prompts import PromptSettings, render
-    from unswayed.training.checks import chat_ids
+    from unswayed.training.chats import ChatTokens
 
-    tokenizer = AutoTokenizer.from_pretrained(WEIGHTS)
+    chat = ChatTokens(AutoTokenizer.from_pretrained(WEIGHTS), {})
     settings = PromptSettings(template=str(WEIGHTS / "prompt_template.jinja"))
     for setting in (study["arms"].SETTINGS[0], study["arms"].SETTINGS[4]):
         items = study["world"].evaluation_items(setting.task)[:3]
@@ -87,7 +87,7 @@ def test_the_prompts_are_those_of_the_template_and_the_tokenizer(study):
         for row, item in zip(made, items, strict=True):
             for tokens, one in zip(row, shown, strict=True):
                 messages = render(item, Ask(one), settings).messages
-                assert tokens.tolist() == chat_ids(tokenizer, messages, {})
+                assert tokens.tolist() == chat.ids(messages)
 
 
 def test_training_items_are_inconsistent_and_not_evaluation_items(study, base):
@@ -116,7 +116,7 @@ def test_a_step_without_advantages_moves_towards_the_reference_only(study, base)
     items, kept = world.inconsistent_items(base, setting.task, 0, wanted=50)
     pool = world.make_pool(items, kept, setting, 0)
     batch = np.arange(4)
-    from unswayed.rewards import RewardSettings
+    from unswayed.reward_settings import RewardSettings
 
     still = RewardSettings(delta=100.0)
     loss = loop._loss(base, base, pool, batch, still, 8, torch.device("cpu")).item()

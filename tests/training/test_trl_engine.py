@@ -7,14 +7,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from small_models import colour_items, save_word_model, small_recipe
+from small_models import colour_items, save_word_model, settings_of, small_recipe, trained
 from traced import largest_error, traced_trainer
 
 from unswayed.errors import ShapeError, UsageError
-from unswayed.training import checks, trl_engine
-from unswayed.training.recipe import reward_settings
-from unswayed.training.run import train
-from unswayed.training.trl_hooks import GroupSampler, check_batch
+from unswayed.training import checks, pa_grpo
+from unswayed.training.planning import plan_training
+from unswayed.training.sampling import GroupSampler, check_batch
 
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text())["cases"]
 LORA = {"lora": "{rank = 4, alpha = 8}"}
@@ -199,9 +198,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one_exactly(word_model, tmp_path,
     data = colour_items(items)
     recipe = small_recipe(optimiser_steps="8", run_save_every="4", run_keep="9", **changes)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    train("pa-grpo", data, model=str(word_model), recipe=recipe, out=whole)
+    trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=whole)
     shutil.copytree(whole / "checkpoint-4", cut / "checkpoint-4")  # all that a crash leaves
-    again = train("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut)
+    again = trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut)
     assert again.resumed_from == 4
     assert again.steps == 8
     from safetensors.torch import load_file
@@ -221,7 +220,7 @@ def test_a_longer_run_goes_on_from_a_shorter_one(word_model, tmp_path):
     for out, steps in (("whole", ("6",)), ("parts", ("3", "6"))):
         for count in steps:
             recipe = small_recipe(optimiser_steps=count, run_save_every="3")
-            train("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path / out)
+            trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path / out)
         runs[out] = load_file(tmp_path / out / "model.safetensors")
     assert all((runs["whole"][key] == runs["parts"][key]).all() for key in runs["whole"])
 
@@ -238,7 +237,7 @@ def test_a_batch_that_is_no_multiple_of_the_group_states_the_three_numbers():
 
 def test_a_micro_batch_that_does_not_divide_states_the_numbers():
     with pytest.raises(UsageError, match=r"2 items x P 2 x N 4 = 16 .* 1 processes .* of 5"):
-        trl_engine.split_batch(small_recipe(run_micro_batch="5"), 2, 1)
+        pa_grpo.split_batch(small_recipe(run_micro_batch="5"), 2, 1)
 
 
 def test_another_trl_is_refused():
@@ -258,36 +257,31 @@ def test_a_trl_with_changed_hooks_is_refused():
         checks.check_trl(Changed)
 
 
-def test_a_model_in_memory_needs_lora_or_no_reference():
-    recipe = small_recipe()
-    with pytest.raises(UsageError, match=r"beta is 0\.001 .* must be a path"):
-        checks.check_reference(object(), recipe)
-    checks.check_reference(object(), small_recipe(optimiser_beta="0"))
-    checks.check_reference(object(), small_recipe(**LORA))
-    checks.check_reference("a/path", recipe)
-
-
 def test_a_model_without_a_chat_template_is_refused(tmp_path):
     save_word_model(tmp_path, chat=None)
     with pytest.raises(UsageError, match="has no chat template"):
-        train("pa-grpo", colour_items(4), model=str(tmp_path), recipe=small_recipe(), out="unused")
+        trained(
+            "pa-grpo", colour_items(4), model=str(tmp_path), recipe=small_recipe(), out="unused"
+        )
 
 
 def test_labels_that_are_not_one_token_are_refused(word_model):
     recipe = small_recipe(prompt_labels='["yes", "no"]')
     with pytest.raises(UsageError, match="label 'yes' as one token"):
-        train("pa-grpo", colour_items(4), model=str(word_model), recipe=recipe, out="unused")
+        trained("pa-grpo", colour_items(4), model=str(word_model), recipe=recipe, out="unused")
 
 
 def test_prompts_beyond_the_models_context_are_refused(tmp_path):
     save_word_model(tmp_path, context=12)
     with pytest.raises(UsageError, match=r"longest prompt has 17 tokens .* more than the 12"):
-        train("pa-grpo", colour_items(4), model=str(tmp_path), recipe=small_recipe(), out="unused")
+        trained(
+            "pa-grpo", colour_items(4), model=str(tmp_path), recipe=small_recipe(), out="unused"
+        )
 
 
 def test_a_preset_cannot_be_turned_into_another_method(word_model):
     with pytest.raises(UsageError, match="train rl --reward none --advantage group"):
-        train(
+        trained(
             "pa-grpo",
             colour_items(4),
             model=str(word_model),
@@ -295,7 +289,7 @@ def test_a_preset_cannot_be_turned_into_another_method(word_model):
             out="unused",
             consistency="none",
         )
-    assert reward_settings("rl", small_recipe(), consistency="none").consistency == "none"
+    assert settings_of("rl", small_recipe(), consistency="none").consistency == "none"
 
 
 def test_a_checkpoint_of_another_recipe_is_refused(word_model, tmp_path):
@@ -303,20 +297,20 @@ def test_a_checkpoint_of_another_recipe_is_refused(word_model, tmp_path):
 
     data = colour_items(6)
     recipe = small_recipe(optimiser_steps="1", run_save_every="1")
-    train("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path)
+    trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path)
     other = small_recipe(optimiser_steps="1", run_save_every="1", reward_lam="0.5")
     with pytest.raises(RunDirectoryError, match=r"recipe\.reward\.lam was 1\.0 and is 0\.5"):
-        train("pa-grpo", data, model=str(word_model), recipe=other, out=tmp_path)
+        trained("pa-grpo", data, model=str(word_model), recipe=other, out=tmp_path)
     with pytest.raises(RunDirectoryError, match=r"data\.fingerprint was"):
-        train("pa-grpo", data[:5], model=str(word_model), recipe=recipe, out=tmp_path)
+        trained("pa-grpo", data[:5], model=str(word_model), recipe=recipe, out=tmp_path)
     with pytest.raises(RunDirectoryError, match="kind was 'pa-grpo' and is 'grpo'"):
-        train("grpo", data, model=str(word_model), recipe=recipe, out=tmp_path)
+        trained("grpo", data, model=str(word_model), recipe=recipe, out=tmp_path)
 
 
 def test_the_result_is_a_model_folder_with_its_card(word_model, tmp_path):
     recipe = small_recipe(data_held_out="3", run_check_every="1", **LORA)
     lines = []
-    result = train(
+    result = trained(
         "pa-grpo",
         colour_items(9),
         model=str(word_model),
@@ -345,17 +339,17 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(word_model, tmp_path):
     from safetensors.numpy import load_file
 
     data, recipe = colour_items(10), small_recipe(optimiser_steps="4")
-    train("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path / "whole")
+    trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path / "whole")
 
     def press(line):
         if line["step"] == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
     cut = tmp_path / "cut"
-    stopped = train("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut, report=press)
+    stopped = trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut, report=press)
     assert stopped.interrupted
     assert stopped.steps == 3
-    finished = train("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut)
+    finished = trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut)
     assert (finished.interrupted, finished.resumed_from, finished.steps) == (False, 3, 4)
     whole, again = (load_file(tmp_path / d / "model.safetensors") for d in ("whole", "cut"))
     assert all((whole[key] == again[key]).all() for key in whole)
@@ -366,17 +360,14 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(word_model, tmp_path):
 # --- the configuration ------------------------------------------------------------------------
 
 
-def config_of(tmp_path, **changes):
-    from unswayed.training.data import build_groups
-
+def config_of(model, out, **changes):
     recipe = small_recipe(**changes)
-    groups = build_groups(colour_items(4), recipe.data, recipe.prompt)
-    settings = reward_settings("pa-grpo", recipe)
-    return trl_engine.grpo_config(recipe, settings, groups, tmp_path, n_processes=1)
+    plan = plan_training("pa-grpo", colour_items(4), model=str(model), recipe=recipe)
+    return pa_grpo.grpo_config(plan, out, n_processes=1)
 
 
-def test_nothing_that_matters_is_left_to_trls_defaults(tmp_path):
-    config = config_of(tmp_path, reward_lam="0.5")
+def test_nothing_that_matters_is_left_to_trls_defaults(word_model, tmp_path):
+    config = config_of(word_model, tmp_path, reward_lam="0.5")
     expected = {
         "loss_type": "grpo",
         "beta": 0.001,
@@ -409,15 +400,13 @@ def test_nothing_that_matters_is_left_to_trls_defaults(tmp_path):
         ),
     ],
 )
-def test_responses_can_come_from_vllm(tmp_path, changes, expected):
-    config = config_of(tmp_path, **changes)
+def test_responses_can_come_from_vllm(word_model, tmp_path, changes, expected):
+    config = config_of(word_model, tmp_path, **changes)
     assert config.use_vllm
     assert {name: getattr(config, name) for name in expected} == expected
 
 
 def test_thinking_is_switched_off_for_models_that_think_by_default(tmp_path):
-    from unswayed.training.plan import plan_training
-
     chat = (
         "{% for m in messages %}<|user|> {{ m.content }} {% endfor %}<|assistant|>"
         "{% if enable_thinking is defined and not enable_thinking %} . .{% endif %}"

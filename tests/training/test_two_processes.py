@@ -11,8 +11,7 @@ import pytest
 from small_models import colour_items, small_recipe
 from traced import largest_error
 
-from unswayed.training.data import build_groups
-from unswayed.training.recipe import reward_settings
+from unswayed.training.planning import plan_training
 
 SCRIPT = Path(__file__).with_name("traced.py")
 
@@ -66,10 +65,9 @@ def test_groups_split_across_processes(word_model, tmp_path, n, n_samples, chang
     ranks = run_two(word_model, tmp_path, arguments)
     assert [rank["processes"] for rank in ranks] == [2, 2]
     assert ranks[0]["weights"] == ranks[1]["weights"]
-    template = json.dumps(str(word_model / "prompt_template.jinja"))
-    recipe = small_recipe(n, prompt_template=template, **changes)
-    groups = build_groups(colour_items(4, n=n), recipe.data, recipe.prompt)
-    settings = reward_settings("pa-grpo", recipe)
+    recipe = small_recipe(n, **changes)
+    plan = plan_training("pa-grpo", colour_items(4, n=n), model=str(word_model), recipe=recipe)
+    groups, settings = plan.groups, plan.settings
     worst, split = 0.0, 0
     for first, second in zip(ranks[0]["trace"], ranks[1]["trace"], strict=True):
         whole = {key: first[key] + second[key] for key in ("rows", "texts", "advantages")}

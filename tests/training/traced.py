@@ -12,19 +12,17 @@ from pathlib import Path
 import plain_pa_grpo
 from small_models import colour_items, small_recipe
 
-from unswayed.training import checks, trl_engine
-from unswayed.training.data import build_groups
-from unswayed.training.recipe import reward_settings
+from unswayed.training import pa_grpo
+from unswayed.training.planning import plan_training
+from unswayed.training.table import OBJECTIVES
 
 
 def traced_trainer(model, out, n, *, kind="pa-grpo", items=6, **changes):
     """A trainer whose `trace` gets one record per generated batch of this process."""
-    template = str(Path(model) / "prompt_template.jinja")
-    recipe = small_recipe(n, prompt_template=json.dumps(template), **changes)
     data = colour_items(items, n=n) if isinstance(items, int) else items
-    groups = build_groups(data, recipe.data, recipe.prompt)
-    settings = reward_settings(kind, recipe)
-    original = trl_engine.trainer_class()
+    recipe = small_recipe(n, **changes)
+    plan = plan_training(kind, data, model=str(model), recipe=recipe)
+    original = pa_grpo.trainer_class()
 
     class Traced(original):
         def _generate_and_score_completions(self, inputs):
@@ -43,15 +41,13 @@ def traced_trainer(model, out, n, *, kind="pa-grpo", items=6, **changes):
             )
             return out
 
-    trl_engine.trainer_class = lambda: Traced
+    pa_grpo.trainer_class = lambda: Traced
     try:
-        trainer = trl_engine.build_trainer(
-            str(model), checks.load_tokenizer(str(model)), groups, recipe, settings, Path(out)
-        )
+        trainer = OBJECTIVES.load(kind).build(plan, Path(out))
     finally:
-        trl_engine.trainer_class = lambda: original
+        pa_grpo.trainer_class = lambda: original
     trainer.trace = []
-    return trainer, groups, settings
+    return trainer, plan.groups, plan.settings
 
 
 def largest_error(batch, groups, settings, n_samples):

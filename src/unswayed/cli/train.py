@@ -5,16 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
 from unswayed.cli.options import Limit, OnBadItem
 from unswayed.cli.output import note, write
 from unswayed.errors import UsageError
+from unswayed.reward_settings import REWARDS, Advantage
+from unswayed.training.table import ENGINES, OBJECTIVES
 
 if TYPE_CHECKING:
     from unswayed.training.plan import Plan
+
+    EngineName: TypeAlias = str
+    ObjectiveName: TypeAlias = str
+    RewardName: TypeAlias = str
+else:  # what is registered, third parties' too, stands in --help
+    EngineName, ObjectiveName, RewardName = (
+        Literal[*registry] for registry in (ENGINES, OBJECTIVES, REWARDS)
+    )
 
 SHOWN = (
     "reward",
@@ -30,8 +40,8 @@ SHOWN = (
 
 
 def train(
-    kind: Annotated[
-        Literal["pa-grpo", "grpo", "rl", "pif"],
+    objective: Annotated[
+        ObjectiveName,
         typer.Argument(help="pa-grpo and grpo are the papers' presets; rl combines; pif is SFT."),
     ],
     data: Annotated[str, typer.Argument(help="Items with gold, such as `unswayed filter` writes.")],
@@ -41,17 +51,17 @@ def train(
         str | None, typer.Option(help="Path or hub id [default: the recipe's]")
     ] = None,
     reward: Annotated[
-        Literal["none", "con", "columnwise", "inv"] | None,
+        RewardName | None,
         typer.Option(help="rl: the consistency reward."),
     ] = None,
     advantage: Annotated[
-        Literal["group", "prompt"] | None, typer.Option(help="rl: what advantages compare.")
+        Advantage | None, typer.Option(help="rl: what advantages compare.")
     ] = None,
     change: Annotated[
         list[str] | None,
         typer.Option("--set", help="Change a recipe field: reward.lam=0.5 (repeatable)."),
     ] = None,
-    engine: Annotated[Literal["trl"], typer.Option(help="trl.")] = "trl",
+    engine: Annotated[EngineName, typer.Option(help="What runs the training.")] = "trl",
     limit: Limit = None,
     on_bad_item: OnBadItem = "stop",
     dry_run: Annotated[
@@ -61,7 +71,7 @@ def train(
     """Train with permutation groups; the same command resumes, bit for bit."""
     from unswayed.api import load_data
     from unswayed.registry import require
-    from unswayed.training.plan import describe, plan_training
+    from unswayed.training.planning import plan_training
     from unswayed.training.recipe import load_recipe, with_changes
     from unswayed.training.run import train as run_training
 
@@ -74,25 +84,21 @@ def train(
         raise UsageError(f"recipe {chosen.name} names no model. Give --model PATH.")
     items = load_data(data, limit=limit, on_bad_item=on_bad_item)
     plan = plan_training(
-        kind, items, model=name, recipe=chosen, consistency=reward, advantage=advantage
+        objective,
+        items,
+        model=name,
+        recipe=chosen,
+        consistency=reward,
+        advantage=advantage,
+        engine=engine,
     )
     if dry_run:
         from unswayed.auditing.run_directory import json_text
 
-        sys.stdout.write(json_text(describe(plan)))
+        sys.stdout.write(json_text(plan.described()))
         return 0
     _announce(plan)
-    result = run_training(
-        kind,
-        items,
-        model=name,
-        recipe=chosen,
-        out=out,
-        consistency=reward,
-        advantage=advantage,
-        engine=engine,
-        report=_show,
-    )
+    result = run_training(plan, out, report=_show)
     if result.interrupted:
         note(
             f"interrupted after step {result.steps} of {plan.steps}; the same command goes on "
@@ -119,7 +125,7 @@ def _announce(plan: Plan) -> None:
     }
     text = ", ".join(f"{number:,} {what}" for what, number in left.items() if number)
     typer.echo(
-        f"{plan.kind} on {counts.kept:,} of {counts.given:,} items{f' ({text})' if text else ''}: "
+        f"{plan.objective} on {counts.kept:,} of {counts.given:,} items{f' ({text})' if text else ''}: "
         f"{plan.steps:,} steps, {plan.steps_per_epoch:,} to an epoch",
         err=True,
     )

@@ -16,7 +16,7 @@ from unswayed.errors import ItemError, UsageError
 from unswayed.items import Item, Message, Task, blind, fingerprint
 from unswayed.presentation import Ask, Presentation, presentations
 from unswayed.prompts import PromptSettings, render
-from unswayed.training.recipe import Data, Prompt
+from unswayed.training.recipe_parts import Data, Prompt
 
 __all__ = [
     "Counts",
@@ -104,6 +104,26 @@ class Groups:
     def __len__(self) -> int:
         return len(self.items)
 
+    @property
+    def shown(self) -> tuple[Presentation, ...]:
+        """The P presentations, the same for every item."""
+        return tuple(row.shown for row in self.rows[: self.n_presentations])
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The answer symbols in label order, the same for every item."""
+        return self.rows[0].symbols
+
+    @property
+    def answer_only(self) -> bool:
+        """Whether the prompt asks for a label and nothing else."""
+        return self.rows[0].answer_only
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of a response."""
+        return self.rows[0].max_tokens
+
 
 def prompt_settings(prompt: Prompt) -> PromptSettings:
     """The settings of `unswayed.prompts` for a recipe's prompt."""
@@ -122,13 +142,13 @@ def group_presentations(data: Data, n: int) -> tuple[Presentation, ...]:
         UsageError: If the set has fewer than two orders: there would be nothing to compare.
     """
     name = data.orders or ("swap" if n == 2 else "structured")
-    made = presentations(name, n, seed=data.order_seed)
-    if len(made) < 2:
+    shown = presentations(name, n, seed=data.order_seed)
+    if len(shown) < 2:
         raise UsageError(
-            f"data.orders {name!r} gives {len(made)} presentation; a permutation group needs at "
+            f"data.orders {name!r} gives {len(shown)} presentation; a permutation group needs at "
             "least 2. Use swap (2 candidates), structured, cyclic or full."
         )
-    return made
+    return shown
 
 
 def build_groups(
@@ -157,33 +177,33 @@ def build_groups(
     n = _one_number_of_candidates(permutable)
     shown = group_presentations(data, n)
     groups, longest = _lay_out(permutable, shown, prompt, data.max_prompt_tokens, count_tokens)
-    overlong = len(permutable) - len(groups)
-    apart = _held_out([item for item, _ in groups], data.held_out, seed)
+    apart = _held_out_ids([item.id for item, _ in groups], data.held_out, seed)
     trained = [(item, rows) for item, rows in groups if item.id not in apart]
+    items_trained = tuple(item for item, _ in trained)
+    items_apart = tuple(item for item, _ in groups if item.id in apart)
+    counts = Counts(
+        given=len(items),
+        kept=len(trained),
+        held_out=len(apart),
+        overlong=len(permutable) - len(groups),
+        longest_prompt=longest,
+        without_gold=without_gold,
+        not_permutable=len(usable) - len(permutable),
+    )
     if not trained:
         raise ItemError(
-            f"nothing to train on: {len(items)} items given, {overlong} with a prompt above "
-            f"{data.max_prompt_tokens} tokens, {without_gold} without gold, "
-            f"{len(usable) - len(permutable)} not permutable, {len(apart)} held out."
+            f"nothing to train on: {counts.given} items given, {counts.overlong} with a prompt "
+            f"above {data.max_prompt_tokens} tokens, {without_gold} without gold, "
+            f"{counts.not_permutable} not permutable, {counts.held_out} held out."
         )
-    held_out = tuple(item for item, _ in groups if item.id in apart)
-    kept = tuple(item for item, _ in trained)
     return Groups(
         rows=tuple(row for _, rows in trained for row in rows),
         n_presentations=len(shown),
         n_candidates=n,
-        items=kept,
-        held_out=held_out,
-        fingerprint=fingerprint((*kept, *held_out)),
-        counts=Counts(
-            given=len(items),
-            kept=len(kept),
-            held_out=len(held_out),
-            overlong=overlong,
-            longest_prompt=longest,
-            without_gold=without_gold,
-            not_permutable=len(usable) - len(permutable),
-        ),
+        items=items_trained,
+        held_out=items_apart,
+        fingerprint=fingerprint((*items_trained, *items_apart)),
+        counts=counts,
     )
 
 
@@ -198,7 +218,7 @@ def _lay_out(
     settings = prompt_settings(prompt)
     groups, longest = [], 0
     for item in items:
-        rows = tuple(_row(item, t, one, settings) for t, one in enumerate(shown))
+        rows = tuple(_row(item, index, view, settings) for index, view in enumerate(shown))
         length = 0 if count_tokens is None else max(count_tokens(row.messages) for row in rows)
         if length <= limit:
             groups.append((item, rows))
@@ -227,9 +247,9 @@ def _with_gold(items: Sequence[Item], data: Data) -> tuple[list[Item], int]:
 def _one_number_of_candidates(items: Sequence[Item]) -> int:
     counts = Counter(item.n for item in items)
     if len(counts) > 1:
-        found = ", ".join(f"{count} items with {n}" for n, count in sorted(counts.items()))
+        numbers = ", ".join(f"{count} items with {n}" for n, count in sorted(counts.items()))
         raise ItemError(
-            f"items have different numbers of candidates ({found}); a training run needs one, "
+            f"items have different numbers of candidates ({numbers}); a training run needs one, "
             "because a permutation group has one size. Train on one number at a time."
         )
     if not counts:
@@ -237,12 +257,8 @@ def _one_number_of_candidates(items: Sequence[Item]) -> int:
     return next(iter(counts))
 
 
-def _held_out(items: Sequence[Item], count: int, seed: int) -> frozenset[str]:
-    ranked = sorted(
-        (item.id for item in items),
-        key=lambda item_id: digest(str(seed), item_id),
-    )
-    return frozenset(ranked[:count])
+def _held_out_ids(item_ids: Sequence[str], count: int, seed: int) -> frozenset[str]:
+    return frozenset(sorted(item_ids, key=lambda item_id: digest(str(seed), item_id))[:count])
 
 
 def _row(item: Item, index: int, shown: Presentation, settings: PromptSettings) -> Row:

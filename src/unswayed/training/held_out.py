@@ -2,84 +2,71 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
+from unswayed.decisions import Decision
+from unswayed.items import Item, blind
+from unswayed.metrics import measure, outcomes_from_decisions
 from unswayed.presentation import Ask
-from unswayed.prompts import PromptSettings, render
-from unswayed.training.checks import chat_ids
-from unswayed.training.data import Groups
-from unswayed.training.responses import Reader
+from unswayed.prompts import render
+from unswayed.training.data import prompt_settings
+from unswayed.training.plan import Plan
+from unswayed.training.responses import reader
 
-__all__ = ["agreement", "greedy_choices", "measure_held_out"]
+__all__ = ["figures", "greedy_answers", "measure_held_out"]
 
-Choices = Sequence[Sequence[int | None]]
-"""Per item, the candidate chosen under each presentation; None if unparsed."""
+BATCH: Final = 32
+"""Held-out prompts answered at once; without gradients more fit than in training."""
 
-
-def agreement(choices: Choices, gold: Sequence[Sequence[int]], n: int) -> dict[str, float]:
-    """Accuracy, consistency and the share of unparsed answers.
-
-    Args:
-        choices: Per item and presentation.
-        gold: Right candidates per item.
-        n: Number of candidates. Two: an item is consistent if all answers are parsed and equal.
-            More: the share of the most frequent candidate.
-    """
-    right = [
-        sum(choice in good for choice in row) / len(row)
-        for row, good in zip(choices, gold, strict=True)
-    ]
-    same = []
-    for row in choices:
-        counts = Counter(choice for choice in row if choice is not None)
-        most = max(counts.values(), default=0)
-        same.append(float(most == len(row)) if n == 2 else most / len(row))
-    unparsed = [choice is None for row in choices for choice in row]
-    return {
-        "accuracy": sum(right) / len(right),
-        "consistency": sum(same) / len(same),
-        "unparsed": sum(unparsed) / len(unparsed),
-    }
+METRICS: Final = {
+    "accuracy": "accuracy",
+    "consistency": "consistency",
+    "unparsed": "unparsed_rate",
+}
+"""Name in the log, and the metric that it is."""
 
 
-def measure_held_out(
-    trainer: Any,
-    groups: Groups,
-    settings: PromptSettings,
-    read: Reader,
-    options: Mapping[str, Any],
-    *,
-    batch: int,
-) -> dict[str, float]:
+def figures(items: Sequence[Item], decisions: Iterable[Decision]) -> dict[str, float]:
+    """Accuracy, consistency and the share of unparsed answers, as an audit defines them."""
+    row: Any = measure(
+        outcomes_from_decisions(items, decisions), names=list(METRICS.values()), resamples=0
+    )
+    return {name: row[metric]["value"] for name, metric in METRICS.items()}
+
+
+def measure_held_out(trainer: Any, plan: Plan) -> dict[str, float]:
     """Greedy answers of the model being trained, on the held-out items in all presentations.
 
     Every process computes all of them: with sharded weights all have to take part anyway. Greedy
     answers draw no random numbers, so checking changes nothing in the training.
     """
-    shown = [row.shown for row in groups.rows[: groups.n_presentations]]
-    symbols = groups.rows[0].symbols
-    prompts = [
-        chat_ids(trainer.processing_class, render(item, Ask(one), settings).messages, options)
-        for item in groups.held_out
-        for one in shown
-    ]
-    answers = greedy_choices(trainer, prompts, max_tokens=groups.rows[0].max_tokens, batch=batch)
-    labels = [read(answer, symbols).label for answer in answers]
-    width = len(shown)
-    choices = [
-        [
-            None if label is None else one.candidate_of_label(label)
-            for label, one in zip(labels[at : at + width], shown, strict=True)
-        ]
-        for at in range(0, len(labels), width)
-    ]
-    gold = [item.gold_candidates() for item in groups.held_out]
-    return agreement(choices, gold, groups.n_candidates)
+    groups, recipe = plan.groups, plan.recipe
+    prompts = prompt_settings(recipe.prompt)
+    asked = [(item, shown) for item in groups.held_out for shown in groups.shown]
+    answers = greedy_answers(
+        trainer,
+        [plan.chat.ids(render(blind(item), Ask(shown), prompts).messages) for item, shown in asked],
+        max_tokens=groups.max_tokens,
+        batch=max(recipe.run.micro_batch, BATCH),
+    )
+    read = reader(recipe.prompt, answer_only=groups.answer_only)
+    decisions = []
+    for (item, shown), answer in zip(asked, answers, strict=True):
+        label = read(answer, groups.symbols).label
+        decisions.append(
+            Decision(
+                item_id=item.id,
+                order=shown.order,
+                labels=shown.symbols(groups.symbols),
+                label_set=groups.symbols,
+                choice=None if label is None else shown.candidate_of_label(label),
+            )
+        )
+    return figures(groups.held_out, decisions)
 
 
-def greedy_choices(
+def greedy_answers(
     trainer: Any, prompts: Sequence[Sequence[int]], *, max_tokens: int, batch: int
 ) -> list[str]:
     """The greedy answer to each prompt, in order; prompts of like length share a batch."""
@@ -88,8 +75,8 @@ def greedy_choices(
     from trl.models.utils import unwrap_model_for_generation
 
     tokenizer = trainer.processing_class
-    make: Any = GenerationConfig  # its constructor is not typed
-    config = make(
+    untyped: Any = GenerationConfig  # its constructor is not typed
+    config = untyped(
         max_new_tokens=max_tokens,
         do_sample=False,
         disable_compile=True,
@@ -112,15 +99,14 @@ def greedy_choices(
                 padding_side="left",
                 return_tensors="pt",
             ).to(trainer.accelerator.device)
-            made = model.generate(
+            sequences = model.generate(
                 input_ids=padded["input_ids"],
                 attention_mask=padded["attention_mask"],
                 generation_config=config,
             )
-            new = made[:, padded["input_ids"].shape[1] :]
-            for at, text in zip(
-                part, tokenizer.batch_decode(new, skip_special_tokens=True), strict=True
-            ):
+            responses = sequences[:, padded["input_ids"].shape[1] :]
+            texts = tokenizer.batch_decode(responses, skip_special_tokens=True)
+            for at, text in zip(part, texts, strict=True):
                 answers[at] = text
     if was_training:
         trainer.model.train()

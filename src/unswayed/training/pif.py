@@ -17,38 +17,33 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from unswayed.errors import UsageError
 from unswayed.items import text_of
-from unswayed.training import checks
-from unswayed.training.data import Groups, Row, prompt_settings
-from unswayed.training.held_out import measure_held_out
+from unswayed.reward_settings import Advantage, RewardSettings
+from unswayed.training.chats import ChatTokens
+from unswayed.training.data import Groups, Row
 from unswayed.training.plan import Plan
-from unswayed.training.progress import Step, catch_interrupt, quiet, run_callback, trim_log
-from unswayed.training.recipe import Pif, Recipe
-from unswayed.training.responses import reader
-from unswayed.training.results import TrainingResult, finish
-from unswayed.training.trl_engine import (
-    SCHEDULES,
-    device_arguments,
+from unswayed.training.recipe_parts import Pif, Recipe
+from unswayed.training.trainer_arguments import (
     load_dtype,
     lora_config,
     process_count,
+    trainer_arguments,
 )
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedTokenizerBase
 
     _Base: Any  # transformers.Trainer, imported only where it is used
 else:
     _Base = object
 
-__all__ = ["AnswerTokens", "Example", "PifHooks", "examples", "pif_loss", "train_pif"]
+__all__ = ["PIF", "AnswerTokens", "Example", "PifHooks", "PifObjective", "examples", "pif_loss"]
 
 CLAMP: Final = 1e-6
 """Smallest 1 - p of a negative, so that a certain wrong answer has a finite loss."""
@@ -74,45 +69,96 @@ class Example(NamedTuple):
     negatives: tuple[AnswerTokens, ...]
 
 
-def examples(
-    groups: Groups,
-    settings: Pif,
-    tokenizer: PreTrainedTokenizerBase,
-    options: dict[str, Any],
-    *,
-    seed: int,
-) -> list[Example]:
+@dataclass(frozen=True, slots=True)
+class PifObjective:
+    """Supervised symbol binding on permutation groups."""
+
+    card_text: str = (
+        "PIF-style symbol-binding SFT with negatives: our reading, the paper's loss is not public"
+    )
+
+    def settings(
+        self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
+    ) -> RewardSettings | None:
+        """None: nothing is rewarded.
+
+        Raises:
+            UsageError: If a reward or an advantage is asked for.
+        """
+        if consistency is not None or advantage is not None:
+            raise UsageError("train pif has no reward and no advantage; use train rl for those.")
+        return None
+
+    def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
+        """Split a step into the processes."""
+        split_examples(recipe, groups)
+
+    def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
+        """Optimiser steps in one pass over the examples; the last one may be smaller."""
+        micro, passes = split_examples(recipe, groups)
+        batches = len(groups.rows) // (micro * process_count())
+        return -(-batches // passes)
+
+    def build(self, plan: Plan, out: Path) -> Any:
+        """A trainer of transformers with the PIF-style loss."""
+        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+        recipe = plan.recipe
+        data = examples(plan.groups, recipe.pif, plan.chat, seed=recipe.run.seed)
+        micro, passes = split_examples(recipe, plan.groups)
+        arguments = TrainingArguments(
+            **trainer_arguments(recipe, out, micro=micro, passes=passes),
+            remove_unused_columns=False,
+            label_names=[],
+            dataloader_drop_last=True,
+        )
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            str(plan.folder), dtype=load_dtype(recipe), use_safetensors=True
+        )
+        adapter = lora_config(recipe)
+        if adapter is not None:
+            from peft import get_peft_model
+
+            if recipe.run.gradient_checkpointing:
+                model.enable_input_require_grads()
+            model = get_peft_model(model, adapter)
+        kind: Any = type("PifTrainer", (PifHooks, Trainer), {})
+        return kind(
+            weights=recipe.pif,
+            model=model,
+            args=arguments,
+            train_dataset=data,
+            data_collator=functools.partial(collate, pad=plan.chat.tokenizer.pad_token_id),
+            processing_class=plan.chat.tokenizer,
+        )
+
+
+PIF = PifObjective()
+
+
+def examples(groups: Groups, settings: Pif, chat: ChatTokens, *, seed: int) -> list[Example]:
     """One example per presentation of each item.
 
     Args:
         groups: The data; with several right candidates the first is the positive.
         settings: Number of negatives, separator.
-        tokenizer: A fast tokenizer.
-        options: Arguments of the chat template.
+        chat: Of a fast tokenizer.
         seed: Draws the negatives; those of an item do not depend on the other items.
     """
     wanted = negatives_per_example(groups, settings)
     texts = {item.id: [text_of(c) for c in item.candidates] for item in groups.items}
-    made = []
+    rows = []
     for row in groups.rows:
-        chat = checks.chat_text(tokenizer, row.messages, options)
         contents = texts[row.item_id]
-
-        def sequence(symbol: str, content: str, chat: str = chat) -> AnswerTokens:
-            return _sequence(tokenizer, chat, symbol, settings.separator, content)
-
+        answer = functools.partial(_answer, chat, chat.text(row.messages), settings.separator)
         gold = row.gold[0]
-        own = row.symbols[row.shown.label_of_candidate(gold)]
-        made.append(
-            Example(
-                positive=sequence(own, contents[gold]),
-                negatives=tuple(
-                    sequence(row.symbols[label], contents[candidate])
-                    for label, candidate in _negatives(row, len(contents), wanted, seed)
-                ),
-            )
+        positive = answer(row.symbols[row.shown.label_of_candidate(gold)], contents[gold])
+        negatives = tuple(
+            answer(row.symbols[label], contents[candidate])
+            for label, candidate in _negatives(row, len(contents), wanted, seed)
         )
-    return made
+        rows.append(Example(positive, negatives))
+    return rows
 
 
 def pif_loss(
@@ -174,119 +220,11 @@ class PifHooks(_Base):  # type: ignore[misc]
         return (loss, logits) if return_outputs else loss
 
 
-def train_pif(
-    plan: Plan,
-    out: Path,
-    checkpoint: Path | None,
-    *,
-    report: Callable[[Step], None] | None = None,
-) -> TrainingResult:
-    """Train as planned; see `unswayed.training.run.train`."""
-    recipe = plan.recipe
-    tokenizer = checks.load_tokenizer(str(plan.folder))
-    options = checks.chat_options(recipe)
-    data = examples(plan.groups, recipe.pif, tokenizer, options, seed=recipe.run.seed)
-    with catch_interrupt() as interrupt, quiet():
-        trainer = _trainer(plan, tokenizer, data, out)
-        check = partial(
-            measure_held_out,
-            trainer,
-            plan.groups,
-            prompt_settings(recipe.prompt),
-            reader(recipe.prompt, answer_only=plan.groups.rows[0].answer_only),
-            options,
-            batch=recipe.run.micro_batch,
-        )
-        trainer.add_callback(
-            run_callback(
-                out=out,
-                record=plan.record,
-                interrupt=interrupt,
-                stop_every=1,
-                check_every=recipe.run.check_every,
-                check=check if plan.groups.held_out else None,
-                report=report,
-            )
-        )
-        resumed_from = None
-        if checkpoint is not None:
-            resumed_from = int(checkpoint.name.removeprefix("checkpoint-"))
-        if trainer.is_world_process_zero():
-            trim_log(out, resumed_from or 0)
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        if not interrupt.requested:
-            trainer.save_model(str(out))
-    return finish(
-        plan,
-        out,
-        steps=trainer.state.global_step,
-        interrupted=interrupt.requested,
-        resumed_from=resumed_from,
-        is_main=trainer.is_world_process_zero(),
-    )
-
-
-def _trainer(
-    plan: Plan, tokenizer: PreTrainedTokenizerBase, data: Sequence[Example], out: Path
-) -> Any:
-    from transformers import AutoModelForCausalLM, PrinterCallback, Trainer, TrainingArguments
-
-    recipe = plan.recipe
-    optimiser, run = recipe.optimiser, recipe.run
-    micro, passes = split_examples(recipe, plan.groups)
-    arguments = TrainingArguments(
-        output_dir=str(out),
-        per_device_train_batch_size=micro,
-        gradient_accumulation_steps=passes,
-        optim="adamw_torch",
-        learning_rate=optimiser.learning_rate,
-        weight_decay=optimiser.weight_decay,
-        max_grad_norm=optimiser.max_grad_norm,
-        lr_scheduler_type=SCHEDULES[optimiser.schedule],
-        warmup_steps=optimiser.warmup_steps,
-        num_train_epochs=optimiser.epochs,
-        max_steps=optimiser.steps or -1,
-        seed=run.seed,
-        **device_arguments(recipe),
-        gradient_checkpointing=run.gradient_checkpointing,
-        logging_steps=run.log_every,
-        save_strategy="steps" if run.save_every else "no",
-        save_steps=run.save_every or 1,
-        save_total_limit=run.keep,
-        report_to=list(run.loggers) or "none",
-        disable_tqdm=True,
-        remove_unused_columns=False,
-        label_names=[],
-        dataloader_drop_last=True,
-    )
-    model: Any = AutoModelForCausalLM.from_pretrained(
-        str(plan.folder), dtype=load_dtype(recipe), use_safetensors=True
-    )
-    adapter = lora_config(recipe)
-    if adapter is not None:
-        from peft import get_peft_model
-
-        if run.gradient_checkpointing:
-            model.enable_input_require_grads()
-        model = get_peft_model(model, adapter)
-    kind: Any = type("PifTrainer", (PifHooks, Trainer), {})
-    trainer = kind(
-        weights=recipe.pif,
-        model=model,
-        args=arguments,
-        train_dataset=list(data),
-        data_collator=functools.partial(collate, pad=tokenizer.pad_token_id),
-        processing_class=tokenizer,
-    )
-    trainer.remove_callback(PrinterCallback)
-    return trainer
-
-
 def collate(batch: Sequence[Example], *, pad: int) -> dict[str, torch.Tensor]:
     """Pad on the right to tensors of shape (B, 1+m, L)."""
     import torch
 
-    rows = [(one.positive, *one.negatives) for one in batch]
+    rows = [(example.positive, *example.negatives) for example in batch]
     length = max(len(answer.ids) for row in rows for answer in row)
     shape = (len(rows), len(rows[0]), length)
     ids = torch.full(shape, pad)
@@ -305,13 +243,6 @@ def negatives_per_example(groups: Groups, settings: Pif) -> int:
     n = groups.n_candidates
     wrong = n - max(len(row.gold) for row in groups.rows)
     return min(settings.negatives, n * wrong)
-
-
-def steps_per_epoch(recipe: Recipe, groups: Groups) -> int:
-    """Optimiser steps per pass over the examples; the last one may be smaller."""
-    micro, passes = split_examples(recipe, groups)
-    batches = len(groups.rows) // (micro * process_count())
-    return -(-batches // passes)
 
 
 def split_examples(recipe: Recipe, groups: Groups) -> tuple[int, int]:
@@ -342,28 +273,33 @@ def _negatives(row: Row, n: int, wanted: int, seed: int) -> list[tuple[int, int]
     return draw.sample(pairs, wanted)
 
 
-def _sequence(
-    tokenizer: PreTrainedTokenizerBase, chat: str, symbol: str, separator: str, content: str
+def _answer(
+    chat: ChatTokens, prompt: str, separator: str, symbol: str, content: str
 ) -> AnswerTokens:
-    text = f"{chat}{symbol}{separator}{content}"
-    coded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    begin = len(chat)
-    spans = ((begin, begin + len(symbol)), (begin + len(symbol) + len(separator), len(text)))
-    parts = [
-        tuple(
-            at
-            for at, (start, end) in enumerate(coded["offset_mapping"])
-            if start < last and end > first and end > start
-        )
-        for first, last in spans
-    ]
-    symbol_at = tuple(at for at in parts[0] if at not in parts[1])
-    if not symbol_at or not parts[1]:
+    """The tokens of a prompt with one answer.
+
+    Raises:
+        UsageError: If a token holds both symbol and content.
+    """
+    text = f"{prompt}{symbol}{separator}{content}"
+    coded = chat.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    ends = len(prompt) + len(symbol)
+    symbol_at = _tokens_between(coded["offset_mapping"], len(prompt), ends)
+    content_at = _tokens_between(coded["offset_mapping"], ends + len(separator), len(text))
+    symbol_at = tuple(at for at in symbol_at if at not in content_at)
+    if not symbol_at or not content_at:
         raise UsageError(
             f"the tokenizer does not separate symbol {symbol!r} from content {content[:40]!r}. "
             'Choose another pif.separator, such as ". " or "\\n".'
         )
-    return AnswerTokens(tuple(coded["input_ids"]), symbol_at, parts[1])
+    return AnswerTokens(tuple(coded["input_ids"]), symbol_at, content_at)
+
+
+def _tokens_between(spans: Sequence[tuple[int, int]], first: int, last: int) -> tuple[int, ...]:
+    """The tokens that share a character with a stretch of the text."""
+    return tuple(
+        at for at, (start, end) in enumerate(spans) if start < last and end > first and end > start
+    )
 
 
 def _mean(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

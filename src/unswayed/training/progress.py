@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from unswayed.training.provenance import Record, write_record
+from unswayed.training.plan import Plan
+from unswayed.training.protocol import Report
+from unswayed.training.provenance import checkpoint_folder, write_record
 
 if TYPE_CHECKING:
     _Base: Any  # transformers.TrainerCallback, imported only where it is used
@@ -23,7 +25,6 @@ __all__ = [
     "LOG",
     "Interrupt",
     "RunHooks",
-    "Step",
     "catch_interrupt",
     "past_checks",
     "quiet",
@@ -32,9 +33,6 @@ __all__ = [
 ]
 
 LOG: Final = "train.jsonl"
-
-Step = Mapping[str, float]
-"""One log line: `step`, `steps`, and every metric of the step."""
 
 
 class Interrupt:
@@ -86,59 +84,52 @@ def quiet() -> Iterator[None]:
 
 def trim_log(out: Path, step: int) -> None:
     """Forget log lines after `step`: they belong to a part of a run that is run again."""
-    path = out / LOG
-    if not path.exists():
-        return
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = _log_lines(out)
     kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-    path.write_text("".join(kept), encoding="utf-8")
+    if lines:
+        (out / LOG).write_text("".join(kept), encoding="utf-8")
 
 
 def past_checks(out: Path) -> dict[int, Mapping[str, float]]:
     """The held-out figures in a run's log, by step."""
-    path = out / LOG
-    if not path.exists():
-        return {}
-    found: dict[int, Mapping[str, float]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        logged = json.loads(line)
+    checks: dict[int, Mapping[str, float]] = {}
+    for logged in map(json.loads, _log_lines(out)):
         figures = {key: value for key, value in logged.items() if key.startswith("held_out/")}
         if figures:
-            found[int(logged["step"])] = figures
-    return found
+            checks[int(logged["step"])] = figures
+    return checks
+
+
+def _log_lines(out: Path) -> list[str]:
+    path = out / LOG
+    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
 
 
 class RunHooks(_Base):  # type: ignore[misc]
     """Mixed into `transformers.TrainerCallback`; one per run.
 
     Args:
+        plan: What is trained; its record is written beside every checkpoint.
         out: Folder of the run.
-        record: Written beside every checkpoint.
         interrupt: Set by Ctrl-C.
-        stop_every: Steps after which a stop can be resumed exactly (the inner updates).
-        check_every: Steps between checks; 0 for the end only.
         check: Measures the model on the held-out items; None if there are none.
         report: Called with every log line on the main process.
     """
 
     def __init__(
         self,
-        *,
+        plan: Plan,
         out: Path,
-        record: Record,
         interrupt: Interrupt,
-        stop_every: int,
-        check_every: int,
         check: Callable[[], Mapping[str, float]] | None,
-        report: Callable[[Step], None] | None,
+        report: Report | None,
     ) -> None:
+        self.plan = plan
         self.out = out
-        self.record = record
         self.interrupt = interrupt
-        self.stop_every = stop_every
-        self.check_every = check_every
         self.check = check
         self.report = report
+        self.check_every = plan.recipe.run.check_every
         self.checked: dict[int, Mapping[str, float]] = {}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -149,7 +140,7 @@ class RunHooks(_Base):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Stop after Ctrl-C on all processes alike; check the held-out items."""
-        if state.global_step % self.stop_every == 0 and self._anyone_interrupted():
+        if state.global_step % self.plan.stop_every == 0 and self._anyone_interrupted():
             control.should_save = True
             control.should_training_stop = True
         if self.check_every and state.global_step % self.check_every == 0:
@@ -163,7 +154,7 @@ class RunHooks(_Base):  # type: ignore[misc]
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Put the record beside the checkpoint, so that another run cannot take it for its own."""
         if state.is_world_process_zero:
-            write_record(self.record, self.out / f"checkpoint-{state.global_step}")
+            write_record(self.plan.record, checkpoint_folder(self.out, state.global_step))
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
@@ -175,9 +166,9 @@ class RunHooks(_Base):  # type: ignore[misc]
     def _measure(self, state: Any) -> None:
         if self.check is None or state.global_step in self.checked:
             return
-        found = {f"held_out/{key}": value for key, value in self.check().items()}
-        self.checked[state.global_step] = found
-        self._write(state, found)
+        figures = {f"held_out/{name}": value for name, value in self.check().items()}
+        self.checked[state.global_step] = figures
+        self._write(state, figures)
 
     def _write(self, state: Any, metrics: Mapping[str, float]) -> None:
         if not state.is_world_process_zero:
@@ -202,9 +193,16 @@ class RunHooks(_Base):  # type: ignore[misc]
         return self.interrupt.requested
 
 
-def run_callback(**settings: Any) -> RunHooks:
+def run_callback(
+    plan: Plan,
+    out: Path,
+    interrupt: Interrupt,
+    check: Callable[[], Mapping[str, float]] | None,
+    report: Report | None,
+) -> RunHooks:
     """A `RunHooks` that transformers accepts as a callback."""
     from transformers import TrainerCallback
 
-    made: RunHooks = type("RunCallback", (RunHooks, TrainerCallback), {})(**settings)
-    return made
+    kind: Any = type("RunCallback", (RunHooks, TrainerCallback), {})
+    callback: RunHooks = kind(plan, out, interrupt, check, report)
+    return callback

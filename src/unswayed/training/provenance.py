@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from unswayed.errors import RunDirectoryError
-from unswayed.rewards import RewardSettings
+from unswayed.reward_settings import RewardSettings
 from unswayed.training.data import Groups
-from unswayed.training.recipe import Kind, Recipe
+from unswayed.training.recipe_parts import Recipe
 
 __all__ = [
     "RECORD",
+    "Record",
     "check_same_run",
+    "checkpoint_folder",
     "last_checkpoint",
     "model_card",
-    "packages",
     "read_record",
     "run_record",
     "write_record",
@@ -43,19 +44,8 @@ _GROWS: Final = ("optimiser.steps", "optimiser.epochs")
 Record = Mapping[str, Any]
 
 
-def packages() -> dict[str, str]:
-    """Versions of the packages that matter, of those installed."""
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
 def run_record(
-    kind: Kind,
+    objective: str,
     model: str,
     recipe: Recipe,
     settings: RewardSettings | None,
@@ -66,7 +56,7 @@ def run_record(
 ) -> Record:
     """Everything that decides what a run learns, and what it ran on."""
     return {
-        "kind": kind,
+        "kind": objective,
         "model": model,
         "recipe_name": recipe.name,
         "recipe_fingerprint": recipe.fingerprint(),
@@ -78,7 +68,7 @@ def run_record(
         "data": {"fingerprint": groups.fingerprint, **dataclasses.asdict(groups.counts)},
         "prompt_fingerprint": prompt_fingerprint,
         "processes": n_processes,
-        "packages": packages(),
+        "packages": _packages(),
     }
 
 
@@ -95,13 +85,13 @@ def read_record(folder: Path) -> Record:
         RunDirectoryError: If there is none, or it cannot be read.
     """
     try:
-        found: Record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record: Record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunDirectoryError(
             f"{folder}: no readable {RECORD} beside the checkpoint ({error}); it cannot be told "
             "whether it belongs to this run. Choose another --out."
         ) from None
-    return found
+    return record
 
 
 def check_same_run(old: Record, new: Record, folder: Path) -> None:
@@ -125,27 +115,31 @@ def check_same_run(old: Record, new: Record, folder: Path) -> None:
         )
 
 
-def last_checkpoint(out: Path) -> Path | None:
-    """The newest checkpoint of a folder, by its step."""
-    steps = {
-        int(name): path
-        for path in out.glob("checkpoint-*")
-        if path.is_dir() and (name := path.name.removeprefix("checkpoint-")).isdigit()
-    }
-    return steps[max(steps)] if steps else None
+def checkpoint_folder(out: Path, step: int) -> Path:
+    """Where transformers puts the checkpoint of a step."""
+    return out / f"checkpoint-{step}"
 
 
-def model_card(record: Record, *, steps: int, checks: Mapping[str, float], name: str) -> str:
-    """The README of what was trained: what it is, how it was made, what it is not."""
+def last_checkpoint(out: Path) -> int | None:
+    """The step of a folder's newest checkpoint; None if there is none."""
+    names = [path.name.removeprefix("checkpoint-") for path in out.glob("checkpoint-*/")]
+    return max((int(name) for name in names if name.isdigit()), default=None)
+
+
+def model_card(
+    record: Record, *, method: str, steps: int, checks: Mapping[str, float], name: str
+) -> str:
+    """The README of what was trained: what it is, how it was made, what it is not.
+
+    Args:
+        record: Of the run.
+        method: What the objective says it is.
+        steps: Optimiser steps done.
+        checks: Held-out figures.
+        name: Under which the rest of the program opens it.
+    """
     data = record["data"]
-    lora = any(key.startswith("recipe.lora.rank") for key in _comparable(record))
-    made = "LoRA adapter" if lora else "model"
-    method = {
-        "pa-grpo": "PA-GRPO (arXiv 2603.21016)",
-        "grpo": "GRPO, the baseline of arXiv 2603.21016",
-        "rl": "GRPO with a reward and an advantage of the user's choice",
-        "pif": "PIF-style symbol-binding SFT with negatives: our reading, the paper's loss is not public",
-    }[record["kind"]]
+    lora = "lora.rank" in record["recipe"]
     lines = [
         "---",
         f"base_model: {record['model']}",
@@ -155,7 +149,7 @@ def model_card(record: Record, *, steps: int, checks: Mapping[str, float], name:
         "",
         f"# {record['recipe_name']} ({record['kind']})",
         "",
-        f"A {made} trained from `{record['model']}` so that its answer depends on what is compared "
+        f"A {'LoRA adapter' if lora else 'model'} trained from `{record['model']}` so that its answer depends on what is compared "
         "and not on where it stands.",
         "",
         f"- Method: {method}.",
@@ -200,3 +194,14 @@ def _comparable(record: Record) -> dict[str, object]:
         for key, value in (record.get(table) or {}).items():
             flat[f"{table}.{key}"] = list(value) if isinstance(value, tuple) else value
     return flat
+
+
+def _packages() -> dict[str, str]:
+    """Versions of the packages that matter, of those installed."""
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions

@@ -1,46 +1,29 @@
 """Recipes: every number of a training run, in one TOML file, checked before anything is loaded.
 
-A recipe says how to train; the kind of training (`pa-grpo`, `grpo`, `rl`, `pif`) says what with.
-`pa-grpo` and `grpo` are the papers' combinations of reward and advantage and cannot be changed by
-a recipe; `rl` takes any combination. Shipped recipes lie in `recipes/`; each number there names
-the place of the paper it comes from, or whose default it is.
+A recipe says how to train; the objective (`pa-grpo`, `grpo`, `rl`, `pif`) says what is optimised.
+Limits stand with the fields' types; what concerns several fields is checked in `recipe.py`. Shipped
+recipes lie in `recipes/`; each number there names the place of the paper it comes from, or whose
+default it is.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal, get_args
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
-from unswayed.errors import UsageError
 from unswayed.items import Task
-from unswayed.rewards import Advantage, Consistency, RewardSettings
+from unswayed.reward_settings import RewardSettings
 
-__all__ = [
-    "KINDS",
-    "Chat",
-    "Data",
-    "Kind",
-    "Lora",
-    "Optimiser",
-    "Pif",
-    "Prompt",
-    "Recipe",
-    "RewardNumbers",
-    "Rollout",
-    "Run",
-    "reward_settings",
-]
+__all__ = ["Chat", "Data", "Lora", "Optimiser", "Pif", "Prompt", "Recipe", "Rollout", "Run"]
 
-Kind = Literal["pa-grpo", "grpo", "rl", "pif"]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-
-_PRESETS: Final[Mapping[str, tuple[Consistency, Advantage]]] = {
-    "pa-grpo": ("con", "group"),
-    "grpo": ("none", "prompt"),
-}
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Weight = Annotated[float, Meta(ge=0)]
+AboveZero = Annotated[float, Meta(gt=0)]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,8 +45,8 @@ class Data(_Part, frozen=True):
 
     orders: str | None = None
     order_seed: int = 0
-    held_out: int = 0
-    max_prompt_tokens: int = 4096
+    held_out: Count = 0
+    max_prompt_tokens: Positive = 4096
     without_gold: Literal["stop", "drop"] = "stop"
     shuffle: bool = True
 
@@ -88,24 +71,6 @@ class Prompt(_Part, frozen=True):
     max_response_tokens: int | None = None
 
 
-class RewardNumbers(_Part, frozen=True):
-    """Numbers of the reward and the advantage; see `unswayed.rewards.RewardSettings`.
-
-    Attributes:
-        consistency, advantage: For `rl` only; None takes the kind's own (`rl`: con, group).
-    """
-
-    consistency: Consistency | None = None
-    advantage: Advantage | None = None
-    lam: float = 1.0
-    epsilon: float = 1e-6
-    delta: float = 1e-6
-    ddof: int = 1
-    format_size: float = 0.3
-    length_size: float = 0.1
-    length_band: tuple[int, int] | None = None
-
-
 class Rollout(_Part, frozen=True):
     """How responses are sampled.
 
@@ -118,8 +83,8 @@ class Rollout(_Part, frozen=True):
         tensor_parallel: GPUs per vLLM model.
     """
 
-    samples: int = 8
-    temperature: float = 1.0
+    samples: Positive = 8
+    temperature: AboveZero = 1.0
     engine: Literal["transformers", "vllm-colocate", "vllm-server"] = "transformers"
     server_url: str | None = None
     gpu_memory: float = 0.3
@@ -140,18 +105,18 @@ class Optimiser(_Part, frozen=True):
         entropy: Weight of the entropy bonus.
     """
 
-    items_per_step: int = 16
-    learning_rate: float = 1e-5
+    items_per_step: Positive = 16
+    learning_rate: AboveZero = 1e-5
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup_steps: int = 0
-    epochs: float = 2.0
-    steps: int | None = None
-    inner_updates: int = 1
-    clip: float = 0.2
-    beta: float = 0.001
-    entropy: float = 0.001
+    epochs: AboveZero = 2.0
+    steps: Positive | None = None
+    inner_updates: Positive = 1
+    clip: AboveZero = 0.2
+    beta: Weight = 0.001
+    entropy: Weight = 0.001
 
 
 class Lora(_Part, frozen=True):
@@ -172,7 +137,7 @@ class Pif(_Part, frozen=True):
         separator: Text between symbol and content.
     """
 
-    negatives: int = 3
+    negatives: Count = 3
     symbol_weight: float = 1.0
     content_weight: float = 1.0
     separator: str = ". "
@@ -207,12 +172,12 @@ class Run(_Part, frozen=True):
     seed: int = 0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     device: Literal["auto", "cpu"] = "auto"
-    micro_batch: int = 8
+    micro_batch: Positive = 8
     gradient_checkpointing: bool = True
-    save_every: int = 50
-    log_every: int = 1
+    save_every: Count = 50
+    log_every: Positive = 1
     check_every: int = 0
-    keep: int = 2
+    keep: Positive = 2
     loggers: tuple[str, ...] = ("tensorboard",)
 
 
@@ -230,7 +195,7 @@ class Recipe(_Part, frozen=True):
     model: str | None = None
     data: Data = Data()
     prompt: Prompt = Prompt()
-    reward: RewardNumbers = RewardNumbers()
+    reward: RewardSettings = RewardSettings()
     rollout: Rollout = Rollout()
     optimiser: Optimiser = Optimiser()
     lora: Lora | None = None
@@ -244,11 +209,9 @@ class Recipe(_Part, frozen=True):
         Without the template's path, which differs between machines: its content is in the prompt
         fingerprint that is recorded beside this.
         """
-        built = msgspec.to_builtins(self)
-        flat = dict(_flatten(built))
         return {
             key: value
-            for key, value in flat.items()
+            for key, value in _flattened(msgspec.to_builtins(self))
             if key != "prompt.template"
             and (not key.startswith("run.") or key in {"run.seed", "run.precision"})
         }
@@ -259,55 +222,9 @@ class Recipe(_Part, frozen=True):
         return f"sha256:{hashlib.sha256(encoded).hexdigest()}"
 
 
-def reward_settings(
-    kind: Kind,
-    recipe: Recipe,
-    *,
-    consistency: Consistency | None = None,
-    advantage: Advantage | None = None,
-) -> RewardSettings:
-    """The reward of a kind of training.
-
-    Args:
-        kind: `pa-grpo` and `grpo` fix reward and advantage; `rl` takes them from the arguments,
-            then from the recipe, then from PA-GRPO.
-        recipe: The numbers.
-        consistency: `--reward`.
-        advantage: `--advantage`.
-
-    Raises:
-        UsageError: If a preset is asked to be something else, or a number is out of range.
-    """
-    numbers = recipe.reward
-    asked = (consistency or numbers.consistency, advantage or numbers.advantage)
-    fixed = _PRESETS.get(kind)
-    if fixed is not None:
-        for what, wanted, own in zip(("reward", "advantage"), asked, fixed, strict=True):
-            if wanted is not None and wanted != own:
-                raise UsageError(
-                    f"{kind} is the paper's preset with {what} {own!r}; {wanted!r} is another "
-                    f"method. Use: train rl --reward {asked[0] or fixed[0]} "
-                    f"--advantage {asked[1] or fixed[1]}."
-                )
-        chosen = fixed
-    else:
-        chosen = (asked[0] or "con", asked[1] or "group")
-    return RewardSettings(
-        consistency=chosen[0],
-        advantage=chosen[1],
-        lam=numbers.lam,
-        epsilon=numbers.epsilon,
-        delta=numbers.delta,
-        ddof=numbers.ddof,
-        format_size=numbers.format_size,
-        length_size=numbers.length_size,
-        length_band=numbers.length_band,
-    )
-
-
-def _flatten(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def _flattened(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, value in tree.items():
         if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
+            yield from _flattened(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value

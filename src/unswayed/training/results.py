@@ -12,6 +12,7 @@ from unswayed.errors import RunDirectoryError
 from unswayed.training.data import Counts
 from unswayed.training.plan import Plan
 from unswayed.training.progress import past_checks
+from unswayed.training.protocol import Stop
 from unswayed.training.provenance import (
     RECORD,
     check_same_run,
@@ -20,6 +21,7 @@ from unswayed.training.provenance import (
     read_record,
     write_record,
 )
+from unswayed.training.table import OBJECTIVES
 
 __all__ = ["TrainingResult", "finish", "finished_result"]
 
@@ -48,31 +50,29 @@ class TrainingResult:
     after: Mapping[str, float]
 
 
-def finish(
-    plan: Plan,
-    out: Path,
-    *,
-    steps: int,
-    interrupted: bool,
-    resumed_from: int | None,
-    is_main: bool = True,
-) -> TrainingResult:
-    """Write the card, copy the model's own template, and say what was made.
+def finish(plan: Plan, out: Path, stop: Stop, *, resumed_from: int | None) -> TrainingResult:
+    """Write the card, copy the model's own template, and say what came out.
 
     An interrupted run gets no card: its folder holds a checkpoint, not a result.
     """
-    result = _result(plan, out, steps, interrupted=interrupted, resumed_from=resumed_from)
-    if interrupted or not is_main:
+    result = _result(plan, out, stop, resumed_from)
+    if stop.interrupted or not stop.is_main:
         return result
     template = plan.recipe.prompt.template
     if template is not None:  # what was trained is to be asked as it was trained
         shutil.copyfile(template, out / TEMPLATE_FILE)
     (out / "training_args.bin").unlink(missing_ok=True)  # a pickle; training.json says it all
-    shown = {f"{key}, before": value for key, value in result.before.items()}
-    shown |= {f"{key}, after": value for key, value in result.after.items()}
-    card = model_card(plan.record, steps=steps, checks=shown, name=result.model_name)
+    checks = {f"{key}, before": value for key, value in result.before.items()}
+    checks |= {f"{key}, after": value for key, value in result.after.items()}
+    card = model_card(
+        plan.record,
+        method=OBJECTIVES.load(plan.objective).card_text,
+        steps=stop.steps,
+        checks=checks,
+        name=result.model_name,
+    )
     (out / "README.md").write_text(card, encoding="utf-8")
-    write_record({**plan.record, "finished": steps}, out)
+    write_record({**plan.record, "finished": stop.steps}, out)
     return result
 
 
@@ -91,7 +91,7 @@ def finished_result(plan: Plan, out: Path) -> TrainingResult | None:
         return None
     check_same_run(record, plan.record, out)
     if steps >= plan.steps:
-        return _result(plan, out, steps, interrupted=False, resumed_from=steps)
+        return _result(plan, out, Stop(steps, interrupted=False, is_main=True), steps)
     if last_checkpoint(out) is None:
         raise RunDirectoryError(
             f"{out} holds the finished run of {steps} steps and no checkpoint to go on from to "
@@ -100,18 +100,16 @@ def finished_result(plan: Plan, out: Path) -> TrainingResult | None:
     return None
 
 
-def _result(
-    plan: Plan, out: Path, steps: int, *, interrupted: bool, resumed_from: int | None
-) -> TrainingResult:
-    lora = plan.recipe.lora is not None
-    checked = past_checks(out)
+def _result(plan: Plan, out: Path, stop: Stop, resumed_from: int | None) -> TrainingResult:
+    adapter = plan.recipe.lora is not None
+    checks = past_checks(out)
     return TrainingResult(
         out=out,
-        model_name=f"hf/{plan.base}+lora={out}" if lora else f"hf/{out}",
-        steps=steps,
-        interrupted=interrupted,
+        model_name=f"hf/{plan.base}+lora={out}" if adapter else f"hf/{out}",
+        steps=stop.steps,
+        interrupted=stop.interrupted,
         resumed_from=resumed_from,
         counts=plan.groups.counts,
-        before=dict(checked[min(checked)]) if len(checked) > 1 else {},
-        after=dict(checked[max(checked)]) if checked else {},
+        before=dict(checks[min(checks)]) if len(checks) > 1 else {},
+        after=dict(checks[max(checks)]) if checks else {},
     )

@@ -20,7 +20,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from unswayed.errors import UsageError
-from unswayed.rewards import RewardSettings, Samples, right_mask, score
+from unswayed.reward_settings import RewardSettings
+from unswayed.rewards import Samples, right_mask, score
 
 __all__ = ["ESTIMATORS", "Drift", "expected_drift"]
 

@@ -1,0 +1,83 @@
+"""Which reward and which advantage, with every number of both; the table of rewards. No numpy here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from unswayed.errors import UsageError
+from unswayed.registry import Registry, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["ADVANTAGES", "REWARDS", "Advantage", "Reward", "RewardSettings"]
+
+Reward = Callable[["ArrayLike", int], "NDArray[np.float64]"]
+"""A consistency reward: from choices of shape (..., P, N) and n candidates to a value for each."""
+
+REWARDS: Registry[Reward] = Registry(
+    "reward",
+    {
+        "columnwise": "unswayed.rewards:columnwise_reward",
+        "con": "unswayed.rewards:consistency_reward",
+        "inv": "unswayed.rewards:invariance_reward",
+        "none": "unswayed.rewards:no_reward",
+    },
+)
+
+Advantage = Literal["group", "prompt"]
+"""What a sample is compared with: its whole permutation group, or its own presentation."""
+ADVANTAGES: Final[tuple[Advantage, ...]] = get_args(Advantage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardSettings:
+    """Every number of the reward and of the advantage; the table `reward` of a recipe.
+
+    Attributes:
+        consistency: Name of the consistency reward that is added. None: the objective's own, and
+            PA-GRPO's, con, where it has none.
+        advantage: What a sample is compared with. None: likewise, and group.
+        lam: Weight of the consistency reward.
+        epsilon: Added to the standard deviation.
+        delta: A group whose standard deviation is below this gets advantage 0.
+        ddof: 1 for the sample standard deviation, 0 for the population's.
+        format_size, length_size: Size of these rewards; accuracy is +1 or -1.
+        length_band: Shortest and longest rewarded reasoning in characters; None for prompts
+            without reasoning, whose parsed answers get 0.
+    """
+
+    consistency: str | None = None
+    advantage: Advantage | None = None
+    lam: float = 1.0
+    epsilon: float = 1e-6
+    delta: float = 1e-6
+    ddof: int = 1
+    format_size: float = 0.3
+    length_size: float = 0.1
+    length_band: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.consistency is not None and self.consistency not in REWARDS:
+            raise UsageError(
+                f"reward {self.consistency!r} does not exist. "
+                f"{did_you_mean(self.consistency, REWARDS)}"
+            )
+        if self.advantage is not None and self.advantage not in ADVANTAGES:
+            raise UsageError(
+                f"advantage {self.advantage!r} does not exist. Known: {', '.join(ADVANTAGES)}."
+            )
+        if self.ddof not in (0, 1):
+            raise UsageError(f"ddof is {self.ddof}; it is 1 (sample) or 0 (population).")
+        for name in ("lam", "epsilon", "delta", "format_size", "length_size"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageError(f"{name} is {value}; it must be a finite number, 0 or more.")
+        if self.length_band is not None and not 0 <= self.length_band[0] <= self.length_band[1]:
+            raise UsageError(
+                f"length_band is {list(self.length_band)}; it must be [shortest, longest] in characters."
+            )

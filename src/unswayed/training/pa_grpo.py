@@ -1,0 +1,219 @@
+"""Policy gradients on permutation groups: PA-GRPO, GRPO, and any other reward with any advantage.
+
+`pa-grpo` and `grpo` are the papers' combinations and cannot be changed by a recipe or an option;
+`rl` takes any. The trainer is trl's, with the hooks of `trl_hooks.py` in front of it; responses are
+sampled by transformers or by vLLM, on one CPU core, on one GPU, and on many through
+`accelerate launch` (FSDP, DeepSpeed).
+
+Source: PA-GRPO (arXiv 2603.21016), section 3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unswayed.errors import UsageError
+from unswayed.reward_settings import Advantage, RewardSettings
+from unswayed.training.data import Groups
+from unswayed.training.plan import Plan
+from unswayed.training.recipe_parts import Recipe
+from unswayed.training.scoring import GroupScorer
+from unswayed.training.trainer_arguments import (
+    load_dtype,
+    lora_config,
+    process_count,
+    trainer_arguments,
+)
+from unswayed.training.trl_hooks import GroupHooks
+
+if TYPE_CHECKING:
+    from trl.trainer.grpo_config import GRPOConfig
+
+__all__ = ["GRPO", "PA_GRPO", "RL", "GroupObjective", "group_dataset", "grpo_config", "split_batch"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupObjective:
+    """A policy gradient on permutation groups.
+
+    Attributes:
+        card_text: What the model card says it is.
+        consistency, advantage: Its own reward and advantage.
+        preset: The registered name, if the two are the paper's and cannot be changed.
+    """
+
+    card_text: str
+    consistency: str
+    advantage: Advantage
+    preset: str | None = None
+
+    def settings(
+        self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
+    ) -> RewardSettings:
+        """The recipe's numbers with the reward and advantage asked for, or else its own.
+
+        Raises:
+            UsageError: If a preset is asked to be something else.
+        """
+        asked = consistency or recipe.reward.consistency, advantage or recipe.reward.advantage
+        own = self.consistency, self.advantage
+        for part, wanted, fixed in zip(("reward", "advantage"), asked, own, strict=True):
+            if self.preset is not None and wanted not in (None, fixed):
+                raise UsageError(
+                    f"{self.preset} is the paper's preset with {part} {fixed!r}; {wanted!r} is "
+                    f"another method. Use: train rl --reward {asked[0] or own[0]} "
+                    f"--advantage {asked[1] or own[1]}."
+                )
+        return dataclasses.replace(
+            recipe.reward, consistency=asked[0] or own[0], advantage=asked[1] or own[1]
+        )
+
+    def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
+        """Split a step, and score a made-up batch of the first item.
+
+        Raises:
+            UsageError, ShapeError: If a step cannot be split, or the reward not be computed.
+        """
+        split_batch(recipe, groups.n_presentations, process_count())
+        scorer = GroupScorer.of(groups, settings or recipe.reward, recipe)
+        rows = [row for row in range(groups.n_presentations) for _ in range(recipe.rollout.samples)]
+        scorer.rewards(scorer.features(rows, [groups.symbols[0]] * len(rows)))
+
+    def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
+        """Optimiser steps in one pass; groups that do not fill the last step are left out."""
+        return len(groups) // recipe.optimiser.items_per_step * recipe.optimiser.inner_updates
+
+    def build(self, plan: Plan, out: Path) -> Any:
+        """trl's trainer with the hooks of permutation groups."""
+        recipe, settings = plan.recipe, plan.settings or plan.recipe.reward
+        config = grpo_config(plan, out, n_processes=process_count())
+        config.model_init_kwargs = {"dtype": load_dtype(recipe), "use_safetensors": True}
+        return trainer_class()(
+            model=str(plan.folder),
+            args=config,
+            train_dataset=group_dataset(plan.groups),
+            processing_class=plan.chat.tokenizer,
+            peft_config=lora_config(recipe),
+            scorer=GroupScorer.of(plan.groups, settings, recipe),
+        )
+
+
+PA_GRPO = GroupObjective(
+    card_text="PA-GRPO (arXiv 2603.21016)", consistency="con", advantage="group", preset="pa-grpo"
+)
+GRPO = GroupObjective(
+    card_text="GRPO, the baseline of arXiv 2603.21016",
+    consistency="none",
+    advantage="prompt",
+    preset="grpo",
+)
+RL = GroupObjective(
+    card_text="GRPO with a reward and an advantage of the user's choice",
+    consistency="con",
+    advantage="group",
+)
+
+
+@functools.cache
+def trainer_class() -> Any:
+    """trl's GRPO trainer with the hooks of permutation groups in front of it."""
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    return type("PermutationGroupTrainer", (GroupHooks, GRPOTrainer), {})
+
+
+def split_batch(recipe: Recipe, n_presentations: int, n_processes: int) -> tuple[int, int]:
+    """How many responses each process handles at once, and how many times per step.
+
+    Args:
+        recipe: Gives items per step, N and the micro batch.
+        n_presentations: P.
+        n_processes: Processes of the launcher.
+
+    Returns:
+        Responses per process and backward pass, and backward passes per step.
+
+    Raises:
+        UsageError: Stating the numbers, if they do not divide.
+    """
+    items, samples = recipe.optimiser.items_per_step, recipe.rollout.samples
+    total = items * n_presentations * samples
+    micro = min(recipe.run.micro_batch, total // n_processes)
+    if micro == 0 or total % (micro * n_processes):
+        raise UsageError(
+            f"a step of {items} items x P {n_presentations} x N {samples} = {total} responses "
+            f"cannot be split into {n_processes} processes x micro batches of "
+            f"{recipe.run.micro_batch}. Change run.micro_batch or optimiser.items_per_step."
+        )
+    return micro, total // (micro * n_processes)
+
+
+def grpo_config(plan: Plan, out: Path, *, n_processes: int) -> GRPOConfig:
+    """trl's configuration for a plan; everything that trl would decide otherwise is set."""
+    from trl.trainer.grpo_config import GRPOConfig
+
+    recipe, groups, settings = plan.recipe, plan.groups, plan.settings or plan.recipe.reward
+    optimiser, rollout = recipe.optimiser, recipe.rollout
+    micro, passes = split_batch(recipe, groups.n_presentations, n_processes)
+    return GRPOConfig(
+        **trainer_arguments(recipe, out, micro=micro, passes=passes),
+        # the batch: one batch of responses per optimiser step (or per inner_updates steps)
+        steps_per_generation=passes,
+        num_generations=rollout.samples,
+        num_iterations=optimiser.inner_updates,
+        shuffle_dataset=recipe.data.shuffle,
+        # the objective: trl's defaults are beta 0, "dapo", token-level corrections
+        loss_type="grpo",
+        beta=optimiser.beta,
+        epsilon=optimiser.clip,
+        entropy_coef=optimiser.entropy,
+        scale_rewards="group",
+        multi_objective_aggregation="sum_then_normalize",
+        reward_weights=[1.0, 1.0, 1.0, settings.lam],
+        use_bias_correction_kl=False,
+        vllm_importance_sampling_correction=False,
+        mask_truncated_completions=False,
+        # sampling
+        temperature=rollout.temperature,
+        max_completion_length=groups.max_tokens,
+        chat_template_kwargs=dict(plan.chat.arguments),
+        **_vllm_arguments(recipe, groups),
+        log_completions=False,
+    )
+
+
+def group_dataset(groups: Groups) -> Any:
+    """The rows as a `datasets.Dataset`: prompt, row number, item and presentation."""
+    from datasets import Dataset
+
+    return Dataset.from_list(
+        [
+            {
+                "prompt": [{"role": m.role, "content": m.content} for m in row.messages],
+                "row": number,
+                "item_id": row.item_id,
+                "presentation": row.presentation,
+            }
+            for number, row in enumerate(groups.rows)
+        ]
+    )
+
+
+def _vllm_arguments(recipe: Recipe, groups: Groups) -> dict[str, Any]:
+    rollout = recipe.rollout
+    if rollout.engine == "transformers":
+        return {"use_vllm": False}
+    common = {"use_vllm": True, "vllm_mode": rollout.engine.removeprefix("vllm-")}
+    if rollout.engine == "vllm-server":
+        return {**common, "vllm_server_base_url": rollout.server_url}
+    longest = groups.counts.longest_prompt or recipe.data.max_prompt_tokens
+    return {
+        **common,
+        "vllm_gpu_memory_utilization": rollout.gpu_memory,
+        "vllm_tensor_parallel_size": rollout.tensor_parallel,
+        "vllm_max_model_length": longest + groups.max_tokens,
+    }

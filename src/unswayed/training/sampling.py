@@ -1,0 +1,106 @@
+"""Which rows a training step is made of: whole permutation groups, in an order that can be resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from unswayed.errors import UsageError
+
+__all__ = ["GroupSampler", "check_batch", "check_step"]
+
+
+class GroupSampler:
+    """Rows of a training epoch: whole groups, each presentation N times, each batch repeated.
+
+    A group occupies P * N consecutive places. Groups that do not fill a last batch are left out of
+    the epoch, which is a different draw in every epoch. The order depends on seed and epoch alone,
+    so a resumed run sees what an uninterrupted one would (trl's own sampler starts over).
+
+    Args:
+        n_groups: Groups in the data.
+        n_presentations: P.
+        n_samples: N.
+        groups_per_batch: Groups in one batch of responses.
+        repeats: How often trl asks for the same batch.
+        shuffle: Whether the groups are shuffled.
+        seed: Seed of the shuffle.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_groups: int,
+        n_presentations: int,
+        n_samples: int,
+        groups_per_batch: int,
+        repeats: int,
+        shuffle: bool,
+        seed: int,
+    ) -> None:
+        check_step(n_groups, groups_per_batch)
+        self.n_groups = n_groups
+        self.n_presentations = n_presentations
+        self.n_samples = n_samples
+        self.groups_per_batch = groups_per_batch
+        self.repeats = repeats
+        self.shuffle = shuffle
+        self.seed = seed
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch; the order of the groups follows from it."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        order = np.arange(self.n_groups)
+        if self.shuffle:
+            order = np.random.default_rng((self.seed, self.epoch)).permutation(self.n_groups)
+        for start in range(0, self._used, self.groups_per_batch):
+            batch = order[start : start + self.groups_per_batch].tolist()
+            for _ in range(self.repeats):
+                for group in batch:
+                    for presentation in range(self.n_presentations):
+                        for _ in range(self.n_samples):
+                            yield group * self.n_presentations + presentation
+
+    def __len__(self) -> int:
+        return self._used * self.n_presentations * self.n_samples * self.repeats
+
+    @property
+    def _used(self) -> int:
+        return self.n_groups // self.groups_per_batch * self.groups_per_batch
+
+
+def check_step(n_groups: int, groups_per_step: int) -> None:
+    """Check that the data fill one step.
+
+    Raises:
+        UsageError: Stating the numbers.
+    """
+    if n_groups < groups_per_step:
+        raise UsageError(
+            f"{n_groups} items do not fill one step of {groups_per_step} items. "
+            "Give more items, or set optimiser.items_per_step lower."
+        )
+
+
+def check_batch(generation_batch: int, n_rows: int, n_presentations: int, n_samples: int) -> None:
+    """Check that batches and data consist of whole groups.
+
+    Raises:
+        UsageError: Stating the numbers.
+    """
+    unit = n_presentations * n_samples
+    if generation_batch % unit:
+        raise UsageError(
+            f"a batch of {generation_batch} responses is not a multiple of P x N = "
+            f"{n_presentations} x {n_samples} = {unit}. Change items_per_step, micro_batch or the "
+            "number of processes."
+        )
+    if n_rows % n_presentations:
+        raise UsageError(
+            f"{n_rows} rows are not a multiple of P = {n_presentations}: a permutation group is "
+            "incomplete. Every item needs all its presentations."
+        )

@@ -1,0 +1,24 @@
+"""What can be trained, and what trains: one line registers an objective or an engine. Nothing heavy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unswayed.registry import Registry
+
+if TYPE_CHECKING:
+    from unswayed.training.protocol import Engine, Objective
+
+__all__ = ["ENGINES", "OBJECTIVES"]
+
+OBJECTIVES: Registry[Objective] = Registry(
+    "objective",
+    {
+        "grpo": "unswayed.training.pa_grpo:GRPO",
+        "pa-grpo": "unswayed.training.pa_grpo:PA_GRPO",
+        "pif": "unswayed.training.pif:PIF",
+        "rl": "unswayed.training.pa_grpo:RL",
+    },
+)
+
+ENGINES: Registry[Engine] = Registry("engine", {"trl": "unswayed.training.trl_engine:TRL"})

@@ -1,0 +1,92 @@
+"""A recipe in the words of transformers: what every trainer takes, whatever the objective."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from unswayed.training.recipe_parts import Recipe
+
+__all__ = ["load_dtype", "lora_config", "process_count", "trainer_arguments"]
+
+SCHEDULES: Final[Mapping[str, str]] = {
+    "constant": "constant_with_warmup",
+    "linear": "linear",
+    "cosine": "cosine",
+}
+
+
+def trainer_arguments(recipe: Recipe, out: Path, *, micro: int, passes: int) -> dict[str, Any]:
+    """Arguments of `transformers.TrainingArguments` and of what inherits from it.
+
+    Args:
+        recipe: Optimiser, device and what is saved and logged when.
+        out: Folder of checkpoints.
+        micro: Sequences per process and backward pass.
+        passes: Backward passes per step.
+    """
+    optimiser, run = recipe.optimiser, recipe.run
+    return {
+        "output_dir": str(out),
+        "per_device_train_batch_size": micro,
+        "gradient_accumulation_steps": passes,
+        "optim": "adamw_torch",
+        "learning_rate": optimiser.learning_rate,
+        "weight_decay": optimiser.weight_decay,
+        "max_grad_norm": optimiser.max_grad_norm,
+        "lr_scheduler_type": SCHEDULES[optimiser.schedule],
+        "warmup_steps": optimiser.warmup_steps,
+        "num_train_epochs": optimiser.epochs,
+        "max_steps": optimiser.steps or -1,
+        "seed": run.seed,
+        **_device_arguments(recipe),
+        "gradient_checkpointing": run.gradient_checkpointing,
+        "logging_steps": run.log_every,
+        "save_strategy": "steps" if run.save_every else "no",
+        "save_steps": run.save_every or 1,
+        "save_total_limit": run.keep,
+        "report_to": list(run.loggers) or "none",
+        "disable_tqdm": True,
+    }
+
+
+def _device_arguments(recipe: Recipe) -> dict[str, bool]:
+    import torch
+
+    on_cpu = recipe.run.device == "cpu" or not torch.cuda.is_available()
+    precision = recipe.run.precision
+    if precision == "auto":
+        precision = "float32" if on_cpu else "bfloat16"
+    return {"use_cpu": on_cpu, "bf16": precision == "bfloat16"}
+
+
+def load_dtype(recipe: Recipe) -> str:
+    """The dtype the weights are loaded in.
+
+    Frozen weights under an adapter lose nothing in bfloat16; weights that are trained stay in
+    float32, because an update of 1e-5 of their size is below bfloat16's resolution.
+    """
+    frozen = recipe.lora is not None
+    return "bfloat16" if frozen and _device_arguments(recipe)["bf16"] else "float32"
+
+
+def lora_config(recipe: Recipe) -> Any:
+    """peft's configuration of the adapter; None where all weights are trained."""
+    if recipe.lora is None:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=recipe.lora.rank,
+        lora_alpha=recipe.lora.alpha,
+        lora_dropout=recipe.lora.dropout,
+        target_modules=recipe.lora.target,
+        task_type="CAUSAL_LM",
+    )
+
+
+def process_count() -> int:
+    """Processes of this run, as its launcher (accelerate, torchrun) announces them."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
