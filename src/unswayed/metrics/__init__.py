@@ -10,7 +10,7 @@ from unswayed.metrics.exact import (
 from unswayed.metrics.flips import Flips, flips
 from unswayed.metrics.groups import Macro, measure_groups
 from unswayed.metrics.measure import difference, measure
-from unswayed.metrics.metric import Metric, Need
+from unswayed.metrics.metric import Metric, Need, fraction, item_means, ratio
 from unswayed.metrics.outcomes import Outcomes, outcomes_from_decisions, outcomes_of
 from unswayed.metrics.resampling import Options
 from unswayed.metrics.rows import Row
@@ -31,12 +31,15 @@ __all__ = [
     "check_cells",
     "difference",
     "flips",
+    "fraction",
+    "item_means",
     "majority_error",
     "majority_error_bound",
     "measure",
     "measure_groups",
     "outcomes_from_decisions",
     "outcomes_of",
+    "ratio",
     "self_check",
     "sign_test",
 ]
