@@ -51,7 +51,7 @@ RECORDED = {
     "score methods": ["unswayed.auditing.summary:score_method"],
     "metrics and bootstrap": ["unswayed.auditing.summary:measure"],
     "groups": ["unswayed.auditing.summary:measure_groups"],
-    "differences": ["unswayed.auditing.summary:difference"],
+    "differences": ["unswayed.auditing.contrasts:difference"],
     "thresholds": ["unswayed.auditing.summary:threshold_view"],
     "keep decisions": ["unswayed.cli.audit:_keep_recorded"],
     "write run": ["unswayed.auditing.run:write_record"],

@@ -78,9 +78,9 @@ def drawn(outcomes: Outcomes, rows: NDArray[np.intp]) -> Outcomes:
 
 def value_of(outcomes: Outcomes, name: str) -> float:
     """The value in the population."""
-    found = measure([outcomes], names=[name], resamples=0)[name]
-    assert isinstance(found, dict)
-    return float(found["value"])
+    value = measure([outcomes], names=[name], resamples=0)[name].value
+    assert value is not None
+    return value
 
 
 def covers(low: float | None, high: float | None, truth: float) -> bool:
@@ -115,9 +115,8 @@ def coverage(setting: Setting, runs: int, *, size: int = POPULATION) -> Iterator
         row = measure([sample["direct"]], names=SINGLE, resamples=RESAMPLES, seed=trial)
         for metric in SINGLE:
             cell = row[metric]
-            assert isinstance(cell, dict)
             right = truth["direct", metric]
-            counts[f"single {metric}"] += covers(cell.get("low"), cell.get("high"), right)
+            counts[f"single {metric}"] += covers(cell.low, cell.high, right)
     for what, count in counts.items():
         kind, _, name = what.partition(" ")
         statement = {

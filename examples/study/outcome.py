@@ -49,4 +49,4 @@ def measure_choices(
         permutable=np.ones(len(items), dtype=np.bool_),
     )
     row = measure([outcomes], names=list(NAMES), resamples=0)
-    return {short: 100 * row[name]["value"] for name, short in NAMES.items()}
+    return {short: 100 * row[name].value for name, short in NAMES.items()}

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from unswayed.decisions import Decision, tie_rank
+from unswayed.decisions import Decision, Estimate, tie_rank
 from unswayed.errors import ItemError, StoreError, UsageError
 from unswayed.importers import items_from_decisions, read_decisions_file, write_decisions
 from unswayed.items import Task
@@ -129,9 +129,9 @@ def test_decisions_alone_can_be_measured() -> None:
     decisions = [decision("a"), decision("a", order=(1, 0)), decision("b", choice=1)]
     strata = outcomes_from_decisions(items_from_decisions(decisions), decisions)
     row = measure(strata, resamples=0)
-    assert row["consistency"] == {"value": 1.0, "n": 1}
-    assert row["incomplete"] == 1
-    assert row["accuracy"]["value"] is None  # type: ignore[index]
+    assert row["consistency"] == Estimate(value=1.0, n=1)
+    assert row.incomplete == 1
+    assert row["accuracy"].value is None
 
 
 def test_label_sets_may_be_left_out_where_the_labels_suffice(tmp_path: Path) -> None:

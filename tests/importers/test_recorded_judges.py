@@ -1,6 +1,5 @@
 """Real recorded judges give the independently computed figures, through `Outcomes` and `measure`."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,8 +7,15 @@ import pytest
 from recorded_data import DATA, expected, needs_data
 
 from unswayed.importers import import_files, parse_map
-from unswayed.metrics import Outcomes, flips, measure, measure_groups, outcomes_from_decisions
-from unswayed.metrics.recall_balance import RawChoiceDivergence, RecallBalance, recalls
+from unswayed.metrics import (
+    Outcomes,
+    Row,
+    flips,
+    measure,
+    measure_groups,
+    outcomes_from_decisions,
+)
+from unswayed.metrics.recall_balance import CKLD_RAW, RSTD, recalls
 
 pytestmark = needs_data
 
@@ -22,40 +28,38 @@ ARENA = expected("pagrpo_chatbot_arena_recorded.json")
 ALPACA = expected("alpaca_eval_logprob_judge.json").get("models", {})
 
 
-def value(row: Mapping[str, Any], name: str) -> float | None:
-    return row[name]["value"]
+def value(row: Row, name: str) -> float | None:
+    return row[name].value
 
 
-def assert_same(row: Mapping[str, Any], strata: tuple[Outcomes, ...], want: dict[str, Any]) -> None:
+def assert_same(row: Row, strata: tuple[Outcomes, ...], want: dict[str, Any]) -> None:
     """Compare everything that both sides define, the seven contract fields first."""
     close = {
         "consistency_strict": value(row, "consistency"),
         "order_level_accuracy": value(row, "accuracy"),
         "consistent_accuracy": value(row, "consistent_accuracy"),
-        "first_position_rate": row["position_rate"][0]["value"],
+        "first_position_rate": row.estimates["position_rate"][0].value,
         "rstd": value(row, "rstd"),
     }
     for name, got in close.items():
         if name in want:
             assert got == pytest.approx(want[name], abs=1e-9), name
-    counts = row["counts"]
+    counts = row.counts
     assert counts["unparsed"] == want["verdicts_total"]["unparsed"]
     assert counts["ties"] == want["verdicts_total"]["tie"]
     assert value(row, "unparsed_rate") == pytest.approx(counts["unparsed"] / counts["calls"])
     assert counts["items"] == want["n_pairs"]
-    assert row["incomplete"] == 0
+    assert row.incomplete == 0
     found = flips(strata)
     assert (found.first, found.last) == (want["both_first"], want["both_second"])
     assert found.items - found.flipped == want["n_consistent_strict"]
     if want["position_sign_test_p"] is not None:  # None where no pair is a pure position pick
         assert found.position_p == pytest.approx(want["position_sign_test_p"], rel=1e-9)
     if "ckld_AB_only" in want:
-        sums = RawChoiceDivergence().statistics(strata[0]).sum(axis=0, keepdims=True)
+        sums = CKLD_RAW.statistics(strata[0]).sum(axis=0, keepdims=True)
         # theirs adds 1e-10 to the shares
-        assert RawChoiceDivergence().values(sums)[0] == pytest.approx(
-            want["ckld_AB_only"], abs=1e-8
-        )
-        sums = RecallBalance().statistics(strata[0]).sum(axis=0, keepdims=True)
+        assert CKLD_RAW.values(sums)[0] == pytest.approx(want["ckld_AB_only"], abs=1e-8)
+        sums = RSTD.statistics(strata[0]).sum(axis=0, keepdims=True)
         np.testing.assert_allclose(
             recalls(sums)[0], [want["recall_A"], want["recall_B"]], atol=1e-12
         )
@@ -107,7 +111,7 @@ def test_autoj() -> None:
     strata = outcomes_from_decisions(imported.items, imported.decisions)
     row = measure(strata, resamples=0)
     assert_same(row, strata, want)
-    assert row["counts"]["gold_tie"] == want["labels"]["2"]  # type: ignore[index]
+    assert row.counts["gold_tie"] == want["labels"]["2"]
     # with ties as a third class, accuracy is the agreement with humans including ties
     classed = measure(strata, resamples=0, gold_ties="class")
     assert value(classed, "accuracy") == pytest.approx(
@@ -135,11 +139,11 @@ def test_the_public_mt_bench_table(judge: str) -> None:
     imported = import_files("auto", [file])
     strata = outcomes_from_decisions(imported.items, imported.decisions)
     row = measure(strata, resamples=0)
-    assert row["counts"]["items"] == want["n_pairs"]
+    assert row.counts["items"] == want["n_pairs"]
     assert value(row, "consistency") == pytest.approx(want["consistency_strict"], abs=1e-9)
-    assert row["position_rate"][0]["value"] == pytest.approx(want["first_position_rate"])  # type: ignore[index]
-    assert row["counts"]["ties"] == want["verdicts_total"]["tie"]
-    assert row["counts"]["unparsed"] == want["verdicts_total"]["unparsed"]
+    assert row.estimates["position_rate"][0].value == pytest.approx(want["first_position_rate"])
+    assert row.counts["ties"] == want["verdicts_total"]["tie"]
+    assert row.counts["unparsed"] == want["verdicts_total"]["unparsed"]
     assert {decision.model for decision in imported.decisions} == {judge}
 
 
@@ -167,12 +171,14 @@ def test_alpaca_eval() -> None:
     assert swapped == want["order_inferred"]["switched"]
     strata = outcomes_from_decisions(imported.items, imported.decisions)
     row = measure(strata, resamples=0)
-    assert row["position_rate"][0]["value"] == pytest.approx(want["first_position_rate"], abs=1e-12)  # type: ignore[index]
+    assert row.estimates["position_rate"][0].value == pytest.approx(
+        want["first_position_rate"], abs=1e-12
+    )
     first = [decision.probs[decision.order[0]] for decision in imported.decisions if decision.probs]
     assert np.mean(first) == pytest.approx(want["mean_p_first"], abs=1e-6)
     # one order per item: order metrics are null, and every item counts as incomplete
     assert value(row, "consistency") is None
-    assert row["incomplete"] == want["n_rows"]
+    assert row.incomplete == want["n_rows"]
 
 
 @pytest.mark.skipif("dev" not in ARENA, reason="no expected figures for Chatbot Arena")

@@ -9,30 +9,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metric_builders import SWAP, M, T, U, by_letter, outcomes
 
+from unswayed.decisions import Estimate
 from unswayed.metrics import Outcomes, measure
-from unswayed.metrics.agreement import FleissKappa
-from unswayed.metrics.recall_balance import (
-    ChoiceDivergence,
-    RawChoiceDivergence,
-    RecallBalance,
-    recalls,
-)
+from unswayed.metrics.kappa import FLEISS_KAPPA
+from unswayed.metrics.recall_balance import CKLD, CKLD_RAW, RSTD, recall_spread, recalls
 from unswayed.presentation import X0, X1, X2, X3, Presentation, presentations
 
 
 def value(name: str, *strata: Outcomes, gold_ties: str = "exclude") -> float | None:
     row = measure(strata, names=[name], resamples=0, gold_ties=gold_ties)  # type: ignore[arg-type]
-    return row[name]["value"]  # type: ignore[index]
+    return row[name].value
 
 
 def listed(name: str, *strata: Outcomes) -> list[float]:
-    return [cell["value"] for cell in measure(strata, names=[name], resamples=0)[name]]  # type: ignore[attr-defined]
+    return [cell.value for cell in measure(strata, names=[name], resamples=0).estimates[name]]
 
 
 def reason(name: str, *strata: Outcomes) -> str:
     cell = measure(strata, names=[name], resamples=0)[name]
-    assert cell["value"] is None  # type: ignore[index]
-    return cell["reason"]  # type: ignore[index]
+    assert cell.value is None
+    return cell.reason
 
 
 FULL = presentations("full", 4)
@@ -99,7 +95,7 @@ def test_consistency_of_many_candidates_is_the_share_of_the_mode() -> None:
     assert value("consistency", made) == 0.625
     # sum n_k (n_k - 1) / (24 * 23) = (210 + 20 + 6 + 0) / 552
     assert value("pairwise_agreement", made) == pytest.approx(236 / 552)
-    assert measure([made])["set_size"] == 24
+    assert measure([made]).set_size == 24
 
 
 def test_unparsed_answers_are_no_mode() -> None:
@@ -131,11 +127,11 @@ def test_consistent_accuracy_of_many_needs_a_unique_right_mode() -> None:
 def test_items_that_lack_a_presentation_are_left_out_and_counted() -> None:
     made = outcomes([[0, 0], [0, M], [M, M], [0, 1]])
     row = measure([made], resamples=0)
-    assert row["incomplete"] == 2
-    assert row["consistency"] == {"value": 0.5, "n": 2}
-    assert row["consistent_accuracy"] == {"value": 0.5, "n": 2}
+    assert row.incomplete == 2
+    assert row["consistency"] == Estimate(value=0.5, n=2)
+    assert row["consistent_accuracy"] == Estimate(value=0.5, n=2)
     # accuracy counts every item that was answered at all
-    assert row["accuracy"] == {"value": pytest.approx(2.5 / 3), "n": 3}
+    assert row["accuracy"] == Estimate(value=pytest.approx(2.5 / 3), n=3)
 
 
 def test_one_order_makes_consistency_null_with_the_reason() -> None:
@@ -144,7 +140,7 @@ def test_one_order_makes_consistency_null_with_the_reason() -> None:
     assert reason("consistent_accuracy", made) == "one presentation only: this needs at least two"
     assert reason("fleiss_kappa", made) == "one presentation only: this needs at least two"
     assert value("accuracy", made) == 0.5
-    assert measure([made])["incomplete"] == 0
+    assert measure([made]).incomplete == 0
 
 
 def test_every_item_incomplete_is_a_reason_of_its_own() -> None:
@@ -163,11 +159,11 @@ def test_without_gold_accuracy_is_null_with_the_reason() -> None:
 def test_items_that_must_not_be_permuted_stay_out_of_order_metrics() -> None:
     made = outcomes([[0, 1], [0, M]], permutable=[True, False])
     row = measure([made], resamples=0)
-    assert row["accuracy"]["value"] == 0.75  # type: ignore[index]
-    assert row["consistency"] == {"value": 0.0, "n": 1}
-    assert [cell["n"] for cell in row["position_rate"]] == [2, 2]  # type: ignore[attr-defined]
-    assert row["incomplete"] == 0
-    assert row["counts"]["not_permutable"] == 1  # type: ignore[index]
+    assert row["accuracy"].value == 0.75
+    assert row["consistency"] == Estimate(value=0.0, n=1)
+    assert [cell.n for cell in row.estimates["position_rate"]] == [2, 2]
+    assert row.incomplete == 0
+    assert row.counts["not_permutable"] == 1
 
 
 def sums_of(gold: list[float], second: list[float]) -> np.ndarray:
@@ -180,15 +176,15 @@ def sums_of(gold: list[float], second: list[float]) -> np.ndarray:
 )
 def test_rstd_of_given_recalls(hits: list[float], population: float, sample: float) -> None:
     sums = sums_of([100.0] * len(hits), hits)
-    assert RecallBalance().values(sums)[0] == pytest.approx(population, abs=5e-5)
-    assert RecallBalance(ddof=1).values(sums)[0] == pytest.approx(sample, abs=5e-5)
+    assert recall_spread(sums)[0] == pytest.approx(population, abs=5e-5)
+    assert recall_spread(sums, ddof=1)[0] == pytest.approx(sample, abs=5e-5)
 
 
 def test_a_label_that_never_carries_gold_is_left_out_of_rstd() -> None:
     sums = sums_of([10, 0, 10], [8, 0, 6])
     assert np.isnan(recalls(sums)[0, 1])
-    assert RecallBalance().values(sums)[0] == pytest.approx(0.1)
-    assert np.isnan(RecallBalance().values(sums_of([10, 0], [5, 0]))[0])
+    assert recall_spread(sums)[0] == pytest.approx(0.1)
+    assert np.isnan(recall_spread(sums_of([10, 0], [5, 0]))[0])
 
 
 def test_rstd_is_by_displayed_label_so_a_constant_letter_is_all_bias() -> None:
@@ -210,7 +206,7 @@ def test_labels_are_those_displayed_in_bcda() -> None:
     # only BCDA: gold 0 is displayed as D, gold 1 as A
     bcda = Presentation((1, 2, 3, 0), (0, 1, 2, 3))
     made = outcomes([[0], [0]], gold=[0, 1], shown=[bcda])
-    sums = RecallBalance().statistics(made).sum(axis=0)
+    sums = RSTD.statistics(made).sum(axis=0)
     assert sums[1:5].tolist() == [1, 0, 0, 1]  # gold under A and D
     assert sums[5:].tolist() == [0, 0, 0, 1]  # the hit is under D
 
@@ -225,9 +221,9 @@ def test_labels_are_those_displayed_in_bcda() -> None:
 )
 def test_ckld_of_given_shares(gold: list[float], chosen: list[float], expected: float) -> None:
     sums = sums_of(gold, chosen)
-    assert RawChoiceDivergence().values(sums)[0] == pytest.approx(expected, abs=5e-5)
+    assert CKLD_RAW.values(sums)[0] == pytest.approx(expected, abs=5e-5)
     many = sums_of([1e7 * x for x in gold], [1e7 * x for x in chosen])
-    assert ChoiceDivergence().values(many)[0] == pytest.approx(expected, abs=5e-5)
+    assert CKLD.values(many)[0] == pytest.approx(expected, abs=5e-5)
 
 
 def test_smoothing_keeps_ckld_finite_where_a_label_is_never_chosen() -> None:
@@ -246,11 +242,11 @@ def test_ckld_ignores_choices_of_items_without_a_single_gold() -> None:
 def test_ties_and_unparsed_are_no_choice_for_rates() -> None:
     made = outcomes([by_letter("A?", SWAP), by_letter("=A", SWAP), by_letter("B-", SWAP)])
     row = measure([made], resamples=0)
-    assert [cell["value"] for cell in row["position_rate"]] == [2 / 3, 1 / 3]  # type: ignore[attr-defined]
-    assert [cell["n"] for cell in row["position_rate"]] == [3, 3]  # type: ignore[attr-defined]
-    assert row["unparsed_rate"] == {"value": 1 / 5, "n": 5}
-    assert row["tie_rate"] == {"value": 1 / 5, "n": 5}
-    assert row["primacy"]["value"] == pytest.approx(2 / 3 - 1 / 2)  # type: ignore[index]
+    assert [cell.value for cell in row.estimates["position_rate"]] == [2 / 3, 1 / 3]
+    assert [cell.n for cell in row.estimates["position_rate"]] == [3, 3]
+    assert row["unparsed_rate"] == Estimate(value=1 / 5, n=5)
+    assert row["tie_rate"] == Estimate(value=1 / 5, n=5)
+    assert row["primacy"].value == pytest.approx(2 / 3 - 1 / 2)
 
 
 def test_primacy_is_the_excess_of_the_first_position() -> None:
@@ -307,7 +303,7 @@ def test_recalls_agree_with_scikit_learn() -> None:
     right = [[v.label_of_candidate(int(g)) for v in shown] for g in gold]
     expected = metrics.recall_score(np.ravel(right), np.ravel(letters), average=None)
     made = outcomes(choices.tolist(), gold=gold.tolist(), shown=shown)
-    sums = RecallBalance().statistics(made).sum(axis=0, keepdims=True)
+    sums = RSTD.statistics(made).sum(axis=0, keepdims=True)
     np.testing.assert_allclose(recalls(sums)[0], expected, atol=1e-12)
     assert value("rstd", made) == pytest.approx(np.std(expected), abs=1e-12)
     assert value("accuracy", made) == pytest.approx(
@@ -317,9 +313,9 @@ def test_recalls_agree_with_scikit_learn() -> None:
 
 def test_a_judge_that_always_ties_is_consistent_and_never_right() -> None:
     row = measure([outcomes([[T, T]] * 3)], resamples=0)
-    assert row["consistency"]["value"] == 1.0  # type: ignore[index]
-    assert row["accuracy"]["value"] == 0.0  # type: ignore[index]
-    assert row["tie_rate"]["value"] == 1.0  # type: ignore[index]
+    assert row["consistency"].value == 1.0
+    assert row["accuracy"].value == 0.0
+    assert row["tie_rate"].value == 1.0
 
 
 def flat(row: dict[str, object]) -> dict[str, object]:
@@ -349,11 +345,11 @@ def test_renaming_the_candidates_changes_no_metric(
     mapped = [[relabel[c] if c >= 0 else c for c in row] for row in rows]
     before = measure([outcomes(rows, shown=shown)], resamples=0)
     after = measure([outcomes(mapped, gold=[relabel[0]] * len(rows), shown=renamed)], resamples=0)
-    assert flat(before) == pytest.approx(flat(after), abs=1e-12)
+    assert flat(before.to_json()) == pytest.approx(flat(after.to_json()), abs=1e-12)
 
 
 def test_kappa_sums_are_per_item_statistics() -> None:
     made = outcomes([[0, 0], [0, 1]])
-    whole = FleissKappa().statistics(made).sum(axis=0)
-    parts = [FleissKappa().statistics(made.rows(np.array([i]))).sum(axis=0) for i in range(2)]
+    whole = FLEISS_KAPPA.statistics(made).sum(axis=0)
+    parts = [FLEISS_KAPPA.statistics(made.rows(np.array([i]))).sum(axis=0) for i in range(2)]
     np.testing.assert_array_equal(whole, parts[0] + parts[1])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from metric_builders import M, outcomes, simulated
 
+from unswayed.decisions import Estimate
 from unswayed.metrics import Outcomes, measure
 from unswayed.presentation import X0, X1, X2, presentations
 
@@ -18,7 +19,7 @@ def pairs(scores: np.ndarray) -> Outcomes:
 
 
 def value(name: str, made: Outcomes) -> float | None:
-    return measure([made], names=[name], resamples=0)[name]["value"]  # type: ignore[index]
+    return measure([made], names=[name], resamples=0)[name].value
 
 
 def test_icc_of_the_worked_rows() -> None:
@@ -62,9 +63,9 @@ def test_a_collapsed_judge_keeps_its_icc_but_not_its_spread() -> None:
 def test_scores_that_do_not_differ_between_items_have_no_icc() -> None:
     made = pairs(np.full((5, 3), 0.3))
     row = measure([made], names=["icc2k", "icc3k", "score_sd"], resamples=0)
-    assert row["icc2k"]["value"] is None  # type: ignore[index]
-    assert "do not differ between items" in row["icc3k"]["reason"]  # type: ignore[index]
-    assert row["score_sd"]["value"] == pytest.approx(0.0, abs=1e-12)  # type: ignore[index]
+    assert row["icc2k"].value is None
+    assert "do not differ between items" in row["icc3k"].reason
+    assert row["score_sd"].value == pytest.approx(0.0, abs=1e-12)
 
 
 def test_icc_leaves_out_items_without_every_probability() -> None:
@@ -75,7 +76,7 @@ def test_icc_leaves_out_items_without_every_probability() -> None:
     choices[5, 2] = M
     made = outcomes(choices.tolist(), shown=[X0, X1, X2], probs=more)
     cell = measure([made], names=["icc3k"], resamples=0)["icc3k"]
-    assert cell == {"value": pytest.approx(0.19 / 0.21), "n": 4}
+    assert cell == Estimate(value=pytest.approx(0.19 / 0.21), n=4)
 
 
 def test_more_than_two_candidates_are_scored_by_the_probability_of_gold() -> None:
@@ -91,10 +92,10 @@ def test_more_than_two_candidates_are_scored_by_the_probability_of_gold() -> Non
 
 def test_without_probabilities_icc_is_null_with_the_reason() -> None:
     row = measure([outcomes([[0, 0]])], resamples=0)
-    assert row["icc2k"] == {"value": None, "reason": "no label probabilities"}
-    assert "label_mass" not in row  # optional metrics are left out instead
+    assert row["icc2k"] == Estimate(value=None, reason="no label probabilities")
+    assert "label_mass" not in row.estimates  # optional metrics are left out instead
 
 
 def test_label_mass_is_a_mean_over_the_calls_where_it_is_known() -> None:
     made = outcomes([[0, 0], [0, M]], label_mass=[[0.9, 0.5], [np.nan, 0.1]])
-    assert measure([made], resamples=0)["label_mass"] == {"value": 0.7, "n": 2}
+    assert measure([made], resamples=0)["label_mass"] == Estimate(value=0.7, n=2)

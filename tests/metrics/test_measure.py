@@ -8,17 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metric_builders import SWAP, M, T, U, outcomes, simulated
 
+from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError, UnknownNameError, UsageError
 from unswayed.metrics import METRICS, difference, measure, measure_groups, self_check
 from unswayed.metrics.groups import UNGROUPED
-from unswayed.metrics.measure import load_metrics
 from unswayed.metrics.patterns import pattern_codes
+from unswayed.metrics.table import load_metrics
 from unswayed.presentation import presentations
 
 
 def test_a_row_is_json_with_every_contract_key() -> None:
     made = simulated(50, 2, orders="swap", position=0.6, seed=1)
-    row = json.loads(json.dumps(measure([made]), allow_nan=False))
+    row = json.loads(json.dumps(measure([made]).to_json(), allow_nan=False))
     single = ["accuracy", "accuracy_fractional", "consistency", "consistent_accuracy", "rstd"]
     for name in [*single, "ckld", "fleiss_kappa", "icc2k", "icc3k", "unparsed_rate", "tie_rate"]:
         assert set(row[name]) == {"value", "low", "high", "n"}, name
@@ -34,17 +35,20 @@ def test_items_of_different_size_are_measured_by_number_of_candidates() -> None:
     four = outcomes([[0, 0, 0, 1]] * 2, shown=presentations("cyclic", 4), ids=["m1", "m2"])
     row = measure([four, two], resamples=0)
     # what is defined for all is pooled over items: (1 + .5 + .75 + .75) / 4
-    assert row["accuracy"] == {"value": 0.75, "n": 4}
-    assert row["consistency"] == {"value": (1 + 0 + 0.75 + 0.75) / 4, "n": 4}
+    assert row["accuracy"] == Estimate(value=0.75, n=4)
+    assert row["consistency"] == Estimate(value=(1 + 0 + 0.75 + 0.75) / 4, n=4)
     # what depends on labels or positions is not
-    assert not {"rstd", "position_rate", "label_rate", "ckld", "fleiss_kappa"} & row.keys()
-    assert row["set_size"] == [2, 4]
-    strata = row["strata"]
-    assert list(strata) == ["4", "2"]  # type: ignore[call-overload]
-    assert len(strata["4"]["position_rate"]) == 4  # type: ignore[index]
-    assert strata["2"]["accuracy"]["value"] == 0.75  # type: ignore[index]
-    assert strata["4"]["set_size"] == 4  # type: ignore[index]
-    assert "pairwise_agreement" in strata["4"]  # type: ignore[index]
+    assert (
+        not {"rstd", "position_rate", "label_rate", "ckld", "fleiss_kappa"} & row.estimates.keys()
+    )
+    assert row.set_size == (2, 4)
+    strata = row.strata
+    assert list(strata) == [4, 2]
+    assert len(strata[4].estimates["position_rate"]) == 4
+    assert strata[2]["accuracy"].value == 0.75
+    assert strata[4].set_size == 4
+    assert "pairwise_agreement" in strata[4].estimates
+    assert list(row.to_json()["strata"]) == ["4", "2"]  # type: ignore[call-overload]
 
 
 def test_strata_of_the_same_size_and_empty_input_are_refused() -> None:
@@ -67,7 +71,7 @@ def test_what_was_left_out_is_counted() -> None:
     made = outcomes(
         rows, gold=[0, "tie", None, 1, (0, 1)], permutable=[True, True, True, False, True]
     )
-    assert measure([made], resamples=0)["counts"] == {
+    assert measure([made], resamples=0).counts == {
         "items": 5,
         "calls": 8,
         "missing": 1,
@@ -119,12 +123,12 @@ def test_differences_are_paired_by_item() -> None:
     other = outcomes(choices.tolist(), gold=base.gold.argmax(axis=1).tolist())
     paired = difference([other], [base], "accuracy")
     rows = [measure([side], names=["accuracy"])["accuracy"] for side in (other, base)]
-    assert paired.value == pytest.approx(rows[0]["value"] - rows[1]["value"])  # type: ignore[index]
+    assert paired.value == pytest.approx(rows[0].value - rows[1].value)
     assert paired.n == 300
     assert paired.low is not None
     assert paired.high is not None
     width = paired.high - paired.low
-    assert width < 0.5 * (rows[0]["high"] - rows[0]["low"])  # type: ignore[index]
+    assert width < 0.5 * (rows[0].high - rows[0].low)
 
 
 def test_differences_match_items_by_id_and_leave_out_the_rest() -> None:
@@ -163,13 +167,13 @@ def test_groups_are_measured_alone_and_averaged_plainly() -> None:
     )
     rows, macro = measure_groups([made])
     assert list(rows) == [UNGROUPED, "big", "small"]
-    assert rows["big"]["accuracy"]["value"] == 1.0  # type: ignore[index]
-    assert rows["small"]["accuracy"]["value"] == 0.0  # type: ignore[index]
+    assert rows["big"]["accuracy"].value == 1.0
+    assert rows["small"]["accuracy"].value == 0.0
     cell = macro["accuracy"]
-    assert cell["value"] == 0.5  # type: ignore[index]
-    assert (cell["n"], cell["groups"]) == (10, 3)  # type: ignore[index]
-    assert cell["low"] < 0.5 < cell["high"]  # type: ignore[index,operator]
-    assert macro["groups"] == 3
+    assert cell.value == 0.5
+    assert (cell.n, cell.groups) == (10, 3)
+    assert cell.low < 0.5 < cell.high
+    assert macro.groups == 3
 
 
 def test_the_macro_interval_resamples_within_groups() -> None:
@@ -179,19 +183,19 @@ def test_the_macro_interval_resamples_within_groups() -> None:
     _, macro = measure_groups([made], names=["accuracy"], seed=2)
     cell = macro["accuracy"]
     # only group a varies: half of the standard error of 50 of 100
-    assert cell["high"] - cell["low"] == pytest.approx(2 * 1.96 * 0.05 / 2, rel=0.15)  # type: ignore[index]
+    assert cell.high - cell.low == pytest.approx(2 * 1.96 * 0.05 / 2, rel=0.15)
 
 
 def test_a_metric_undefined_in_one_group_is_averaged_over_the_others() -> None:
     made = outcomes([[0, 0], [0, 1], [0, 0]], gold=[0, 0, None], groups=["a", "a", "b"])
     _, macro = measure_groups([made], resamples=50)
-    assert macro["accuracy"]["value"] == 0.75  # type: ignore[index]
-    assert macro["accuracy"]["groups"] == 1  # type: ignore[index]
-    assert macro["consistency"]["groups"] == 2  # type: ignore[index]
+    assert macro["accuracy"].value == 0.75
+    assert macro["accuracy"].groups == 1
+    assert macro["consistency"].groups == 2
 
 
 def test_items_without_groups_have_no_group_rows() -> None:
-    assert measure_groups([outcomes([[0, 0]])]) == ({}, {})
+    assert measure_groups([outcomes([[0, 0]])]) == ({}, None)
 
 
 codes = st.sampled_from([0, 1, T, U, M])
@@ -209,7 +213,6 @@ def test_accuracy_never_exceeds_its_bound(rows: list[tuple[int, int]]) -> None:
 def test_accuracy_meets_its_bound_where_everything_is_read(rows: list[tuple[int, int]]) -> None:
     row = measure([outcomes(rows)], resamples=0)
     acc, con, both = (
-        row[name]["value"]  # type: ignore[index]
-        for name in ("accuracy", "consistency", "consistent_accuracy")
+        row[name].value for name in ("accuracy", "consistency", "consistent_accuracy")
     )
     assert acc == pytest.approx(both + (1 - con) / 2)

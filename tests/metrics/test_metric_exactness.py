@@ -13,14 +13,12 @@ def test_a_group_without_a_value_takes_no_part_in_the_interval_of_the_macro_aver
     )
     _, macro = measure_groups([made], names=["accuracy"], resamples=50)
     found = macro["accuracy"]
-    assert isinstance(found, dict)
-    assert (found["value"], found["groups"]) == (1.0, 1)
-    assert found["low"] == pytest.approx(0.025**0.25)
+    assert (found.value, found.groups) == (1.0, 1)
+    assert found.low == pytest.approx(0.025**0.25)
 
 
 def test_an_item_that_must_not_be_permuted_is_never_complete() -> None:
     # answers to its other orders may have been recorded: they say nothing about the judge's orders
     row = measure([outcomes([[0, 0], [0, 1]], permutable=[True, False])], resamples=0)
-    assert isinstance(row["consistency"], dict)
-    assert (row["consistency"]["value"], row["consistency"]["n"]) == (1.0, 1)
-    assert row["incomplete"] == 0
+    assert (row["consistency"].value, row["consistency"].n) == (1.0, 1)
+    assert row.incomplete == 0

@@ -1,8 +1,12 @@
 """Impossible tables are found, in our own rows and in published ones."""
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 from metric_builders import M, outcomes
 
+from unswayed.decisions import Estimate
 from unswayed.errors import UsageError
 from unswayed.metrics import ImpossibleTableError, check_cells, measure, self_check
 from unswayed.metrics.selfcheck import excess
@@ -18,17 +22,18 @@ def test_a_doctored_row_is_refused() -> None:
     made = outcomes([[0, 0], [0, 1], [1, 1]])
     row = measure([made], resamples=50)
     self_check(row, [made])
-    accuracy = dict(row["accuracy"])  # type: ignore[call-overload]
-    accuracy["value"] = accuracy["high"] = 0.9
+    accuracy = msgspec.structs.replace(row["accuracy"], value=0.9, high=0.9)
+    doctored = replace(row, estimates={**row.estimates, "accuracy": (accuracy,)})
     with pytest.raises(ImpossibleTableError, match=r"accuracy: measured 0\.9"):
-        self_check({**row, "accuracy": accuracy}, [made])
+        self_check(doctored, [made])
 
 
 def test_a_value_outside_its_interval_is_refused() -> None:
     made = outcomes([[0, 0], [0, M]], gold=[None, None])
-    cell = {"value": 0.5, "low": 0.6, "high": 0.7, "n": 2}
+    cell = Estimate(value=0.5, low=0.6, high=0.7, n=2)
+    row = replace(measure([made], resamples=0), estimates={"tie_rate": (cell,)})
     with pytest.raises(ImpossibleTableError, match=r"tie_rate: 0\.5 is outside"):
-        self_check({"tie_rate": cell}, [made])
+        self_check(row, [made])
 
 
 def test_four_presentations_have_a_wider_bound() -> None:

@@ -20,7 +20,7 @@ FAMILY = {name: [rights(0.7, 300, seed)] for seed, name in enumerate(["direct", 
 
 def test_one_pair_has_the_interval_of_one_pair() -> None:
     two = {name: FAMILY[name] for name in ("direct", "a")}
-    together = contrasts(two, "accuracy").difference("a", "direct")
+    together = contrasts(two, "accuracy", base="direct").difference("a", "direct")
     alone = difference(two["a"], two["direct"], "accuracy")
     assert together.value == alone.value
     assert together.low == pytest.approx(alone.low, abs=5e-4)
@@ -28,7 +28,7 @@ def test_one_pair_has_the_interval_of_one_pair() -> None:
 
 
 def test_more_methods_widen_the_intervals_and_all_pairs_widen_them_more() -> None:
-    made = contrasts(FAMILY, "accuracy")
+    made = contrasts(FAMILY, "accuracy", base="direct")
 
     def half(first: str, second: str) -> float:
         found = made.difference(first, second)
@@ -42,16 +42,16 @@ def test_more_methods_widen_the_intervals_and_all_pairs_widen_them_more() -> Non
 
 def test_copies_of_a_method_cost_nothing() -> None:
     copies = {"direct": FAMILY["direct"], **{f"a{k}": FAMILY["a"] for k in range(9)}}
-    one = contrasts({"direct": FAMILY["direct"], "a0": FAMILY["a"]}, "accuracy")
-    many = contrasts(copies, "accuracy").difference("a0", "direct")
+    one = contrasts({"direct": FAMILY["direct"], "a0": FAMILY["a"]}, "accuracy", base="direct")
+    many = contrasts(copies, "accuracy", base="direct").difference("a0", "direct")
     assert many.low == pytest.approx(one.difference("a0", "direct").low, abs=1e-3)
-    same = contrasts(copies, "accuracy").difference("a0", "a1")
+    same = contrasts(copies, "accuracy", base="direct").difference("a0", "a1")
     assert same.value == 0.0
     assert same.high == pytest.approx(1 - 0.025 ** (1 / 300))
 
 
 def test_turned_round_the_interval_is_turned_round_exactly() -> None:
-    made = contrasts(FAMILY, "accuracy")
+    made = contrasts(FAMILY, "accuracy", base="direct")
     for first, second in (("a", "direct"), ("b", "c")):
         one, other = made.difference(first, second), made.difference(second, first)
         assert (one.value, one.low, one.high) == (
@@ -63,6 +63,8 @@ def test_turned_round_the_interval_is_turned_round_exactly() -> None:
 
 def test_methods_need_the_same_items_and_a_mean() -> None:
     with pytest.raises(ShapeError, match="same items"):
-        contrasts({"direct": FAMILY["direct"], "a": [rights(0.7, 20, 1)]}, "accuracy")
+        contrasts(
+            {"direct": FAMILY["direct"], "a": [rights(0.7, 20, 1)]}, "accuracy", base="direct"
+        )
     with pytest.raises(ShapeError, match="no mean over items"):
-        contrasts(FAMILY, "rstd")
+        contrasts(FAMILY, "rstd", base="direct")

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from metric_builders import SWAP, by_letter, outcomes, simulated
 
+from unswayed.decisions import Estimate
 from unswayed.metrics import measure, sign_test
 from unswayed.metrics.patterns import pattern_codes, unique_rows
 from unswayed.metrics.uncertainty import (
     alike_interval,
     interval,
-    paired_interval,
+    paired_difference,
     percentile_interval,
     resample_sums,
 )
@@ -50,8 +51,8 @@ def test_a_rate_has_the_binomial_interval() -> None:
     made = outcomes([[0, 0]] * 300 + [[0, 1]] * 100, gold=[None] * 400)
     cell = measure([made], names=["consistency"], seed=1)["consistency"]
     half = 1.96 * np.sqrt(0.75 * 0.25 / 400)
-    assert cell["low"] == pytest.approx(0.75 - half, abs=0.01)  # type: ignore[index]
-    assert cell["high"] == pytest.approx(0.75 + half, abs=0.01)  # type: ignore[index]
+    assert cell.low == pytest.approx(0.75 - half, abs=0.01)
+    assert cell.high == pytest.approx(0.75 + half, abs=0.01)
 
 
 def test_intervals_are_reproducible_and_depend_on_the_seed() -> None:
@@ -110,40 +111,35 @@ def test_a_rate_never_observed_has_the_exact_upper_bound() -> None:
     scipy_stats = pytest.importorskip("scipy.stats")
     cell = measure([outcomes([[0, 0]] * 25)], names=["unparsed_rate"])["unparsed_rate"]
     exact = scipy_stats.binomtest(0, 25).proportion_ci(0.95, method="exact")
-    assert (cell["value"], cell["low"]) == (0.0, 0.0)  # type: ignore[index]
-    assert cell["high"] == pytest.approx(exact.high)  # type: ignore[index]
+    assert (cell.value, cell.low) == (0.0, 0.0)
+    assert cell.high == pytest.approx(exact.high)
 
 
 def test_alike_items_have_no_interval_where_the_value_is_not_a_mean() -> None:
     # always "A": RStd is 0.5 in every resample, and nothing is known about its spread
     made = outcomes([by_letter("AA", SWAP)] * 20)
     row = measure([made], names=["rstd", "position_rate", "primacy"])
-    assert row["rstd"] == {"value": 0.5, "n": 20}
-    first, last = row["position_rate"]  # type: ignore[misc]
-    assert first["high"] == 1.0
-    assert first["low"] == pytest.approx(0.025 ** (1 / 20))
-    assert last["high"] == pytest.approx(1 - 0.025 ** (1 / 20))
-    assert row["primacy"]["low"] == pytest.approx(first["low"] - 0.5)  # type: ignore[index]
+    assert row["rstd"] == Estimate(value=0.5, n=20)
+    first, last = row.estimates["position_rate"]
+    assert first.high == 1.0
+    assert first.low == pytest.approx(0.025 ** (1 / 20))
+    assert last.high == pytest.approx(1 - 0.025 ** (1 / 20))
+    assert row["primacy"].low == pytest.approx(first.low - 0.5)
 
 
 def test_values_that_hold_by_construction_are_their_own_interval() -> None:
     made = outcomes([[0, 0], [1, 1]])
-    row = measure([made], names=["consistency"], by_construction=frozenset({"consistency"}))
-    assert row["consistency"] == {
-        "value": 1.0,
-        "low": 1.0,
-        "high": 1.0,
-        "n": 2,
-        "by_construction": True,
-    }
+    row = measure([made], names=["consistency", "accuracy"], constructed=True)
+    assert row["consistency"] == Estimate(value=1.0, low=1.0, high=1.0, n=2, by_construction=True)
+    assert row["accuracy"].by_construction is False
 
 
 def test_an_interval_contains_its_value() -> None:
     # RStd is biased upwards in resamples: for a nearly fair judge the quantiles lie above it
     made = outcomes([[0, 0], [1, 1], [0, 1], [1, 0]] * 5, gold=[0, 0, 0, 0] * 5)
     cell = measure([made], names=["rstd"])["rstd"]
-    assert cell["value"] == 0.0  # type: ignore[index]
-    assert cell["low"] == 0.0 < cell["high"]  # type: ignore[index]
+    assert cell.value == 0.0
+    assert cell.low == 0.0 < cell.high
 
 
 def test_an_interval_needs_half_of_its_resamples() -> None:
@@ -183,21 +179,23 @@ def test_patterns_keep_items_apart_that_differ_in_ties_or_gold() -> None:
 def test_a_paired_interval_excludes_zero_where_the_exact_sign_test_does(
     wins: int, losses: int, size: float, items: int
 ) -> None:
-    low, high = paired_interval(
-        np.array([size, -size, 0.0]),
-        np.array([wins, losses, items - wins - losses], dtype=np.int64),
-        span=1.0,
-    )
-    assert (low > 0) == (sign_test(wins, losses) < 0.05)
-    assert low <= (wins - losses) * size / items <= high
+    counts = np.array([wins, losses, items - wins - losses], dtype=np.int64)
+    paired = paired_difference(np.array([size, -size, 0.0]), counts, span=1.0)
+    assert paired.low is not None
+    assert paired.high is not None
+    assert (paired.low > 0) == (sign_test(wins, losses) < 0.05)
+    assert paired.low <= (wins - losses) * size / items <= paired.high
+    turned = paired_difference(np.array([0.0, size, -size]), counts[[2, 1, 0]], span=1.0)
+    assert paired.value is not None
+    assert (turned.value, turned.low, turned.high) == (-paired.value, -paired.high, -paired.low)
 
 
 def test_a_paired_interval_by_hand() -> None:
     # 6 of +1 and 14 of 0, with one of +1 and one of -1 added: centre 6/22, square 8/22
-    low, high = paired_interval(np.array([1.0, 0.0]), np.array([6, 14]), span=1.0)
+    paired = paired_difference(np.array([1.0, 0.0]), np.array([6, 14]), span=1.0)
     spread = np.sqrt((8 / 22 - (6 / 22) ** 2) / 21)
-    assert low == pytest.approx(6 / 22 - 2.093024 * spread)  # t with 19 degrees of freedom
-    assert high == pytest.approx(6 / 22 + 2.093024 * spread)
+    assert paired.low == pytest.approx(6 / 22 - 2.093024 * spread)  # t with 19 degrees of freedom
+    assert paired.high == pytest.approx(6 / 22 + 2.093024 * spread)
 
 
 def test_few_items_away_from_a_limit_have_the_exact_interval() -> None:
@@ -206,8 +204,8 @@ def test_few_items_away_from_a_limit_have_the_exact_interval() -> None:
     cell = measure([made], names=["consistency"], resamples=4000)["consistency"]
     exact = scipy_stats.binomtest(147, 150).proportion_ci(0.95, method="exact")
     # the spread of the resamples may count a few items more than there are
-    assert cell["low"] == pytest.approx(exact.low, abs=0.003)  # type: ignore[index]
-    assert cell["high"] == pytest.approx(exact.high, abs=0.001)  # type: ignore[index]
+    assert cell.low == pytest.approx(exact.low, abs=0.003)
+    assert cell.high == pytest.approx(exact.high, abs=0.001)
 
 
 def test_small_samples_move_the_quantiles_out_as_student_s_t_would() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from unswayed.decisions import MISSING, DecisionTable, Estimate
 from unswayed.errors import RunDirectoryError
 from unswayed.metrics import difference
 from unswayed.metrics.outcomes import GOLD_TIE, Outcomes
+from unswayed.metrics.table import compared_metrics
 from unswayed.permutations import Order
 from unswayed.presentation import Presentation
 
@@ -23,8 +25,6 @@ __all__ = ["ANSWERS_FILE", "Answers", "answers_of", "changes", "load_answers"]
 
 ANSWERS_FILE: Final = "answers.json"
 """The single calls of a run by candidate, beside `metrics.json`."""
-
-COMPARED: Final = ("accuracy", "consistency", "consistent_accuracy", "rstd")
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -61,6 +61,11 @@ class Answers(msgspec.Struct, frozen=True):
         if not fits:
             raise ValueError("the answers do not fit their items and presentations")
 
+    @property
+    def asked(self) -> tuple[tuple[str, ...], tuple[Order, ...], tuple[Order, ...]]:
+        """What two runs must share to be compared: labels and presentations."""
+        return self.label_set, self.orders, self.labels
+
     def outcomes(self, keep: frozenset[str]) -> Outcomes:
         """The answers to some items, in the order of their ids."""
         places = {item_id: place for place, item_id in enumerate(self.item_ids)}
@@ -84,7 +89,7 @@ class Answers(msgspec.Struct, frozen=True):
 
 def answers_of(plan: AuditPlan, tables: Sequence[DecisionTable]) -> tuple[Answers, ...]:
     """What a run directory keeps of its single calls, one entry per number of candidates."""
-    found = direct_outcomes(plan.strata, tables, "coupled", group_by=plan.settings.group_by)
+    outcomes = direct_outcomes(plan.strata, tables, "coupled", group_by=plan.settings.group_by)
     return tuple(
         Answers(
             label_set=part.label_set,
@@ -96,7 +101,7 @@ def answers_of(plan: AuditPlan, tables: Sequence[DecisionTable]) -> tuple[Answer
             gold_kind=tuple(part.gold_kind.tolist()),
             permutable=tuple(part.permutable.tolist()),
         )
-        for part in found
+        for part in outcomes
     )
 
 
@@ -122,18 +127,15 @@ def changes(
     where there are none.
     """
     pairs = []
-    for one in first:
-        for two in other:
-            if one.label_set == two.label_set and (one.orders, one.labels) == (
-                two.orders,
-                two.labels,
-            ):
-                shared = frozenset(one.item_ids) & frozenset(two.item_ids)
-                if shared:
-                    pairs.append((one.outcomes(shared), two.outcomes(shared)))
+    for before, after in itertools.product(first, other):
+        shared = frozenset(before.item_ids) & frozenset(after.item_ids)
+        if shared and before.asked == after.asked:
+            pairs.append((before.outcomes(shared), after.outcomes(shared)))
     if not pairs:
         return {}
-    before, after = zip(*pairs, strict=True)
+    old, new = zip(*pairs, strict=True)
     return {
-        name: difference(after, before, name, resamples=resamples, seed=seed) for name in COMPARED
+        name: difference(new, old, name, resamples=resamples, seed=seed)
+        for name, metric in compared_metrics().items()
+        if not (metric.optional and metric.lacking(old))
     }

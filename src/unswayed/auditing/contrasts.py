@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import numpy as np
 
-from unswayed.auditing.evaluation import (
-    CONSTRUCTED,
-    Scored,
-    average_of_everything,
-    with_reference,
-)
+from unswayed.auditing.evaluation import Scored, average_of_everything, with_reference
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import with_content
 from unswayed.auditing.recommendation import (
@@ -27,181 +21,213 @@ from unswayed.auditing.recommendation import (
     steadiest,
 )
 from unswayed.decisions import MISSING, UNPARSED, DecisionTable, Estimate
-from unswayed.metrics import difference, measure
+from unswayed.methods import BASE, CONTROL
+from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
+from unswayed.metrics.table import compared_metrics
 
-__all__ = ["CONTROL", "compare_methods"]
-
-COMPARED = ("accuracy", "consistency", "consistent_accuracy", "rstd")
-
-CONTROL = "canonical"
-"""The method that claims of consistent accuracy are measured against."""
-
-HIGHER_IS_BETTER = ("accuracy", "agreement", "consistency")
-"""What methods are recommended for; the differences of these have joint intervals too."""
+__all__ = ["Comparison", "compare_methods"]
 
 ByMethod = Mapping[str, Sequence[Outcomes]]
+Estimates = Mapping[str, Mapping[str, Estimate]]
+"""By method and metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What comparing the methods of an audit says.
+
+    Attributes:
+        beside: By method and metric: what is measured beside the yardstick that stands in for gold;
+            empty with gold, or where there is no yardstick.
+        differences: By pair of methods, first minus second, and metric.
+        recommendation: What to use and why.
+    """
+
+    beside: Estimates
+    differences: Mapping[tuple[str, str], Mapping[str, Estimate]]
+    recommendation: Recommendation
 
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
-    """Everything that is compared, by method.
+    """Everything that is compared.
 
     Attributes:
-        judged: Verdicts beside gold.
-        yardstick: Verdicts beside those of the average over the full pool; None with gold, or
-            where there is no such average.
-        constructed: Methods whose verdicts cannot depend on the order whatever the judge does.
+        scored: The methods.
+        values: What was measured of them.
+        outcomes: By metric: verdicts beside gold, or beside the yardstick in its place.
         joint: By metric; methods without a value, or with one that is no evidence, are left out.
     """
 
-    judged: ByMethod
-    yardstick: ByMethod | None
-    constructed: frozenset[str]
+    scored: Mapping[str, Scored]
+    values: Estimates
+    outcomes: Mapping[str, ByMethod]
     joint: Mapping[str, Contrasts]
-    options: Mapping[str, Any]
+    options: Options
 
     def difference(self, first: str, second: str, metric: str) -> Estimate:
         """First minus second, with the joint interval where there is one."""
-        outcomes = self.yardstick if metric == "agreement" and self.yardstick else self.judged
-        found = mirrored(outcomes, first, second, _measured(metric), self.options)
-        if metric in CONSTRUCTED and {first, second} & self.constructed:
-            return msgspec.structs.replace(found, by_construction=True)
+        plain = self._mirrored(first, second, metric)
+        constructed = any(self.scored[name].by_construction for name in (first, second))
+        if constructed and METRICS.load(metric).constructed:
+            return msgspec.structs.replace(plain, by_construction=True)
         family = self.joint.get(metric)
         if family is None or not {first, second} <= set(family.names):
-            return found
+            return plain
         together = family.difference(first, second)
         if together.low is None or together.high is None:
-            return found
-        return msgspec.structs.replace(found, joint=(together.low, together.high))
+            return plain
+        return msgspec.structs.replace(plain, joint=(together.low, together.high))
+
+    def _mirrored(self, first: str, second: str, metric: str) -> Estimate:
+        """First minus second, resampled one way round, so that turning it round turns the interval
+        round exactly.
+        """
+        a, b = sorted((first, second))
+        outcomes = self.outcomes[metric]
+        upright = difference(outcomes[a], outcomes[b], metric, **self.options)
+        if first == a:
+            return upright
+        ends = (upright.value, upright.high, upright.low)
+        value, low, high = (None if end is None else 0.0 - end for end in ends)
+        return msgspec.structs.replace(upright, value=value, low=low, high=high)
+
+    def candidates(self, metric: str) -> dict[str, Candidate]:
+        """The methods that may be recommended by a metric."""
+        names = self.joint[metric].names if metric in self.joint else ()
+        return {
+            name: Candidate(name, self.scored[name].costs.calls_per_item_amortised, value)
+            for name in names
+            if (value := self.values[name][metric].value) is not None
+        }
+
+    def gain(self, metric: str) -> Gain:
+        """Differences of a metric that hold for all methods together."""
+        return self.joint[metric].difference if metric in self.joint else _no_difference
 
 
 def compare_methods(
     plan: AuditPlan,
     tables: Sequence[DecisionTable],
     scored: Mapping[str, Scored],
-    methods: dict[str, dict[str, Any]],
-    options: Mapping[str, Any],
-) -> tuple[dict[str, dict[str, Any]], Recommendation]:
+    rows: Mapping[str, Row],
+    options: Options,
+) -> Comparison:
     """Paired differences to the single call and to the best method, and the recommendation.
 
-    Without gold, `agreement` is added to the rows of `methods` where there is a yardstick.
+    Without gold the average over the full pool is the yardstick, where there is one.
     """
-    judged = {name: one.outcomes for name, one in scored.items()}
-    yardstick = None
-    if _value(methods["direct"].get("accuracy")) is None:
-        yardstick = _beside_yardstick(plan, tables, judged)
-        for name, some in (yardstick or {}).items():
-            methods[name]["agreement"] = _agreement(plan, name, some, options)
+    gold = rows[BASE]["accuracy"].value is not None
+    yardstick = None if gold else _beside_yardstick(plan, tables, scored)
+    beside = {name: _beside(plan, name, own, options) for name, own in (yardstick or {}).items()}
+    compared = _compared(scored, rows, yardstick, beside, options)
+    recommendation = _recommendation(plan, tables, compared, gold=gold)
+    pairs = [(name, BASE) for name in scored if name != BASE]
+    for other in dict.fromkeys((recommendation.best, recommendation.method)):
+        if other is not None and other != BASE:
+            pairs.extend((name, other) for name in scored if name != other)
+    method = recommendation.method
+    if method not in (None, BASE, CONTROL) and CONTROL in scored:
+        pairs.append((method, CONTROL))
+    differences = {
+        pair: {metric: compared.difference(*pair, metric) for metric in compared.outcomes}
+        for pair in pairs
+    }
+    return Comparison(beside, differences, recommendation)
+
+
+def _compared(
+    scored: Mapping[str, Scored],
+    rows: Mapping[str, Row],
+    yardstick: ByMethod | None,
+    beside: Estimates,
+    options: Options,
+) -> _Compared:
+    values = {
+        name: {
+            metric: estimates[0]
+            for metric, estimates in row.estimates.items()
+            if len(estimates) == 1
+        }
+        | dict(beside.get(name, {}))
+        for name, row in rows.items()
+    }
+    judged = {name: own.outcomes for name, own in scored.items()}
+    metrics = compared_metrics()
+    outcomes = {
+        name: source
+        for name, metric in metrics.items()
+        if (source := yardstick if Need.YARDSTICK in metric.needs else judged) is not None
+    }
     joint = {}
-    for metric in HIGHER_IS_BETTER:
-        outcomes = yardstick if metric == "agreement" else judged
-        names = [name for name, row in methods.items() if _is_evidence(row.get(metric))]
-        if outcomes is not None and "direct" in names:
+    for metric, source in outcomes.items():
+        names = [name for name, own in values.items() if _is_evidence(own.get(metric))]
+        if metrics[metric].compared == "jointly" and BASE in names:
             joint[metric] = contrasts(
-                {name: outcomes[name] for name in names},
-                _measured(metric),
+                {name: source[name] for name in names},
+                metric,
+                base=BASE,
                 seed=options["seed"],
                 gold_ties=options["gold_ties"],
             )
-    constructed = frozenset(name for name, one in scored.items() if one.by_construction)
-    compared = _Compared(judged, yardstick, constructed, joint, options)
-    found = _recommendation(plan, tables, compared, methods)
-    metrics = (*COMPARED, *(["agreement"] if yardstick else []))
-    pairs = [(name, "direct") for name in scored if name != "direct"]
-    for other in dict.fromkeys((found.best, found.method)):
-        if other is not None and other != "direct":
-            pairs.extend((name, other) for name in scored if name != other)
-    if found.method not in (None, "direct", CONTROL) and CONTROL in scored:
-        pairs.append((found.method, CONTROL))
-    differences = {
-        f"{first}-{second}": {
-            metric: _record(compared.difference(first, second, metric)) for metric in metrics
-        }
-        for first, second in pairs
-    }
-    return differences, found
+    return _Compared(scored, values, outcomes, joint, options)
 
 
 def _recommendation(
-    plan: AuditPlan,
-    tables: Sequence[DecisionTable],
-    compared: _Compared,
-    methods: Mapping[str, Mapping[str, Any]],
+    plan: AuditPlan, tables: Sequence[DecisionTable], compared: _Compared, *, gold: bool
 ) -> Recommendation:
-    gold = _value(methods["direct"].get("accuracy")) is not None
     criterion, key = ("accuracy", "accuracy") if gold else (AGREEMENT, "agreement")
-    if not gold and compared.yardstick is None:
+    if key not in compared.outcomes:
         return Recommendation(None, _no_yardstick(plan), criterion)
-
-    def candidates(metric: str) -> dict[str, Candidate]:
-        family = compared.joint.get(metric)
-        return {
-            name: Candidate(
-                name,
-                float(methods[name]["calls_per_item_amortised"]),
-                methods[name][metric]["value"],
-            )
-            for name in (() if family is None else family.names)
-        }
-
-    def gain(metric: str) -> Gain:
-        return compared.joint[metric].difference if metric in compared.joint else _no_difference
-
-    found = recommend(
-        candidates(key),
-        gain(key),
+    recommendation = recommend(
+        compared.candidates(key),
+        compared.gain(key),
         criterion=criterion,
         n_items=len(plan.items),
         unparsed=_share(tables, UNPARSED),
-        missing=_missing_share(compared.judged["direct"]),
+        missing=_missing_share(compared.scored[BASE].outcomes),
     )
-    harmless = [name for name in methods if reaches_zero(compared.difference(name, "direct", key))]
-    return steadiest(found, candidates("consistency"), gain("consistency"), harmless)
+    harmless = [
+        name for name in compared.scored if reaches_zero(compared.difference(name, BASE, key))
+    ]
+    steady = compared.candidates("consistency"), compared.gain("consistency")
+    return steadiest(recommendation, *steady, harmless)
 
 
 def _no_difference(first: str, second: str) -> Estimate:
     return Estimate(value=None, reason="not compared")
 
 
-def _record(estimate: Estimate) -> dict[str, Any]:
-    """As JSON gives it back: a list for the joint interval."""
-    made: dict[str, Any] = msgspec.to_builtins(estimate)
-    return made if estimate.joint is None else {**made, "joint": list(estimate.joint)}
-
-
-def _measured(metric: str) -> str:
-    """The registered metric behind a key of a method's row."""
-    return "accuracy" if metric == "agreement" else metric
-
-
-def _is_evidence(estimate: object) -> bool:
-    known = _value(estimate) is not None
-    return known and isinstance(estimate, dict) and not estimate.get("by_construction")
+def _is_evidence(estimate: Estimate | None) -> bool:
+    return estimate is not None and estimate.value is not None and not estimate.by_construction
 
 
 def _beside_yardstick(
-    plan: AuditPlan, tables: Sequence[DecisionTable], judged: ByMethod
+    plan: AuditPlan, tables: Sequence[DecisionTable], scored: Mapping[str, Scored]
 ) -> ByMethod | None:
     """The verdicts with those of the average over the full pool in the place of gold."""
     reference = average_of_everything(plan.strata, tables)
     if not any((part >= 0).any() for part in reference):
         return None
     return {
-        name: tuple(with_reference(o, r) for o, r in zip(some, reference, strict=True))
-        for name, some in judged.items()
+        name: tuple(with_reference(o, r) for o, r in zip(own.outcomes, reference, strict=True))
+        for name, own in scored.items()
     }
 
 
-def _agreement(
-    plan: AuditPlan, name: str, outcomes: Sequence[Outcomes], options: Mapping[str, Any]
-) -> object:
+def _beside(
+    plan: AuditPlan, name: str, outcomes: Sequence[Outcomes], options: Options
+) -> dict[str, Estimate]:
+    """What is measured of a method beside the yardstick."""
+    names = [metric for metric in METRICS if Need.YARDSTICK in METRICS.load(metric).needs]
     method = plan.methods[name]
     if any(len(method.asks(stratum.n)) < len(stratum.views) for stratum in plan.strata):
-        return measure(outcomes, names=["accuracy"], **options)["accuracy"]
+        row = measure(outcomes, names=names, **options)
+        return {metric: row[metric] for metric in names}
     reason = "it reads all that the average it would be compared with reads"
-    return msgspec.to_builtins(Estimate(value=None, reason=reason))
+    return dict.fromkeys(names, Estimate(value=None, reason=reason))
 
 
 def _no_yardstick(plan: AuditPlan) -> str:
@@ -211,26 +237,6 @@ def _no_yardstick(plan: AuditPlan) -> str:
         "there are neither right answers nor probabilities, and where two orders differ nothing "
         "says which of them to believe"
     )
-
-
-def mirrored(
-    outcomes: ByMethod, first: str, second: str, metric: str, options: Mapping[str, Any]
-) -> Estimate:
-    """The paired difference, first minus second: resampled one way round, so that turning it
-    round turns the interval round exactly.
-    """
-    if first <= second:
-        return difference(outcomes[first], outcomes[second], metric, **options)
-    found = difference(outcomes[second], outcomes[first], metric, **options)
-    value, low, high = (
-        None if x is None else 0.0 - x for x in (found.value, found.high, found.low)
-    )
-    return msgspec.structs.replace(found, value=value, low=low, high=high)
-
-
-def _value(estimate: object) -> float | None:
-    value = estimate.get("value") if isinstance(estimate, dict) else None
-    return None if value is None else float(value)
 
 
 def _share(tables: Sequence[DecisionTable], code: int) -> float:

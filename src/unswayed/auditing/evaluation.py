@@ -38,7 +38,6 @@ from unswayed.presentation import Ask, Protocol, canonical, through
 from unswayed.runner import Question
 
 __all__ = [
-    "CONSTRUCTED",
     "Costs",
     "Scored",
     "average_of_everything",
@@ -47,26 +46,6 @@ __all__ = [
     "with_reference",
 ]
 
-
-CONSTRUCTED = frozenset(
-    {
-        "ckld",
-        "ckld_raw",
-        "consistency",
-        "fleiss_kappa",
-        "icc2k",
-        "icc3k",
-        "label_bias",
-        "label_rate",
-        "pairwise_agreement",
-        "position_bias",
-        "position_rate",
-        "primacy",
-        "rstd",
-        "within_item_sd",
-    }
-)
-"""Metrics that compare presentations with each other: empty of evidence where all read the same."""
 
 FEWEST_VOTES = 3
 """Choices without probabilities below which a plurality is nothing but their agreement."""
@@ -383,4 +362,4 @@ def with_reference(outcomes: Outcomes, reference: IntArray) -> Outcomes:
     gold = np.zeros((len(reference), len(outcomes.label_set)), dtype=bool)
     known = reference >= 0
     gold[np.flatnonzero(known), reference[known]] = True
-    return replace(outcomes, gold=gold, gold_kind=known.astype(np.int8))
+    return replace(outcomes, gold=gold, gold_kind=known.astype(np.int8), yardstick=True)

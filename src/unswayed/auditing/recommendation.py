@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from unswayed.decisions import Estimate
+from unswayed.methods import BASE
 
 __all__ = [
     "AGREEMENT",
@@ -65,16 +66,10 @@ class Recommendation:
     best: str | None = None
     steadiest: str | None = None
 
-    def to_json(self) -> dict[str, str | None]:
-        """The record of `metrics.json`."""
-        return {
-            "method": self.method,
-            "reason": self.reason,
-            "criterion": self.criterion,
-            "alternative": self.alternative,
-            "best": self.best,
-            "steadiest": self.steadiest,
-        }
+    @property
+    def metric(self) -> str:
+        """The criterion's key among a method's estimates."""
+        return "agreement" if self.criterion == AGREEMENT else self.criterion
 
 
 def recommend(
@@ -89,7 +84,7 @@ def recommend(
     """The cheapest method that beats a single call and cannot be told from the best that do.
 
     Args:
-        candidates: Methods with a defined score; must hold "direct" to be told apart from it.
+        candidates: Methods with a defined score; must hold `BASE` to be told apart from it.
         gain: Paired difference of the criterion.
         criterion: Name of what is compared.
         n_items: Items behind the comparison.
@@ -97,29 +92,29 @@ def recommend(
         missing: Share of calls that failed or were not made.
     """
     reason = _too_little(n_items, unparsed, missing)
-    if reason is None and "direct" not in candidates:
+    if reason is None and BASE not in candidates:
         reason = f"no single call has a defined {criterion}"
     if reason is not None:
         return Recommendation(None, reason, criterion)
-    chosen = _cheapest_of_the_best(candidates, gain)
-    if chosen is None:
-        highest = max(candidates.values(), key=lambda one: (one.score, -one.calls, one.name))
-        more = "more accurate" if criterion == "accuracy" else "closer to the yardstick"
+    pair = _cheapest_of_the_best(candidates, gain)
+    if pair is None:
+        highest = max(candidates.values(), key=lambda own: (own.score, -own.calls, own.name))
+        more = "closer to the yardstick" if criterion == AGREEMENT else "more accurate"
         reason = f"no method is measurably {more} than a single call"
-        return Recommendation("direct", reason, criterion, best=highest.name)
-    method, best = chosen
+        return Recommendation(BASE, reason, criterion, best=highest.name)
+    method, best = pair
     if method is best:
         reason = f"the highest {criterion}, and no cheaper method comes close enough"
     else:
         reason = f"the cheapest method whose {criterion} cannot be told from that of {best.name}"
-    below = {name: one for name, one in candidates.items() if one.calls < method.calls}
+    below = {name: own for name, own in candidates.items() if own.calls < method.calls}
     cheaper = _better(below, gain)
-    alternative = max(cheaper, key=lambda one: (one.score, one.name)).name if cheaper else None
+    alternative = max(cheaper, key=lambda own: (own.score, own.name)).name if cheaper else None
     return Recommendation(method.name, reason, criterion, alternative, best.name)
 
 
 def steadiest(
-    found: Recommendation,
+    recommendation: Recommendation,
     candidates: Mapping[str, Candidate],
     gain: Gain,
     harmless: Collection[str],
@@ -127,18 +122,18 @@ def steadiest(
     """The recommendation with the method for those who want steady verdicts.
 
     Args:
-        found: The recommendation by the criterion; where there is none nothing is added.
+        recommendation: By the criterion; where there is none nothing is added.
         candidates: Methods whose consistency is measured; one that holds by construction says
             nothing about the judge and is no candidate.
         gain: Paired difference of consistency.
         harmless: Methods whose criterion is not below that of a single call: a coin toss that is
             hidden behind a hash is steady too.
     """
-    if found.method is None or "direct" not in candidates:
-        return found
-    kept = {name: one for name, one in candidates.items() if name in harmless or name == "direct"}
-    chosen = _cheapest_of_the_best(kept, gain)
-    return found if chosen is None else replace(found, steadiest=chosen[0].name)
+    if recommendation.method is None or BASE not in candidates:
+        return recommendation
+    kept = {name: own for name, own in candidates.items() if name in harmless or name == BASE}
+    pair = _cheapest_of_the_best(kept, gain)
+    return recommendation if pair is None else replace(recommendation, steadiest=pair[0].name)
 
 
 def _too_little(n_items: int, unparsed: float, missing: float) -> str | None:
@@ -155,20 +150,20 @@ def _too_little(n_items: int, unparsed: float, missing: float) -> str | None:
 def _cheapest_of_the_best(
     candidates: Mapping[str, Candidate], gain: Gain
 ) -> tuple[Candidate, Candidate] | None:
-    """The cheapest method that beats "direct" and cannot be told from the best that do, and that
-    best one; None where none beats it.
+    """The cheapest method that beats a single call and cannot be told from the best that do, and
+    that best one; None where none beats it.
     """
     better = _better(candidates, gain)
     if not better:
         return None
-    best = max(better, key=lambda one: (one.score, -one.calls, one.name))
-    by_price = sorted(better, key=lambda one: (one.calls, -one.score, one.name))
+    best = max(better, key=lambda own: (own.score, -own.calls, own.name))
+    by_price = sorted(better, key=lambda own: (own.calls, -own.score, own.name))
     return next(m for m in by_price if m is best or reaches_zero(gain(m.name, best.name))), best
 
 
 def _better(candidates: Mapping[str, Candidate], gain: Gain) -> list[Candidate]:
-    others = [one for name, one in candidates.items() if name != "direct"]
-    return [one for one in others if (gain(one.name, "direct").low or 0.0) > 0]
+    others = [own for name, own in candidates.items() if name != BASE]
+    return [own for own in others if (gain(own.name, BASE).low or 0.0) > 0]
 
 
 def reaches_zero(difference: Estimate) -> bool:

@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 
 from unswayed.auditing.contrasts import compare_methods
-from unswayed.auditing.evaluation import CONSTRUCTED, Scored, direct_outcomes, score_method
+from unswayed.auditing.evaluation import Scored, direct_outcomes, score_method
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource
-from unswayed.decisions import DecisionTable
+from unswayed.decisions import DecisionTable, Estimate
+from unswayed.methods import BASE
 from unswayed.methods.threshold import threshold_view
-from unswayed.metrics import flips, measure, measure_groups, self_check
+from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.rows import cells
 
 __all__ = ["evaluate"]
 
@@ -24,11 +26,9 @@ def evaluate(
 ) -> dict[str, Any]:
     """All sections of `metrics.json` that come from decisions."""
     settings = plan.settings
-    options: dict[str, Any] = {
-        "resamples": settings.resamples,
-        "seed": settings.seed,
-        "gold_ties": settings.gold_ties,
-    }
+    options = Options(
+        resamples=settings.resamples, seed=settings.seed, gold_ties=settings.gold_ties
+    )
     scored = {
         name: score_method(
             method,
@@ -47,22 +47,38 @@ def evaluate(
         )
         for protocol in plan.strata[0].protocols
     }
-    methods = {name: _row(one, options) for name, one in scored.items()}
+    rows = {name: _row(own, options) for name, own in scored.items()}
     groups, macro = _groups(scored, options)
-    differences, recommendation = compare_methods(plan, tables, scored, methods, options)
+    comparison = compare_methods(plan, tables, scored, rows, options)
     return {
-        "protocols": protocols,
-        "methods": methods,
-        "differences": differences,
-        "recommendation": recommendation.to_json(),
+        "protocols": {protocol: row.to_json() for protocol, row in protocols.items()},
+        "methods": {
+            name: {
+                **msgspec.to_builtins(scored[name].costs),
+                **row.to_json(),
+                **msgspec.to_builtins(comparison.beside.get(name, {})),
+            }
+            for name, row in rows.items()
+        },
+        "differences": {
+            "-".join(pair): {metric: _difference(value) for metric, value in values.items()}
+            for pair, values in comparison.differences.items()
+        },
+        "recommendation": msgspec.to_builtins(comparison.recommendation),
         "groups": groups,
         "macro": macro,
         "skipped": dict(plan.skipped),
-        "cautions": {name: _cautions(one) for name, one in scored.items() if one.cautions},
-        "flips": _flips(scored["direct"].outcomes),
+        "cautions": {name: _cautions(own) for name, own in scored.items() if own.cautions},
+        "flips": _flips(scored[BASE].outcomes),
         **_thresholds(plan, tables, scored),
         **_estimation_curve(plan, tables, source, options),
     }
+
+
+def _difference(estimate: Estimate) -> dict[str, Any]:
+    """As JSON gives it back: a list for the joint interval."""
+    record: dict[str, Any] = msgspec.to_builtins(estimate)
+    return record if estimate.joint is None else {**record, "joint": list(estimate.joint)}
 
 
 def _thresholds(
@@ -73,12 +89,12 @@ def _thresholds(
         if stratum.n != 2 or table.probs is None:
             continue
         fitted = [
-            one.fitted[0] if one.fitted else plan.methods[name] for name, one in scored.items()
+            own.fitted[0] if own.fitted else plan.methods[name] for name, own in scored.items()
         ]
-        own = [method for method in fitted if len(method.asks(2)) == 1]
-        right = [item.gold_candidates() for item in stratum.items]
-        gold = [one[0] if len(one) == 1 else None for one in right]
-        return {"thresholds": msgspec.to_builtins(threshold_view(own, table, gold))}
+        single = [method for method in fitted if len(method.asks(2)) == 1]
+        rights = [item.gold_candidates() for item in stratum.items]
+        gold = [right[0] if len(right) == 1 else None for right in rights]
+        return {"thresholds": msgspec.to_builtins(threshold_view(single, table, gold))}
     return {}
 
 
@@ -86,18 +102,19 @@ def _estimation_curve(
     plan: AuditPlan,
     tables: Sequence[DecisionTable],
     source: DecisionSource,
-    options: Mapping[str, Any],
+    options: Options,
 ) -> dict[str, Any]:
     """How good fitted methods are with fewer or more estimation items, from the same pool."""
     sizes = plan.settings.estimation_sizes
     if not sizes:
         return {}
+    followed = [name for name in METRICS if METRICS.load(name).curve]
     curve: dict[str, list[dict[str, Any]]] = {}
     for name, method in plan.methods.items():
         if not method.fitted_from:
             continue
         for size in sizes:
-            one = score_method(
+            scored = score_method(
                 method,
                 plan.strata,
                 tables,
@@ -106,16 +123,14 @@ def _estimation_curve(
                 group_by=plan.settings.group_by,
                 samples=plan.samples,
             )
-            row = measure(one.outcomes, names=["accuracy", "consistency", "rstd"], **options)
-            calls = one.costs.calls_per_item_amortised
-            curve.setdefault(name, []).append(
-                {
-                    "estimation_items": size,
-                    "calls_per_item_amortised": calls,
-                    # items with different numbers of candidates have no RStd over all
-                    **{m: row[m] for m in ("accuracy", "consistency", "rstd") if m in row},
-                }
-            )
+            # items with different numbers of candidates have no RStd over all
+            row = measure(scored.outcomes, names=followed, **options)
+            point = {
+                "estimation_items": size,
+                "calls_per_item_amortised": scored.costs.calls_per_item_amortised,
+                **cells(row.estimates),
+            }
+            curve.setdefault(name, []).append(point)
     return {"estimation_curve": curve}
 
 
@@ -125,33 +140,23 @@ def _cautions(scored: Scored) -> list[str]:
     return [first if not others else f"{first} ({len(others)} more folds warn alike.)"]
 
 
-def _row(scored: Scored, options: Mapping[str, Any]) -> dict[str, Any]:
-    constructed = CONSTRUCTED if scored.by_construction else frozenset()
-    row = measure(scored.outcomes, by_construction=constructed, **options)
+def _row(scored: Scored, options: Options) -> Row:
+    row = measure(scored.outcomes, constructed=scored.by_construction, **options)
     self_check(row, scored.outcomes)
-    costs = scored.costs
-    return {
-        "calls_per_item": costs.calls_per_item,
-        "calls_per_item_amortised": costs.calls_per_item_amortised,
-        "estimation_calls": costs.estimation_calls,
-        **row,
-    }
+    return row
 
 
 def _groups(
-    scored: Mapping[str, Scored], options: Mapping[str, Any]
+    scored: Mapping[str, Scored], options: Options
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     groups: dict[str, dict[str, Any]] = {}
     macro: dict[str, Any] = {}
-    first = next(iter(scored.values()))
-    if all(group is None for part in first.outcomes for group in part.groups):
-        return groups, macro
-    for name, one in scored.items():
-        constructed = CONSTRUCTED if one.by_construction else frozenset()
-        rows, average = measure_groups(one.outcomes, by_construction=constructed, **options)
+    for name, own in scored.items():
+        rows, average = measure_groups(own.outcomes, constructed=own.by_construction, **options)
         for group, row in rows.items():
-            groups.setdefault(group, {})[name] = row
-        macro[name] = average
+            groups.setdefault(group, {})[name] = row.to_json()
+        if average is not None:
+            macro[name] = average.to_json()
     return groups, macro
 
 
@@ -162,12 +167,12 @@ def _flips(outcomes: Sequence[Outcomes]) -> dict[str, int]:
         `total` of `n` items asked in every presentation; `first` and `last` of these chose that
         position every time, `unread` have an answer that could not be read, `ties` a tie.
     """
-    found = flips(outcomes)
+    counts = flips(outcomes)
     return {
-        "total": found.flipped,
-        "n": found.items,
-        "first": found.first,
-        "last": found.last,
-        "unread": found.unread,
-        "ties": found.ties,
+        "total": counts.flipped,
+        "n": counts.items,
+        "first": counts.first,
+        "last": counts.last,
+        "unread": counts.unread,
+        "ties": counts.ties,
     }

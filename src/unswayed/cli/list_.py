@@ -95,9 +95,7 @@ def _names(kind: str) -> tuple[tuple[str, ...], Rows]:
     if kind == "metrics":
         from unswayed.metrics import METRICS
 
-        return ("metric", "what it is"), [
-            (name, _first_line(METRICS.load(name))) for name in METRICS
-        ]
+        return ("metric", "what it is"), [(name, METRICS.load(name).meaning) for name in METRICS]
     if kind == "prompts":
         from unswayed.prompts import PROMPTS
 

@@ -7,7 +7,7 @@ from typing import Final
 from unswayed.methods.protocol import Method
 from unswayed.registry import Registry
 
-__all__ = ["METHODS", "Method"]
+__all__ = ["BASE", "CONTROL", "METHODS", "Method"]
 
 _TABLE: Final = {
     "additive": "unswayed.methods.additive:Additive",
@@ -28,6 +28,12 @@ _TABLE: Final = {
 }
 
 METHODS: Registry[type[Method]] = Registry("method", _TABLE)
+
+BASE: Final = "direct"
+"""The single call, a judge as it is used now: what every other method is compared with."""
+
+CONTROL: Final = "canonical"
+"""One order for all: consistent for one call, so claims of consistent accuracy are against it."""
 
 
 def __getattr__(name: str) -> object:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from unswayed.metrics.correlation import Scores, measure_scores
 from unswayed.metrics.exact import (
     majority_error,
     majority_error_bound,
     sign_test,
 )
 from unswayed.metrics.flips import Flips, flips
-from unswayed.metrics.groups import measure_groups
-from unswayed.metrics.measure import Row, difference, measure
+from unswayed.metrics.groups import Macro, measure_groups
+from unswayed.metrics.measure import difference, measure
+from unswayed.metrics.metric import Metric, Need, fraction, item_means, ratio
 from unswayed.metrics.outcomes import Outcomes, outcomes_from_decisions, outcomes_of
-from unswayed.metrics.protocol import Metric, Need
+from unswayed.metrics.resampling import Options
+from unswayed.metrics.rows import Row
 from unswayed.metrics.selfcheck import Impossible, ImpossibleTableError, check_cells, self_check
 from unswayed.metrics.table import METRICS
 
@@ -21,21 +22,24 @@ __all__ = [
     "Flips",
     "Impossible",
     "ImpossibleTableError",
+    "Macro",
     "Metric",
     "Need",
+    "Options",
     "Outcomes",
     "Row",
-    "Scores",
     "check_cells",
     "difference",
     "flips",
+    "fraction",
+    "item_means",
     "majority_error",
     "majority_error_bound",
     "measure",
     "measure_groups",
-    "measure_scores",
     "outcomes_from_decisions",
     "outcomes_of",
+    "ratio",
     "self_check",
     "sign_test",
 ]

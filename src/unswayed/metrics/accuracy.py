@@ -3,58 +3,22 @@
 Ties and unparsed answers are wrong; a failed call is no answer, so an item counts the presentations
 it has. Items whose gold is unknown (or a tie, unless ties are a class) are left out.
 `accuracy_fractional` credits a tie among m candidates with the share of them that is right.
+`agreement` is the accuracy beside the average over the full pool in the place of gold.
 
 Source: PA-GRPO (arXiv 2603.21016), accuracy on the expanded set.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
 from unswayed.decisions import TIE
+from unswayed.metrics.metric import FloatArray, Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import GOLD_TIE, Outcomes
-from unswayed.metrics.protocol import FloatArray, Need, item_means, ratio
 
-__all__ = ["Accuracy", "FractionalAccuracy", "credit"]
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Mean over items of the share of presentations answered rightly."""
-
-    across: ClassVar[bool] = True
-    reads_probs: ClassVar[bool] = False
-    optional: ClassVar[bool] = False
-    needs: ClassVar[tuple[Need, ...]] = (Need.GOLD,)
-    undefined: ClassVar[str] = "no answered item has gold"
-
-    def applies_to(self, n: int) -> bool:
-        """Any number of candidates."""
-        return True
-
-    def limits(self, n: int) -> tuple[float, float] | None:
-        """A mean of fractions."""
-        return 0.0, 1.0
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """1 and the share of right presentations, shape (I, 2)."""
-        return _mean_over_made(outcomes.right.astype(float), outcomes)
-
-    def values(self, sums: FloatArray) -> FloatArray:
-        """The mean over items, shape (B,)."""
-        return ratio(sums)
-
-
-@dataclass(frozen=True, slots=True)
-class FractionalAccuracy(Accuracy):
-    """Accuracy that credits a tie with the share of the tied candidates that is right."""
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """1 and the mean credit, shape (I, 2)."""
-        return _mean_over_made(credit(outcomes), outcomes)
+__all__ = ["ACCURACY", "AGREEMENT", "FRACTIONAL", "credit"]
 
 
 def credit(outcomes: Outcomes) -> FloatArray:
@@ -69,7 +33,52 @@ def credit(outcomes: Outcomes) -> FloatArray:
     return earned
 
 
-def _mean_over_made(earned: FloatArray, outcomes: Outcomes) -> FloatArray:
-    calls = outcomes.made.sum(axis=1)
-    mean = np.where(outcomes.made, earned, 0.0).sum(axis=1) / np.maximum(calls, 1)
+def _right(outcomes: Outcomes) -> FloatArray:
+    """1 and the share of right presentations, shape (I, 2)."""
+    return _mean_over_answered(outcomes.right.astype(float), outcomes)
+
+
+def _credited(outcomes: Outcomes) -> FloatArray:
+    """1 and the mean credit, shape (I, 2)."""
+    return _mean_over_answered(credit(outcomes), outcomes)
+
+
+def _mean_over_answered(earned: FloatArray, outcomes: Outcomes) -> FloatArray:
+    calls = outcomes.answered.sum(axis=1)
+    mean = np.where(outcomes.answered, earned, 0.0).sum(axis=1) / np.maximum(calls, 1)
     return item_means(mean, outcomes.decided & (calls > 0))
+
+
+ACCURACY = Metric(
+    title="Accuracy",
+    meaning="share of right answers, averaged over the presentations of each item; ties and "
+    "unparsed answers count as wrong",
+    statistics=_right,
+    undefined="no answered item has gold",
+    needs=(Need.GOLD,),
+    better=1,
+    percent=True,
+    compared="jointly",
+    curve=True,
+    limits=fraction,
+    across=True,
+)
+
+FRACTIONAL = replace(
+    ACCURACY,
+    title="Accuracy, ties shared",
+    meaning="accuracy in which a tie between k candidates, one of them right, earns 1/k",
+    statistics=_credited,
+    compared="no",
+    curve=False,
+)
+
+AGREEMENT = replace(
+    ACCURACY,
+    title="Agreement",
+    meaning="share of verdicts like those of the average over every presentation; stands in for "
+    "accuracy where there is no gold",
+    needs=(Need.YARDSTICK,),
+    curve=False,
+    optional=True,
+)

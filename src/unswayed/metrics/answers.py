@@ -5,80 +5,59 @@ Shares of the calls that were answered, of all items; a failed call is not an an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from unswayed.decisions import TIE, UNPARSED
+from unswayed.metrics.metric import FloatArray, Metric, Need, fraction
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.protocol import FloatArray, Need, ratio
 
-__all__ = ["LabelMass", "TieRate", "UnparsedRate"]
-
-
-@dataclass(frozen=True, slots=True)
-class UnparsedRate:
-    """Share of answers that name no label."""
-
-    code: ClassVar[int] = UNPARSED
-    across: ClassVar[bool] = True
-    reads_probs: ClassVar[bool] = False
-    optional: ClassVar[bool] = False
-    needs: ClassVar[tuple[Need, ...]] = ()
-    undefined: ClassVar[str] = "no call was answered"
-
-    def applies_to(self, n: int) -> bool:
-        """Any number of candidates."""
-        return True
-
-    def limits(self, n: int) -> tuple[float, float] | None:
-        """A mean of fractions."""
-        return 0.0, 1.0
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """Calls, and calls with this answer; shape (I, 2)."""
-        found = (outcomes.choices == self.code).sum(axis=1)
-        return np.column_stack([outcomes.made.sum(axis=1), found]).astype(float)
-
-    def values(self, sums: FloatArray) -> FloatArray:
-        """The share, shape (B,)."""
-        return ratio(sums)
+__all__ = ["LABEL_MASS", "TIE_RATE", "UNPARSED_RATE"]
 
 
-@dataclass(frozen=True, slots=True)
-class TieRate(UnparsedRate):
-    """Share of answers that declare a tie."""
+def _answers(outcomes: Outcomes, *, code: int) -> FloatArray:
+    """Calls, and calls with this answer; shape (I, 2)."""
+    alike = (outcomes.choices == code).sum(axis=1)
+    return np.column_stack([outcomes.answered.sum(axis=1), alike]).astype(float)
 
-    code: ClassVar[int] = TIE
+
+def _masses(outcomes: Outcomes) -> FloatArray:
+    """Calls with a known mass, and their mass; shape (I, 2)."""
+    if outcomes.label_mass is None:
+        return np.zeros((len(outcomes), 2))
+    recorded = outcomes.answered & ~np.isnan(outcomes.label_mass)
+    mass = np.where(recorded, outcomes.label_mass, 0.0).sum(axis=1)
+    return np.column_stack([recorded.sum(axis=1), mass])
 
 
-@dataclass(frozen=True, slots=True)
-class LabelMass:
-    """Mean probability on the labels before renormalising, over the calls where it is known."""
+UNPARSED_RATE = Metric(
+    title="Unparsed",
+    meaning="share of answers that could not be read",
+    statistics=partial(_answers, code=UNPARSED),
+    undefined="no call was answered",
+    better=-1,
+    percent=True,
+    limits=fraction,
+    across=True,
+)
 
-    across: ClassVar[bool] = True
-    reads_probs: ClassVar[bool] = True
-    optional: ClassVar[bool] = True
-    needs: ClassVar[tuple[Need, ...]] = (Need.LABEL_MASS,)
-    undefined: ClassVar[str] = "no label mass was recorded"
+TIE_RATE = replace(
+    UNPARSED_RATE,
+    title="Ties",
+    meaning="share of verdicts that name no winner",
+    statistics=partial(_answers, code=TIE),
+)
 
-    def applies_to(self, n: int) -> bool:
-        """Any number of candidates."""
-        return True
-
-    def limits(self, n: int) -> tuple[float, float] | None:
-        """A mean of fractions."""
-        return 0.0, 1.0
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """Calls with a known mass, and their mass; shape (I, 2)."""
-        if outcomes.label_mass is None:
-            return np.zeros((len(outcomes), 2))
-        known = outcomes.made & ~np.isnan(outcomes.label_mass)
-        mass = np.where(known, outcomes.label_mass, 0.0).sum(axis=1)
-        return np.column_stack([known.sum(axis=1), mass])
-
-    def values(self, sums: FloatArray) -> FloatArray:
-        """The mean, shape (B,)."""
-        return ratio(sums)
+LABEL_MASS = Metric(
+    title="Label mass",
+    meaning="probability that fell on the labels before it was renormalised",
+    statistics=_masses,
+    undefined="no label mass was recorded",
+    needs=(Need.LABEL_MASS,),
+    percent=True,
+    limits=fraction,
+    across=True,
+    optional=True,
+)

@@ -12,57 +12,58 @@ Items that lack a presentation, or must not be permuted, are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
 
+from unswayed.metrics.metric import FloatArray, Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.protocol import FloatArray, Need, item_means, ratio
 
-__all__ = ["Consistency", "PairwiseAgreement"]
-
-
-@dataclass(frozen=True, slots=True)
-class Consistency:
-    """Share of items that keep their verdict (n = 2), mean share of the mode (n > 2)."""
-
-    across: ClassVar[bool] = True
-    reads_probs: ClassVar[bool] = False
-    optional: ClassVar[bool] = False
-    needs: ClassVar[tuple[Need, ...]] = (Need.ORDERS, Need.PERMUTABLE, Need.COMPLETE)
-    undefined: ClassVar[str] = "no complete item"
-
-    def applies_to(self, n: int) -> bool:
-        """Any number of candidates."""
-        return True
-
-    def limits(self, n: int) -> tuple[float, float] | None:
-        """A mean of fractions."""
-        return 0.0, 1.0
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """1 and the item's consistency, shape (I, 2)."""
-        share = outcomes.choice_counts.max(axis=1) / max(outcomes.n_views, 1)
-        if outcomes.n == 2:
-            share = (share == 1.0).astype(float)
-        return item_means(share, outcomes.complete & (outcomes.n_views > 1))
-
-    def values(self, sums: FloatArray) -> FloatArray:
-        """The mean over items, shape (B,)."""
-        return ratio(sums)
+__all__ = ["CONSISTENCY", "PAIRWISE_AGREEMENT", "agreeing_pairs"]
 
 
-@dataclass(frozen=True, slots=True)
-class PairwiseAgreement(Consistency):
-    """Mean over items of the share of pairs of presentations with the same choice (n > 2)."""
+def agreeing_pairs(outcomes: Outcomes) -> FloatArray:
+    """Share of pairs of presentations with the same choice, shape (I,)."""
+    counts, views = outcomes.choice_counts, outcomes.n_views
+    share: FloatArray = (counts * (counts - 1)).sum(axis=1) / max(views * (views - 1), 1)
+    return share
 
-    optional: ClassVar[bool] = True
 
-    def applies_to(self, n: int) -> bool:
-        """More than two candidates; for two, consistency says it."""
-        return n > 2
+def _kept(outcomes: Outcomes) -> FloatArray:
+    """1 and the item's consistency, shape (I, 2)."""
+    if outcomes.n == 2:
+        return item_means(outcomes.unanimous.astype(float), outcomes.complete)
+    share = outcomes.choice_counts.max(axis=1) / max(outcomes.n_views, 1)
+    return item_means(share, outcomes.complete)
 
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """1 and sum n_k (n_k - 1) / (V (V - 1)), shape (I, 2)."""
-        counts, views = outcomes.choice_counts, outcomes.n_views
-        agreeing = (counts * (counts - 1)).sum(axis=1) / max(views * (views - 1), 1)
-        return item_means(agreeing, outcomes.complete & (views > 1))
+
+def _pairs(outcomes: Outcomes) -> FloatArray:
+    """1 and the share of agreeing pairs, shape (I, 2)."""
+    return item_means(agreeing_pairs(outcomes), outcomes.complete)
+
+
+CONSISTENCY = Metric(
+    title="Consistency",
+    meaning="two candidates: share of items with the same verdict in every presentation; more: "
+    "share of an item's presentations that give its most frequent verdict, mean over items",
+    statistics=_kept,
+    undefined="no complete item",
+    needs=(Need.ORDERS, Need.PERMUTABLE, Need.COMPLETE),
+    better=1,
+    percent=True,
+    compared="jointly",
+    constructed=True,
+    curve=True,
+    limits=fraction,
+    across=True,
+)
+
+PAIRWISE_AGREEMENT = replace(
+    CONSISTENCY,
+    title="Agreeing pairs",
+    meaning="share of pairs of presentations with the same verdict, mean over items (more than two "
+    "candidates)",
+    statistics=_pairs,
+    compared="no",
+    curve=False,
+    fewest=3,  # for two candidates consistency says it
+    optional=True,
+)

@@ -9,68 +9,31 @@ Source: PA-GRPO (arXiv 2603.21016).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
+from unswayed.metrics.metric import FloatArray, Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import GOLD_TIE, BoolArray, Outcomes
-from unswayed.metrics.protocol import FloatArray, Need, item_means, ratio
 
-__all__ = ["ConsistentAccuracy", "FractionalConsistentAccuracy"]
-
-
-@dataclass(frozen=True, slots=True)
-class ConsistentAccuracy:
-    """Share of items answered rightly in spite of every change of presentation."""
-
-    across: ClassVar[bool] = True
-    reads_probs: ClassVar[bool] = False
-    optional: ClassVar[bool] = False
-    needs: ClassVar[tuple[Need, ...]] = (Need.GOLD, Need.ORDERS, Need.PERMUTABLE, Need.COMPLETE)
-    undefined: ClassVar[str] = "no complete item has gold"
-
-    def applies_to(self, n: int) -> bool:
-        """Any number of candidates."""
-        return True
-
-    def limits(self, n: int) -> tuple[float, float] | None:
-        """A mean of fractions."""
-        return 0.0, 1.0
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """1 and whether the item is right, shape (I, 2)."""
-        if outcomes.n == 2:
-            hit = outcomes.right.all(axis=1).astype(float)
-        else:
-            modes, right = _modes(outcomes)
-            hit = ((modes & right).any(axis=1) & (modes.sum(axis=1) == 1)).astype(float)
-        return item_means(hit, _counted(outcomes))
-
-    def values(self, sums: FloatArray) -> FloatArray:
-        """The mean over items, shape (B,)."""
-        return ratio(sums)
+__all__ = ["CONSISTENT_ACCURACY", "FRACTIONAL"]
 
 
-@dataclass(frozen=True, slots=True)
-class FractionalConsistentAccuracy(ConsistentAccuracy):
-    """Consistent accuracy that credits tied modes with the share of them that is right (n > 2)."""
-
-    optional: ClassVar[bool] = True
-
-    def applies_to(self, n: int) -> bool:
-        """More than two candidates; for two there is no mode to tie."""
-        return n > 2
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """1 and the share of the modes that is right, shape (I, 2)."""
+def _right(outcomes: Outcomes) -> FloatArray:
+    """1 and whether the item is right, shape (I, 2)."""
+    if outcomes.n == 2:
+        hit = outcomes.right.all(axis=1)
+    else:
         modes, right = _modes(outcomes)
-        hit = (modes & right).sum(axis=1) / np.maximum(modes.sum(axis=1), 1)
-        return item_means(hit, _counted(outcomes))
+        hit = (modes & right).any(axis=1) & (modes.sum(axis=1) == 1)
+    return item_means(hit.astype(float), outcomes.complete & outcomes.decided)
 
 
-def _counted(outcomes: Outcomes) -> BoolArray:
-    return outcomes.complete & outcomes.decided & (outcomes.n_views > 1)
+def _credited(outcomes: Outcomes) -> FloatArray:
+    """1 and the share of the modes that is right, shape (I, 2)."""
+    modes, right = _modes(outcomes)
+    credit = (modes & right).sum(axis=1) / np.maximum(modes.sum(axis=1), 1)
+    return item_means(credit, outcomes.complete & outcomes.decided)
 
 
 def _modes(outcomes: Outcomes) -> tuple[BoolArray, BoolArray]:
@@ -80,3 +43,29 @@ def _modes(outcomes: Outcomes) -> tuple[BoolArray, BoolArray]:
     modes: BoolArray = np.asarray((counts == top) & (top > 0), dtype=np.bool_)
     tie_right = outcomes.tie_is_class & (outcomes.gold_kind == GOLD_TIE)
     return modes, np.column_stack([outcomes.gold, tie_right])
+
+
+CONSISTENT_ACCURACY = Metric(
+    title="Consistent accuracy",
+    meaning="two candidates: share of items judged rightly in every presentation; more: share of "
+    "items whose one most frequent verdict is right",
+    statistics=_right,
+    undefined="no complete item has gold",
+    needs=(Need.GOLD, Need.ORDERS, Need.PERMUTABLE, Need.COMPLETE),
+    better=1,
+    percent=True,
+    compared="paired",
+    limits=fraction,
+    across=True,
+)
+
+FRACTIONAL = replace(
+    CONSISTENT_ACCURACY,
+    title="Consistent accuracy, modes shared",
+    meaning="consistent accuracy in which k most frequent verdicts, one of them right, earn 1/k "
+    "(more than two candidates)",
+    statistics=_credited,
+    compared="no",
+    fewest=3,  # for two candidates there is no mode to tie
+    optional=True,
+)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from unswayed.decisions import TIE, UNPARSED
 from unswayed.metrics.exact import sign_test
-from unswayed.metrics.outcomes import BoolArray, Outcomes
+from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["Flips", "flipped_items", "flips"]
+__all__ = ["Flips", "flips"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +43,14 @@ def flips(strata: Sequence[Outcomes]) -> Flips:
     """Count the flips of some outcomes; items that lack a presentation are left out."""
     items = flipped = first = last = unread = ties = 0
     for outcomes in strata:
-        complete = outcomes.complete & (outcomes.n_views > 1)
-        items += int(complete.sum())
-        changed = flipped_items(outcomes)
-        flipped += int(changed.sum())
-        silent = changed & (outcomes.choices == UNPARSED).any(axis=1)
+        items += int(outcomes.complete.sum())
+        flipped += int(outcomes.flipped.sum())
+        silent = outcomes.flipped & (outcomes.choices == UNPARSED).any(axis=1)
         unread += int(silent.sum())
-        ties += int((changed & ~silent & (outcomes.choices == TIE).any(axis=1)).sum())
+        ties += int((outcomes.flipped & ~silent & (outcomes.choices == TIE).any(axis=1)).sum())
         moved = len({presentation.order for presentation in outcomes.shown}) > 1
         if moved:
-            picks = outcomes.counts_by(outcomes.positions_by_candidate)[complete]
+            picks = outcomes.counts_by(outcomes.positions_by_candidate)[outcomes.complete]
             first += int((picks[:, 0] == outcomes.n_views).sum())
             last += int((picks[:, -1] == outcomes.n_views).sum())
     return Flips(items=items, flipped=flipped, first=first, last=last, unread=unread, ties=ties)
-
-
-def flipped_items(outcomes: Outcomes) -> BoolArray:
-    """Complete items whose answers are not all the same, shape (I,)."""
-    complete = outcomes.complete & (outcomes.n_views > 1)
-    same = outcomes.choice_counts.max(axis=1) == outcomes.n_views
-    return np.asarray(complete & ~same, dtype=np.bool_)

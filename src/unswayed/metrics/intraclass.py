@@ -12,91 +12,53 @@ ICC does not see a common shift or scale: a judge collapsed to 0.5 +- a little c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
+from unswayed.metrics.metric import FloatArray, Metric, Need
 from unswayed.metrics.outcomes import GOLD_ONE, BoolArray, Outcomes
-from unswayed.metrics.protocol import FloatArray, Need
 
-__all__ = ["ICC", "ConsistencyICC", "ScoreSpread", "mean_squares"]
-
-
-@dataclass(frozen=True, slots=True)
-class ICC:
-    """ICC(2,k): absolute agreement of the mean of the presentations."""
-
-    across: ClassVar[bool] = False
-    reads_probs: ClassVar[bool] = True
-    optional: ClassVar[bool] = False
-    needs: ClassVar[tuple[Need, ...]] = (
-        Need.PROBS,
-        Need.ORDERS,
-        Need.PERMUTABLE,
-        Need.COMPLETE,
-    )
-    undefined: ClassVar[str] = (
-        "fewer than two items with every probability (and, for more than two candidates, one "
-        "right candidate), or scores that do not differ between items"
-    )
-
-    def applies_to(self, n: int) -> bool:
-        """Any number of candidates."""
-        return True
-
-    def limits(self, n: int) -> tuple[float, float] | None:
-        """Not a mean over items."""
-        return None
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """1, mean, squared mean, sum of squares within, and the scores; shape (I, 4 + V)."""
-        scores, used = _scores(outcomes)
-        if outcomes.n_views < 2:
-            used = np.zeros_like(used)
-        safe = np.where(used[:, None], scores, 0.0)
-        mean = safe.mean(axis=1) if outcomes.n_views else np.zeros(len(outcomes))
-        within = ((safe - mean[:, None]) ** 2).sum(axis=1)
-        return np.column_stack([used, mean, mean**2, within, safe])
-
-    def values(self, sums: FloatArray) -> FloatArray:
-        """ICC(2,k), shape (B,)."""
-        between, columns, error = mean_squares(sums)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            value: FloatArray = (between - error) / (between + (columns - error) / sums[:, 0])
-        return np.where(between > 0, value, np.nan)
+__all__ = ["ICC2K", "ICC3K", "SCORE_SD", "mean_squares"]
 
 
-@dataclass(frozen=True, slots=True)
-class ConsistencyICC(ICC):
-    """ICC(3,k): agreement of the mean of the presentations up to a shift of each."""
-
-    def values(self, sums: FloatArray) -> FloatArray:
-        """ICC(3,k), shape (B,)."""
-        between, _, error = mean_squares(sums)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            value: FloatArray = (between - error) / between
-        return np.where(between > 0, value, np.nan)
+def _squares(outcomes: Outcomes) -> FloatArray:
+    """1, mean, squared mean, sum of squares within, and the scores; shape (I, 4 + V)."""
+    scores, used = _scores(outcomes)
+    safe = np.where(used[:, None], scores, 0.0)
+    mean = safe.mean(axis=1) if outcomes.n_views else np.zeros(len(outcomes))
+    within = ((safe - mean[:, None]) ** 2).sum(axis=1)
+    return np.column_stack([used, mean, mean**2, within, safe])
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreSpread(ICC):
-    """Population standard deviation of the scores over items and presentations."""
+def absolute_agreement(sums: FloatArray) -> FloatArray:
+    """ICC(2,k) from sums of `_squares`, shape (B,)."""
+    between, columns, error = mean_squares(sums)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value: FloatArray = (between - error) / (between + (columns - error) / sums[:, 0])
+    return np.where(between > 0, value, np.nan)
 
-    undefined: ClassVar[str] = "no item has every probability"
 
-    def values(self, sums: FloatArray) -> FloatArray:
-        """The standard deviation, shape (B,)."""
-        views = sums.shape[1] - 4
-        with np.errstate(invalid="ignore", divide="ignore"):
-            items = np.where(sums[:, 0] > 0, sums[:, 0], np.nan)
-            square = sums[:, 2] / items + sums[:, 3] / (items * views)
-            spread: FloatArray = np.sqrt(np.maximum(square - (sums[:, 1] / items) ** 2, 0.0))
-        return spread
+def shifted_agreement(sums: FloatArray) -> FloatArray:
+    """ICC(3,k) from sums of `_squares`, shape (B,)."""
+    between, _, error = mean_squares(sums)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value: FloatArray = (between - error) / between
+    return np.where(between > 0, value, np.nan)
+
+
+def spread(sums: FloatArray) -> FloatArray:
+    """The population standard deviation of the scores from sums of `_squares`, shape (B,)."""
+    views = sums.shape[1] - 4
+    with np.errstate(invalid="ignore", divide="ignore"):
+        items = np.where(sums[:, 0] > 0, sums[:, 0], np.nan)
+        square = sums[:, 2] / items + sums[:, 3] / (items * views)
+        deviation: FloatArray = np.sqrt(np.maximum(square - (sums[:, 1] / items) ** 2, 0.0))
+    return deviation
 
 
 def mean_squares(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean squares of items, presentations and error from the statistics of `ICC`.
+    """Mean squares of items, presentations and error from the sums of `_squares`.
 
     Args:
         sums: Shape (B, 4 + V): items, sum of means, of squared means, of squares within items, and
@@ -130,3 +92,33 @@ def _scores(outcomes: Outcomes) -> tuple[FloatArray, BoolArray]:
         scores = np.take_along_axis(outcomes.probs, right[:, None, None], axis=2)[:, :, 0]
         used = used & (outcomes.gold_kind == GOLD_ONE)
     return scores, np.asarray(used & ~np.isnan(scores).any(axis=1), dtype=np.bool_)
+
+
+ICC2K = Metric(
+    title="ICC(2,k)",
+    meaning="agreement of probabilities between presentations, shifts counted as disagreement",
+    statistics=_squares,
+    values=absolute_agreement,
+    undefined="fewer than two items with every probability (and, for more than two candidates, one "
+    "right candidate), or scores that do not differ between items",
+    needs=(Need.PROBS, Need.ORDERS, Need.PERMUTABLE, Need.COMPLETE),
+    better=1,
+    constructed=True,
+)
+
+ICC3K = replace(
+    ICC2K,
+    title="ICC(3,k)",
+    meaning="agreement of probabilities between presentations, shifts left out",
+    values=shifted_agreement,
+)
+
+SCORE_SD = replace(
+    ICC2K,
+    title="Score sd",
+    meaning="standard deviation of the probabilities behind the ICC; near 0 the ICC says little",
+    values=spread,
+    undefined="no item has every probability",
+    better=0,
+    constructed=False,
+)

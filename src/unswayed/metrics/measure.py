@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import MISSING, TIE, UNPARSED, Estimate
+from unswayed.decisions import Estimate
 from unswayed.errors import UsageError
-from unswayed.metrics.outcomes import (
-    GOLD_NONE,
-    GOLD_ONE,
-    GOLD_SEVERAL,
-    GOLD_TIE,
-    Outcomes,
-)
+from unswayed.metrics.metric import FloatArray, Metric
+from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.patterns import pattern_codes, unique_rows
-from unswayed.metrics.protocol import FloatArray, Metric
-from unswayed.metrics.resampling import (
-    Bootstrapped,
-    GoldTies,
-    bootstrap,
-    estimates,
-    prepared,
-    resample,
-)
-from unswayed.metrics.table import METRICS
-from unswayed.metrics.uncertainty import interval, paired_interval, resample_sums
+from unswayed.metrics.resampling import RESAMPLES, GoldTies, bootstrap, prepared, resample
+from unswayed.metrics.rows import Row, row_of, stratum_rows
+from unswayed.metrics.table import METRICS, load_metrics
+from unswayed.metrics.uncertainty import interval, paired_difference, resample_sums
 
-__all__ = ["Row", "difference", "load_metrics", "measure", "row_of"]
-
-Row = dict[str, object]
-"""`{metric: estimate or list of estimates}` and the counts, ready for JSON."""
-
-RESAMPLES: Final = 1000
+__all__ = ["difference", "measure"]
 
 
 def measure(
@@ -45,7 +26,7 @@ def measure(
     names: Sequence[str] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    by_construction: frozenset[str] = frozenset(),
+    constructed: bool = False,
     gold_ties: GoldTies = "exclude",
 ) -> Row:
     """Every metric of these outcomes with its 95 % item-clustered bootstrap interval.
@@ -55,14 +36,13 @@ def measure(
         names: Metrics wanted; default: all that are registered.
         resamples: Bootstrap resamples; 0 gives values without intervals.
         seed: Seed of the resamples.
-        by_construction: Metrics that hold for any judge here; their interval is the value.
+        constructed: All presentations read the same questions: metrics that compare presentations
+            (`Metric.constructed`) hold for any judge here, and their interval is the value.
         gold_ties: "exclude" items whose gold is a tie, or score the tie as a "class".
 
     Returns:
-        `{metric: estimate}` with estimates as dicts (a list of them for rates by position or
-        label; `value` None with a `reason` where undefined), `incomplete` (items that lack a
-        presentation), `set_size` (presentations per item), `counts`, and, where items differ in
-        their number of candidates, `strata` with a row for each number.
+        The estimates (`value` None with a `reason` where undefined), the counts behind them, and,
+        where items differ in their number of candidates, a row for each number.
 
     Raises:
         ShapeError: If there are no items, or two strata have the same number of candidates.
@@ -71,64 +51,8 @@ def measure(
     kept = prepared(strata, gold_ties)
     metrics = load_metrics(names)
     sums = resample(metrics, kept, resamples=resamples, seed=seed)
-    row = row_of(bootstrap(metrics, kept, sums), kept, by_construction)
-    if len(kept) > 1:
-        row["strata"] = {
-            str(outcomes.n): row_of(
-                bootstrap(metrics, [outcomes], [of_stratum]), [outcomes], by_construction
-            )
-            for outcomes, of_stratum in zip(kept, sums, strict=True)
-        }
-    return row
-
-
-def load_metrics(names: Iterable[str] | None = None) -> dict[str, Metric]:
-    """The named metrics with their default options; all that are registered by default."""
-    return {name: METRICS.load(name)() for name in (METRICS if names is None else names)}
-
-
-def row_of(
-    values: Mapping[str, Bootstrapped],
-    strata: Sequence[Outcomes],
-    by_construction: frozenset[str] = frozenset(),
-) -> Row:
-    """Values as a row, with the counts of the outcomes behind them."""
-    row: Row = {}
-    for name, value in values.items():
-        made = [
-            msgspec.to_builtins(estimate)
-            for estimate in estimates(value, by_construction=name in by_construction)
-        ]
-        row[name] = made if value.is_list and len(value.point) > 1 else made[0]
-    row["incomplete"] = sum(
-        int((s.permutable & ~s.complete).sum()) for s in strata if s.n_views > 1
-    )
-    sizes = sorted({outcomes.n_views for outcomes in strata})
-    row["set_size"] = sizes[0] if len(sizes) == 1 else sizes
-    row["counts"] = _counts(strata)
-    return row
-
-
-def _counts(strata: Sequence[Outcomes]) -> dict[str, int]:
-    """What went in and what was left out where."""
-    answers = {"unparsed": UNPARSED, "ties": TIE}
-    kinds = {
-        "gold_one": GOLD_ONE,
-        "gold_several": GOLD_SEVERAL,
-        "gold_tie": GOLD_TIE,
-        "gold_none": GOLD_NONE,
-    }
-    counts = {
-        "items": sum(len(s) for s in strata),
-        "calls": sum(int(s.made.sum()) for s in strata),
-        "missing": sum(int((s.choices == MISSING)[s.permutable].sum()) for s in strata),
-        "not_permutable": sum(int((~s.permutable).sum()) for s in strata),
-    }
-    for name, code in answers.items():
-        counts[name] = sum(int((s.choices == code).sum()) for s in strata)
-    for name, kind in kinds.items():
-        counts[name] = sum(int((s.gold_kind == kind).sum()) for s in strata)
-    return counts
+    values = bootstrap(metrics, kept, sums, constructed=constructed)
+    return row_of(values, kept, stratum_rows(metrics, kept, sums, constructed=constructed))
 
 
 def difference(
@@ -159,7 +83,7 @@ def difference(
     Raises:
         UsageError: If the metric is a list of values.
     """
-    metric = load_metrics([name])[name]
+    metric = METRICS.load(name)
     pairs = _pairs(prepared(a, gold_ties), prepared(b, gold_ties))
     if len(pairs) > 1 and not metric.across:
         reason = "items have different numbers of candidates: compare each number by itself"
@@ -170,11 +94,10 @@ def difference(
         return Estimate(value=None, reason=f"no item counts in {name} on both sides")
     statistics = np.vstack([block for block, _ in blocks])
     counts = np.concatenate([counts for _, counts in blocks])
-    limits = metric.limits(pairs[0][0].n)
-    if limits is not None and _is_mean(statistics):
-        apart = statistics[:, 1] - statistics[:, 3]
-        low, high = paired_interval(apart, counts, span=limits[1] - limits[0])
-        return Estimate(value=float(counts @ apart) / items, low=low, high=high, n=items)
+    low, high = metric.limits(pairs[0][0].n) if metric.limits else (-np.inf, np.inf)
+    span = high - low
+    if np.isfinite(span) and _is_mean(statistics):
+        return paired_difference(statistics[:, 1] - statistics[:, 3], counts, span=span)
     draws = np.full(resamples, items, dtype=np.int64)
     generator = np.random.default_rng([seed, 2])
     point = _less(metric, (counts @ statistics)[None, :], name)
@@ -182,9 +105,8 @@ def difference(
     value = float(point[0])
     if not np.isfinite(value):
         return Estimate(value=None, n=items, reason=metric.undefined)
-    span = None if limits is None else (limits[0] - limits[1], limits[1] - limits[0])
-    bounds = interval(value, samples, n_items=items, limits=span)
-    ends = bounds or (None, None)
+    limits = (-span, span) if np.isfinite(span) else None
+    ends = interval(value, samples, n_items=items, limits=limits) or (None, None)
     return Estimate(value=value, low=ends[0], high=ends[1], n=items)
 
 

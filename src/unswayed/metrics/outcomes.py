@@ -59,6 +59,7 @@ class Outcomes:
         tied: Which candidates are tied where the choice is TIE; shape (I, V, n). None: all of them.
         tie_is_class: A gold tie is a third class that a TIE answers rightly. By default items with
             a gold tie are left out of what needs gold.
+        yardstick: There is no gold: verdicts of the average over the full pool stand in its place.
     """
 
     item_ids: tuple[str, ...]
@@ -73,6 +74,7 @@ class Outcomes:
     label_mass: FloatArray | None = None
     tied: BoolArray | None = None
     tie_is_class: bool = False
+    yardstick: bool = False
 
     def __post_init__(self) -> None:
         """Check the shapes.
@@ -144,19 +146,29 @@ class Outcomes:
         return np.array(rows, dtype=np.intp).reshape(self.n_views, self.n)
 
     @cached_property
-    def made(self) -> BoolArray:
+    def answered(self) -> BoolArray:
         """Calls that were made and answered, shape (I, V)."""
         return np.asarray(self.choices != MISSING, dtype=np.bool_)
 
     @cached_property
     def pooled(self) -> BoolArray:
-        """Calls that position and label quantities pool: made, of permutable items, (I, V)."""
-        return self.made & self.permutable[:, None]
+        """Calls that position and label quantities pool: answered, of permutable items, (I, V)."""
+        return self.answered & self.permutable[:, None]
 
     @cached_property
     def complete(self) -> BoolArray:
-        """Permutable items with every presentation answered, shape (I,)."""
-        return self.permutable & self.made.all(axis=1)
+        """Permutable items answered under every one of several presentations, shape (I,)."""
+        return self.permutable & self.answered.all(axis=1) & (self.n_views > 1)
+
+    @cached_property
+    def unanimous(self) -> BoolArray:
+        """Items whose answers are all the same, shape (I,); unparsed ones agree with nothing."""
+        return np.asarray(self.choice_counts.max(axis=1) == self.n_views, dtype=np.bool_)
+
+    @cached_property
+    def flipped(self) -> BoolArray:
+        """Complete items whose answers are not all the same, shape (I,)."""
+        return self.complete & ~self.unanimous
 
     @cached_property
     def decided(self) -> BoolArray:
@@ -213,21 +225,21 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
             "items' own candidates first"
         )
     by_id = {item.id: item for item in items}
-    found: list[Item] = []
+    own: list[Item] = []
     for blind_item in table.items:
         if blind_item.id not in by_id:
             raise ShapeError(f"{blind_item.id}: decided, but not among the items")
-        found.append(by_id[blind_item.id])
-    gold, kind = _gold_of(found, table.n)
+        own.append(by_id[blind_item.id])
+    gold, kind = _gold_of(own, table.n)
     return Outcomes(
-        item_ids=tuple(item.id for item in found),
-        groups=tuple(item.group for item in found),
+        item_ids=tuple(item.id for item in own),
+        groups=tuple(item.group for item in own),
         shown=table.shown,
         label_set=table.label_set,
         choices=table.choices,
         gold=gold,
         gold_kind=kind,
-        permutable=np.array([item.permutable for item in found], dtype=np.bool_),
+        permutable=np.array([item.permutable for item in own], dtype=np.bool_),
         probs=table.probs,
         label_mass=table.label_mass,
     )
@@ -265,17 +277,17 @@ def outcomes_from_decisions(
     by_n: dict[int, list[Item]] = {}
     for item in items:
         by_n.setdefault(item.n, []).append(item)
-    known = list(decisions)
-    made = []
+    recorded = list(decisions)
+    strata = []
     for n in sorted(by_n):
         rows = by_n[n]
-        table = DecisionTable.of(rows, known)
+        table = DecisionTable.of(rows, recorded)
         own = canonical(n)
         asked = [ask for ask in table.asks if ask.substitute is None]
         asks = sorted(asked, key=lambda ask: ask.presentation != own)
         outcomes = outcomes_of(rows, table.select(asks))
-        made.append(_own_order_only(outcomes, own))
-    return tuple(made)
+        strata.append(_own_order_only(outcomes, own))
+    return tuple(strata)
 
 
 def _own_order_only(outcomes: Outcomes, own: Presentation) -> Outcomes:

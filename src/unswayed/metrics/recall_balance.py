@@ -16,60 +16,31 @@ Sources: Zheng et al. 2024 (PriDe) for RStd; Choi et al. 2025 for CKLD.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from unswayed.metrics.metric import FloatArray, Metric, Need
 from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
-from unswayed.metrics.protocol import FloatArray, Need
 
-__all__ = ["ChoiceDivergence", "RawChoiceDivergence", "RecallBalance", "recalls"]
+__all__ = ["CKLD", "CKLD_RAW", "RSTD", "divergence", "recall_spread", "recalls"]
 
 
-@dataclass(frozen=True, slots=True)
-class RecallBalance:
-    """RStd: standard deviation of the recalls of the displayed labels.
+def _gold_and_hits(outcomes: Outcomes) -> FloatArray:
+    """1, calls with gold under each label, and hits under each label; shape (I, 1 + 2n)."""
+    gold, hits, _ = _by_label(outcomes)
+    return _with_items(np.column_stack([gold, hits]))
 
-    Attributes:
-        ddof: 0 for the population standard deviation (the definition in force), 1 for the sample's.
-    """
 
-    ddof: int = 0
-
-    across: ClassVar[bool] = False
-    reads_probs: ClassVar[bool] = False
-    optional: ClassVar[bool] = False
-    needs: ClassVar[tuple[Need, ...]] = (Need.ONE_GOLD, Need.PERMUTABLE)
-    undefined: ClassVar[str] = "fewer than two labels ever carried the right answer"
-
-    def applies_to(self, n: int) -> bool:
-        """Any number of candidates."""
-        return True
-
-    def limits(self, n: int) -> tuple[float, float] | None:
-        """Not a mean over items."""
-        return None
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """1, calls with gold under each label, and hits under each label; shape (I, 1 + 2n)."""
-        gold, hits, _ = _by_label(outcomes)
-        return _with_items(np.column_stack([gold, hits]))
-
-    def values(self, sums: FloatArray) -> FloatArray:
-        """The standard deviation of the recalls, shape (B,)."""
-        recall = recalls(sums)
-        known = ~np.isnan(recall)
-        count = known.sum(axis=1)
-        safe = np.where(known, recall, 0.0)
-        mean = safe.sum(axis=1, keepdims=True) / np.maximum(count, 1)[:, None]
-        square = (np.where(known, recall - mean, 0.0) ** 2).sum(axis=1)
-        enough = count >= 2
-        return np.where(enough, np.sqrt(square / np.maximum(count - self.ddof, 1)), np.nan)
+def _gold_and_choices(outcomes: Outcomes) -> FloatArray:
+    """1, calls with gold under each label, and choices of each label; shape (I, 1 + 2n)."""
+    gold, _, chosen = _by_label(outcomes)
+    return _with_items(np.column_stack([gold, chosen]))
 
 
 def recalls(sums: FloatArray) -> FloatArray:
-    """Recall under each label from the statistics of `RecallBalance`; NaN for a label without gold.
+    """Recall under each label from the sums of `_gold_and_hits`; NaN for a label without gold.
 
     Args:
         sums: Shape (B, 1 + 2n).
@@ -82,56 +53,39 @@ def recalls(sums: FloatArray) -> FloatArray:
     return np.where(gold > 0, hits / np.where(gold > 0, gold, 1.0), np.nan)
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceDivergence:
-    """CKLD: KL divergence of the shares of choices from the shares of gold, in nats.
+def recall_spread(sums: FloatArray, *, ddof: int = 0) -> FloatArray:
+    """RStd, the standard deviation of the recalls, shape (B,).
 
-    Attributes:
+    Args:
+        sums: Of `_gold_and_hits`, shape (B, 1 + 2n).
+        ddof: 0 for the population standard deviation (the definition in force), 1 for the sample's.
+    """
+    recall = recalls(sums)
+    carried = ~np.isnan(recall)
+    count = carried.sum(axis=1)
+    safe = np.where(carried, recall, 0.0)
+    mean = safe.sum(axis=1, keepdims=True) / np.maximum(count, 1)[:, None]
+    square = (np.where(carried, recall - mean, 0.0) ** 2).sum(axis=1)
+    return np.where(count >= 2, np.sqrt(square / np.maximum(count - ddof, 1)), np.nan)
+
+
+def divergence(sums: FloatArray, *, smoothing: float = 0.5) -> FloatArray:
+    """CKLD, shape (B,); infinite where unsmoothed and a label is never chosen.
+
+    Args:
+        sums: Of `_gold_and_choices`, shape (B, 1 + 2n).
         smoothing: Pseudo-count added to every label on both sides.
     """
-
-    smoothing: float = 0.5
-
-    across: ClassVar[bool] = False
-    reads_probs: ClassVar[bool] = False
-    optional: ClassVar[bool] = False
-    needs: ClassVar[tuple[Need, ...]] = (Need.ONE_GOLD, Need.PERMUTABLE, Need.PARSED)
-    undefined: ClassVar[str] = (
-        "infinite: a label that carries right answers is never chosen (ckld is smoothed)"
-    )
-
-    def applies_to(self, n: int) -> bool:
-        """Any number of candidates."""
-        return True
-
-    def limits(self, n: int) -> tuple[float, float] | None:
-        """Not a mean over items."""
-        return None
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """1, calls with gold under each label, and choices of each label; shape (I, 1 + 2n)."""
-        gold, _, chosen = _by_label(outcomes)
-        return _with_items(np.column_stack([gold, chosen]))
-
-    def values(self, sums: FloatArray) -> FloatArray:
-        """The divergence, shape (B,); infinite where unsmoothed and a label is never chosen."""
-        n = (sums.shape[1] - 1) // 2
-        counts = sums[:, 1:].reshape(len(sums), 2, n)
-        totals = counts.sum(axis=2, keepdims=True)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shares = (counts + self.smoothing) / (totals + self.smoothing * n)
-            gold, chosen = shares[:, 0], shares[:, 1]
-            terms = np.where(gold > 0, gold * np.log(gold / chosen), 0.0)
-        value: FloatArray = terms.sum(axis=1)
-        value[(totals == 0).any(axis=(1, 2))] = np.nan
-        return value
-
-
-@dataclass(frozen=True, slots=True)
-class RawChoiceDivergence(ChoiceDivergence):
-    """CKLD without smoothing, over parsed choices."""
-
-    smoothing: float = 0.0
+    n = (sums.shape[1] - 1) // 2
+    counts = sums[:, 1:].reshape(len(sums), 2, n)
+    totals = counts.sum(axis=2, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = (counts + smoothing) / (totals + smoothing * n)
+        gold, chosen = shares[:, 0], shares[:, 1]
+        terms = np.where(gold > 0, gold * np.log(gold / chosen), 0.0)
+    value: FloatArray = terms.sum(axis=1)
+    value[(totals == 0).any(axis=(1, 2))] = np.nan
+    return value
 
 
 def _by_label(outcomes: Outcomes) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -153,3 +107,38 @@ def _by_label(outcomes: Outcomes) -> tuple[FloatArray, FloatArray, FloatArray]:
 def _with_items(statistics: FloatArray) -> FloatArray:
     """Put the item count (1 where an item has any pooled call) in front."""
     return np.column_stack([statistics.any(axis=1).astype(float), statistics])
+
+
+RSTD = Metric(
+    title="RStd",
+    meaning="spread (standard deviation) of recall over the labels; 0 when right answers are "
+    "recognised equally often under each",
+    statistics=_gold_and_hits,
+    values=recall_spread,
+    undefined="fewer than two labels ever carried the right answer",
+    needs=(Need.ONE_GOLD, Need.PERMUTABLE),
+    better=-1,
+    percent=True,
+    compared="paired",
+    constructed=True,
+    curve=True,
+)
+
+CKLD = Metric(
+    title="CKLD",
+    meaning="Kullback-Leibler divergence from the gold labels to the chosen ones, smoothed; 0 when "
+    "labels are chosen as often as they are right",
+    statistics=_gold_and_choices,
+    values=divergence,
+    undefined="infinite: a label that carries right answers is never chosen (ckld is smoothed)",
+    needs=(Need.ONE_GOLD, Need.PERMUTABLE, Need.PARSED),
+    better=-1,
+    constructed=True,
+)
+
+CKLD_RAW = replace(
+    CKLD,
+    title="CKLD, unsmoothed",
+    meaning="CKLD without smoothing; infinite where a label that is right is never chosen",
+    values=partial(divergence, smoothing=0.0),
+)

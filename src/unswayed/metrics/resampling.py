@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError, UsageError
+from unswayed.metrics.metric import RECORDED, FloatArray, Limits, Metric, unmet
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.patterns import pattern_codes
-from unswayed.metrics.protocol import FloatArray, Metric, Need, unmet
 from unswayed.metrics.uncertainty import interval, resample_sums
 
-__all__ = ["Bootstrapped", "GoldTies", "Sums", "bootstrap", "estimates", "prepared", "resample"]
+__all__ = [
+    "RESAMPLES",
+    "Bootstrapped",
+    "GoldTies",
+    "Options",
+    "Sums",
+    "bootstrap",
+    "estimates",
+    "prepared",
+    "resample",
+]
 
 GoldTies = Literal["exclude", "class"]
+
+RESAMPLES: Final = 1000
+
+
+class Options(TypedDict):
+    """How everything of one audit is measured.
+
+    Attributes:
+        resamples: Bootstrap resamples.
+        seed: Seed of the resamples.
+        gold_ties: "exclude" items whose gold is a tie, or score the tie as a "class".
+    """
+
+    resamples: int
+    seed: int
+    gold_ties: GoldTies
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,33 +79,18 @@ class Bootstrapped:
         samples: Its bootstrap values, shape (B, m).
         n: What the metric counts: items, or calls.
         n_items: Items behind it.
-        is_list: Whether the metric is a list of values.
         limits: Range of one item's share, if the value is a mean over items.
         reason: Why a value is undefined, where one is.
+        by_construction: The value holds for any judge; its interval is the value.
     """
 
     point: FloatArray
     samples: FloatArray
     n: int
     n_items: int
-    is_list: bool
-    limits: tuple[float, float] | None
+    limits: Limits | None
     reason: str
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Statistics of some metrics over the patterns of one stratum, side by side.
-
-    Attributes:
-        columns: Where the statistics of each metric stand.
-        statistics: Shape (P, K).
-        counts: Items of each pattern, shape (P,).
-    """
-
-    columns: Mapping[str, slice]
-    statistics: FloatArray
-    counts: NDArray[np.int64]
+    by_construction: bool = False
 
 
 def resample(
@@ -90,135 +103,123 @@ def resample(
 
     Args:
         metrics: By name.
-        strata: One per number of candidates.
+        strata: One per number of candidates, none of them empty.
         resamples: Number B of resamples; 0 for point estimates only.
         seed: Seed of the draws.
     """
     sizes = np.array([len(outcomes) for outcomes in strata], dtype=np.int64)
-    found: list[dict[str, Sums]] = [{} for _ in strata]
+    sums: list[dict[str, Sums]] = [{} for _ in strata]
     for stream, reads_probs in enumerate((False, True)):
         chosen = {
             name: metric
             for name, metric in metrics.items()
             if metric.reads_probs is reads_probs and not _hopeless(metric, strata)
         }
-        generator = np.random.default_rng([seed, stream])
-        if not chosen or not sizes.sum():
+        if not chosen:
             continue
+        generator = np.random.default_rng([seed, stream])
         draws = generator.multinomial(int(sizes.sum()), sizes / sizes.sum(), size=resamples)
-        for s, outcomes in enumerate(strata):
-            if sizes[s]:
-                part = _part(chosen, outcomes, reads_probs=reads_probs)
-                found[s] |= _sums(part, draws[:, s], generator)
-    return found
+        for own, outcomes, drawn in zip(sums, strata, draws.T, strict=True):
+            kept = outcomes
+            counts = np.ones(len(outcomes), dtype=np.int64)
+            if not reads_probs:
+                first, pattern = pattern_codes(outcomes)
+                counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
+                kept = outcomes.without_probs().rows(first)
+            own |= _sums(chosen, kept, counts, drawn, generator)
+    return sums
 
 
 def _hopeless(metric: Metric, strata: Sequence[Outcomes]) -> bool:
-    """Whether probabilities that it reads were never recorded: the costly case to leave out."""
-    needed = [need for need in metric.needs if need in (Need.PROBS, Need.LABEL_MASS)]
-    return any(unmet(need, strata) for need in needed)
+    """Whether it is left out anyway, or reads probabilities that were never recorded."""
+    recorded = any(unmet(need, strata) for need in RECORDED if need in metric.needs)
+    return recorded or (metric.optional and metric.lacking(strata) is not None)
 
 
-def _part(metrics: Mapping[str, Metric], outcomes: Outcomes, *, reads_probs: bool) -> _Part:
-    if reads_probs:
-        counts = np.ones(len(outcomes), dtype=np.int64)
-    else:
-        first, pattern = pattern_codes(outcomes)
-        counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
-        outcomes = outcomes.without_probs().rows(first)
-    blocks: list[tuple[slice, FloatArray]] = []
+def _sums(
+    metrics: Mapping[str, Metric],
+    outcomes: Outcomes,
+    counts: NDArray[np.int64],
+    draws: NDArray[np.int64],
+    generator: np.random.Generator,
+) -> dict[str, Sums]:
+    """Sums of the metrics that apply to outcomes which stand for `counts` items each, (P,)."""
     columns: dict[str, slice] = {}
+    blocks: dict[Callable[[Outcomes], FloatArray], slice] = {}  # families share their statistics
+    parts = [np.zeros((len(outcomes), 0))]
     width = 0
     for name, metric in metrics.items():
         if not metric.applies_to(outcomes.n):
             continue
-        block = metric.statistics(outcomes)
-        same = next((at for at, other in blocks if np.array_equal(other, block)), None)
-        if same is None:  # the ICCs share their statistics, coupled labels those of positions
-            same = slice(width, width + block.shape[1])
-            blocks.append((same, block))
-            width = same.stop
-        columns[name] = same
-    empty = np.zeros((len(outcomes), 0))
-    return _Part(columns, np.hstack([empty, *(block for _, block in blocks)]), counts)
-
-
-def _sums(part: _Part, draws: NDArray[np.int64], generator: np.random.Generator) -> dict[str, Sums]:
-    point = part.counts.astype(float) @ part.statistics
-    samples = resample_sums(part.statistics, part.counts, draws, generator)
-    found = {}
-    for name, columns in part.columns.items():
-        counted = part.statistics[:, columns.start] > 0
-        found[name] = Sums(point[columns], samples[:, columns], int(part.counts[counted].sum()))
-    return found
+        if metric.statistics not in blocks:
+            parts.append(metric.statistics(outcomes))
+            blocks[metric.statistics] = slice(width, width + parts[-1].shape[1])
+            width = blocks[metric.statistics].stop
+        columns[name] = blocks[metric.statistics]
+    statistics = np.hstack(parts)
+    point = counts.astype(float) @ statistics
+    samples = resample_sums(statistics, counts, draws, generator)
+    return {
+        name: Sums(point[at], samples[:, at], int(counts[statistics[:, at.start] > 0].sum()))
+        for name, at in columns.items()
+    }
 
 
 def bootstrap(
     metrics: Mapping[str, Metric],
     strata: Sequence[Outcomes],
     sums: Sequence[Mapping[str, Sums]],
+    *,
+    constructed: bool = False,
 ) -> dict[str, Bootstrapped]:
     """Values of the metrics that are defined for these strata together.
 
     With one stratum those are all that apply to it, with several those defined across numbers of
-    candidates.
+    candidates. `constructed` says that all presentations read the same questions.
     """
-    made = {}
+    values = {}
     for name, metric in metrics.items():
         if not all(metric.applies_to(outcomes.n) for outcomes in strata):
             continue
         if len(sums) > 1 and not metric.across:
             continue
-        lacking = next((need for need in metric.needs if unmet(need, strata)), None)
+        lacking = metric.lacking(strata)
         if lacking is not None and metric.optional:
             continue
+        reason = lacking or metric.undefined
         if name not in sums[0]:
-            made[name] = _nothing(lacking or metric.undefined)
+            nothing = np.full(1, np.nan)
+            values[name] = Bootstrapped(nothing, np.zeros((0, 1)), 0, 0, None, reason)
             continue
-        total = sums[0][name]
-        for of_stratum in sums[1:]:
-            total = total + of_stratum[name]
-        made[name] = _values(metric, total, strata[0].n, lacking or metric.undefined)
-    return made
-
-
-def _nothing(reason: str) -> Bootstrapped:
-    nan = np.full(1, np.nan)
-    return Bootstrapped(nan, np.zeros((0, 1)), 0, 0, is_list=False, limits=None, reason=reason)
-
-
-def _values(metric: Metric, sums: Sums, n: int, reason: str) -> Bootstrapped:
-    point = metric.values(sums.point[None, :])
-    samples = metric.values(sums.samples)
-    return Bootstrapped(
-        point=point.reshape(-1),
-        samples=samples.reshape(len(sums.samples), point.size),
-        n=round(float(sums.point[0])),
-        n_items=sums.n_items,
-        is_list=point.ndim == 2,
-        limits=metric.limits(n),
-        reason=reason,
-    )
-
-
-def estimates(values: Bootstrapped, *, by_construction: bool = False) -> list[Estimate]:
-    """The values with their intervals, or the reason why there are none."""
-    made = []
-    for k, value in enumerate(values.point.tolist()):
-        if not np.isfinite(value):
-            made.append(Estimate(value=None, n=values.n, reason=values.reason))
-            continue
-        if by_construction:
-            bounds: tuple[float, float] | None = (value, value)
-        else:
-            bounds = interval(
-                value, values.samples[:, k], n_items=values.n_items, limits=values.limits
-            )
-        low, high = bounds or (None, None)
-        made.append(
-            Estimate(value=value, low=low, high=high, n=values.n, by_construction=by_construction)
+        total = functools.reduce(operator.add, [of_stratum[name] for of_stratum in sums])
+        point = metric.values(total.point[None, :])
+        values[name] = Bootstrapped(
+            point=point.reshape(-1),
+            samples=metric.values(total.samples).reshape(-1, point.size),
+            n=round(float(total.point[0])),
+            n_items=total.n_items,
+            limits=metric.limits(strata[0].n) if metric.limits else None,
+            reason=reason,
+            by_construction=constructed and metric.constructed,
         )
-    return made
+    return values
+
+
+def estimates(values: Bootstrapped) -> tuple[Estimate, ...]:
+    """The values with their intervals, or the reason why there are none."""
+    return tuple(_estimate(values, k) for k in range(len(values.point)))
+
+
+def _estimate(values: Bootstrapped, k: int) -> Estimate:
+    value = float(values.point[k])
+    if not np.isfinite(value):
+        return Estimate(value=None, n=values.n, reason=values.reason)
+    if values.by_construction:
+        return Estimate(value=value, low=value, high=value, n=values.n, by_construction=True)
+    samples = values.samples[:, k]
+    bounds = interval(value, samples, n_items=values.n_items, limits=values.limits)
+    low, high = bounds or (None, None)
+    return Estimate(value=value, low=low, high=high, n=values.n)
 
 
 def prepared(strata: Sequence[Outcomes], gold_ties: GoldTies) -> tuple[Outcomes, ...]:

@@ -20,8 +20,9 @@ import numpy as np
 
 from unswayed.decisions import UNPARSED
 from unswayed.errors import UnswayedError, UsageError
-from unswayed.metrics.measure import Row, measure
+from unswayed.metrics.measure import measure
 from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
+from unswayed.metrics.rows import Row
 
 __all__ = ["Impossible", "ImpossibleTableError", "check_cells", "excess", "self_check"]
 
@@ -66,13 +67,13 @@ def self_check(row: Row, strata: Sequence[Outcomes], *, tolerance: float = 1e-9)
     Raises:
         ImpossibleTableError: Naming the cells.
     """
-    for name, cell in _cells(row):
-        low, value, high = cell.get("low"), cell.get("value"), cell.get("high")
-        numbers = [x for x in (low, value, high) if isinstance(x, float)]
-        if len(numbers) == 3 and not (
-            numbers[0] - tolerance <= numbers[1] <= numbers[2] + tolerance
-        ):
-            raise ImpossibleTableError(f"{name}: {value} is outside its interval {low}..{high}")
+    for name, estimates in row.estimates.items():
+        for cell in estimates:
+            low, value, high = cell.low, cell.value, cell.high
+            if value is None or low is None or high is None:
+                continue
+            if not low - tolerance <= value <= high + tolerance:
+                raise ImpossibleTableError(f"{name}: {value} is outside its interval {low}..{high}")
     for outcomes in strata:
         if outcomes.n == 2 and outcomes.n_views > 1:
             _check_pairs(row, outcomes, tolerance, alone=len(strata) == 1)
@@ -83,9 +84,9 @@ def _check_pairs(row: Row, outcomes: Outcomes, tolerance: float, *, alone: bool)
     if not counted.any():
         return
     decided = outcomes.rows(np.flatnonzero(counted))
-    measured = dict(_terms(measure([decided], names=_TERMS, resamples=0)))
+    measured = _terms(measure([decided], names=_TERMS, resamples=0))
     if alone and counted.all():
-        measured |= dict(_terms(row))
+        measured |= _terms(row)
     for name, value in _count(decided).items():
         if name in measured and abs(measured[name] - value) > tolerance:
             raise ImpossibleTableError(
@@ -113,21 +114,9 @@ def _count(outcomes: Outcomes) -> dict[str, float]:
     return dict(zip(_TERMS, (right / items, same / items, always / items), strict=True))
 
 
-def _cells(row: Row) -> list[tuple[str, dict[str, object]]]:
-    return [
-        (name, part)
-        for name, cell in row.items()
-        for part in (cell if isinstance(cell, list) else [cell])
-        if isinstance(part, dict) and "value" in part
-    ]
-
-
-def _terms(row: Row) -> list[tuple[str, float]]:
-    return [
-        (name, value)
-        for name, cell in _cells(row)
-        if name in _TERMS and isinstance(value := cell["value"], float)
-    ]
+def _terms(row: Row) -> dict[str, float]:
+    values = {name: row[name].value for name in _TERMS if name in row.estimates}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +163,13 @@ def check_cells(
         )
     percent = any(value > 1.0 for _, _, cells in full for value, _ in cells.values())
     whole = 100.0 if percent else 1.0
-    found = []
+    impossible = []
     for number, name, cells in full:
         for term, (value, _) in cells.items():
             if not 0.0 <= value <= whole:
                 raise UsageError(f"row {number}: {term} {value} is not between 0 and {whole:g}")
-        found += _broken(number, name, cells, whole, tolerance)
-    return sorted(found, key=lambda broken: -broken.excess)
+        impossible += _broken(number, name, cells, whole, tolerance)
+    return sorted(impossible, key=lambda row: -row.excess)
 
 
 def _broken(
@@ -207,11 +196,11 @@ def _broken(
 
 
 def _name(row: Mapping[str, object]) -> str:
-    known = {alias for aliases in _ALIASES.values() for alias in aliases}
+    terms = {alias for aliases in _ALIASES.values() for alias in aliases}
     words = [
         str(cell)
         for column, cell in row.items()
-        if column.strip().lower() not in known and isinstance(cell, str)
+        if column.strip().lower() not in terms and isinstance(cell, str)
     ]
     return " ".join(words)
 
@@ -219,7 +208,7 @@ def _name(row: Mapping[str, object]) -> str:
 def _printed(row: Mapping[str, object]) -> dict[str, tuple[float, float]]:
     """The terms of a row with half a unit of their last printed place."""
     by_column = {column.strip().lower(): cell for column, cell in row.items()}
-    found = {}
+    printed = {}
     for term, aliases in _ALIASES.items():
         cell = next((by_column[alias] for alias in aliases if alias in by_column), None)
         text = str(cell).strip().removesuffix("%").strip()
@@ -228,5 +217,5 @@ def _printed(row: Mapping[str, object]) -> dict[str, tuple[float, float]]:
         except ValueError:
             continue
         decimals = len(text.partition(".")[2])
-        found[term] = (value, 0.5 * 10.0**-decimals)
-    return found
+        printed[term] = (value, 0.5 * 10.0**-decimals)
+    return printed

@@ -12,63 +12,28 @@ presentations the two lists are equal: they measure the sum of both effects.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.metrics.metric import FloatArray, Metric, Need
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.protocol import FloatArray, Need, ratio
 
-__all__ = ["LabelBias", "PositionBias"]
+__all__ = ["LABEL_BIAS", "POSITION_BIAS"]
 
 _FLOOR = 1e-10
 """Smallest probability: a label of probability 0 would be infinitely unlikely."""
 
 
-@dataclass(frozen=True, slots=True)
-class PositionBias:
-    """Mean centred log-probability at each position, in nats."""
-
-    across: ClassVar[bool] = False
-    reads_probs: ClassVar[bool] = True
-    optional: ClassVar[bool] = True
-    needs: ClassVar[tuple[Need, ...]] = (
-        Need.PROBS,
-        Need.ORDERS,
-        Need.PERMUTABLE,
-        Need.COMPLETE,
-    )
-    undefined: ClassVar[str] = (
-        "the presentations do not show every candidate equally often everywhere, or no item has "
-        "every probability"
-    )
-
-    def applies_to(self, n: int) -> bool:
-        """Any number of candidates."""
-        return True
-
-    def limits(self, n: int) -> tuple[float, float] | None:
-        """Not a mean over items."""
-        return None
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """1 and the item's mean at each position, shape (I, 1 + n)."""
-        return _centred_means(outcomes, outcomes.positions_by_candidate)
-
-    def values(self, sums: FloatArray) -> FloatArray:
-        """The mean over items at each position, shape (B, n)."""
-        return ratio(sums)
+def _by_position(outcomes: Outcomes) -> FloatArray:
+    """1 and the item's mean at each position, shape (I, 1 + n)."""
+    return _centred_means(outcomes, outcomes.positions_by_candidate)
 
 
-@dataclass(frozen=True, slots=True)
-class LabelBias(PositionBias):
-    """Mean centred log-probability of each label, in nats."""
-
-    def statistics(self, outcomes: Outcomes) -> FloatArray:
-        """1 and the item's mean of each label, shape (I, 1 + n)."""
-        return _centred_means(outcomes, outcomes.labels_by_candidate)
+def _by_label(outcomes: Outcomes) -> FloatArray:
+    """1 and the item's mean of each label, shape (I, 1 + n)."""
+    return _centred_means(outcomes, outcomes.labels_by_candidate)
 
 
 def _centred_means(outcomes: Outcomes, places: NDArray[np.intp]) -> FloatArray:
@@ -93,3 +58,22 @@ def _balanced(places: NDArray[np.intp]) -> bool:
     if views < 2 or views % n:
         return False
     return all((np.bincount(places[:, c], minlength=n) == views // n).all() for c in range(n))
+
+
+POSITION_BIAS = Metric(
+    title="Position bias",
+    meaning="what each position adds to the log-probability of a candidate, in nats",
+    statistics=_by_position,
+    undefined="the presentations do not show every candidate equally often everywhere, or no item "
+    "has every probability",
+    needs=(Need.PROBS, Need.ORDERS, Need.PERMUTABLE, Need.COMPLETE),
+    constructed=True,
+    optional=True,
+)
+
+LABEL_BIAS = replace(
+    POSITION_BIAS,
+    title="Label bias",
+    meaning="what each label adds to the log-probability of a candidate, in nats",
+    statistics=_by_label,
+)

@@ -5,7 +5,7 @@ One interval of twelve misses zero by chance in half of all audits. Whatever is 
 critical value is the 95 % quantile of the largest studentised difference (max-t), drawn with the
 covariance that the methods' values have over the items (the Gaussian form of the paired bootstrap,
 which unlike counts of few differing items has no steps). Spread and centre are those of
-`paired_interval`.
+`paired_difference`.
 
 Source: Hothorn, Bretz and Westfall (2008), Biometrical Journal 50, 346.
 """
@@ -22,11 +22,11 @@ import numpy as np
 
 from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError
-from unswayed.metrics.measure import load_metrics
+from unswayed.metrics.metric import FloatArray
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.protocol import FloatArray
 from unswayed.metrics.resampling import GoldTies, prepared
-from unswayed.metrics.uncertainty import paired_interval
+from unswayed.metrics.table import METRICS
+from unswayed.metrics.uncertainty import paired_difference
 from unswayed.quantiles import NORMAL
 
 __all__ = ["Contrasts", "contrasts"]
@@ -76,13 +76,8 @@ class Contrasts:
         apart = self._apart(first, second)
         if not len(apart):
             return Estimate(value=None, reason="no item counts on both sides")
-        # a difference and its mirror are summed in one order, so that they mirror exactly
-        distinct, counts = np.unique(np.abs(apart), return_counts=True)
-        signed = np.concatenate([distinct, -distinct])
-        positive = np.array([(apart == size).sum() for size in distinct], dtype=np.int64)
-        both = np.concatenate([positive, counts - positive])
-        low, high = paired_interval(signed, both, span=self.span, critical=critical)
-        return Estimate(value=float(both @ signed) / len(apart), low=low, high=high, n=len(apart))
+        each = np.ones(len(apart), dtype=np.int64)
+        return paired_difference(apart, each, span=self.span, critical=critical)
 
     def _apart(self, first: str, second: str) -> FloatArray:
         a, b = self.names.index(first), self.names.index(second)
@@ -93,8 +88,8 @@ class Contrasts:
     def _draws(self) -> FloatArray:
         """Normal draws with the covariance of the methods' values, shape (B, M)."""
         centred = self.values - np.nanmean(self.values, axis=0, keepdims=True)
-        known = np.where(np.isnan(centred), 0.0, centred)
-        spread, directions = np.linalg.eigh(known.T @ known)
+        deviations = np.where(np.isnan(centred), 0.0, centred)
+        spread, directions = np.linalg.eigh(deviations.T @ deviations)
         root = directions * np.sqrt(np.maximum(spread, 0.0))
         generator = np.random.default_rng([self.seed, 3])
         return np.asarray(generator.standard_normal((_DRAWS, len(self.names))) @ root.T)
@@ -114,7 +109,7 @@ def contrasts(
     outcomes: Mapping[str, Sequence[Outcomes]],
     name: str,
     *,
-    base: str = "direct",
+    base: str,
     seed: int = 0,
     gold_ties: GoldTies = "exclude",
 ) -> Contrasts:
@@ -130,16 +125,15 @@ def contrasts(
     Raises:
         ShapeError: If the methods are not about the same items, or the metric is not a mean.
     """
-    metric = load_metrics([name])[name]
+    metric = METRICS.load(name)
     columns = []
     for strata in outcomes.values():
         of_method = [_values(metric.statistics(part), name) for part in prepared(strata, gold_ties)]
         columns.append(np.concatenate(of_method))
     if len({len(column) for column in columns}) > 1:
         raise ShapeError(f"{name}: the methods were not asked about the same items")
-    limits = metric.limits(2)
-    span = 1.0 if limits is None else limits[1] - limits[0]
-    return Contrasts(np.column_stack(columns), tuple(outcomes), base, span, seed)
+    low, high = metric.limits(2) if metric.limits else (0.0, 1.0)
+    return Contrasts(np.column_stack(columns), tuple(outcomes), base, high - low, seed)
 
 
 def _values(statistics: FloatArray, name: str) -> FloatArray:

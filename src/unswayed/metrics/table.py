@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from unswayed.metrics.protocol import Metric
+from collections.abc import Iterable
+
+from unswayed.metrics.metric import Metric
 from unswayed.registry import Registry
 
-__all__ = ["METRICS"]
+__all__ = ["METRICS", "compared_metrics", "load_metrics"]
 
-METRICS: Registry[type[Metric]] = Registry(
+METRICS: Registry[Metric] = Registry(
     "metric",
     {
-        "accuracy": "unswayed.metrics.accuracy:Accuracy",
-        "accuracy_fractional": "unswayed.metrics.accuracy:FractionalAccuracy",
-        "ckld": "unswayed.metrics.recall_balance:ChoiceDivergence",
-        "ckld_raw": "unswayed.metrics.recall_balance:RawChoiceDivergence",
-        "consistency": "unswayed.metrics.consistency:Consistency",
-        "consistent_accuracy": "unswayed.metrics.consistent_accuracy:ConsistentAccuracy",
-        "consistent_accuracy_fractional": (
-            "unswayed.metrics.consistent_accuracy:FractionalConsistentAccuracy"
-        ),
-        "fleiss_kappa": "unswayed.metrics.agreement:FleissKappa",
-        "icc2k": "unswayed.metrics.intraclass:ICC",
-        "icc3k": "unswayed.metrics.intraclass:ConsistencyICC",
-        "label_bias": "unswayed.metrics.signed_bias:LabelBias",
-        "label_mass": "unswayed.metrics.answers:LabelMass",
-        "label_rate": "unswayed.metrics.rates:LabelRate",
-        "pairwise_agreement": "unswayed.metrics.consistency:PairwiseAgreement",
-        "position_bias": "unswayed.metrics.signed_bias:PositionBias",
-        "position_rate": "unswayed.metrics.rates:PositionRate",
-        "primacy": "unswayed.metrics.rates:Primacy",
-        "rstd": "unswayed.metrics.recall_balance:RecallBalance",
-        "score_sd": "unswayed.metrics.intraclass:ScoreSpread",
-        "tie_rate": "unswayed.metrics.answers:TieRate",
-        "unparsed_rate": "unswayed.metrics.answers:UnparsedRate",
+        "accuracy": "unswayed.metrics.accuracy:ACCURACY",
+        "accuracy_fractional": "unswayed.metrics.accuracy:FRACTIONAL",
+        "agreement": "unswayed.metrics.accuracy:AGREEMENT",
+        "ckld": "unswayed.metrics.recall_balance:CKLD",
+        "ckld_raw": "unswayed.metrics.recall_balance:CKLD_RAW",
+        "consistency": "unswayed.metrics.consistency:CONSISTENCY",
+        "consistent_accuracy": "unswayed.metrics.consistent_accuracy:CONSISTENT_ACCURACY",
+        "consistent_accuracy_fractional": "unswayed.metrics.consistent_accuracy:FRACTIONAL",
+        "fleiss_kappa": "unswayed.metrics.kappa:FLEISS_KAPPA",
+        "icc2k": "unswayed.metrics.intraclass:ICC2K",
+        "icc3k": "unswayed.metrics.intraclass:ICC3K",
+        "label_bias": "unswayed.metrics.signed_bias:LABEL_BIAS",
+        "label_mass": "unswayed.metrics.answers:LABEL_MASS",
+        "label_rate": "unswayed.metrics.rates:LABEL_RATE",
+        "pairwise_agreement": "unswayed.metrics.consistency:PAIRWISE_AGREEMENT",
+        "position_bias": "unswayed.metrics.signed_bias:POSITION_BIAS",
+        "position_rate": "unswayed.metrics.rates:POSITION_RATE",
+        "primacy": "unswayed.metrics.rates:PRIMACY",
+        "rstd": "unswayed.metrics.recall_balance:RSTD",
+        "score_sd": "unswayed.metrics.intraclass:SCORE_SD",
+        "tie_rate": "unswayed.metrics.answers:TIE_RATE",
+        "unparsed_rate": "unswayed.metrics.answers:UNPARSED_RATE",
     },
 )
+
+
+def load_metrics(names: Iterable[str] | None = None) -> dict[str, Metric]:
+    """The named metrics; all that are registered by default."""
+    return {name: METRICS.load(name) for name in (METRICS if names is None else names)}
+
+
+def compared_metrics() -> dict[str, Metric]:
+    """The metrics in which methods, and runs, are compared item by item."""
+    return {name: metric for name, metric in load_metrics().items() if metric.compared != "no"}

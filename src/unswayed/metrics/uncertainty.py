@@ -15,7 +15,7 @@ claim certainty: `alike_interval` takes its place for means over items, and othe
 none. And where few items differ from a limit (6 of 150 inconsistent) its quantiles cover 89 to 93 %:
 `exact_interval` takes its place.
 
-The difference of two means over the same items has no use for a bootstrap: `paired_interval`.
+The difference of two means over the same items has no use for a bootstrap: `paired_difference`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.metrics.protocol import FloatArray
+from unswayed.decisions import Estimate
+from unswayed.metrics.metric import FloatArray, Limits
 from unswayed.quantiles import NORMAL, TAIL, expanded_tail, student
 
 __all__ = [
     "alike_interval",
     "exact_interval",
     "interval",
-    "paired_interval",
+    "paired_difference",
     "paired_spread",
     "percentile_interval",
     "resample_sums",
@@ -115,7 +116,7 @@ def _draw_below(size: int, count: int, generator: np.random.Generator) -> NDArra
 
 
 def interval(
-    value: float, samples: FloatArray, *, n_items: int, limits: tuple[float, float] | None
+    value: float, samples: FloatArray, *, n_items: int, limits: Limits | None
 ) -> tuple[float, float] | None:
     """The 95 % interval of a value.
 
@@ -130,24 +131,23 @@ def interval(
         mean over them, half of the resamples leave it undefined, or it is infinite in so many that
         an end of the interval is.
     """
-    known = samples[~np.isnan(samples)]
-    finite = known[np.isfinite(known)]
-    if len(known) * 2 <= len(samples) or len(known) - len(finite) > len(known) * expanded_tail(
-        n_items
-    ):
+    defined = samples[~np.isnan(samples)]
+    finite = defined[np.isfinite(defined)]
+    infinite = len(defined) - len(finite)
+    if len(defined) * 2 <= len(samples) or infinite > len(defined) * expanded_tail(n_items):
         return None
-    known = np.where(np.isfinite(known), known, finite.max())  # beyond both quantiles
-    if known.max() - known.min() <= 1e-12 * max(1.0, abs(value)):
+    defined = np.where(np.isfinite(defined), defined, finite.max())  # beyond both quantiles
+    if defined.max() - defined.min() <= 1e-12 * max(1.0, abs(value)):
         return None if limits is None else alike_interval(value, n_items, limits)
     if limits is not None:
         low, high = limits
         share = (value - low) / (high - low)
-        spread = float(known.var()) / (high - low) ** 2
+        spread = float(defined.var()) / (high - low) ** 2
         # items that are fractions vary less than a rate does, as if they were more
         items = max(n_items, share * (1.0 - share) / spread)
         if min(share, 1.0 - share) * items < _FEW:
             return exact_interval(value, items, limits)
-    return percentile_interval(value, known, n_items=n_items)
+    return percentile_interval(value, defined, n_items=n_items)
 
 
 def percentile_interval(
@@ -162,7 +162,7 @@ def percentile_interval(
     return min(float(low), value), max(float(high), value)
 
 
-def alike_interval(value: float, n_items: int, limits: tuple[float, float]) -> tuple[float, float]:
+def alike_interval(value: float, n_items: int, limits: Limits) -> tuple[float, float]:
     """An interval for the mean of items that are all alike.
 
     If more than a share u = 1 - 0.025^(1/n) of all items were different, n items alike would be
@@ -179,7 +179,7 @@ def alike_interval(value: float, n_items: int, limits: tuple[float, float]) -> t
     return value - share * (value - low), value + share * (high - value)
 
 
-def exact_interval(value: float, items: float, limits: tuple[float, float]) -> tuple[float, float]:
+def exact_interval(value: float, items: float, limits: Limits) -> tuple[float, float]:
     """The Clopper-Pearson interval of a mean, taken as a rate between its limits.
 
     Args:
@@ -199,52 +199,58 @@ def exact_interval(value: float, items: float, limits: tuple[float, float]) -> t
     return low + ends[0] * (high - low), low + ends[1] * (high - low)
 
 
-def paired_interval(
+def paired_difference(
     differences: FloatArray,
     counts: NDArray[np.int64],
     *,
     span: float,
     critical: float = NORMAL,
-) -> tuple[float, float]:
-    """An interval for the mean of paired differences that holds where few items differ.
+) -> Estimate:
+    """The mean of paired differences, with an interval that holds where few items differ.
 
     The centre and the spread of `paired_spread`, `critical` spreads to each side, widened as
     Student's t is. For differences of -1, 0 and 1 that is Bonett and Price's interval, which
     excludes 0 where the exact sign test does: at 6 against 0, 8 against 1, 10 against 2. Turning
-    the differences round turns it round.
+    the differences round turns it round exactly.
 
     Args:
-        differences: Distinct differences, shape (P,).
+        differences: Shape (P,).
         counts: Items that have each, shape (P,); not all 0.
         span: The largest difference that an item can have.
         critical: Spreads to each side; above the normal quantile for simultaneous intervals.
 
     Source: Bonett and Price (2012), Statistics in Medicine 31, 1120, for the proportions.
     """
+    # sums over sizes, gains less losses, so that a difference and its mirror mirror exactly
+    sizes, kind = np.unique(np.abs(differences), return_inverse=True)
+    up = np.where(differences > 0, counts, 0)
+    gains = np.bincount(kind, weights=up, minlength=len(sizes)).astype(np.float64)
+    losses = np.bincount(kind, weights=counts - up, minlength=len(sizes)).astype(np.float64)
     items = int(counts.sum())
-    value = float(counts @ differences) / items
-    seen = differences[counts > 0]
-    if seen.max() == seen.min():
+    value = float(sizes @ (gains - losses)) / items
+    if np.count_nonzero(gains) + np.count_nonzero(losses) == 1:
         low, high = alike_interval(value, items, (-span, span))
     else:
-        centre, spread = paired_spread(differences, counts)
+        centre, spread = paired_spread(sizes, gains, losses)
         reach = critical * spread * student(items) / NORMAL
         low, high = centre - reach, centre + reach
-    return min(max(low, -span), value), max(min(high, span), value)
+    low, high = min(max(low, -span), value), max(min(high, span), value)
+    return Estimate(value=value, low=low, high=high, n=items)
 
 
-def paired_spread(differences: FloatArray, counts: NDArray[np.int64]) -> tuple[float, float]:
+def paired_spread(sizes: FloatArray, gains: FloatArray, losses: FloatArray) -> tuple[float, float]:
     """Centre and standard error of a mean difference, with one item more on each side of 0.
 
     The two added items differ as much as the one that differs most, so that a handful of items
     that all differ one way do not look like a law.
 
     Args:
-        differences: Distinct differences, shape (P,).
-        counts: Items that have each, shape (P,).
+        sizes: Distinct sizes of differences, shape (P,).
+        gains: Items that differ by each size upwards, shape (P,).
+        losses: And downwards, shape (P,).
     """
-    items = float(counts.sum()) + 2.0
-    most = float(np.abs(differences[counts > 0]).max())
-    centre = float(counts @ differences) / items
-    square = (float(counts @ differences**2) + 2.0 * most**2) / items
+    items = float((gains + losses).sum()) + 2.0
+    most = float(sizes[gains + losses > 0].max())
+    centre = float(sizes @ (gains - losses)) / items
+    square = (float(sizes**2 @ (gains + losses)) + 2.0 * most**2) / items
     return centre, float(np.sqrt((square - centre**2) / (items - 1.0)))

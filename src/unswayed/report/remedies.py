@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unswayed.auditing.contrasts import CONTROL
 from unswayed.decisions import Estimate
+from unswayed.methods import CONTROL
 from unswayed.report.claims import Claim
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, State, find

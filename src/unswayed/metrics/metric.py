@@ -1,0 +1,149 @@
+"""What a metric is: sufficient statistics per item, a map from their sums to values, and its words.
+
+The point estimate is the map applied to the sums over all items; a bootstrap value is the same map
+applied to the sums over a resample. One code path serves both, for one item set or a thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
+
+__all__ = [
+    "RECORDED",
+    "FloatArray",
+    "Limits",
+    "Metric",
+    "Need",
+    "fraction",
+    "item_means",
+    "ratio",
+    "unmet",
+]
+
+FloatArray = NDArray[np.float64]
+
+Limits = tuple[float, float]
+"""The smallest and the largest share that one item can have in a value."""
+
+
+class Need(StrEnum):
+    """What a metric cannot do without; the text says what is lacking when it is not met."""
+
+    GOLD = "no item has a right answer to compare with"
+    ONE_GOLD = "no item has exactly one right candidate"
+    ORDERS = "one presentation only: this needs at least two"
+    COMPLETE = "no item has an answer under every presentation"
+    PERMUTABLE = "no item may be permuted"
+    PROBS = "no label probabilities"
+    LABEL_MASS = "no label mass was recorded"
+    PARSED = "no answer could be read as a candidate"
+    YARDSTICK = "there is no average over the full pool to compare with"
+
+
+RECORDED: Final = (Need.PROBS, Need.LABEL_MASS)
+"""Needs that are met by what a backend records beside its answers: continuous quantities."""
+
+
+def ratio(sums: FloatArray) -> FloatArray:
+    """Columns 1.. over column 0; one column gives shape (B,). NaN where column 0 is 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values: FloatArray = sums[:, 1:] / sums[:, :1]
+    values[sums[:, 0] == 0] = np.nan
+    return values[:, 0] if values.shape[1] == 1 else values
+
+
+def fraction(n: int) -> Limits:
+    """The limits of a mean of fractions."""
+    return 0.0, 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A quantity over outcomes.
+
+    Attributes:
+        title: Its name in words, as the head of a column.
+        meaning: What it says, as a noun phrase.
+        statistics: Per-item statistics of outcomes, shape (I, k). Column 0 is the item's share in
+            what `Estimate.n` counts (1 per item, or its calls), and 0 for an item that is left
+            out, whose other columns are then 0 as well.
+        values: Values from sums of statistics, shape (B, k) -> (B,), or (B, m) for a list of m;
+            NaN where undefined.
+        undefined: The reason when all needs are met and the value still does not exist.
+        needs: Checked in this order for the reason of an undefined value. What `statistics` reads
+            of probabilities and label mass must be among them.
+        better: 1 where more is better, -1 where less is, 0 where neither is.
+        percent: Whether its values are fractions, which are shown in percent.
+        compared: Whether methods, and runs, are compared in it item by item: "no"; "paired", each
+            difference with an interval of its own; "jointly", with one as well that holds for all
+            methods compared at once, which takes a mean over items.
+        constructed: Whether its value is the same for every judge where all presentations read the
+            same questions, so that it is no evidence there.
+        curve: Whether it is followed over the number of estimation items.
+        limits: The range of one item's share, given n, in a value that is a mean over items. It
+            serves items that are all alike, where a bootstrap says nothing
+            (`uncertainty.interval`). None for other values.
+        fewest: Fewest candidates for which it is defined.
+        across: Defined for items with different numbers of candidates together.
+        optional: Left out of a row, instead of null with a reason, where its needs are not met.
+    """
+
+    title: str
+    meaning: str
+    statistics: Callable[[Outcomes], FloatArray]
+    undefined: str
+    values: Callable[[FloatArray], FloatArray] = ratio
+    needs: tuple[Need, ...] = ()
+    better: Literal[-1, 0, 1] = 0
+    percent: bool = False
+    compared: Literal["no", "paired", "jointly"] = "no"
+    constructed: bool = False
+    curve: bool = False
+    limits: Callable[[int], Limits] | None = None
+    fewest: int = 2
+    across: bool = False
+    optional: bool = False
+
+    @property
+    def reads_probs(self) -> bool:
+        """Whether its statistics are continuous: items cannot be counted by answer pattern."""
+        return any(need in self.needs for need in RECORDED)
+
+    def applies_to(self, n: int) -> bool:
+        """Whether it is defined for items with n candidates at all."""
+        return n >= self.fewest
+
+    def lacking(self, strata: Sequence[Outcomes]) -> Need | None:
+        """The first need that no stratum meets."""
+        return next((need for need in self.needs if unmet(need, strata)), None)
+
+
+def unmet(need: Need, strata: Sequence[Outcomes]) -> bool:
+    """Whether no stratum gives what a metric needs."""
+    return not any(_MET[need](outcomes) for outcomes in strata)
+
+
+_MET: Mapping[Need, Callable[[Outcomes], bool]] = {
+    Need.GOLD: lambda outcomes: bool(outcomes.decided.any()),
+    Need.ONE_GOLD: lambda outcomes: bool((outcomes.gold_kind == GOLD_ONE).any()),
+    Need.ORDERS: lambda outcomes: outcomes.n_views > 1,
+    Need.COMPLETE: lambda outcomes: bool(outcomes.complete.any()),
+    Need.PERMUTABLE: lambda outcomes: bool(outcomes.permutable.any()),
+    Need.PROBS: lambda outcomes: outcomes.probs is not None,
+    Need.LABEL_MASS: lambda outcomes: outcomes.label_mass is not None,
+    Need.PARSED: lambda outcomes: bool((outcomes.pooled & (outcomes.choices >= 0)).any()),
+    Need.YARDSTICK: lambda outcomes: outcomes.yardstick,
+}
+
+
+def item_means(per_item: FloatArray, counted: NDArray[np.bool_]) -> FloatArray:
+    """Statistics of a mean over the counted items, shape (I, 2)."""
+    return np.column_stack([counted.astype(float), np.where(counted, per_item, 0.0)])
