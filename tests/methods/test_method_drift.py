@@ -12,20 +12,20 @@ from unswayed.decisions import Decision
 from unswayed.errors import MethodError
 from unswayed.methods.drift import compare, drift
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import FittedMethod, MethodWarning
+from unswayed.methods.protocol import Method, MethodWarning
 
 SPECS = ("pride", "cell-median", "additive", "calibraeval:resamples=60", "batch")
 
 
 def tables(spec: str, count: int, **planted: float):
     table = pairs(count, **planted).table  # type: ignore[arg-type]
-    method: FittedMethod = parse_method(spec)  # type: ignore[assignment]
+    method = parse_method(spec)
     asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(table.items)))
     return {2: table.select(asks)}
 
 
-def fitted(spec: str) -> FittedMethod:
-    method: FittedMethod = parse_method(spec)  # type: ignore[assignment]
+def fitted(spec: str) -> Method:
+    method = parse_method(spec)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MethodWarning)
         return method.fit_tables(tables(spec, 200, seed=1))
@@ -84,7 +84,7 @@ def test_it_reads_decisions_and_leaves_the_method_alone() -> None:
 
 
 def test_content_free_answers_have_no_interval_and_raise_no_alarm() -> None:
-    method: FittedMethod = parse_method("contextual")  # type: ignore[assignment]
+    method = parse_method("contextual")
     item = pairs(1).table.items[0]
 
     def answers(p_a: float) -> list[Decision]:
