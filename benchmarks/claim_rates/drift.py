@@ -10,7 +10,7 @@ from typing import Any, Final
 from claim_rates.answers import estimation_answers
 from claim_rates.rate import Rate
 from unswayed.errors import MethodError
-from unswayed.methods.drift import compare
+from unswayed.methods.drift import drift
 from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import MethodWarning
 
@@ -69,7 +69,7 @@ def alarms(
             filed = method.fit_tables(estimation_answers(method, FILED, seed=2 * trial, **shape))
             today = estimation_answers(method, asked, seed=2 * trial + 1, **shape, **changed)
             try:
-                compared = compare(filed, today, resamples=resamples, seed=trial)
+                compared = drift(filed, today, resamples=resamples, seed=trial)
             except MethodError:  # the fresh map is constant: not checked, and said so
                 compared = ()
             yield any(number.moved for number in compared)

@@ -131,12 +131,12 @@ async def calibrate(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MethodWarning)
         fitted = method.fit(seen, decisions)
-    said = [str(one.message) for one in caught if issubclass(one.category, MethodWarning)]
+    said = [str(entry.message) for entry in caught if issubclass(entry.category, MethodWarning)]
     messages = tuple(dict.fromkeys([*said, *_all_equal(decisions, said)]))
     return Calibration(
         method=fitted,
         label_set=label_set_of(max(item.n for item in items), how.prompts),
-        item_ids=tuple(dict.fromkeys(one.item_id for one in decisions if one.substitute is None)),
+        item_ids=tuple(dict.fromkeys(d.item_id for d in decisions if d.substitute is None)),
         diagnostics=_diagnostics(fitted, seen, decisions, messages),
         counts=counts,
         warnings=messages,
@@ -145,10 +145,10 @@ async def calibrate(
 
 def _all_equal(decisions: Sequence[Decision], said: Sequence[str]) -> list[str]:
     """A warning if the judge tells no answers apart, unless the method has said so itself."""
-    known = {tuple(round(p, 9) for p in one.probs) for one in decisions if one.probs is not None}
-    if len(decisions) < 2 or len(known) != 1 or any("equal" in sentence for sentence in said):
+    answers = {tuple(round(p, 9) for p in d.probs) for d in decisions if d.probs is not None}
+    if len(decisions) < 2 or len(answers) != 1 or any("equal" in sentence for sentence in said):
         return []
-    (probs,) = known
+    (probs,) = answers
     if len(set(probs)) != 1:
         return []
     return [

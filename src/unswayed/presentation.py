@@ -233,7 +233,8 @@ def askable(item: Item, asks: Sequence[Ask]) -> tuple[Ask, ...]:
     Of an item that may not be permuted only its own order, labels in their own sequence: what
     refers to a candidate may name its label. `DecisionTable.allowed` is the same mask over columns.
     """
-    if item.permutable and all(ask.arranged == "given" for ask in asks):
+    by_content = [ask for ask in asks if ask.arranged == "content"]
+    if item.permutable and not by_content:
         return tuple(asks)
     about_item = dict.fromkeys(ask for asked in asks if (ask := settled(asked, item)) is not None)
     return tuple(ask for ask in about_item if item.permutable or ask.as_given)

@@ -68,7 +68,8 @@ class Shadow:
                 f"{FEW_ITEMS} are needed. Raise --shadow or judge more items."
             ]
         try:
-            compared = drift(self._method, list(self._items.values()), self._decisions)
+            items = list(self._items.values())
+            compared = drift(self._method, self._method.estimation_tables(items, self._decisions))
         except MethodError as error:  # the verdicts are good all the same
             return [f"drift not checked: {error}"]
         tested = [number for number in compared if number.score is not None]

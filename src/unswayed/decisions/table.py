@@ -81,13 +81,14 @@ class DecisionTable:
         All, but for items that are not permutable: those are shown as they were given only. Seen
         through another view nothing of them is allowed.
         """
-        permutable = np.array([item.permutable for item in self.items], dtype=np.bool_)
-        own = canonical(self.n)
-        as_given = [
-            shown == own or ask.arranged == "content"
-            for ask, shown in zip(self.asks, self.shown, strict=True)
-        ]
-        cells: BoolArray = permutable[:, None] | np.array(as_given, dtype=np.bool_)[None, :]
+        cells: BoolArray = np.ones(self.choices.shape, dtype=np.bool_)
+        fixed = [row for row, item in enumerate(self.items) if not item.permutable]
+        if fixed:
+            own = canonical(self.n)
+            cells[fixed] = [
+                shown == own or ask.arranged == "content"
+                for ask, shown in zip(self.asks, self.shown, strict=True)
+            ]
         return cells
 
     @cached_property

@@ -35,7 +35,7 @@ from unswayed.methods.estimation import (
     warn_of,
     warn_uncorrected,
 )
-from unswayed.methods.intervals import FEWEST, expanded_levels, mean_interval
+from unswayed.methods.intervals import FEWEST, mean_interval, percentile_interval
 from unswayed.methods.priors import layout_name
 from unswayed.methods.protocol import COMPARING, About, Learned, Method, learned
 from unswayed.methods.sets import Reading, presentation_set
@@ -210,12 +210,12 @@ class Additive(Method):
         """Low and high of each effect, shape (2n,) each."""
         if self.centre == "mean":
             return mean_interval(residuals @ solver.T, resamples=self.resamples, seed=self.seed)
-        rng = np.random.default_rng(self.seed)
-        rows = len(residuals)
-        draws = (rng.integers(0, rows, rows) for _ in range(self.resamples))
-        medians = np.stack([np.median(residuals[draw], axis=0) for draw in draws])
-        low, high = np.percentile(medians @ solver.T, expanded_levels(rows), axis=0)
-        return low, high
+        return percentile_interval(
+            lambda rows: solver @ np.median(residuals[rows], axis=0),
+            len(residuals),
+            resamples=self.resamples,
+            seed=self.seed,
+        )
 
     def estimates(self) -> dict[str, Estimate]:
         """The effects of positions and labels, in nats."""

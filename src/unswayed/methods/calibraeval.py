@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unswayed.decisions import (
     TIE,
@@ -46,7 +47,7 @@ from unswayed.methods.estimation import (
     warn_of,
     warn_uncorrected,
 )
-from unswayed.methods.intervals import FEWEST, expanded_levels
+from unswayed.methods.intervals import FEWEST, percentile_interval
 from unswayed.methods.monotone import (
     Form,
     Problem,
@@ -266,14 +267,16 @@ class CalibraEval(Method):
 
     def _interval(self, scores: FloatArray, n: int) -> tuple[float, float]:
         """Percentile interval of the threshold over resampled items, one start each."""
-        rng = np.random.default_rng(self.seed)
         form = objective_form(n, self.objective)
-        thresholds = []
-        for _ in range(self.resamples):
-            problem = make_problem(scores[rng.integers(0, len(scores), len(scores))], form)
-            thresholds.append(crossing(problem.z, self._solve(problem, 1)[0], 1 / n))
-        low, high = np.percentile(thresholds, expanded_levels(len(scores)))
-        return float(low), float(high)
+
+        def threshold(rows: NDArray[np.intp]) -> FloatArray:
+            problem = make_problem(scores[rows], form)
+            return np.array([crossing(problem.z, self._solve(problem, 1)[0], 1 / n)])
+
+        low, high = percentile_interval(
+            threshold, len(scores), resamples=self.resamples, seed=self.seed
+        )
+        return float(low[0]), float(high[0])
 
     def _warn(self, curves: Sequence[Curve]) -> None:
         for curve in curves:

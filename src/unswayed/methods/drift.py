@@ -18,15 +18,14 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from unswayed.decisions import Decision, Estimate, FloatArray
+from unswayed.decisions import Estimate, FloatArray
 from unswayed.errors import MethodError
-from unswayed.items import Item
 from unswayed.methods.estimation import FEW_ITEMS, MethodWarning, Tables
 from unswayed.methods.intervals import expanded_levels
 from unswayed.methods.protocol import Method, unlearned
 from unswayed.quantiles import NORMAL, student
 
-__all__ = ["Drift", "compare", "drift"]
+__all__ = ["Drift", "drift"]
 
 LEAST_ERROR: Final = 1e-9
 """Estimates that differ by less than this are rounded differently, not different."""
@@ -66,35 +65,19 @@ def _number(value: float | None) -> str:
 
 
 def drift(
-    method: Method,
-    items: Sequence[Item],
-    decisions: Sequence[Decision],
-    *,
-    resamples: int = 200,
-    seed: int = 0,
+    method: Method, tables: Tables, *, resamples: int = 200, seed: int = 0
 ) -> tuple[Drift, ...]:
     """Fit afresh on re-asked items and compare with what the method has learned.
 
     Args:
         method: The fitted method.
-        items: The items asked again.
-        decisions: The answers to `method.plan_fit(items)`.
+        tables: `method.estimation_tables` of the items asked again.
         resamples: Bootstrap resamples of items.
         seed: Seed of the bootstrap.
+
+    Raises:
+        MethodError: If the answers give none of the numbers that were learned.
     """
-    return compare(
-        method, method.estimation_tables(items, decisions), resamples=resamples, seed=seed
-    )
-
-
-def compare(
-    method: Method,
-    tables: Tables,
-    *,
-    resamples: int = 200,
-    seed: int = 0,
-) -> tuple[Drift, ...]:
-    """`drift` on estimation tables, one per number of candidates."""
     filed = method.estimates()
     with warnings.catch_warnings():  # small samples are the point here
         warnings.simplefilter("ignore", MethodWarning)

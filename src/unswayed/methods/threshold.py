@@ -140,11 +140,11 @@ def threshold_view(
     single = cells = None
     if p_a:
         single = _pooled(p_a, right, tuple(p_a))
-        parts = [_pooled(p_a, right, pair) for pair in (("X0", "X2"), ("X3", "X1"))]
-        known = [part for part in parts if part is not None]
-        total = sum(part.n for part in known)
-        accuracy = sum(part.accuracy * part.n for part in known) / total
-        cells = Oracle(known[0].threshold, accuracy, total)
+        pairs = [_pooled(p_a, right, pair) for pair in (("X0", "X2"), ("X3", "X1"))]
+        parts = [part for part in pairs if part is not None]
+        total = sum(part.n for part in parts)
+        accuracy = sum(part.accuracy * part.n for part in parts) / total
+        cells = Oracle(parts[0].threshold, accuracy, total)
     view = method_thresholds(methods, {name: PRESENTATIONS[name] for name in p_a} or PRESENTATIONS)
     return ThresholdView(view, alone, single, cells, _explain(alone, single, cells))
 
@@ -152,11 +152,11 @@ def threshold_view(
 def _pooled(
     p_a: Mapping[str, FloatArray], right: Mapping[str, BoolArray], names: Sequence[str]
 ) -> Oracle | None:
-    found = [name for name in names if name in p_a]
-    if not found:
+    shown = [name for name in names if name in p_a]
+    if not shown:
         return None
-    scores = np.concatenate([p_a[name] for name in found])
-    return best_threshold(scores, np.concatenate([right[name] for name in found]))
+    scores = np.concatenate([p_a[name] for name in shown])
+    return best_threshold(scores, np.concatenate([right[name] for name in shown]))
 
 
 def _explain(alone: Mapping[str, Oracle], single: Oracle | None, cells: Oracle | None) -> str:
