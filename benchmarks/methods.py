@@ -157,8 +157,7 @@ def _fit(method: Method, n: int) -> Method:
         by_item.setdefault(item.id, []).append(ask)
     asks = next(iter(by_item.values()))
     table = simulated(len(by_item), asks, n, seed=1)
-    fit_tables = method.fit_tables  # type: ignore[attr-defined]
-    return fit_tables({n: table})
+    return method.fit_tables({n: table})
 
 
 def main() -> None:

@@ -1,6 +1,5 @@
 """Label <-> position <-> candidate, and views."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from unswayed.presentation import (
     Presentation,
     canonical,
     presentations,
-    to_candidates,
     view,
 )
 
@@ -70,14 +68,6 @@ def test_every_conversion_agrees_with_what_is_displayed(made: list[Presentation]
         assert shown.label_of_candidate(candidate) == label
         assert shown.candidates_by_label()[label] == candidate
         assert shown.labels_by_candidate()[candidate] == label
-
-
-@given(pairs())
-def test_values_by_label_become_values_by_candidate(made: list[Presentation]) -> None:
-    (shown,) = made
-    by_label = np.arange(shown.n, dtype=float)
-    by_candidate = to_candidates(by_label[None], shown)[0]
-    assert [by_candidate[c] for c in range(shown.n)] == list(shown.labels_by_candidate())
 
 
 def test_graeco_latin_presentations_start_canonical_up_to_the_design() -> None:

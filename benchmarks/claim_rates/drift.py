@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 import zlib
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from claim_rates.answers import estimation_answers
 from claim_rates.rate import Rate
 from unswayed.errors import MethodError
-from unswayed.methods.drift import compare
+from unswayed.methods.drift import drift
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import FittedMethod, MethodWarning
+from unswayed.methods.protocol import MethodWarning
 
 __all__ = ["SETTINGS", "alarms", "rates"]
 
@@ -60,7 +60,7 @@ def alarms(
         resamples: Of the items asked again, in each check.
         changed: What is different in the judge of today.
     """
-    method = cast("FittedMethod", parse_method(spec))
+    method = parse_method(spec)
     shape: dict[str, Any] = {"n": n, "groups": groups}
     start = zlib.crc32(f"{spec} {shape} {asked} {changed}".encode())  # no two settings share items
     for trial in range(start, start + trials):
@@ -69,7 +69,7 @@ def alarms(
             filed = method.fit_tables(estimation_answers(method, FILED, seed=2 * trial, **shape))
             today = estimation_answers(method, asked, seed=2 * trial + 1, **shape, **changed)
             try:
-                compared = compare(filed, today, resamples=resamples, seed=trial)
+                compared = drift(filed, today, resamples=resamples, seed=trial)
             except MethodError:  # the fresh map is constant: not checked, and said so
                 compared = ()
             yield any(number.moved for number in compared)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from claim_rates.answers import estimation_answers
 from claim_rates.rate import Rate
 from unswayed.methods.estimation import MOST_ITEMS
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import FittedMethod, MethodWarning
+from unswayed.methods.protocol import Method, MethodWarning
 
 __all__ = ["SETTINGS", "SIZES", "covered", "rates"]
 
@@ -43,7 +43,7 @@ SETTINGS: Final[tuple[tuple[str, int, float], ...]] = (
 
 def covered(spec: str, n: int, steep: float, *, size: int, trials: int) -> Iterator[bool]:
     """Whether each interval that is given holds the truth; of the first learned number."""
-    method = cast("FittedMethod", parse_method(spec))
+    method = parse_method(spec)
     judge: dict[str, Any] = {"n": n, "steep": steep}
     truth = _truth(method, judge)
     for trial in range(trials):
@@ -55,7 +55,7 @@ def covered(spec: str, n: int, steep: float, *, size: int, trials: int) -> Itera
             yield estimate.low <= truth <= estimate.high
 
 
-def _truth(method: FittedMethod, judge: dict[str, Any]) -> float:
+def _truth(method: Method, judge: dict[str, Any]) -> float:
     plain = replace(method, resamples=0) if hasattr(method, "resamples") else method  # type: ignore[type-var]
     values = []
     for part in range(MANY):

@@ -34,6 +34,7 @@ from unswayed.store import CallStore
 __all__ = ["Calibration", "answers_are_labels", "calibrate", "check_calibration", "prompts_for"]
 
 RESAMPLES: Final = 200
+"""For a method without intervals: a later drift check compares with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,8 @@ async def calibrate(
     """
     check_calibration(method, items, backend, prompts)
     seen = [blind(item) for item in items if item.permutable]
-    method = _with_intervals(method)
+    if not method.resamples:
+        method = method.with_resamples(RESAMPLES)
     how = RunSettings(prompts=prompts_for(backend, prompts))
     questions = [Question(item, ask) for item, ask in method.plan_fit(seen)]
     counts = await make_calls(questions, backend, store, how, progress=progress, stop=stop)
@@ -129,31 +131,24 @@ async def calibrate(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MethodWarning)
         fitted = method.fit(seen, decisions)
-    said = [str(one.message) for one in caught if issubclass(one.category, MethodWarning)]
+    said = [str(entry.message) for entry in caught if issubclass(entry.category, MethodWarning)]
     messages = tuple(dict.fromkeys([*said, *_all_equal(decisions, said)]))
     return Calibration(
         method=fitted,
         label_set=label_set_of(max(item.n for item in items), how.prompts),
-        item_ids=tuple(dict.fromkeys(one.item_id for one in decisions if one.substitute is None)),
+        item_ids=tuple(dict.fromkeys(d.item_id for d in decisions if d.substitute is None)),
         diagnostics=_diagnostics(fitted, seen, decisions, messages),
         counts=counts,
         warnings=messages,
     )
 
 
-def _with_intervals(method: Method) -> Method:
-    """The method with a bootstrap of what it learns, which a later drift check compares with."""
-    if getattr(method, "resamples", None) == 0:
-        return replace(method, resamples=RESAMPLES)  # type: ignore[type-var]
-    return method
-
-
 def _all_equal(decisions: Sequence[Decision], said: Sequence[str]) -> list[str]:
     """A warning if the judge tells no answers apart, unless the method has said so itself."""
-    known = {tuple(round(p, 9) for p in one.probs) for one in decisions if one.probs is not None}
-    if len(decisions) < 2 or len(known) != 1 or any("equal" in sentence for sentence in said):
+    answers = {tuple(round(p, 9) for p in d.probs) for d in decisions if d.probs is not None}
+    if len(decisions) < 2 or len(answers) != 1 or any("equal" in sentence for sentence in said):
         return []
-    (probs,) = known
+    (probs,) = answers
     if len(set(probs)) != 1:
         return []
     return [
@@ -166,7 +161,6 @@ def _diagnostics(
     fitted: Method, items: Sequence[Item], decisions: Sequence[Decision], messages: Sequence[str]
 ) -> dict[str, Any]:
     masses = [decision.label_mass for decision in decisions if decision.label_mass is not None]
-    estimates = getattr(fitted, "estimates", None)
     return {
         "estimation_items": len(items),
         "candidates": {str(n): count for n, count in sorted(Counter(i.n for i in items).items())},
@@ -178,6 +172,6 @@ def _diagnostics(
             for decision in decisions
         ),
         "label_mass": sum(masses) / len(masses) if masses else None,
-        "estimates": {} if estimates is None else msgspec.to_builtins(estimates()),
+        "estimates": msgspec.to_builtins(fitted.estimates()),
         "warnings": list(messages),
     }

@@ -211,8 +211,8 @@ def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
             )
         return random(n, int(count), seed=seed)
     if name not in ORDER_SETS:
-        known = [*ORDER_SETS, "graeco-latin", "random:K"]
-        raise UnknownNameError(f"unknown orders {name!r}. {did_you_mean(name, known)}")
+        names = [*ORDER_SETS, "graeco-latin", "random:K"]
+        raise UnknownNameError(f"unknown orders {name!r}. {did_you_mean(name, names)}")
     check_size(name, n)
     return ORDER_SETS[name](n)
 

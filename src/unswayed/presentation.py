@@ -15,11 +15,9 @@ For two candidates a, b the four presentations are CalibraEval's (arXiv 2410.153
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import string
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, get_args
-
-import numpy as np
-from numpy.typing import NDArray
 
 from unswayed import permutations
 from unswayed.digests import digest
@@ -38,12 +36,13 @@ __all__ = [
     "Presentation",
     "Protocol",
     "Substitution",
+    "askable",
     "canonical",
     "content_order",
+    "label_symbols",
     "presentations",
     "settled",
     "through",
-    "to_candidates",
     "view",
 ]
 
@@ -185,12 +184,12 @@ def presentations(
     if orders == "graeco-latin":
         return tuple(Presentation(*pair) for pair in permutations.graeco_latin(n))
     own = tuple(range(n))
-    made: Iterable[Order] = permutations.orders(orders, n, seed=seed)
+    moves = permutations.orders(orders, n, seed=seed)
     if protocol == "coupled":
-        return tuple(Presentation(order, own) for order in made)
+        return tuple(Presentation(order, own) for order in moves)
     if protocol == "order":
-        return tuple(Presentation(order, order) for order in made)
-    return tuple(Presentation(own, order) for order in made)
+        return tuple(Presentation(order, order) for order in moves)
+    return tuple(Presentation(own, order) for order in moves)
 
 
 def view(outer: Presentation, asked: Presentation) -> Presentation:
@@ -228,6 +227,19 @@ def settled(ask: Ask, item: Item) -> Ask | None:
     return ask._replace(presentation=shown, arranged="given")
 
 
+def askable(item: Item, asks: Sequence[Ask]) -> tuple[Ask, ...]:
+    """What may be asked about this item as given, each question once.
+
+    Of an item that may not be permuted only its own order, labels in their own sequence: what
+    refers to a candidate may name its label. `DecisionTable.allowed` is the same mask over columns.
+    """
+    by_content = [ask for ask in asks if ask.arranged == "content"]
+    if item.permutable and not by_content:
+        return tuple(asks)
+    about_item = dict.fromkeys(ask for asked in asks if (ask := settled(asked, item)) is not None)
+    return tuple(ask for ask in about_item if item.permutable or ask.as_given)
+
+
 def content_order(item: Item) -> Order | None:
     """The candidates sorted by the sha256 of their text, then by text; equal texts as they stand.
 
@@ -243,15 +255,8 @@ def content_order(item: Item) -> Order | None:
     return tuple(sorted(range(item.n), key=lambda c: (digests[c], texts[c], c)))
 
 
-def to_candidates(by_label: NDArray[np.float64], shown: Presentation) -> NDArray[np.float64]:
-    """Re-index the last axis from label to candidate.
-
-    Args:
-        by_label: Values by label, shape (..., n).
-        shown: The presentation the values were obtained under.
-
-    Returns:
-        The values by candidate, shape (..., n).
-    """
-    result: NDArray[np.float64] = by_label[..., list(shown.labels_by_candidate())]
-    return result
+def label_symbols(n: int, *, letters: bool = True) -> tuple[str, ...]:
+    """The usual labels: A, B, ... for up to 26 candidates, else (or without letters) 1, 2, ...."""
+    if letters and n <= len(string.ascii_uppercase):
+        return tuple(string.ascii_uppercase[:n])
+    return tuple(str(label) for label in range(1, n + 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 from unswayed.decisions import Decision
 from unswayed.digests import digest
@@ -12,7 +11,6 @@ from unswayed.items import Item
 from unswayed.methods import Method
 from unswayed.methods.drift import drift
 from unswayed.methods.estimation import FEW_ITEMS
-from unswayed.methods.protocol import FittedMethod
 from unswayed.runner import Question
 
 __all__ = ["Shadow"]
@@ -69,16 +67,14 @@ class Shadow:
                 f"drift not checked: {len(self._items)} items were asked again, "
                 f"{FEW_ITEMS} are needed. Raise --shadow or judge more items."
             ]
-        if not hasattr(self._method, "estimates"):
-            return []
-        method = cast("FittedMethod", self._method)
         try:
-            compared = drift(method, list(self._items.values()), self._decisions)
+            items = list(self._items.values())
+            compared = drift(self._method, self._method.estimation_tables(items, self._decisions))
         except MethodError as error:  # the verdicts are good all the same
             return [f"drift not checked: {error}"]
         tested = [number for number in compared if number.score is not None]
         if not tested:
-            return [f"drift not checked: what {method.name} learns has no interval."]
+            return [f"drift not checked: what {self._method.name} learns has no interval."]
         basis = f"{len(self._items)} items asked again, one test at 5 % of {_numbers(len(tested))}"
         moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
         if not moved:

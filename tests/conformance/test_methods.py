@@ -304,7 +304,7 @@ def test_what_was_learned_can_be_shown_and_learning_from_nothing_is_the_identity
     method = parse_method(spec)
     n = numbers_for(spec)[0]
     if method.plan_fit(make_items(1, n)):
-        estimates = ready(spec, n).estimates()  # type: ignore[attr-defined]
+        estimates = ready(spec, n).estimates()
         assert estimates
         assert all(estimate.n > 0 for estimate in estimates.values())
     with warnings.catch_warnings(record=True) as caught:

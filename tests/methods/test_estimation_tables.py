@@ -7,9 +7,7 @@ import pytest
 from simulated_judges import pairs
 
 from unswayed.decisions import Decision, DecisionTable
-from unswayed.methods.estimation import estimation_tables
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import FittedMethod
 from unswayed.presentation import X0
 
 
@@ -31,7 +29,7 @@ def rounded(table: DecisionTable, digits: int) -> list[Decision]:
 
 
 def test_zeros_get_the_smallest_probability_of_the_table() -> None:
-    method: FittedMethod = parse_method("pride")  # type: ignore[assignment]
+    method = parse_method("pride")
     items = pairs(2).table.items
     answers = [
         Decision(
@@ -44,7 +42,7 @@ def test_zeros_get_the_smallest_probability_of_the_table() -> None:
             (items[1], (1, 0), (0.5, 0.5)),
         )
     ]
-    probs = estimation_tables(method, items, answers)[2].probs
+    probs = method.estimation_tables(items, answers)[2].probs
     assert probs is not None
     np.testing.assert_allclose(probs[0, 0], (1 / 1.04, 0.04 / 1.04))
     np.testing.assert_allclose(probs[0, 1], (0.96, 0.04))
@@ -56,6 +54,6 @@ def test_rounded_zeros_do_not_move_the_threshold(spec: str) -> None:
     table = pairs(200, seed=1, label=0.8, slot=0.7).table
     decisions = rounded(table, 2)
     assert sum(0.0 in (decision.probs or ()) for decision in decisions) > 5
-    exact = method.fit(table.items, rounded(table, 12)).threshold(X0)  # type: ignore[attr-defined]
-    coarse = method.fit(table.items, decisions).threshold(X0)  # type: ignore[attr-defined]
+    exact = method.fit(table.items, rounded(table, 12)).threshold(X0)
+    coarse = method.fit(table.items, decisions).threshold(X0)
     assert coarse == pytest.approx(exact, abs=0.01)  # .044 off with log 1e-10 in their place

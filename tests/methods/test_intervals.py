@@ -8,7 +8,6 @@ from simulated_judges import pairs, table_of
 
 from unswayed.methods.intervals import FEWEST, expanded_levels, median_interval
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import FittedMethod
 from unswayed.presentation import X0, X2
 
 
@@ -41,7 +40,7 @@ def test_too_few_items_have_no_median_interval(count: int) -> None:
 @pytest.mark.parametrize("spec", ["pride", "additive", "calibraeval:resamples=20"])
 @pytest.mark.filterwarnings("ignore::unswayed.methods.protocol.MethodWarning")
 def test_bootstrap_intervals_need_sixty_items(spec: str) -> None:
-    method: FittedMethod = parse_method(spec)  # type: ignore[assignment]
+    method = parse_method(spec)
     asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(pairs(1).table.items)))
     for count, given in ((FEWEST - 1, False), (FEWEST, True)):
         fitted = method.fit_tables({2: pairs(count).table.select(asks)})
@@ -51,7 +50,7 @@ def test_bootstrap_intervals_need_sixty_items(spec: str) -> None:
 
 
 def test_the_median_s_interval_is_given_from_five_items_on() -> None:
-    method: FittedMethod = parse_method("cell-median")  # type: ignore[assignment]
+    method = parse_method("cell-median")
     rising = np.array([0.2, 0.3, 0.5, 0.7, 0.8])
     by_candidate = np.stack([rising, 1 - rising], axis=1)
     probs = np.stack([by_candidate, by_candidate[:, ::-1]], axis=1)  # P(A) is the same twice

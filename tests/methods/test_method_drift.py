@@ -10,22 +10,22 @@ from simulated_judges import pairs
 from claim_rates.drift import alarms
 from unswayed.decisions import Decision
 from unswayed.errors import MethodError
-from unswayed.methods.drift import compare, drift
+from unswayed.methods.drift import drift
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import FittedMethod, MethodWarning
+from unswayed.methods.protocol import Method, MethodWarning
 
 SPECS = ("pride", "cell-median", "additive", "calibraeval:resamples=60", "batch")
 
 
 def tables(spec: str, count: int, **planted: float):
     table = pairs(count, **planted).table  # type: ignore[arg-type]
-    method: FittedMethod = parse_method(spec)  # type: ignore[assignment]
+    method = parse_method(spec)
     asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(table.items)))
     return {2: table.select(asks)}
 
 
-def fitted(spec: str) -> FittedMethod:
-    method: FittedMethod = parse_method(spec)  # type: ignore[assignment]
+def fitted(spec: str) -> Method:
+    method = parse_method(spec)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MethodWarning)
         return method.fit_tables(tables(spec, 200, seed=1))
@@ -33,7 +33,7 @@ def fitted(spec: str) -> FittedMethod:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_judge_that_changed_is_noticed(spec: str) -> None:
-    found = compare(fitted(spec), tables(spec, 100, seed=2, label=1.6, slot=1.2), resamples=60)
+    found = drift(fitted(spec), tables(spec, 100, seed=2, label=1.6, slot=1.2), resamples=60)
     assert any(entry.moved for entry in found)
     moved = next(entry for entry in found if entry.moved)
     assert "moved" in str(moved)
@@ -54,10 +54,10 @@ def test_a_judge_that_stayed_the_same_mostly_passes(spec: str) -> None:
 
 
 def test_a_number_s_distance_is_in_units_of_what_chance_allows() -> None:
-    entry = compare(fitted("pride"), tables("pride", 100, seed=2))[0]
+    entry = drift(fitted("pride"), tables("pride", 100, seed=2))[0]
     assert entry.score is not None
     assert entry.moved == (entry.score > 1)
-    same = compare(fitted("pride"), tables("pride", 200, seed=1))[0]  # the very items of the fit
+    same = drift(fitted("pride"), tables("pride", 200, seed=1))[0]  # the very items of the fit
     assert same.score == pytest.approx(0, abs=1e-6)
 
 
@@ -78,13 +78,13 @@ def test_it_reads_decisions_and_leaves_the_method_alone() -> None:
         for column, shown in enumerate(table.shown)
     ]
     before = method.estimates()
-    found = drift(method, table.items, decisions, resamples=30)
+    found = drift(method, method.estimation_tables(table.items, decisions), resamples=30)
     assert [entry.name for entry in found] == list(before)
     assert method.estimates() == before
 
 
 def test_content_free_answers_have_no_interval_and_raise_no_alarm() -> None:
-    method: FittedMethod = parse_method("contextual")  # type: ignore[assignment]
+    method = parse_method("contextual")
     item = pairs(1).table.items[0]
 
     def answers(p_a: float) -> list[Decision]:
@@ -103,7 +103,7 @@ def test_content_free_answers_have_no_interval_and_raise_no_alarm() -> None:
         ]
 
     fitted_once = method.fit([item], answers(0.7))
-    found = drift(fitted_once, [item], answers(0.71))
+    found = drift(fitted_once, fitted_once.estimation_tables([item], answers(0.71)))
     assert found
     assert not any(entry.moved for entry in found)
     assert "[?, ?]" in str(found[0])
@@ -112,4 +112,4 @@ def test_content_free_answers_have_no_interval_and_raise_no_alarm() -> None:
 def test_nothing_to_compare_is_an_error() -> None:
     method = fitted("pride")
     with pytest.raises(MethodError, match="nothing to compare"):
-        compare(method, {}, resamples=2)
+        drift(method, {}, resamples=2)

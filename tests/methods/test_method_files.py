@@ -21,7 +21,6 @@ from unswayed.methods.files import (
 )
 from unswayed.methods.names import parse_method
 from unswayed.methods.pride import PriDe
-from unswayed.methods.protocol import FittedMethod
 from unswayed.methods.vote import Vote
 from unswayed.presentation import X0, X2, Ask
 
@@ -158,7 +157,7 @@ NAN = float("nan")
 def test_learned_values_that_no_fit_makes_are_refused(
     tmp_path: Path, spec: str, field: str, change, reason: str
 ) -> None:
-    method: FittedMethod = parse_method(spec)  # type: ignore[assignment]
+    method = parse_method(spec)
     table = pairs(40).table
     asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(table.items)))
     path = tmp_path / "fitted.json"

@@ -88,13 +88,17 @@ def test_all_means_every_method_that_applies_and_the_useful_variants() -> None:
 
 
 def test_the_reason_why_a_method_does_not_apply_is_given() -> None:
-    median, average = METHODS.load("cell-median"), METHODS.load("average")
+    median, average = METHODS.load("cell-median")(), METHODS.load("average")()
     assert why_not(median, task=Task.MCQ, n=4) == "it needs 2 candidates, got 4"
     assert why_not(average, task=Task.PAIRWISE, n=2, probs=False) == (
         "it needs label probabilities and there are none"
     )
     assert why_not(average, task=Task.RUBRIC) == "it works on mcq, pairwise, not on rubric"
     assert why_not(median, task=Task.PAIRWISE, n=2) is None
+    assert why_not(average, task=Task.MCQ, n=200) == (  # it learns nothing, and still cannot ask
+        "orders 'cyclic' go up to 128 candidates, got 200. Leave out items with more, or give them "
+        "fewer candidates"
+    )
 
 
 def test_classes_are_reached_by_their_name() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -29,7 +28,7 @@ from simulated_judges import (
 from unswayed.decisions import DecisionTable
 from unswayed.methods.names import parse_method
 from unswayed.methods.priors import decide_by_offsets
-from unswayed.methods.protocol import FittedMethod, Method, MethodWarning, learned_fields
+from unswayed.methods.protocol import Method, MethodWarning, learned_fields
 from unswayed.presentation import X0, X1, X2, Presentation, presentations
 
 THREE = (X0, X1, X2)
@@ -48,11 +47,9 @@ def fit(spec: str, table: DecisionTable) -> Method:
     method = parse_method(spec)
     if not learned_fields(method):
         return method
-    if hasattr(method, "resamples"):
-        method = replace(method, resamples=0)  # no interval is read here
-    fitted: FittedMethod = method  # type: ignore[assignment]
+    method = method.with_resamples(0)  # no interval is read here
     asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(table.items)))
-    return fitted.fit_tables({table.n: table.select(asks)})
+    return method.fit_tables({table.n: table.select(asks)})
 
 
 @cache

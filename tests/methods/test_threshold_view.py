@@ -12,7 +12,7 @@ from simulated_judges import FOUR, pairs, table_of
 
 from unswayed.errors import MethodError
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import FittedMethod, MethodWarning
+from unswayed.methods.protocol import MethodWarning
 from unswayed.methods.threshold import best_threshold, method_thresholds, threshold_view
 from unswayed.presentation import X0, X1, X2, X3, Ask
 
@@ -26,7 +26,7 @@ SPECS = (
 
 
 def fitted(spec: str, count: int = 400):
-    method: FittedMethod = parse_method(spec)  # type: ignore[assignment]
+    method = parse_method(spec)
     table = pairs(count, seed=11).table
     asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(table.items)))
     with warnings.catch_warnings():

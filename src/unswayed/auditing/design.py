@@ -21,7 +21,7 @@ from unswayed.digests import digest
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, blind, question_mark, text_of
 from unswayed.methods import Method
-from unswayed.presentation import Ask, Presentation, Protocol, presentations, settled, through
+from unswayed.presentation import Ask, Presentation, Protocol, askable, presentations, through
 from unswayed.registry import did_you_mean
 from unswayed.runner import Question
 
@@ -167,16 +167,10 @@ def stratum_asks(stratum: Stratum, methods: Iterable[Method]) -> tuple[Ask, ...]
 
 def stratum_questions(stratum: Stratum, asks: Sequence[Ask]) -> Iterator[Question]:
     """The questions about every item; one that may not be permuted is asked in its own order."""
-    fixed = [ask for ask in asks if ask.as_given]
-    by_content = any(ask.arranged == "content" for ask in asks)
     for item in stratum.items:
         seen = blind(item)
-        wanted: Iterable[Ask | None] = asks if item.permutable else fixed
-        if by_content:
-            wanted = dict.fromkeys(settled(ask, item) for ask in wanted if ask is not None)
-        for ask in wanted:
-            if ask is not None:
-                yield Question(seen, ask)
+        for ask in askable(seen, asks):
+            yield Question(seen, ask)
 
 
 def estimation_questions(

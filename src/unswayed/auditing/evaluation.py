@@ -20,6 +20,7 @@ from unswayed.auditing.settings import FOLDS
 from unswayed.decisions import (
     MISSING,
     TIE,
+    UNPARSED,
     BoolArray,
     Decision,
     DecisionTable,
@@ -31,9 +32,9 @@ from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item, blind
 from unswayed.methods import Method
 from unswayed.methods.protocol import MethodWarning
-from unswayed.methods.sequential import Sequential
 from unswayed.methods.tables import TOLERANCE
 from unswayed.metrics.outcomes import Outcomes, outcomes_of
+from unswayed.permutations import invert
 from unswayed.presentation import Ask, Protocol, canonical, through
 from unswayed.runner import Question
 
@@ -105,16 +106,14 @@ def direct_outcomes(
     group_by: str,
 ) -> tuple[Outcomes, ...]:
     """Single calls under every presentation of a protocol."""
-    made = []
-    for stratum, table in zip(strata, tables, strict=True):
-        shown = stratum.protocols[protocol]
-        seen = outcomes_for(stratum, table.select([Ask(one) for one in shown]), group_by=group_by)
-        own = np.array([one == canonical(stratum.n) for one in shown])
-        # recorded data may have asked an item that must not be permuted in other orders too
-        blank = ~stratum.permutable[:, None] & ~own[None, :]
-        choices = np.where(blank, np.int16(MISSING), seen.choices)
-        made.append(replace(seen, choices=choices) if blank.any() else seen)
-    return tuple(made)
+    return tuple(
+        outcomes_for(
+            stratum,
+            table.select([Ask(shown) for shown in stratum.protocols[protocol]]),
+            group_by=group_by,
+        )
+        for stratum, table in zip(strata, tables, strict=True)
+    )
 
 
 def score_method(
@@ -166,14 +165,12 @@ def score_method(
 def is_constructed(method: Method, stratum: Stratum) -> bool:
     """Whether every view reads the same set of questions.
 
-    A vote that may stop before it is decided must also read the same questions up to every place
-    where it may stop, which is after each block of n.
+    A method that may stop early must also read the same questions up to every place where it may.
     """
     if len(stratum.views) < 2:
         return False
-    n, asks = stratum.n, method.asks(stratum.n)
-    stops_early = isinstance(method, Sequential) and method.rule != "curtail"
-    ends = range(n, len(asks) + 1, n) if stops_early else (len(asks),)
+    asks = method.asks(stratum.n)
+    ends = (*method.stops_after(stratum.n), len(asks))
     return all(
         {through(outer, ask) for ask in asks[:end]} == set(asks[:end])
         for outer in stratum.views
@@ -231,16 +228,13 @@ def _score_stratum(
     for column, outer in enumerate(views):
         seen = table.select(asked, through=outer)
         verdicts = _verdicts(by_fold, stratum, given.select(asked, through=outer))
-        order = np.array(outer.order, dtype=np.int16)
-        own = np.where(
-            verdicts.choices >= 0, order[np.maximum(verdicts.choices, 0)], verdicts.choices
-        )
-        choices[:, column] = own
-        tied[:, column][:, order] = verdicts.tied
-        if method.needs_probs and verdicts.scores is not None:
-            scores[:, column][:, order] = verdicts.scores
+        back = invert(outer.order)
+        own = verdicts.renumbered(back)
+        choices[:, column], tied[:, column] = own.choices, own.tied
+        if method.needs_probs and own.scores is not None:
+            scores[:, column] = own.scores
         elif len(asked) == 1 and seen.probs is not None:
-            scores[:, column][:, order] = seen.probs[:, 0]
+            scores[:, column] = seen.probs[:, 0, list(back)]
         n_calls[:, column] = verdicts.n_calls
     _keep_own_order_only(method, stratum, given, choices, tied, n_calls)
     judged = DecisionTable(
@@ -305,10 +299,7 @@ def _keep_own_order_only(
     only, else the single call's.
     """
     fixed = ~stratum.permutable
-    if not fixed.any():
-        return
-    choices[fixed, 1:] = MISSING
-    if not all(ask.as_given for ask in method.asks(stratum.n)):
+    if fixed.any() and not all(ask.as_given for ask in method.asks(stratum.n)):
         choices[fixed, 0] = table.select([Ask(canonical(stratum.n))]).choices[fixed, 0]
         tied[fixed, 0] = (choices[fixed, 0] == TIE)[:, None]
         n_calls[fixed, 0] = 1
@@ -334,15 +325,13 @@ def average_of_everything(
     """The full-pool average's verdict for each item: the reference where there is no gold.
 
     Mean probability over the coupled presentations where all are known, else the plurality of
-    three choices or more (-2 where that is a tie). Two choices without probabilities have a winner
-    only where they agree, which every single call would then agree with: -1, as for one order.
+    three choices or more (TIE where that is one). Two choices without probabilities have a winner
+    only where they agree, which every single call would then agree with: UNPARSED, as for one order.
     """
     verdicts = []
     for stratum, table in zip(strata, tables, strict=True):
         seen = table.select([Ask(presentation) for presentation in stratum.views])
-        own = np.array([shown == canonical(stratum.n) for shown in stratum.views])
-        read = stratum.permutable[:, None] | own[None, :]
-        votes = [((seen.choices == c) & read).sum(axis=1) for c in range(stratum.n)]
+        votes = [((seen.choices == c) & seen.allowed).sum(axis=1) for c in range(stratum.n)]
         score = np.stack(votes, axis=1).astype(np.float64)
         telling = score.sum(axis=1) >= FEWEST_VOTES
         if seen.probs is not None:
@@ -352,7 +341,7 @@ def average_of_everything(
             telling |= known
         best = score >= score.max(axis=1, keepdims=True) - TOLERANCE
         choice = np.where(best.sum(axis=1) == 1, best.argmax(axis=1), TIE).astype(np.int16)
-        choice[~telling] = -1
+        choice[~telling] = UNPARSED
         verdicts.append(choice)
     return tuple(verdicts)
 

@@ -221,7 +221,7 @@ def _not_in_all(wanted: Sequence[Method], task: Task, sizes: Sequence[int]) -> d
     taken = {method.name for method in wanted}
     for name in METHODS:
         if name not in taken:
-            reasons = (why_not(METHODS.load(name), task=task, n=n) for n in sizes)
+            reasons = (why_not(METHODS.load(name)(), task=task, n=n) for n in sizes)
             unfit = next((reason for reason in reasons if reason is not None), None)
             skipped[name] = unfit or "not part of all; name it to run it"
     return skipped

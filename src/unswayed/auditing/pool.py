@@ -6,12 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
-import numpy as np
 
 from unswayed.auditing.design import Stratum, asks_under_views
-from unswayed.decisions import MISSING, Decision, DecisionTable, FloatArray, IntArray, code_of
-from unswayed.errors import ShapeError
-from unswayed.items import blind
+from unswayed.decisions import Decision, DecisionTable, TableBuilder
 from unswayed.methods import Method
 from unswayed.parsing import was_refused
 from unswayed.presentation import Ask
@@ -19,7 +16,6 @@ from unswayed.runner import Question
 
 __all__ = [
     "DecisionSource",
-    "TableBuilder",
     "build_tables",
     "noting_refusals",
     "remembering",
@@ -31,74 +27,6 @@ DecisionSource = Callable[[Iterable[Question]], Iterator[Decision]]
 """Reads the decisions of questions from wherever they are recorded; what is missing is left out."""
 
 
-class TableBuilder:
-    """Collects streamed decisions of one stratum; keeps numbers, not records."""
-
-    def __init__(self, stratum: Stratum) -> None:
-        self._items = tuple(blind(item) for item in stratum.items)
-        self._row = {item.id: row for row, item in enumerate(self._items)}
-        self._n = stratum.n
-        self._choices: dict[Ask, IntArray] = {}
-        self._probs: dict[Ask, FloatArray] = {}
-        self._mass: dict[Ask, FloatArray] = {}
-        self._label_set: tuple[str, ...] | None = None
-
-    def add(self, decision: Decision) -> None:
-        """Take one decision; those of other items are ignored.
-
-        Raises:
-            ShapeError: If its label set differs from the others'.
-        """
-        row = self._row.get(decision.item_id)
-        if row is None:
-            return
-        if self._label_set is None:
-            self._label_set = decision.label_set
-        elif decision.label_set != self._label_set:
-            raise ShapeError(
-                f"{decision.item_id}: label set {list(decision.label_set)} differs from "
-                f"{list(self._label_set)} of the other decisions."
-            )
-        ask = decision.ask
-        size = len(self._items)
-        if ask not in self._choices:
-            self._choices[ask] = np.full(size, MISSING, dtype=np.int16)
-        self._choices[ask][row] = code_of(decision.choice)
-        if decision.probs is not None and ask not in self._probs:
-            self._probs[ask] = np.full((size, self._n), np.nan)
-        if ask in self._probs:  # an earlier decision's probabilities must not outlive it
-            self._probs[ask][row] = np.nan if decision.probs is None else decision.probs
-        if decision.label_mass is not None and ask not in self._mass:
-            self._mass[ask] = np.full(size, np.nan)
-        if ask in self._mass:
-            self._mass[ask][row] = np.nan if decision.label_mass is None else decision.label_mass
-
-    def table(self) -> DecisionTable:
-        """The collected table."""
-        size, asks = len(self._items), tuple(self._choices)
-        probs = mass = None
-        if self._probs:
-            unknown = np.full((size, self._n), np.nan)
-            probs = np.stack([self._probs.get(ask, unknown) for ask in asks], axis=1)
-        if self._mass:
-            nothing = np.full(size, np.nan)
-            mass = np.stack([self._mass.get(ask, nothing) for ask in asks], axis=1)
-        choices = (
-            np.stack([self._choices[ask] for ask in asks], axis=1)
-            if asks
-            else np.full((size, 0), MISSING, dtype=np.int16)
-        )
-        return DecisionTable(
-            items=self._items,
-            asks=asks,
-            shown=tuple(ask.presentation for ask in asks),
-            label_set=self._label_set or tuple(chr(65 + label) for label in range(self._n)),
-            choices=choices,
-            probs=probs,
-            label_mass=mass,
-        )
-
-
 def build_tables(
     strata: Sequence[Stratum], decisions: Iterable[Decision], *, methods: Iterable[Method] = ()
 ) -> tuple[DecisionTable, ...]:
@@ -107,7 +35,7 @@ def build_tables(
     Content-free decisions are left out, but for those that a method reads to judge an item
     (contextual calibration with `per_item`): what others learn from them, `fit` reads itself.
     """
-    builders = [TableBuilder(stratum) for stratum in strata]
+    builders = [TableBuilder(stratum.items) for stratum in strata]
     by_n = {stratum.n: builder for stratum, builder in zip(strata, builders, strict=True)}
     judging = list(methods)
     content_free = {

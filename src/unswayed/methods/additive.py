@@ -12,7 +12,6 @@ Calls: fit 4 (two candidates), n (Graeco-Latin) or 2n - 1 per estimation item; j
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
@@ -20,35 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import (
-    Decision,
     DecisionTable,
     Estimate,
     FloatArray,
-    Verdict,
     VerdictTable,
     argmax_by_tie_rule,
 )
-from unswayed.items import Item, Task
+from unswayed.items import Task
 from unswayed.methods.checks import check_layout, check_numbers
 from unswayed.methods.estimation import (
     FEW_ITEMS,
-    estimation_tables,
+    Tables,
     not_fitted,
-    plan_each,
     warn_if_few,
     warn_of,
     warn_uncorrected,
 )
-from unswayed.methods.intervals import FEWEST, expanded_levels, mean_interval
+from unswayed.methods.intervals import FEWEST, mean_interval, percentile_interval
 from unswayed.methods.priors import layout_name
-from unswayed.methods.protocol import COMPARING, About, decide_one, learned, plan_all
+from unswayed.methods.protocol import COMPARING, About, Learned, Method, learned
 from unswayed.methods.sets import Reading, presentation_set
 from unswayed.methods.tables import (
     EPSILON,
     TOLERANCE,
-    agreement,
     labels_by_candidate,
-    needed,
     positions_by_candidate,
     probs_of,
     softmax,
@@ -62,11 +56,10 @@ Design = Literal["decoupled", "coupled"]
 
 
 @dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(Learned):
     """What positions and labels add to log p, in nats.
 
     Attributes:
-        n: Number of candidates they hold for.
         positions: Effect of each position (first is 0); sums to 0.
         labels: Effect of each label; sums to 0.
         separable: Whether the design could tell positions from labels. If not, only the sums at
@@ -77,7 +70,6 @@ class Effects:
             not computed.
     """
 
-    n: int
     positions: tuple[float, ...]
     labels: tuple[float, ...]
     separable: bool
@@ -90,11 +82,16 @@ class Effects:
 
     def __post_init__(self) -> None:
         """Refuse what no fit makes, so that a damaged file cannot be loaded."""
-        for kind in ("positions", "labels"):
-            check_numbers(kind, getattr(self, kind), self.n)
-            for bound in (f"{kind}_low", f"{kind}_high"):
-                if getattr(self, bound):
-                    check_numbers(bound, getattr(self, bound), self.n)
+        check_numbers("positions", self.positions, self.n)
+        check_numbers("labels", self.labels, self.n)
+        for name, bound in (
+            ("positions_low", self.positions_low),
+            ("positions_high", self.positions_high),
+            ("labels_low", self.labels_low),
+            ("labels_high", self.labels_high),
+        ):
+            if bound:
+                check_numbers(name, bound, self.n)
         for layout in self.layouts:
             check_layout("layouts", layout, self.n)
 
@@ -116,7 +113,7 @@ def design_presentations(n: int, design: Design) -> tuple[Presentation, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Additive:
+class Additive(Method):
     """Subtraction of position and label effects.
 
     Attributes:
@@ -156,37 +153,31 @@ class Additive:
         "presentation: the gain over pride shows where labels and positions part ways.",
         cannot="On coupled presentations alone it is no better than pride. It assumes that effects "
         "add up on the log scale; under a saturating scale the cell median is safer.",
+        per_layout="additive",
     )
 
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Every presentation of the design, of every item."""
-        return plan_each(
-            items,
-            {
-                n: tuple(Ask(shown) for shown in design_presentations(n, self.design))
-                for n in {item.n for item in items}
-            },
-        )
+    def estimation_asks(self, n: int) -> tuple[Ask, ...]:
+        """Every presentation of the design."""
+        return tuple(Ask(shown) for shown in design_presentations(n, self.design))
 
-    def fit(
-        self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
-    ) -> Self:
+    def with_resamples(self, count: int) -> Self:
+        """The method with so many bootstrap resamples."""
+        return replace(self, resamples=count)
+
+    def fit_tables(self, tables: Tables) -> Self:
         """A copy that knows the effects; calls without all probabilities are left out."""
-        return self.fit_tables(estimation_tables(self, items, decisions))
-
-    def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
-        """`fit` on one table per number of candidates."""
-        fitted = {n: self._effects(table) for n, table in tables.items()}
-        found = tuple(effects for effects in fitted.values() if effects is not None)
-        warn_if_few(self, {n: effects.count if effects else 0 for n, effects in fitted.items()})
-        for effects in found:
+        by_size = {n: self._effects(table) for n, table in tables.items()}
+        fitted = tuple(effects for effects in by_size.values() if effects is not None)
+        counts = {n: effects.count if effects else 0 for n, effects in by_size.items()}
+        warn_if_few(self.name, counts, least=self.fitted_from)
+        for effects in fitted:
             if not effects.separable:
                 warn_of(
                     f"additive: position and label effects are not separable for {effects.n} "
                     "candidates, because labels and positions always moved together. Only the "
                     "label sequences seen in estimation are corrected."
                 )
-        return replace(self, effects=found)
+        return replace(self, effects=fitted)
 
     def _effects(self, table: DecisionTable) -> Effects | None:
         residuals, design, rows = _residuals(table)
@@ -219,12 +210,12 @@ class Additive:
         """Low and high of each effect, shape (2n,) each."""
         if self.centre == "mean":
             return mean_interval(residuals @ solver.T, resamples=self.resamples, seed=self.seed)
-        rng = np.random.default_rng(self.seed)
-        rows = len(residuals)
-        draws = (rng.integers(0, rows, rows) for _ in range(self.resamples))
-        medians = np.stack([np.median(residuals[draw], axis=0) for draw in draws])
-        low, high = np.percentile(medians @ solver.T, expanded_levels(rows), axis=0)
-        return low, high
+        return percentile_interval(
+            lambda rows: solver @ np.median(residuals[rows], axis=0),
+            len(residuals),
+            resamples=self.resamples,
+            seed=self.seed,
+        )
 
     def estimates(self) -> dict[str, Estimate]:
         """The effects of positions and labels, in nats."""
@@ -266,14 +257,6 @@ class Additive:
             Ask(shown) for shown in presentation_set(self.orders, n, self.layouts, self.seed)
         )
 
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """Every presentation of the set judged."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
-
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The highest mean corrected log probability.
 
@@ -285,9 +268,9 @@ class Additive:
         effects = self._find(table.n)
         if effects is None and self.effects:
             warn_uncorrected(self.name, f"no effects were estimated for {table.n} candidates")
-        cells = needed(table)
+        cells = table.allowed
         total, sure = np.zeros((len(table), table.n)), np.zeros((len(table), table.n))
-        known = np.zeros(len(table))
+        count = np.zeros(len(table))
         for column, shown in enumerate(table.shown):
             corrected = np.log(probs_of(table, column) + EPSILON) - self._offsets(
                 effects, table, column, shown
@@ -295,19 +278,12 @@ class Additive:
             read = cells[:, column] & ~np.isnan(corrected).any(axis=1)
             total[read] += corrected[read]
             sure[read] += softmax(corrected[read])
-            known += read
-        total[known == 0] = np.nan
-        scores = softmax(total / np.maximum(known, 1)[:, None])
+            count += read
+        total[count == 0] = np.nan
+        scores = softmax(total / np.maximum(count, 1)[:, None])
         choices = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
-        confidence = sure[np.arange(len(table)), np.maximum(choices, 0)] / np.maximum(known, 1)
-        return verdict_table(
-            table,
-            choices,
-            cells=cells,
-            scores=scores,
-            confidence=confidence,
-            consistent=agreement(table.choices, cells),
-        )
+        confidence = sure[np.arange(len(table)), np.maximum(choices, 0)] / np.maximum(count, 1)
+        return verdict_table(table, choices, scores=scores, confidence=confidence)
 
     def _offsets(
         self, effects: Effects | None, table: DecisionTable, column: int, shown: Presentation
@@ -342,13 +318,13 @@ def _residuals(table: DecisionTable) -> tuple[FloatArray, FloatArray, NDArray[np
     logs = np.stack(
         [np.log(probs_of(table, column) + EPSILON) for column in range(len(table.shown))], axis=1
     )
-    known = ~np.isnan(logs).any(axis=2)
-    often = known.sum(axis=0)
+    complete = ~np.isnan(logs).any(axis=2)
+    often = complete.sum(axis=0)
     columns: NDArray[np.intp] = np.flatnonzero(2 * often > often.max(initial=0))
-    complete = known[:, columns].all(axis=1)
-    if len(columns) < 2 or not complete.any():
+    rows = complete[:, columns].all(axis=1)
+    if len(columns) < 2 or not rows.any():
         return np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.intp)
-    logs = logs[complete][:, columns]
+    logs = logs[rows][:, columns]
     centred = logs - logs.mean(axis=2, keepdims=True)
     left = centred - centred.mean(axis=1, keepdims=True)
     design = np.zeros((len(columns), n, 2 * n))

@@ -7,13 +7,12 @@ would not be balanced. Calls per item: fit 0, judge the size of the set. Ties: t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
-from unswayed.decisions import Decision, DecisionTable, Verdict, VerdictTable
-from unswayed.items import Item, Task
-from unswayed.methods.protocol import COMPARING, About, decide_one, plan_all
+from unswayed.decisions import DecisionTable, VerdictTable
+from unswayed.items import Task
+from unswayed.methods.protocol import COMPARING, About, Method
 from unswayed.methods.sets import Reading, presentation_set, presentation_weights
 from unswayed.methods.voting import decide_by_average
 from unswayed.presentation import Ask
@@ -22,7 +21,7 @@ __all__ = ["Average"]
 
 
 @dataclass(frozen=True, slots=True)
-class Average:
+class Average(Method):
     """Mean probability over presentations.
 
     Attributes:
@@ -40,7 +39,6 @@ class Average:
     name: ClassVar[str] = "average"
     tasks: ClassVar[frozenset[Task]] = COMPARING
     needs_probs: ClassVar[bool] = True
-    fitted_from: ClassVar[int] = 0
     about: ClassVar[About] = About(
         title="Average over orders",
         source="PriDe's estimator for its estimation items (Zheng et al. 2024, arXiv 2309.03882)",
@@ -49,29 +47,14 @@ class Average:
         equation="argmax_c mean_t p_t(c)",
         helps="The strongest verdict where several calls per item can be paid for.",
         cannot="Costs the whole set for every item; needs label probabilities.",
+        variants=("average:layouts=all",),
     )
-
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Nothing to learn."""
-        return []
-
-    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
-        """Itself: nothing to learn."""
-        return self
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every presentation of the set."""
         return tuple(
             Ask(shape) for shape in presentation_set(self.orders, n, self.layouts, self.seed)
         )
-
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """Every presentation of the set."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The highest mean of each row."""

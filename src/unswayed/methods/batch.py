@@ -9,25 +9,16 @@ Calls: fit 1 per estimation item (shared with the direct answer), judge 1. Ties:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from unswayed.decisions import Decision, DecisionTable, Estimate, Verdict, VerdictTable
-from unswayed.items import Item, Task
-from unswayed.methods.estimation import (
-    FEW_ITEMS,
-    estimation_tables,
-    not_fitted,
-    plan_each,
-    warn_if_few,
-    warn_of,
-)
-from unswayed.methods.priors import LabelPrior, decide_by_priors, estimates_of, prior_threshold
-from unswayed.methods.protocol import COMPARING, About, Layouts, decide_one, learned, plan_all
-from unswayed.methods.sets import canonical_ask, label_layouts
+from unswayed.decisions import DecisionTable
+from unswayed.methods.priors import LabelPrior, PriorMethod
+from unswayed.methods.protocol import About, Layouts
+from unswayed.methods.sets import label_layouts
 from unswayed.methods.tables import log_probs_by_label, softmax
 from unswayed.presentation import Ask, Presentation
 
@@ -35,21 +26,20 @@ __all__ = ["Batch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(PriorMethod):
     """Division by the batch's mean answer.
 
     Attributes:
         layouts: Label sequences to estimate: the label set's own, or all rotations.
-        priors: What `fit` learned.
     """
 
     layouts: Layouts = "canonical"
-    priors: tuple[LabelPrior, ...] | None = learned()
 
     name: ClassVar[str] = "batch"
-    tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = True
-    fitted_from: ClassVar[int] = FEW_ITEMS
+    caution: ClassVar[str] = (
+        "batch: valid only if the right answers are spread evenly over the labels in the batch, "
+        "which cannot be checked without gold. pride needs no such assumption."
+    )
     about: ClassVar[About] = About(
         title="Batch calibration",
         source="Zhou et al. 2024 (arXiv 2309.17249)",
@@ -63,67 +53,18 @@ class Batch:
         default=False,
     )
 
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Every item once per label sequence, in its own order."""
-        return plan_each(
-            items,
-            {
-                n: tuple(
-                    Ask(Presentation(tuple(range(n)), layout))
-                    for layout in label_layouts(n, self.layouts)
-                )
-                for n in {item.n for item in items}
-            },
-        )
+    def estimation_asks(self, n: int) -> tuple[Ask, ...]:
+        """Its own order once per label sequence."""
+        own = tuple(range(n))
+        return tuple(Ask(Presentation(own, layout)) for layout in label_layouts(n, self.layouts))
 
-    def fit(
-        self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
-    ) -> Self:
-        """A copy that knows the batch mean; always with a warning."""
-        return self.fit_tables(estimation_tables(self, items, decisions))
-
-    def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
-        """`fit` on one table per number of candidates."""
-        priors: list[LabelPrior] = []
-        counts: dict[int, int] = {}
-        for n, table in tables.items():
-            counts[n] = 0
-            for column, shown in enumerate(table.shown):
-                logs = log_probs_by_label(table, column)
-                logs = logs[~np.isnan(logs).any(axis=1)]
-                counts[n] = max(counts[n], len(logs))
-                if len(logs):
-                    values = softmax(logs.mean(axis=0))
-                    priors.append(LabelPrior(n, shown.labels, tuple(map(float, values)), len(logs)))
-        warn_if_few(self, counts)
-        warn_of(
-            "batch: valid only if the right answers are spread evenly over the labels in the "
-            "batch, which cannot be checked without gold. pride needs no such assumption."
-        )
-        return replace(self, priors=tuple(priors))
-
-    def estimates(self) -> dict[str, Estimate]:
-        """The batch means as priors by label and label sequence."""
-        return estimates_of(self.priors or ())
-
-    def threshold(self, shown: Presentation) -> float | None:
-        """The P(A) above which A wins, for two candidates."""
-        return prior_threshold(self.priors or (), shown)
-
-    def asks(self, n: int) -> tuple[Ask, ...]:
-        """The canonical presentation."""
-        return (canonical_ask(n),)
-
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """The canonical presentation."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
-
-    def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """Divide by the batch mean of the label sequence shown."""
-        if self.priors is None:
-            raise not_fitted(self.name)
-        return decide_by_priors(self.name, self.priors, table)
+    def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
+        """The batch's mean log probability of each label."""
+        (column,) = columns
+        logs = log_probs_by_label(table, column)
+        logs = logs[~np.isnan(logs).any(axis=1)]
+        if not len(logs):
+            return ()
+        values = softmax(logs.mean(axis=0))
+        layout = table.shown[column].labels
+        return (LabelPrior(table.n, layout, tuple(map(float, values)), len(logs)),)

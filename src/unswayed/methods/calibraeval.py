@@ -25,31 +25,29 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unswayed.decisions import (
     TIE,
     BoolArray,
-    Decision,
     DecisionTable,
     Estimate,
     FloatArray,
-    Verdict,
     VerdictTable,
     argmax_by_tie_rule,
 )
 from unswayed.errors import MethodError, UsageError
-from unswayed.items import Item, Task
+from unswayed.items import Task
 from unswayed.methods.checks import UnsoundError, check_numbers, check_rising
 from unswayed.methods.estimation import (
     FEW_ITEMS,
-    estimation_tables,
+    Tables,
     not_fitted,
-    plan_each,
     warn_if_few,
     warn_of,
     warn_uncorrected,
 )
-from unswayed.methods.intervals import FEWEST, expanded_levels
+from unswayed.methods.intervals import FEWEST, percentile_interval
 from unswayed.methods.monotone import (
     Form,
     Problem,
@@ -60,18 +58,17 @@ from unswayed.methods.monotone import (
     solve,
     thin,
 )
-from unswayed.methods.protocol import COMPARING, About, decide_one, learned, plan_all
+from unswayed.methods.protocol import COMPARING, About, Learned, Method, learned
 from unswayed.methods.sets import canonical_ask, presentation_set
 from unswayed.methods.tables import (
     TOLERANCE,
     labels_by_candidate,
-    needed,
     probs_of,
     softmax,
     verdict_table,
 )
 from unswayed.permutations import invert
-from unswayed.presentation import X1, Ask, Presentation
+from unswayed.presentation import X1, Ask, Presentation, label_symbols
 
 __all__ = ["CalibraEval", "Curve", "objective_form", "objective_presentations"]
 
@@ -80,11 +77,10 @@ Objective = Literal["both", "l1", "l2"]
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Learned):
     """The map of one label's probability.
 
     Attributes:
-        n: Number of candidates it holds for.
         label: The label whose probability it maps (for two candidates: A; B is the complement).
         z: Breakpoints, increasing.
         g: Value at each breakpoint, nondecreasing in [0, 1]; linear between, constant outside.
@@ -94,7 +90,6 @@ class Curve:
         low, high: 95 % bootstrap interval of the threshold; None if not asked.
     """
 
-    n: int
     label: int
     z: tuple[float, ...]
     g: tuple[float, ...]
@@ -159,7 +154,7 @@ def objective_form(n: int, objective: Objective) -> Form:
 
 
 @dataclass(frozen=True, slots=True)
-class CalibraEval:
+class CalibraEval(Method):
     """A learned monotone map of label probabilities.
 
     Attributes:
@@ -218,33 +213,30 @@ class CalibraEval:
             if sorted(labels) != list(_mapped_labels(n)):
                 raise UnsoundError(f"curves: those for {n} candidates map the labels {labels}")
 
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Every presentation that the objective compares, of every item (at most 3 000)."""
-        return plan_each(
-            items,
-            {
-                n: tuple(Ask(shown) for shown in objective_presentations(n, self.objective))
-                for n in {item.n for item in items}
-            },
-        )
+    def estimation_asks(self, n: int) -> tuple[Ask, ...]:
+        """Every presentation that the objective compares."""
+        return tuple(Ask(shown) for shown in objective_presentations(n, self.objective))
 
-    def fit(
-        self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
-    ) -> Self:
+    def with_resamples(self, count: int) -> Self:
+        """The method with so many bootstrap resamples."""
+        return replace(self, resamples=count)
+
+    def quick(self) -> Self:
+        """The method with one start of the exact solver, which is enough for a spread."""
+        return replace(self, starts=1)
+
+    def fit_tables(self, tables: Tables) -> Self:
         """A copy that knows the maps; an item that lacks one of its probabilities is left out."""
-        return self.fit_tables(estimation_tables(self, items, decisions))
-
-    def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
-        """`fit` on one table per number of candidates."""
         curves: list[Curve] = []
         counts: dict[int, int] = {}
         for n, table in tables.items():
             by_label = _by_label(table)
-            known = by_label[~np.isnan(by_label).any(axis=(1, 2))]
-            counts[n] = len(known)
-            if len(known):
-                curves += [self._curve(known[:, :, label], n, label) for label in _mapped_labels(n)]
-        warn_if_few(self, counts)
+            complete = by_label[~np.isnan(by_label).any(axis=(1, 2))]
+            counts[n] = len(complete)
+            if len(complete):
+                labels = _mapped_labels(n)
+                curves += [self._curve(complete[:, :, label], n, label) for label in labels]
+        warn_if_few(self.name, counts, least=self.fitted_from)
         self._warn(curves)
         return replace(self, curves=tuple(curves))
 
@@ -253,8 +245,8 @@ class CalibraEval:
         g, reached = self._solve(problem, self.starts)
         critical = None
         if self.diagnose:
-            found = critical_lambda(problem, starts=self.starts)
-            critical = found if np.isfinite(found) else None
+            least = critical_lambda(problem, starts=self.starts)
+            critical = least if np.isfinite(least) else None
         z, values = thin(problem.z, g)
         points = tuple(map(float, z)), tuple(map(float, values))
         wanted = self.resamples and len(scores) >= FEWEST
@@ -275,14 +267,16 @@ class CalibraEval:
 
     def _interval(self, scores: FloatArray, n: int) -> tuple[float, float]:
         """Percentile interval of the threshold over resampled items, one start each."""
-        rng = np.random.default_rng(self.seed)
         form = objective_form(n, self.objective)
-        found = []
-        for _ in range(self.resamples):
-            problem = make_problem(scores[rng.integers(0, len(scores), len(scores))], form)
-            found.append(crossing(problem.z, self._solve(problem, 1)[0], 1 / n))
-        low, high = np.percentile(found, expanded_levels(len(scores)))
-        return float(low), float(high)
+
+        def threshold(rows: NDArray[np.intp]) -> FloatArray:
+            problem = make_problem(scores[rows], form)
+            return np.array([crossing(problem.z, self._solve(problem, 1)[0], 1 / n)])
+
+        low, high = percentile_interval(
+            threshold, len(scores), resamples=self.resamples, seed=self.seed
+        )
+        return float(low[0]), float(high[0])
 
     def _warn(self, curves: Sequence[Curve]) -> None:
         for curve in curves:
@@ -310,7 +304,7 @@ class CalibraEval:
     def estimates(self) -> dict[str, Estimate]:
         """The thresholds at which each label's map crosses 1/n."""
         return {
-            f"threshold of label {chr(65 + curve.label)} among {curve.n}": (
+            f"threshold of label {label_symbols(curve.n)[curve.label]} among {curve.n}": (
                 Estimate(value=None, n=curve.count, reason="the map is constant")
                 if curve.is_constant
                 else Estimate(value=curve.threshold, low=curve.low, high=curve.high, n=curve.count)
@@ -325,14 +319,6 @@ class CalibraEval:
     def asks(self, n: int) -> tuple[Ask, ...]:
         """The canonical presentation."""
         return (canonical_ask(n),)
-
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """The canonical presentation."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """Map each label's probability and take the highest; no map is applied if one is constant."""
@@ -349,10 +335,7 @@ class CalibraEval:
         erased = (best.sum(axis=1) > 1) & (best != (best & _best(probs))).any(axis=1)
         choices = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
         choices[erased] = TIE
-        unread = np.full(len(table), -1, dtype=np.int8)
-        return verdict_table(
-            table, choices, cells=needed(table), scores=scores, tied=best, consistent=unread
-        )
+        return verdict_table(table, choices, scores=scores, tied=best)
 
 
 def _best(scores: FloatArray) -> BoolArray:

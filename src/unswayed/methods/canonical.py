@@ -10,13 +10,12 @@ Calls per item: fit 0, judge 1. Ties: a declared tie is a tie.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from unswayed.decisions import Decision, DecisionTable, Verdict, VerdictTable
-from unswayed.items import Item, Task
-from unswayed.methods.protocol import CHOOSING, About, decide_one, plan_all
+from unswayed.decisions import DecisionTable, VerdictTable
+from unswayed.items import Task
+from unswayed.methods.protocol import CHOOSING, About, Method
 from unswayed.methods.sets import content_ask
 from unswayed.methods.voting import decide_by_vote
 from unswayed.presentation import Ask
@@ -25,13 +24,11 @@ __all__ = ["Canonical"]
 
 
 @dataclass(frozen=True, slots=True)
-class Canonical:
+class Canonical(Method):
     """One call in an order that the content decides, taken as it is."""
 
     name: ClassVar[str] = "canonical"
     tasks: ClassVar[frozenset[Task]] = CHOOSING
-    needs_probs: ClassVar[bool] = False
-    fitted_from: ClassVar[int] = 0
     about: ClassVar[About] = About(
         title="Order by content",
         source="control",
@@ -40,27 +37,12 @@ class Canonical:
         equation="verdict = the label the answer names under sort_c(sha256(text_c))",
         helps="Shows what consistency is worth by itself: it has all of it, for one call.",
         cannot="It removes no bias: only accuracy shows whether a verdict is better.",
+        rank=1,
     )
-
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Nothing to learn."""
-        return []
-
-    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
-        """Itself: nothing to learn."""
-        return self
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """The candidates sorted by content."""
         return (content_ask(n),)
-
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """The candidates sorted by content."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The answer in the only column."""

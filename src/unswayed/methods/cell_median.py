@@ -10,56 +10,35 @@ Calls: fit 2 per estimation item (4 with `layouts=all`), judge 1. Ties: the tie 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from unswayed.decisions import (
-    Decision,
-    DecisionTable,
-    Estimate,
-    FloatArray,
-    Verdict,
-    VerdictTable,
-)
+from unswayed.decisions import DecisionTable
 from unswayed.errors import MethodError
-from unswayed.items import Item, Task
-from unswayed.methods.estimation import (
-    FEW_ITEMS,
-    estimation_tables,
-    not_fitted,
-    plan_each,
-    warn_if_few,
-)
 from unswayed.methods.intervals import median_interval
-from unswayed.methods.priors import LabelPrior, decide_by_priors, estimates_of, prior_threshold
-from unswayed.methods.protocol import COMPARING, About, Layouts, decide_one, learned, plan_all
+from unswayed.methods.priors import LabelPrior, PriorMethod
+from unswayed.methods.protocol import About, Layouts
 from unswayed.methods.sets import canonical_ask, label_layouts, orbit
 from unswayed.methods.tables import log_probs_by_label
-from unswayed.permutations import Order
-from unswayed.presentation import Ask, Presentation
+from unswayed.presentation import Ask
 
 __all__ = ["CellMedian"]
 
 
 @dataclass(frozen=True, slots=True)
-class CellMedian:
+class CellMedian(PriorMethod):
     """A median threshold per label sequence.
 
     Attributes:
         layouts: Label sequences to estimate: the label set's own, or both.
-        priors: What `fit` learned: the threshold on P(A) and its complement, per label sequence.
     """
 
     layouts: Layouts = "canonical"
-    priors: tuple[LabelPrior, ...] | None = learned()
 
     name: ClassVar[str] = "cell-median"
-    tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = True
-    fitted_from: ClassVar[int] = FEW_ITEMS
     about: ClassVar[About] = About(
         title="Cell median",
         source="ours",
@@ -72,86 +51,41 @@ class CellMedian:
         cannot="Two candidates only; one threshold per label sequence, so a bias that changes "
         "from item to item stays.",
         candidates=2,
+        per_layout="cell-median:layouts=all",
     )
-
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Both orders of every item, under each label sequence."""
-        for item in items:
-            if item.n != 2:
-                raise MethodError(
-                    f"{item.id}: cell-median needs 2 candidates, got {item.n}. "
-                    "Use pride or additive."
-                )
-        asks = [Ask(shown) for layout in self._cells() for shown in orbit(2, layout)]
-        return plan_each(items, {2: asks})
-
-    def _cells(self) -> tuple[Order, ...]:
-        return label_layouts(2, self.layouts)
-
-    def fit(
-        self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
-    ) -> Self:
-        """A copy that knows the thresholds; items without both probabilities are left out."""
-        return self.fit_tables(estimation_tables(self, items, decisions))
-
-    def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
-        """`fit` on the table of the items with two candidates."""
-        priors = []
-        counts = {2: 0}
-        if 2 in tables:
-            table = tables[2]
-            counts[2] = len(table)
-            for layout in self._cells():
-                columns = [c for c, shown in enumerate(table.shown) if shown.labels == layout]
-                logits = _logits(table, columns)
-                counts[2] = min(counts[2], len(logits))
-                if len(logits):
-                    priors.append(self._prior(logits, layout))
-        warn_if_few(self, counts)
-        return replace(self, priors=tuple(priors))
-
-    def _prior(self, logits: FloatArray, layout: Order) -> LabelPrior:
-        bounds = median_interval(logits)
-        low = None if bounds is None else (_sigmoid(bounds[0]), _sigmoid(-bounds[1]))
-        high = None if bounds is None else (_sigmoid(bounds[1]), _sigmoid(-bounds[0]))
-        median = float(np.median(logits))
-        values = (_sigmoid(median), _sigmoid(-median))
-        return LabelPrior(2, layout, values, len(logits), None, low, high)
-
-    def estimates(self) -> dict[str, Estimate]:
-        """The thresholds as priors by label and label sequence, with intervals."""
-        return estimates_of(self.priors or ())
-
-    def threshold(self, shown: Presentation) -> float | None:
-        """The P(A) above which A wins."""
-        return prior_threshold(self.priors or (), shown)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """The canonical presentation."""
-        if n != 2:
-            raise MethodError(f"cell-median needs 2 candidates, got {n}. Use pride or additive.")
+        _check_pair(n)
         return (canonical_ask(n),)
 
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """The canonical presentation."""
-        return plan_all(self, item)
+    def estimation_asks(self, n: int) -> tuple[Ask, ...]:
+        """Both orders, under each label sequence."""
+        _check_pair(n)
+        layouts = label_layouts(n, self.layouts)
+        return tuple(Ask(shown) for layout in layouts for shown in orbit(n, layout))
 
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
+    def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
+        """The median threshold on P(A) and its complement; items without both are left out."""
+        logs = np.stack([log_probs_by_label(table, column) for column in columns], axis=1)
+        logits = logs[:, :, 0] - logs[:, :, 1]
+        logits = logits[~np.isnan(logits).any(axis=1)]
+        if not len(logits):
+            return ()
+        bounds = median_interval(logits)
+        low = high = None
+        if bounds is not None:
+            low = (_sigmoid(bounds[0]), _sigmoid(-bounds[1]))
+            high = (_sigmoid(bounds[1]), _sigmoid(-bounds[0]))
+        median = float(np.median(logits))
+        layout = table.shown[columns[0]].labels
+        values = (_sigmoid(median), _sigmoid(-median))
+        return (LabelPrior(2, layout, values, len(logits), None, low, high),)
 
-    def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """Compare with the threshold of the label sequence shown."""
-        if self.priors is None:
-            raise not_fitted(self.name)
-        return decide_by_priors(self.name, self.priors, table)
 
-
-def _logits(table: DecisionTable, columns: Sequence[int]) -> FloatArray:
-    """logit P(A) of the items known in all columns, shape (items, columns)."""
-    logs = np.stack([log_probs_by_label(table, column) for column in columns], axis=1)
-    logits: FloatArray = logs[:, :, 0] - logs[:, :, 1]
-    return logits[~np.isnan(logits).any(axis=1)]
+def _check_pair(n: int) -> None:
+    if n != 2:
+        raise MethodError(f"cell-median needs 2 candidates, got {n}. Use pride or additive.")
 
 
 def _sigmoid(logit: float) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from unswayed.decisions import DecisionTable, FloatArray
+from unswayed.items import Item
 from unswayed.methods.priors import LabelPrior
 from unswayed.methods.protocol import Layouts
 from unswayed.methods.sets import label_layouts
@@ -14,7 +15,23 @@ from unswayed.methods.tables import EPSILON, labels_by_candidate, probs_of
 from unswayed.permutations import invert
 from unswayed.presentation import Ask, Presentation, Substitution
 
-__all__ = ["content_free_asks", "content_free_priors", "mean_by_label"]
+__all__ = ["content_free_asks", "content_free_priors", "mean_by_label", "plan_content_free"]
+
+
+def plan_content_free(
+    items: Sequence[Item],
+    substitutions: Callable[[Sequence[Item]], Sequence[Substitution]],
+    layouts: Layouts,
+) -> list[tuple[Item, Ask]]:
+    """What stands in place of the items, put once for all with the same number of candidates."""
+    strata: dict[int, list[Item]] = {}
+    for item in items:
+        strata.setdefault(item.n, []).append(item)
+    return [
+        (same[0], ask)
+        for n, same in sorted(strata.items())
+        for ask in content_free_asks(n, substitutions(same), layouts)
+    ]
 
 
 def content_free_asks(
@@ -35,25 +52,23 @@ def mean_by_label(table: DecisionTable, columns: Sequence[int]) -> FloatArray:
     Columns without probabilities are left out; NaN where none has any. Floor 1e-10.
     """
     total = np.zeros((len(table), table.n))
-    known = np.zeros(len(table))
+    count = np.zeros(len(table))
     for column in columns:
         by_label = probs_of(table, column)[:, list(invert(labels_by_candidate(table, column)))]
         read = ~np.isnan(by_label).any(axis=1)
         total[read] += by_label[read]
-        known += read
-    total[known == 0] = np.nan
-    mean: FloatArray = np.maximum(total / np.maximum(known, 1)[:, None], EPSILON)
+        count += read
+    total[count == 0] = np.nan
+    mean: FloatArray = np.maximum(total / np.maximum(count, 1)[:, None], EPSILON)
     result: FloatArray = mean / mean.sum(axis=1, keepdims=True)
     return result
 
 
-def content_free_priors(table: DecisionTable) -> tuple[LabelPrior, ...]:
-    """The prior of every label sequence asked about, from one row of content-free answers."""
-    priors = []
-    for layout in dict.fromkeys(shown.labels for shown in table.shown):
-        columns = [c for c, shown in enumerate(table.shown) if shown.labels == layout]
-        values = mean_by_label(table, columns)[0]
-        if not np.isnan(values).any():
-            known = [c for c in columns if not np.isnan(probs_of(table, c)[0]).any()]
-            priors.append(LabelPrior(table.n, layout, tuple(map(float, values)), len(known)))
-    return tuple(priors)
+def content_free_priors(table: DecisionTable, columns: Sequence[int]) -> tuple[LabelPrior, ...]:
+    """The prior of one label sequence, from one row of content-free answers; empty without any."""
+    values = mean_by_label(table, columns)[0]
+    if np.isnan(values).any():
+        return ()
+    count = sum(not np.isnan(probs_of(table, column)[0]).any() for column in columns)
+    layout = table.shown[columns[0]].labels
+    return (LabelPrior(table.n, layout, tuple(map(float, values)), count),)

@@ -10,26 +10,24 @@ Calls: fit 3 in all, judge 1 (`per_item`: fit 0, judge 1 + number of strings). T
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from unswayed.decisions import Decision, DecisionTable, Estimate, Verdict, VerdictTable
-from unswayed.items import Item, Task
-from unswayed.methods.content_free import content_free_asks, content_free_priors, mean_by_label
-from unswayed.methods.estimation import estimation_tables, not_fitted, warn_if_few
-from unswayed.methods.priors import (
-    LabelPrior,
-    decide_by_offsets,
-    decide_by_priors,
-    estimates_of,
-    prior_threshold,
+from unswayed.decisions import DecisionTable, VerdictTable
+from unswayed.items import Item
+from unswayed.methods.content_free import (
+    content_free_asks,
+    content_free_priors,
+    mean_by_label,
+    plan_content_free,
 )
-from unswayed.methods.protocol import COMPARING, About, Layouts, decide_one, learned, plan_all
+from unswayed.methods.priors import LabelPrior, PriorMethod, decide_by_offsets
+from unswayed.methods.protocol import About, Layouts
 from unswayed.methods.sets import canonical_ask
-from unswayed.presentation import Ask, Presentation, Substitution
+from unswayed.presentation import Ask, Substitution
 
 __all__ = ["CONTENT_FREE", "Contextual"]
 
@@ -37,25 +35,22 @@ CONTENT_FREE = ("N/A", "", "[MASK]")
 
 
 @dataclass(frozen=True, slots=True)
-class Contextual:
+class Contextual(PriorMethod):
     """Division by the answer to content-free inputs.
 
     Attributes:
         strings: The content-free texts.
         per_item: Keep each item's own question and replace the candidates only.
         layouts: Label sequences to estimate: the label set's own, or all rotations.
-        priors: What `fit` learned.
     """
 
     strings: tuple[str, ...] = CONTENT_FREE
     per_item: bool = False
     layouts: Layouts = "canonical"
-    priors: tuple[LabelPrior, ...] | None = learned()
 
     name: ClassVar[str] = "contextual"
-    tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = True
     fitted_from: ClassVar[int] = 1
+    evidence: ClassVar[str] = "answers to content-free inputs"
     about: ClassVar[About] = About(
         title="Contextual calibration",
         source="Zhao et al. 2021 (arXiv 2102.09690)",
@@ -84,58 +79,19 @@ class Contextual:
         """The content-free questions, put once per number of candidates."""
         if self.per_item:
             return []
-        first = {item.n: item for item in reversed(items)}
-        return [
-            (item, ask)
-            for n, item in sorted(first.items())
-            for ask in content_free_asks(n, self._substitutions(n), self.layouts)
-        ]
+        return plan_content_free(items, lambda same: self._substitutions(same[0].n), self.layouts)
 
-    def fit(
-        self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
-    ) -> Self:
-        """A copy that knows the content-free prior of every label sequence asked about."""
-        return self.fit_tables(estimation_tables(self, items, decisions))
-
-    def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
-        """`fit` on tables of one row."""
-        if self.per_item:
-            return self
-        priors = {n: content_free_priors(table) for n, table in tables.items()}
-        counts = {n: len(found) for n, found in priors.items()}
-        warn_if_few(self, counts, what="answers to content-free inputs")
-        return replace(self, priors=tuple(p for found in priors.values() for p in found))
-
-    def estimates(self) -> dict[str, Estimate]:
-        """The priors by label and label sequence."""
-        return estimates_of(self.priors or ())
-
-    def threshold(self, shown: Presentation) -> float | None:
-        """The P(A) above which A wins, for two candidates."""
-        return prior_threshold(self.priors or (), shown)
+    def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
+        """The mean answer to content-free inputs."""
+        return content_free_priors(table, columns)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """The canonical presentation; with `per_item`, its content-free versions too."""
-        if not self.per_item:
-            return (canonical_ask(n),)
-        return (
-            canonical_ask(n),
-            *content_free_asks(n, self._substitutions(n), "canonical"),
-        )
-
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """Everything in `asks`."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
+        per_item = self._substitutions(n) if self.per_item else ()
+        return (canonical_ask(n), *content_free_asks(n, per_item, "canonical"))
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """Divide by the prior of the label sequence shown, or by each item's own."""
-        if self.priors is None:
-            raise not_fitted(self.name)
         if self.per_item:
-            own = mean_by_label(table, range(1, len(table.asks)))
-            return decide_by_offsets(table, np.log(own))
-        return decide_by_priors(self.name, self.priors, table)
+            return decide_by_offsets(table, np.log(mean_by_label(table, range(1, len(table.asks)))))
+        return PriorMethod.decide_table(self, table)

@@ -7,13 +7,12 @@ Calls per item: fit 0, judge 1. Ties: as for the direct answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from unswayed.decisions import Decision, DecisionTable, Verdict, VerdictTable
-from unswayed.items import Item, Task
-from unswayed.methods.protocol import COMPARING, About, decide_one, plan_all
+from unswayed.decisions import DecisionTable, VerdictTable
+from unswayed.items import Task
+from unswayed.methods.protocol import COMPARING, About, Method
 from unswayed.methods.sets import canonical_ask
 from unswayed.methods.voting import decide_by_vote
 from unswayed.presentation import Ask
@@ -22,13 +21,11 @@ __all__ = ["DebiasPrompt"]
 
 
 @dataclass(frozen=True, slots=True)
-class DebiasPrompt:
+class DebiasPrompt(Method):
     """One call with an instruction against bias."""
 
     name: ClassVar[str] = "debias-prompt"
     tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = False
-    fitted_from: ClassVar[int] = 0
     about: ClassVar[About] = About(
         title="Debiasing instruction",
         source="baseline of CalibraEval (Li et al. 2024, arXiv 2410.15393)",
@@ -40,25 +37,9 @@ class DebiasPrompt:
         "believes it should do. It needs a judge that reads free-form instructions.",
     )
 
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Nothing to learn."""
-        return []
-
-    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
-        """Itself: nothing to learn."""
-        return self
-
     def asks(self, n: int) -> tuple[Ask, ...]:
         """The canonical presentation under the prompt `debias`."""
         return (canonical_ask(n, prompt_id="debias"),)
-
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """The canonical presentation under the prompt `debias`."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The answer in the only column."""

@@ -9,19 +9,17 @@ Calls: fit 20 in all per label sequence, judge 1. Ties: the tie rule. The draw i
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from unswayed.decisions import Decision, DecisionTable, Estimate, Verdict, VerdictTable
+from unswayed.decisions import DecisionTable
 from unswayed.errors import MethodError
-from unswayed.items import Item, Task, text_of
-from unswayed.methods.content_free import content_free_asks, content_free_priors
-from unswayed.methods.estimation import estimation_tables, not_fitted, warn_if_few
-from unswayed.methods.priors import LabelPrior, decide_by_priors, estimates_of, prior_threshold
-from unswayed.methods.protocol import COMPARING, About, Layouts, decide_one, learned, plan_all
-from unswayed.methods.sets import canonical_ask
-from unswayed.presentation import Ask, Presentation, Substitution
+from unswayed.items import Item, text_of
+from unswayed.methods.content_free import content_free_priors, plan_content_free
+from unswayed.methods.priors import LabelPrior, PriorMethod
+from unswayed.methods.protocol import About, Layouts
+from unswayed.presentation import Ask, Substitution
 
 __all__ = ["DomainContextual", "random_texts"]
 
@@ -51,36 +49,33 @@ def random_texts(items: Sequence[Item], count: int, *, seed: int) -> tuple[Subst
         )
     lengths = [len(corpus) // len(items) + 1 for corpus in corpora]
     draw = random.Random(f"{seed}:{n}")
-    made = []
+    substitutions = []
     for _ in range(count):
         texts = [
             " ".join(draw.choices(corpus, k=length)) if corpus else ""
             for corpus, length in zip(corpora, lengths, strict=True)
         ]
-        made.append(Substitution(tuple(texts[1:]), texts[0]))
-    return tuple(made)
+        substitutions.append(Substitution(tuple(texts[1:]), texts[0]))
+    return tuple(substitutions)
 
 
 @dataclass(frozen=True, slots=True)
-class DomainContextual:
+class DomainContextual(PriorMethod):
     """Division by the answer to random in-domain words.
 
     Attributes:
         samples: Number of random texts.
         layouts: Label sequences to estimate: the label set's own, or all rotations.
         seed: Seed of the draw.
-        priors: What `fit` learned.
     """
 
     samples: int = 20
     layouts: Layouts = "canonical"
     seed: int = 0
-    priors: tuple[LabelPrior, ...] | None = learned()
 
     name: ClassVar[str] = "domain-contextual"
-    tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = True
     fitted_from: ClassVar[int] = 1
+    evidence: ClassVar[str] = "answers to random words"
     about: ClassVar[About] = About(
         title="Domain-context calibration",
         source="Fei et al. 2023 (arXiv 2305.19148)",
@@ -95,52 +90,10 @@ class DomainContextual:
 
     def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
         """The random texts, put once per number of candidates."""
-        strata: dict[int, list[Item]] = {}
-        for item in items:
-            strata.setdefault(item.n, []).append(item)
-        return [
-            (same[0], ask)
-            for n, same in sorted(strata.items())
-            for ask in content_free_asks(
-                n, random_texts(same, self.samples, seed=self.seed), self.layouts
-            )
-        ]
+        return plan_content_free(
+            items, lambda same: random_texts(same, self.samples, seed=self.seed), self.layouts
+        )
 
-    def fit(
-        self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
-    ) -> Self:
-        """A copy that knows the prior of random words for every label sequence asked about."""
-        return self.fit_tables(estimation_tables(self, items, decisions))
-
-    def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
-        """`fit` on tables of one row."""
-        priors = {n: content_free_priors(table) for n, table in tables.items()}
-        counts = {n: len(found) for n, found in priors.items()}
-        warn_if_few(self, counts, what="answers to random words")
-        return replace(self, priors=tuple(p for found in priors.values() for p in found))
-
-    def estimates(self) -> dict[str, Estimate]:
-        """The priors by label and label sequence."""
-        return estimates_of(self.priors or ())
-
-    def threshold(self, shown: Presentation) -> float | None:
-        """The P(A) above which A wins, for two candidates."""
-        return prior_threshold(self.priors or (), shown)
-
-    def asks(self, n: int) -> tuple[Ask, ...]:
-        """The canonical presentation."""
-        return (canonical_ask(n),)
-
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """The canonical presentation."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
-
-    def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """Divide by the prior of the label sequence shown."""
-        if self.priors is None:
-            raise not_fitted(self.name)
-        return decide_by_priors(self.name, self.priors, table)
+    def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
+        """The mean answer to random words."""
+        return content_free_priors(table, columns)

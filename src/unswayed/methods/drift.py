@@ -11,24 +11,21 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 import numpy as np
 
-from unswayed.decisions import Decision, DecisionTable, Estimate, FloatArray
+from unswayed.decisions import Estimate, FloatArray
 from unswayed.errors import MethodError
-from unswayed.items import Item
-from unswayed.methods.estimation import FEW_ITEMS, estimation_tables
+from unswayed.methods.estimation import FEW_ITEMS, MethodWarning, Tables
 from unswayed.methods.intervals import expanded_levels
-from unswayed.methods.protocol import FittedMethod, MethodWarning, learned_fields
+from unswayed.methods.protocol import Method, unlearned
 from unswayed.quantiles import NORMAL, student
 
-__all__ = ["Drift", "compare", "drift"]
-
-F = TypeVar("F", bound=FittedMethod)
+__all__ = ["Drift", "drift"]
 
 LEAST_ERROR: Final = 1e-9
 """Estimates that differ by less than this are rounded differently, not different."""
@@ -68,48 +65,30 @@ def _number(value: float | None) -> str:
 
 
 def drift(
-    method: FittedMethod,
-    items: Sequence[Item],
-    decisions: Sequence[Decision],
-    *,
-    resamples: int = 200,
-    seed: int = 0,
+    method: Method, tables: Tables, *, resamples: int = 200, seed: int = 0
 ) -> tuple[Drift, ...]:
     """Fit afresh on re-asked items and compare with what the method has learned.
 
     Args:
         method: The fitted method.
-        items: The items asked again.
-        decisions: The answers to `method.plan_fit(items)`.
+        tables: `method.estimation_tables` of the items asked again.
         resamples: Bootstrap resamples of items.
         seed: Seed of the bootstrap.
+
+    Raises:
+        MethodError: If the answers give none of the numbers that were learned.
     """
-    return compare(
-        method, estimation_tables(method, items, decisions), resamples=resamples, seed=seed
-    )
-
-
-def compare(
-    method: FittedMethod,
-    tables: Mapping[int, DecisionTable],
-    *,
-    resamples: int = 200,
-    seed: int = 0,
-) -> tuple[Drift, ...]:
-    """`drift` on estimation tables, one per number of candidates."""
     filed = method.estimates()
     with warnings.catch_warnings():  # small samples are the point here
         warnings.simplefilter("ignore", MethodWarning)
-        plain = _without_intervals(method)
+        plain = unlearned(method).with_resamples(0)  # no bootstrap inside this one
         point = plain.fit_tables(tables).estimates()
         names = [
             name
             for name, old in filed.items()
             if name in point and point[name].value is not None and old.value is not None
         ]
-        # one start is enough for a spread
-        quick = replace(plain, starts=1) if hasattr(plain, "starts") else plain  # type: ignore[type-var]
-        draws = _resample(quick, tables, names, resamples=resamples, seed=seed)
+        draws = _resample(plain.quick(), tables, names, resamples=resamples, seed=seed)
     if filed and not names:
         raise MethodError(
             f"{method.name}: nothing to compare: the re-asked items give none of the numbers in "
@@ -131,8 +110,8 @@ def compare(
 
 
 def _resample(
-    plain: FittedMethod,
-    tables: Mapping[int, DecisionTable],
+    plain: Method,
+    tables: Tables,
     names: Sequence[str],
     *,
     resamples: int,
@@ -154,19 +133,11 @@ def _resample(
     return draws
 
 
-def _without_intervals(method: F) -> F:
-    """The method before `fit`, without a bootstrap of its own inside this one."""
-    unlearned = replace(method, **dict.fromkeys(learned_fields(method)))  # type: ignore[type-var]
-    if hasattr(method, "resamples"):
-        unlearned = replace(unlearned, resamples=0)  # type: ignore[type-var]
-    return unlearned
-
-
 def _with_interval(estimate: Estimate, draws: FloatArray) -> Estimate:
-    known = draws[~np.isnan(draws)]
-    if len(known) < 2 or 2 * len(known) < len(draws) or estimate.n < 2:
+    fitted = draws[~np.isnan(draws)]
+    if len(fitted) < 2 or 2 * len(fitted) < len(draws) or estimate.n < 2:
         return msgspec.structs.replace(estimate, low=None, high=None)
-    low, high = np.percentile(known, expanded_levels(estimate.n))
+    low, high = np.percentile(fitted, expanded_levels(estimate.n))
     return msgspec.structs.replace(estimate, low=float(low), high=float(high))
 
 

@@ -1,28 +1,28 @@
-"""From estimation items and their decisions to the tables that `fit` learns from."""
+"""From estimation items and their decisions to the tables that `fit_tables` learns from."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from unswayed.decisions import Decision, DecisionTable
-from unswayed.errors import MethodError, NeedsLogprobs
+from unswayed.errors import MethodError
 from unswayed.items import Item, blind
-from unswayed.methods.protocol import Method, MethodWarning
 from unswayed.presentation import Ask
 
 __all__ = [
     "FEW_ITEMS",
     "MOST_ITEMS",
     "ROUNDED_TO_ZERO",
+    "MethodWarning",
     "Tables",
-    "estimation_tables",
     "not_fitted",
-    "plan_each",
+    "split",
+    "tables_of",
     "warn_if_few",
     "warn_of",
     "warn_uncorrected",
@@ -41,51 +41,21 @@ Tables = Mapping[int, DecisionTable]
 """One table per number of candidates: a prior for four options is not valid for five."""
 
 
-def plan_each(
-    items: Sequence[Item], presentations: Mapping[int, Sequence[Ask]]
-) -> list[tuple[Item, Ask]]:
-    """Every question about every item that may be permuted, at most `MOST_ITEMS` per n."""
-    left = dict.fromkeys(presentations, MOST_ITEMS)
-    planned: list[tuple[Item, Ask]] = []
-    for item in items:
-        if not item.permutable or left[item.n] == 0:
-            continue
-        left[item.n] -= 1
-        planned.extend((item, ask) for ask in presentations[item.n])
-    return planned
+class MethodWarning(UserWarning):
+    """A method works, but on less than it should have (few estimation items, a layout never seen)."""
 
 
-def estimation_tables(
-    method: Method, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None
-) -> Tables:
-    """The decisions that the method planned, arranged per number of candidates.
-
-    Args:
-        method: The method; only the questions of its `plan_fit` are read, so that it learns from
-            nothing that it is not priced for.
-        items: Estimation items; or the decisions alone, when there are no item texts.
-        decisions: Decisions about them (others are left out); None if `items` are the decisions.
-
-    Raises:
-        NeedsLogprobs: If it needs probabilities and no decision has any.
-    """
-    blinded, recorded = _split(items, decisions)
+def tables_of(planned: Iterable[tuple[Item, Ask]], decisions: Sequence[Decision]) -> Tables:
+    """The answers to the planned questions, arranged per number of candidates; others are left out."""
     rows: dict[int, dict[str, Item]] = {}
     asks: dict[int, dict[Ask, None]] = {}
-    for item, ask in method.plan_fit(blinded):
+    for item, ask in planned:
         rows.setdefault(item.n, {})[item.id] = item
         asks.setdefault(item.n, {})[ask] = None
-    tables = {
-        n: _floored(DecisionTable.of(tuple(rows[n].values()), recorded, asks=tuple(asks[n])))
+    return {
+        n: _floored(DecisionTable.of(tuple(rows[n].values()), decisions, asks=tuple(asks[n])))
         for n in rows
     }
-    answered = any((table.choices >= 0).any() for table in tables.values())
-    if method.needs_probs and answered and all(t.probs is None for t in tables.values()):
-        raise NeedsLogprobs(
-            f"{method.name} needs label probabilities, and none of the {len(recorded)} estimation "
-            "decisions has any. Use vote, or ask for sampled probabilities (--probs sampled:R)."
-        )
-    return tables
 
 
 def _floored(table: DecisionTable) -> DecisionTable:
@@ -105,46 +75,49 @@ def _floored(table: DecisionTable) -> DecisionTable:
     return replace(table, probs=probs)
 
 
-def _split(
+def split(
     items: Sequence[Item | Decision], decisions: Sequence[Decision] | None
 ) -> tuple[list[Item], Sequence[Decision]]:
+    """Blind items and decisions, from both or from the decisions alone (items without texts).
+
+    Raises:
+        MethodError: If there are items and no decisions.
+    """
     if decisions is not None:
         return [blind(item) for item in items if isinstance(item, Item)], decisions
     recorded = [entry for entry in items if isinstance(entry, Decision)]
     if len(recorded) < len(items):
         raise MethodError("fit needs the decisions: call fit(items, decisions) or fit(decisions).")
-    found: dict[str, Item] = {}
-    for decision in recorded:
-        if decision.item_id not in found:
-            blank = ("",) * len(decision.order)
-            found[decision.item_id] = Item(id=decision.item_id, prompt="", candidates=blank)
-    return list(found.values()), recorded
+    sizes = {decision.item_id: len(decision.order) for decision in reversed(recorded)}
+    ids = dict.fromkeys(decision.item_id for decision in recorded)
+    return [Item(id=name, prompt="", candidates=("",) * sizes[name]) for name in ids], recorded
 
 
-def warn_if_few(method: Method, counts: Mapping[int, int], *, what: str = "items") -> None:
+def warn_if_few(name: str, counts: Mapping[int, int], *, least: int, what: str = "items") -> None:
     """Warn about strata whose estimate rests on too little, and about no estimate at all.
 
     Args:
-        method: The method that was fitted.
-        counts: Estimation items used, per number of candidates.
+        name: Name of the method that was fitted.
+        counts: What the estimates rest on, per number of candidates.
+        least: Fewer than this are warned about.
         what: What is counted.
     """
     if not counts or not any(counts.values()):
         warn_of(
-            f"{method.name}: no estimation {what}; verdicts are the uncorrected ones. "
-            f"Give at least {method.fitted_from}."
+            f"{name}: no estimation {what}; verdicts are the uncorrected ones. "
+            f"Give at least {least}."
         )
         return
     for n, count in sorted(counts.items()):
         if count == 0:
             warn_of(
-                f"{method.name}: no estimation {what} with {n} candidates and complete "
+                f"{name}: no estimation {what} with {n} candidates and complete "
                 "probabilities; verdicts on such items are the uncorrected ones."
             )
-        elif count < method.fitted_from:
+        elif count < least:
             warn_of(
-                f"{method.name}: only {count} estimation {what} with {n} candidates; the "
-                f"correction is unreliable below {method.fitted_from}."
+                f"{name}: only {count} estimation {what} with {n} candidates; the "
+                f"correction is unreliable below {least}."
             )
 
 

@@ -8,7 +8,7 @@ the prior of another.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,12 @@ from unswayed.errors import MethodError, UnknownNameError, UnswayedError, UsageE
 from unswayed.items import Item
 from unswayed.methods import METHODS
 from unswayed.methods.names import spec_name
-from unswayed.methods.protocol import Method, is_fitted, learned_fields, learned_values
+from unswayed.methods.protocol import (
+    Method,
+    is_fitted,
+    learned_fields,
+    learned_values,
+)
 
 __all__ = [
     "FILE_FORMAT",
@@ -138,12 +143,12 @@ def from_json(data: Json) -> Method:
     name = values.pop("name", None)
     if not isinstance(name, str) or name not in METHODS:
         raise UnknownNameError(f"the file is for a method {name!r} that is not installed.")
-    made = METHODS.load(name)
-    unknown = sorted(set(values) - set(getattr(made, "__dataclass_fields__", {})))
+    kind = METHODS.load(name)
+    unknown = sorted(set(values) - {field.name for field in fields(kind)})
     if unknown:
         raise MethodError(f"{name}: unknown fields in the file: {', '.join(unknown)}.")
     try:
-        loaded: Method = msgspec.convert(values, made)
+        loaded = msgspec.convert(values, kind)
     except (msgspec.ValidationError, UsageError) as error:
         raise MethodError(f"{name}: the file is damaged: {error}. {AGAIN}") from None
     empty = _empty_field(loaded)
@@ -154,11 +159,8 @@ def from_json(data: Json) -> Method:
 
 def _empty_field(method: Method) -> str | None:
     """The field that a fit should have filled and did not; None if all is well."""
-    for field in learned_fields(method):
-        unlearned: Method = replace(method, **{field: None})  # type: ignore[type-var]
-        if getattr(method, field) == () and not is_fitted(unlearned):
-            return field
-    return None
+    empty = [field for field in learned_fields(method) if getattr(method, field) == ()]
+    return next(iter(empty), None) if method.learns else None
 
 
 def encode_method(method: Method) -> bytes:
@@ -195,7 +197,7 @@ def save_method(
         raise MethodError(f"{spec_name(method)} has learned nothing yet: fit it before saving.")
     if _empty_field(method) is not None:
         raise MethodError(f"{spec_name(method)} learned nothing from these items: none was usable.")
-    if not force and any(getattr(value, "is_constant", False) for value in learned_values(method)):
+    if not force and any(value.is_constant for value in learned_values(method)):
         raise MethodError(
             f"{spec_name(method)} learned a constant map, which corrects nothing: verdicts would be "
             "the raw ones. Raise its weight, use pride, or write the file all the same with --force."

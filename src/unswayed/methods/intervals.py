@@ -9,14 +9,22 @@ none. Medians need no bootstrap: how often each side of the true one is seen is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unswayed.decisions import FloatArray
 from unswayed.quantiles import expanded_tail
 
-__all__ = ["FEWEST", "expanded_levels", "mean_interval", "median_interval"]
+__all__ = [
+    "FEWEST",
+    "expanded_levels",
+    "mean_interval",
+    "median_interval",
+    "percentile_interval",
+]
 
 FEWEST: Final = 60
 """Estimation items below which a bootstrap interval is not given."""
@@ -53,6 +61,26 @@ def mean_interval(
     deviates = means / np.maximum(errors, np.maximum(error / 10, 1e-300))
     below, above = np.percentile(deviates, (2.5, 97.5), axis=0)
     return mean - above * error, mean - below * error
+
+
+def percentile_interval(
+    statistic: Callable[[NDArray[np.intp]], FloatArray], rows: int, *, resamples: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """95 % expanded percentile intervals of numbers that are computed from some of the items.
+
+    Args:
+        statistic: From row indices to numbers, shape (F,).
+        rows: Number of items.
+        resamples: Resamples of items.
+        seed: Seed of the resamples.
+
+    Returns:
+        Low and high, shape (F,) each.
+    """
+    rng = np.random.default_rng(seed)
+    draws = [statistic(rng.integers(0, rows, rows)) for _ in range(resamples)]
+    low, high = np.percentile(np.stack(draws), expanded_levels(rows), axis=0)
+    return low, high
 
 
 def median_interval(values: FloatArray) -> tuple[float, float] | None:

@@ -163,10 +163,10 @@ def _steps(problem: Problem, weight: float, count: int) -> list[FloatArray]:
         form += hessian[row, column] * np.bincount(pairs, minlength=bins * bins)
     first, last = np.triu_indices(bins + 1)
     at = np.arange(bins)
-    made = np.where(at < first[:, None], 0.0, np.where(at >= last[:, None], 1.0, center))
-    v = made - center
+    steps = np.where(at < first[:, None], 0.0, np.where(at >= last[:, None], 1.0, center))
+    v = steps - center
     best = np.argsort(np.sum(v @ form.reshape(bins, bins) * v, axis=1), kind="stable")[:count]
-    return list(made[best][:, bin_of])
+    return list(steps[best][:, bin_of])
 
 
 def _descend_projected(

@@ -19,12 +19,8 @@ __all__ = ["default_methods", "parameters", "parse_method", "spec_name"]
 
 def parameters(method: type[Method] | Method) -> dict[str, object]:
     """The hyperparameters of a method with their defaults, by name."""
-    fitted = set(learned_fields(method))
-    return {
-        spec.name: spec.default
-        for spec in fields(method)  # type: ignore[arg-type]
-        if spec.name not in fitted
-    }
+    filled = learned_fields(method)
+    return {spec.name: spec.default for spec in fields(method) if spec.name not in filled}
 
 
 def parse_method(text: str) -> Method:
@@ -38,8 +34,8 @@ def parse_method(text: str) -> Method:
         UsageError: If a parameter is unknown, repeated or has a bad value.
     """
     name, *rest = text.strip().split(":")
-    made = METHODS.load(name)
-    known = parameters(made)
+    kind = METHODS.load(name)
+    defaults = parameters(kind)
     given: dict[str, str] = {}
     for part in rest:
         key, equals, value = part.partition("=")
@@ -47,17 +43,17 @@ def parse_method(text: str) -> Method:
             last = next(reversed(given))
             given[last] = f"{given[last]}:{part}"
             continue
-        if key not in known:
-            if not known:
+        if key not in defaults:
+            if not defaults:
                 raise UsageError(f"{text!r}: {name} has no parameters.")
-            raise UsageError(f"{text!r}: unknown parameter {key!r}. {did_you_mean(key, known)}")
+            raise UsageError(f"{text!r}: unknown parameter {key!r}. {did_you_mean(key, defaults)}")
         if not equals or not value:
-            raise UsageError(f"{text!r}: give {key} a value, such as {key}={known[key]}.")
+            raise UsageError(f"{text!r}: give {key} a value, such as {key}={defaults[key]}.")
         if key in given:
             raise UsageError(f"{text!r}: {key} is given twice.")
         given[key] = value
-    hints = get_type_hints(made)
-    return made(**{key: _convert(text, key, value, hints[key]) for key, value in given.items()})
+    hints = get_type_hints(kind)
+    return kind(**{key: _convert(text, key, value, hints[key]) for key, value in given.items()})
 
 
 def _convert(text: str, key: str, value: str, kind: Any) -> object:  # Any: a type expression
@@ -108,25 +104,17 @@ def default_methods(
     Args:
         task: Task of the items.
         candidates: Numbers of candidates that occur.
-        groups: Whether the items have groups; adds PriDe with a prior per group.
+        groups: Whether the items have groups; adds the variants that learn per group.
         probs: Whether there are label probabilities.
     """
-    made = [METHODS.load(name)() for name in METHODS if METHODS.load(name).about.default]
-    made.append(parse_method("average:layouts=all"))
-    if groups and "pride" in METHODS:
-        made.append(parse_method("pride:prior=group"))
+    names: list[str] = []
+    for name in METHODS:
+        about = METHODS.load(name).about
+        if about.default:
+            names += [name, *about.variants, *(about.group_variants if groups else ())]
     usable = [
         method
-        for method in made
+        for method in map(parse_method, names)
         if all(why_not(method, task=task, n=n, probs=probs) is None for n in candidates)
     ]
-    cheap_first = ("direct", "canonical", "repeat")
-    return tuple(
-        sorted(
-            usable,
-            key=lambda method: (
-                cheap_first.index(method.name) if method.name in cheap_first else len(cheap_first),
-                spec_name(method),
-            ),
-        )
-    )
+    return tuple(sorted(usable, key=lambda method: (method.about.rank, spec_name(method))))

@@ -12,36 +12,21 @@ averaging their n calls, which inflates accuracy); the geometric mean is offered
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from unswayed.decisions import (
-    Decision,
-    DecisionTable,
-    Estimate,
-    FloatArray,
-    Verdict,
-    VerdictTable,
-)
-from unswayed.items import Item, Task
-from unswayed.methods.estimation import (
-    FEW_ITEMS,
-    estimation_tables,
-    not_fitted,
-    plan_each,
-    warn_if_few,
-    warn_of,
-)
+from unswayed.decisions import DecisionTable, FloatArray
+from unswayed.methods.estimation import FEW_ITEMS, warn_of
 from unswayed.methods.intervals import FEWEST, expanded_levels, mean_interval
-from unswayed.methods.priors import LabelPrior, decide_by_priors, estimates_of, prior_threshold
-from unswayed.methods.protocol import COMPARING, About, decide_one, learned, plan_all
-from unswayed.methods.sets import canonical_ask, label_layouts, orbit
+from unswayed.methods.priors import LabelPrior, PriorMethod
+from unswayed.methods.protocol import About
+from unswayed.methods.sets import label_layouts, orbit
 from unswayed.methods.tables import log_probs_by_label, softmax
 from unswayed.permutations import Order
-from unswayed.presentation import Ask, Presentation
+from unswayed.presentation import Ask
 
 __all__ = ["PriDe", "item_priors"]
 
@@ -66,7 +51,7 @@ def item_priors(table: DecisionTable, columns: Sequence[int]) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class PriDe:
+class PriDe(PriorMethod):
     """Division by a prior estimated on permuted items.
 
     Attributes:
@@ -76,19 +61,14 @@ class PriDe:
         resamples: Bootstrap resamples of items for the prior's interval, which needs 60 items; 0
             for none.
         seed: Seed of the bootstrap.
-        priors: What `fit` learned.
     """
 
     prior: Literal["global", "cell", "group"] = "global"
     mean: Literal["arithmetic", "geometric"] = "arithmetic"
     resamples: int = 1000
     seed: int = 0
-    priors: tuple[LabelPrior, ...] | None = learned()
 
     name: ClassVar[str] = "pride"
-    tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = True
-    fitted_from: ClassVar[int] = FEW_ITEMS
     about: ClassVar[About] = About(
         title="PriDe",
         source="Zheng et al. 2024 (arXiv 2309.03882)",
@@ -102,45 +82,31 @@ class PriDe:
         "a bias that changes from item to item, and says nothing about other label sequences.",
         differs="The released code answers the estimation items by averaging their calls; "
         "CalibraEval's scripts apply one prior to all three presentations.",
+        group_variants=("pride:prior=group",),
+        per_layout="pride:prior=cell",
     )
 
-    def _layouts(self, n: int) -> tuple[Order, ...]:
-        return label_layouts(n, "all" if self.prior == "cell" else "canonical")
+    def estimation_asks(self, n: int) -> tuple[Ask, ...]:
+        """Every rotation, under each label sequence."""
+        layouts = label_layouts(n, "all" if self.prior == "cell" else "canonical")
+        return tuple(Ask(shown) for layout in layouts for shown in orbit(n, layout))
 
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Every rotation of every item, under each label sequence."""
-        return plan_each(
-            items,
-            {
-                n: tuple(Ask(shown) for layout in self._layouts(n) for shown in orbit(n, layout))
-                for n in {item.n for item in items}
-            },
-        )
+    def with_resamples(self, count: int) -> Self:
+        """The method with so many bootstrap resamples."""
+        return replace(self, resamples=count)
 
-    def fit(
-        self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
-    ) -> Self:
-        """A copy that knows the priors; items without all probabilities are left out."""
-        return self.fit_tables(estimation_tables(self, items, decisions))
-
-    def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
-        """`fit` on one table per number of candidates."""
-        priors: list[LabelPrior] = []
-        counts: dict[int, int] = {}
-        for n, table in tables.items():
-            counts[n] = len(table)
-            for layout in self._layouts(n):
-                columns = [c for c, shown in enumerate(table.shown) if shown.labels == layout]
-                logs = item_priors(table, columns)
-                known = ~np.isnan(logs).any(axis=1)
-                counts[n] = min(counts[n], int(known.sum()))
-                if known.any():
-                    priors.append(self._prior(logs[known], layout))
-                if self.prior == "group":
-                    groups = np.array([item.group for item in table.items], dtype=object)
-                    priors += self._group_priors(logs[known], groups[known], layout)
-        warn_if_few(self, counts)
-        return replace(self, priors=tuple(priors))
+    def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
+        """The prior of all items, then those of groups; items without all answers are left out."""
+        layout = table.shown[columns[0]].labels
+        logs = item_priors(table, columns)
+        complete = ~np.isnan(logs).any(axis=1)
+        if not complete.any():
+            return ()
+        priors = [self._prior(logs[complete], layout)]
+        if self.prior == "group":
+            groups = np.array([item.group for item in table.items], dtype=object)
+            priors += self._group_priors(logs[complete], groups[complete], layout)
+        return priors
 
     def _prior(self, logs: FloatArray, layout: Order, group: str | None = None) -> LabelPrior:
         values = np.exp(logs) if self.mean == "arithmetic" else logs
@@ -167,13 +133,13 @@ class PriDe:
     def _group_priors(
         self, logs: FloatArray, groups: np.ndarray[tuple[int], np.dtype[np.object_]], layout: Order
     ) -> list[LabelPrior]:
-        made, small = [], []
+        priors, small = [], []
         for group in dict.fromkeys(groups.tolist()):
             rows = groups == group
             if group is None:
                 continue
             if rows.sum() >= SMALLEST_GROUP:
-                made.append(self._prior(logs[rows], layout, group))
+                priors.append(self._prior(logs[rows], layout, group))
             if rows.sum() < FEW_ITEMS:
                 small.append(f"{group} ({rows.sum()})")
         if small:
@@ -182,30 +148,4 @@ class PriDe:
                 f"{FEW_ITEMS} a group's prior is unreliable; below {SMALLEST_GROUP} the prior of "
                 "all items is used."
             )
-        return made
-
-    def estimates(self) -> dict[str, Estimate]:
-        """The priors by label, label sequence and group, with intervals."""
-        return estimates_of(self.priors or ())
-
-    def threshold(self, shown: Presentation) -> float | None:
-        """The P(A) above which A wins, for two candidates (the prior of all items)."""
-        return prior_threshold(self.priors or (), shown)
-
-    def asks(self, n: int) -> tuple[Ask, ...]:
-        """The canonical presentation."""
-        return (canonical_ask(n),)
-
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """The canonical presentation."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
-
-    def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """Divide by the prior of the item's stratum."""
-        if self.priors is None:
-            raise not_fitted(self.name)
-        return decide_by_priors(self.name, self.priors, table)
+        return priors

@@ -7,9 +7,10 @@ q(c) proportional to p(c) / prior(label of c), i.e. argmax log p - log prior.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,47 +22,45 @@ from unswayed.decisions import (
     VerdictTable,
     argmax_by_tie_rule,
 )
+from unswayed.items import Task
 from unswayed.methods.checks import UnsoundError, check_layout, check_numbers
-from unswayed.methods.estimation import warn_uncorrected
+from unswayed.methods.estimation import (
+    FEW_ITEMS,
+    Tables,
+    not_fitted,
+    warn_if_few,
+    warn_of,
+    warn_uncorrected,
+)
+from unswayed.methods.protocol import COMPARING, Learned, Method, learned
+from unswayed.methods.sets import canonical_ask
 from unswayed.methods.tables import (
     TOLERANCE,
     labels_by_candidate,
     log_probs_by_label,
-    needed,
     softmax,
     verdict_table,
 )
 from unswayed.permutations import Order
-from unswayed.presentation import Presentation
+from unswayed.presentation import Ask, Presentation, label_symbols
 
-__all__ = [
-    "LabelPrior",
-    "decide_by_offsets",
-    "decide_by_priors",
-    "estimates_of",
-    "find_prior",
-    "layout_name",
-    "prior_offsets",
-    "prior_threshold",
-]
+__all__ = ["LabelPrior", "PriorMethod", "decide_by_offsets", "layout_name"]
 
 SUM_TOLERANCE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class LabelPrior:
+class LabelPrior(Learned):
     """The prior over labels of one stratum.
 
     Attributes:
-        n: Number of candidates it holds for.
         layout: Label printed at each position; it holds for this sequence only.
         values: Prior probability by label; positive, sums to 1.
         count: Estimation items (or content-free calls) behind it.
         group: Group of items it holds for; None for all.
-        low, high: 95 % bootstrap interval of each value; None if not computed.
+        low, high: 95 % interval of each value; None if not computed.
     """
 
-    n: int
     layout: tuple[int, ...]
     values: tuple[float, ...]
     count: int
@@ -72,94 +71,136 @@ class LabelPrior:
     def __post_init__(self) -> None:
         """Refuse what no fit makes, so that a damaged file cannot be loaded."""
         check_layout("layout", self.layout, self.n)
-        for name in ("values", "low", "high"):
-            numbers = getattr(self, name)
+        for name, numbers in (("values", self.values), ("low", self.low), ("high", self.high)):
             if numbers is not None:
                 check_numbers(name, numbers, self.n, least=0, most=1)
         if min(self.values) <= 0 or abs(sum(self.values) - 1) > SUM_TOLERANCE:
             raise UnsoundError(f"values: {self.values} are not positive with a sum of 1")
 
 
-def layout_name(layout: Order, label_set: Sequence[str] = ()) -> str:
-    """A label sequence in words: "A B"."""
-    symbols = label_set or [chr(65 + label) for label in range(len(layout))]
-    return " ".join(symbols[label] for label in layout)
+@dataclass(frozen=True, slots=True)
+class PriorMethod(Method):
+    """One call, its probabilities divided by a prior over labels: `layout_priors` estimates it.
 
-
-def find_prior(
-    priors: Sequence[LabelPrior], n: int, layout: Order, group: str | None = None
-) -> LabelPrior | None:
-    """The prior of the item's group, else of all items; None for a stratum never estimated."""
-    fallback = None
-    for prior in priors:
-        if prior.n == n and prior.layout == layout:
-            if prior.group is not None and prior.group == group:
-                return prior
-            if prior.group is None:
-                fallback = prior
-    return fallback
-
-
-def prior_offsets(name: str, priors: Sequence[LabelPrior], table: DecisionTable) -> FloatArray:
-    """log prior by label for every row of a one-column table, shape (I, n); 0 where there is none.
-
-    A label sequence or number of candidates that was never estimated is left uncorrected, with
-    a warning: a prior holds for one label sequence only.
+    Attributes:
+        priors: What `fit` learned.
+        evidence: What the estimates rest on, as warnings call it.
+        caution: A warning that belongs to every fit; empty if there is none.
     """
-    layout = table.shown[0].labels
-    general = find_prior(priors, table.n, layout)
-    if general is None:
-        if priors:
-            where = f"{table.n} candidates labelled {layout_name(layout, table.label_set)}"
-            warn_uncorrected(name, f"no prior was estimated for {where}")
-        return np.zeros((len(table), table.n))
-    offsets = np.tile(np.log(general.values), (len(table), 1))
-    grouped = [p for p in priors if p.group is not None and (p.n, p.layout) == (table.n, layout)]
-    if grouped:
-        groups = np.array([item.group for item in table.items], dtype=object)
-        for prior in grouped:
-            offsets[groups == prior.group] = np.log(prior.values)
-    return offsets
+
+    priors: tuple[LabelPrior, ...] | None = learned()
+
+    tasks: ClassVar[frozenset[Task]] = COMPARING
+    needs_probs: ClassVar[bool] = True
+    fitted_from: ClassVar[int] = FEW_ITEMS
+    evidence: ClassVar[str] = "items"
+    caution: ClassVar[str] = ""
+
+    @abstractmethod
+    def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
+        """The priors of one label sequence, that of all items first; empty without any answer.
+
+        Args:
+            table: Answers to `plan_fit` for one number of candidates.
+            columns: The columns shown with this label sequence.
+        """
+
+    def asks(self, n: int) -> tuple[Ask, ...]:
+        """The canonical presentation."""
+        return (canonical_ask(n),)
+
+    def fit_tables(self, tables: Tables) -> Self:
+        """A copy that knows the prior of every label sequence asked about."""
+        priors: list[LabelPrior] = []
+        counts: dict[int, int] = {}
+        for n, table in tables.items():
+            by_layout: dict[Order, list[int]] = {}
+            for column, shown in enumerate(table.shown):
+                by_layout.setdefault(shown.labels, []).append(column)
+            estimated = [self.layout_priors(table, columns) for columns in by_layout.values()]
+            counts[n] = min((part[0].count if part else 0 for part in estimated), default=0)
+            priors += [prior for part in estimated for prior in part]
+        warn_if_few(self.name, counts, least=self.fitted_from, what=self.evidence)
+        if self.caution:
+            warn_of(self.caution)
+        return replace(self, priors=tuple(priors))
+
+    def estimates(self) -> dict[str, Estimate]:
+        """The priors by label, label sequence and group, with intervals."""
+        return {
+            _name(prior, label): Estimate(
+                value=value,
+                low=None if prior.low is None else prior.low[label],
+                high=None if prior.high is None else prior.high[label],
+                n=prior.count,
+            )
+            for prior in self.priors or ()
+            for label, value in enumerate(prior.values)
+        }
+
+    def threshold(self, shown: Presentation) -> float | None:
+        """The P(A) above which A wins, for two candidates: the prior of all items."""
+        prior = self._general(2, shown.labels)
+        return None if prior is None else prior.values[0]
+
+    def decide_table(self, table: DecisionTable) -> VerdictTable:
+        """Divide the only column's probabilities by the prior of the item's stratum."""
+        return decide_by_offsets(table, self._offsets(table))
+
+    def _general(self, n: int, layout: Order) -> LabelPrior | None:
+        """The prior of all items; None for a stratum never estimated."""
+        priors = [
+            p for p in self.priors or () if p.group is None and (p.n, p.layout) == (n, layout)
+        ]
+        return priors[-1] if priors else None
+
+    def _offsets(self, table: DecisionTable) -> FloatArray:
+        """log prior by label for every row, shape (I, n); 0 where there is none.
+
+        A label sequence or number of candidates that was never estimated is left uncorrected, with
+        a warning: a prior holds for one label sequence only.
+        """
+        if self.priors is None:
+            raise not_fitted(self.name)
+        layout = table.shown[0].labels
+        general = self._general(table.n, layout)
+        if general is None:
+            if self.priors:
+                where = f"{table.n} candidates labelled {layout_name(layout, table.label_set)}"
+                warn_uncorrected(self.name, f"no prior was estimated for {where}")
+            return np.zeros((len(table), table.n))
+        offsets = np.tile(np.log(general.values), (len(table), 1))
+        stratum = [prior for prior in self.priors if (prior.n, prior.layout) == (table.n, layout)]
+        if any(prior.group is not None for prior in stratum):
+            groups = np.array([item.group for item in table.items], dtype=object)
+            for prior in stratum:
+                if prior.group is not None:
+                    offsets[groups == prior.group] = np.log(prior.values)
+        return offsets
 
 
 def decide_by_offsets(table: DecisionTable, offsets: FloatArray) -> VerdictTable:
     """argmax over candidates of log p minus the offset of the candidate's label.
 
     Args:
-        table: One column.
+        table: The first column is read; others are calls behind the offsets.
         offsets: By label, in nats, shape (I, n) or (n,).
     """
     corrected = softmax(log_probs_by_label(table, 0) - offsets)
     scores: FloatArray = corrected[:, list(labels_by_candidate(table, 0))]
     choices = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
-    unread: NDArray[np.int8] = np.full(len(table), -1, dtype=np.int8)
-    return verdict_table(table, choices, cells=needed(table), scores=scores, consistent=unread)
+    single: NDArray[np.int8] = np.full(len(table), -1, dtype=np.int8)
+    return verdict_table(table, choices, scores=scores, consistent=single)
 
 
-def decide_by_priors(name: str, priors: Sequence[LabelPrior], table: DecisionTable) -> VerdictTable:
-    """Divide the only column's probabilities by the prior of its stratum."""
-    return decide_by_offsets(table, prior_offsets(name, priors, table))
+def layout_name(layout: Order, label_set: Sequence[str] = ()) -> str:
+    """A label sequence in words: "A B"."""
+    symbols = label_set or label_symbols(len(layout))
+    return " ".join(symbols[label] for label in layout)
 
 
-def prior_threshold(
-    priors: Sequence[LabelPrior], shown: Presentation, group: str | None = None
-) -> float | None:
-    """The P(A) above which label A wins, for two candidates; None without a prior."""
-    prior = find_prior(priors, 2, shown.labels, group)
-    return None if prior is None else prior.values[0]
-
-
-def estimates_of(priors: Sequence[LabelPrior]) -> dict[str, Estimate]:
-    """The priors as named numbers with intervals, for reports and drift checks."""
-    result = {}
-    for prior in priors:
-        for label, value in enumerate(prior.values):
-            where = "" if prior.group is None else f", group {prior.group}"
-            name = f"prior of label {chr(65 + label)} under {layout_name(prior.layout)}{where}"
-            result[name] = Estimate(
-                value=value,
-                low=None if prior.low is None else prior.low[label],
-                high=None if prior.high is None else prior.high[label],
-                n=prior.count,
-            )
-    return result
+def _name(prior: LabelPrior, label: int) -> str:
+    where = "" if prior.group is None else f", group {prior.group}"
+    return (
+        f"prior of label {label_symbols(prior.n)[label]} under {layout_name(prior.layout)}{where}"
+    )

@@ -1,39 +1,43 @@
-"""What a method is: plan -> calls -> decide, over one pool of recorded calls.
+"""What a method is: asks -> calls -> verdicts, over one pool of recorded calls.
 
 A method is a frozen dataclass: its hyperparameters, and what it has learned (None before `fit`).
-It never calls a model and never sees gold. `decide_table` is the method itself, vectorised over
-items; `decide` is the same computation for one item, so streaming equals batch.
+It never calls a model and never sees gold. Its author writes `asks` and `decide_table`, which is
+the method itself, vectorised over items; one that learns also `estimation_asks`, `fit_tables` and
+`estimates`; one that may stop before everything is asked also `stops_after`. The rest is here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, Protocol, Self
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from unswayed.decisions import Decision, DecisionTable, Estimate, Verdict, VerdictTable
-from unswayed.errors import UsageError
+from unswayed.decisions import MISSING, Decision, DecisionTable, Estimate, Verdict, VerdictTable
+from unswayed.errors import MethodError, NeedsLogprobs, UsageError
 from unswayed.items import Item, Task, blind
+from unswayed.methods.estimation import MOST_ITEMS, MethodWarning, Tables, split, tables_of
 from unswayed.permutations import check_size
-from unswayed.presentation import Ask, settled
+from unswayed.presentation import Ask, Presentation, askable
 
 __all__ = [
     "CHOOSING",
     "COMPARING",
     "About",
-    "FittedMethod",
     "Layouts",
+    "Learned",
     "Method",
     "MethodWarning",
-    "decide_one",
     "is_fitted",
     "learned",
     "learned_fields",
     "learned_sizes",
     "learned_values",
-    "plan_all",
+    "unlearned",
     "why_not",
 ]
+
+M = TypeVar("M", bound="Method")
 
 COMPARING: frozenset[Task] = frozenset({Task.PAIRWISE, Task.MCQ})
 """Tasks whose answer is one label, so that label probabilities mean something."""
@@ -41,14 +45,13 @@ COMPARING: frozenset[Task] = frozenset({Task.PAIRWISE, Task.MCQ})
 CHOOSING: frozenset[Task] = COMPARING | {Task.LISTWISE}
 """Tasks whose decision names a best candidate."""
 
-
-class MethodWarning(UserWarning):
-    """A method works, but on less than it should have (few estimation items, a layout never seen)."""
+Layouts = Literal["canonical", "all"]
+"""Label sequences a prior is estimated for: the label set's own, or every rotation of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the docs and `unswayed list methods` say about a method.
+    """What the docs, `unswayed list methods` and `--methods all` say about a method.
 
     Attributes:
         title: Name in words.
@@ -60,8 +63,13 @@ class About:
         helps: When it helps.
         cannot: What it cannot do.
         differs: Where the authors' released code does something else; empty if it does not.
-        default: Whether `--methods all` includes it.
         candidates: The only number of candidates it works for; None for any.
+        default: Whether `--methods all` includes it.
+        variants: What `all` includes beside it, as names with parameters.
+        group_variants: What `all` includes beside it where items have groups.
+        rank: Place in `all`, lowest first: baselines come before corrections, equal ones by name.
+        per_layout: Its name with the parameters that give it one threshold per label sequence;
+            empty if it has no such form.
     """
 
     title: str
@@ -73,93 +81,183 @@ class About:
     cannot: str
     estimation: str = ""
     differs: str = ""
-    default: bool = True
     candidates: int | None = None
+    default: bool = True
+    variants: tuple[str, ...] = ()
+    group_variants: tuple[str, ...] = ()
+    rank: int = 9
+    per_layout: str = ""
 
 
-class Method(Protocol):
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What a method has learned about one number of candidates.
+
+    Attributes:
+        n: Number of candidates it holds for.
+    """
+
+    n: int
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it maps everything to one value, and so corrects nothing."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Method(ABC):
     """A way from decisions to a verdict.
 
     Attributes:
         name: Registered name.
         tasks: Tasks it works on.
+        about: What the docs say about it.
         needs_probs: True if it reads label probabilities.
         fitted_from: Smallest number of estimation items that is not warned about; 0 if the method
             learns nothing.
-        about: What the docs say about it.
     """
 
     name: ClassVar[str]
     tasks: ClassVar[frozenset[Task]]
-    needs_probs: ClassVar[bool]
-    fitted_from: ClassVar[int]
     about: ClassVar[About]
+    needs_probs: ClassVar[bool] = False
+    fitted_from: ClassVar[int] = 0
 
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """The questions whose answers `fit` needs; empty if there is nothing to learn."""
-        ...
-
-    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
-        """A copy that has learned from the decisions (pure; items are blind)."""
-        ...
-
+    @abstractmethod
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Everything it could ever ask of an item with n candidates, in the order it asks."""
-        ...
 
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """All it wants so far; it is done when this names nothing that was not answered."""
-        ...
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item (pure)."""
-        ...
-
+    @abstractmethod
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The verdicts for many items: `table.asks` must be `asks(table.n)`."""
-        ...
 
+    def stops_after(self, n: int) -> Sequence[int]:
+        """Lengths of the prefixes of `asks` after which it may stop before everything is asked.
 
-class FittedMethod(Method, Protocol):
-    """A method that learns: what it learned can be shown, compared and watched for drift."""
+        Where a prefix is answered and `decide_table` needs no more, the rest is not asked. Stops
+        that cannot change the verdict are not named.
+        """
+        return ()
 
-    def fit_tables(self, tables: Mapping[int, DecisionTable]) -> Self:
+    def estimation_asks(self, n: int) -> tuple[Ask, ...]:
+        """What it asks of each estimation item; empty if there is nothing to learn."""
+        return ()
+
+    def fit_tables(self, tables: Tables) -> Self:
         """`fit` on one table per number of candidates, whose columns are those of `plan_fit`."""
-        ...
+        return self
 
     def estimates(self) -> dict[str, Estimate]:
         """What was learned, as named numbers with intervals where they were computed."""
-        ...
+        return {}
 
+    def threshold(self, shown: Presentation) -> float | None:
+        """The P(A) above which A wins under one presentation of two candidates, if there is one."""
+        return None
 
-def decide_one(method: Method, item: Item, decisions: Sequence[Decision]) -> Verdict:
-    """`Method.decide` for every method: a table of one row."""
-    table = DecisionTable.of([blind(item)], decisions)
-    verdicts = method.decide_table(table.select(method.asks(item.n)))
-    return verdicts.verdict(0, item_id=item.id, method=method.name)
+    @property
+    def resamples(self) -> int:
+        """Bootstrap resamples behind the intervals of `estimates`; 0 for none."""
+        return 0
 
+    def with_resamples(self, count: int) -> Self:
+        """The method with so many resamples, where it makes any."""
+        return self
 
-def plan_all(method: Method, item: Item) -> list[Ask]:
-    """`Method.plan` of every method that is not adaptive.
+    def quick(self) -> Self:
+        """The method as a bootstrap of its fits runs it: what only polishes a fit left out."""
+        return self
 
-    An item that is not permutable is asked as it was given only.
-    """
-    asks = method.asks(item.n)
-    about_item = [one for ask in asks if (one := settled(ask, item)) is not None]
-    return about_item if item.permutable else [ask for ask in about_item if ask.as_given]
+    @property
+    def learns(self) -> bool:
+        """Whether there is anything for `fit` to learn."""
+        return not is_fitted(unlearned(self))
+
+    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
+        """The questions whose answers `fit` needs: about every item that may be permuted.
+
+        At most `MOST_ITEMS` items per number of candidates.
+
+        Raises:
+            MethodError: If it cannot learn from an item.
+        """
+        asks: dict[int, tuple[Ask, ...]] = {}
+        left: dict[int, int] = {}
+        planned: list[tuple[Item, Ask]] = []
+        for item in items:
+            if item.n not in asks:
+                try:
+                    asks[item.n] = self.estimation_asks(item.n)
+                except MethodError as error:
+                    raise MethodError(f"{item.id}: {error}") from None
+            if item.permutable and left.setdefault(item.n, MOST_ITEMS):
+                left[item.n] -= 1
+                planned.extend((item, ask) for ask in asks[item.n])
+        return planned
+
+    def estimation_tables(
+        self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
+    ) -> Tables:
+        """The answers to `plan_fit` per number of candidates: it learns from what it is priced for.
+
+        Args:
+            items: Estimation items; or the decisions alone, when there are no item texts.
+            decisions: Decisions about them (others are left out); None if `items` are these.
+
+        Raises:
+            NeedsLogprobs: If it needs probabilities and no decision has any.
+        """
+        estimation_items, recorded = split(items, decisions)
+        tables = tables_of(self.plan_fit(estimation_items), recorded)
+        answered = any((table.choices >= 0).any() for table in tables.values())
+        if self.needs_probs and answered and all(t.probs is None for t in tables.values()):
+            raise NeedsLogprobs(
+                f"{self.name} needs label probabilities, and none of the {len(recorded)} "
+                "estimation decisions has any. Use vote, or ask for sampled probabilities "
+                "(--probs sampled:R)."
+            )
+        return tables
+
+    def fit(
+        self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
+    ) -> Self:
+        """A copy that has learned from the decisions (pure; items are blind)."""
+        return self.fit_tables(self.estimation_tables(items, decisions)) if self.learns else self
+
+    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
+        """All it wants so far; it is done when this names nothing that was not answered."""
+        everything = self.asks(item.n)
+        asks = list(askable(item, everything))
+        if len(asks) < len(everything):  # not permutable
+            return asks
+        for end in self.stops_after(item.n):
+            answers = [decision for decision in seen if decision.ask in asks[:end]]
+            if len({decision.ask for decision in answers}) < end:
+                return asks[:end]
+            table = DecisionTable.of([blind(item)], answers).select(everything)
+            if self.decide_table(table).choices[0] != MISSING:
+                return asks[:end]
+        return asks
+
+    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
+        """The verdict for one item (pure): a table of one row, so streaming equals batch."""
+        table = DecisionTable.of([blind(item)], decisions)
+        verdicts = self.decide_table(table.select(self.asks(item.n)))
+        return verdicts.verdict(0, item_id=item.id, method=self.name)
 
 
 def learned() -> Any:  # Any: the declared type of the field, as with dataclasses.field
     """A dataclass field that `fit` fills: None before, never a parameter on the command line.
 
-    Its values have an `n`, the number of candidates they hold for.
+    Its type is a tuple of `Learned`, or None.
     """
-    return field(default=None, metadata={"learned": True})
+    return field(default=None, kw_only=True, metadata={"learned": True})
 
 
 def learned_fields(method: type[Method] | Method) -> tuple[str, ...]:
     """Names of the fields that `fit` fills."""
-    return tuple(spec.name for spec in fields(method) if spec.metadata.get("learned"))  # type: ignore[arg-type]
+    return tuple(spec.name for spec in fields(method) if spec.metadata.get("learned"))
 
 
 def learned_sizes(method: Method) -> tuple[int, ...]:
@@ -167,9 +265,14 @@ def learned_sizes(method: Method) -> tuple[int, ...]:
     return tuple(sorted({value.n for value in learned_values(method)}))
 
 
-def learned_values(method: Method) -> tuple[Any, ...]:  # Any: each method has its own
+def learned_values(method: Method) -> tuple[Learned, ...]:
     """Everything that `fit` filled in."""
     return tuple(value for name in learned_fields(method) for value in getattr(method, name) or ())
+
+
+def unlearned(method: M) -> M:
+    """The method as it was before `fit`."""
+    return replace(method, **dict.fromkeys(learned_fields(method)))
 
 
 def is_fitted(method: Method) -> bool:
@@ -177,9 +280,7 @@ def is_fitted(method: Method) -> bool:
     return all(getattr(method, name) is not None for name in learned_fields(method))
 
 
-def why_not(
-    method: Method | type[Method], *, task: Task, n: int | None = None, probs: bool = True
-) -> str | None:
+def why_not(method: Method, *, task: Task, n: int | None = None, probs: bool = True) -> str | None:
     """Why a method cannot be used here, as the end of a sentence; None if it can.
 
     Args:
@@ -189,7 +290,7 @@ def why_not(
         probs: Whether there are label probabilities.
     """
     if task not in method.tasks:
-        allowed = ", ".join(sorted(known.value for known in method.tasks))
+        allowed = ", ".join(sorted(allowed.value for allowed in method.tasks))
         return f"it works on {allowed}, not on {task.value}"
     only = method.about.candidates
     if n is not None and only is not None and n != only:
@@ -199,12 +300,8 @@ def why_not(
     try:
         if n is not None and method.fitted_from:
             check_size("cyclic", n)  # what methods learn from
-        if n is not None and not isinstance(method, type):
+        if n is not None:
             method.asks(n)
     except UsageError as error:
         return str(error).rstrip(".")
     return None
-
-
-Layouts = Literal["canonical", "all"]
-"""Label sequences a prior is estimated for: the label set's own, or every rotation of it."""

@@ -8,14 +8,13 @@ Calls per item: fit 0, judge `samples`. Ties: equal counts are a tie; means go t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from unswayed.decisions import Decision, DecisionTable, Verdict, VerdictTable
+from unswayed.decisions import DecisionTable, VerdictTable
 from unswayed.errors import UsageError
-from unswayed.items import Item, Task
-from unswayed.methods.protocol import CHOOSING, COMPARING, About, decide_one, plan_all
+from unswayed.items import Task
+from unswayed.methods.protocol import CHOOSING, COMPARING, About, Method
 from unswayed.methods.sets import canonical_ask
 from unswayed.methods.voting import decide_by_average, decide_by_vote
 from unswayed.presentation import Ask
@@ -24,7 +23,7 @@ __all__ = ["Repeat", "RepeatMean"]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Method):
     """Majority over samples of one presentation.
 
     Attributes:
@@ -35,8 +34,6 @@ class Repeat:
 
     name: ClassVar[str] = "repeat"
     tasks: ClassVar[frozenset[Task]] = CHOOSING
-    needs_probs: ClassVar[bool] = False
-    fitted_from: ClassVar[int] = 0
     about: ClassVar[About] = About(
         title="Repeated sampling",
         source="control",
@@ -45,31 +42,15 @@ class Repeat:
         equation="argmax_c #{r : z_r = c}",
         helps="Shows how much of a permutation method's gain is only the extra calls.",
         cannot="It cannot remove bias: every sample carries the same order and labels.",
+        rank=2,
     )
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise UsageError(f"repeat:samples={self.samples}: give at least 1.")
-
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Nothing to learn."""
-        return []
-
-    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
-        """Itself: nothing to learn."""
-        return self
+        _check(self.name, self.samples)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Samples 1 to `samples` of the canonical presentation."""
-        return tuple(canonical_ask(n, sample=sample) for sample in range(1, self.samples + 1))
-
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """Every sample."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
+        return _samples(self.samples, n)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The majority of each row."""
@@ -77,7 +58,7 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatMean:
+class RepeatMean(Method):
     """Mean probability over samples of one presentation.
 
     Attributes:
@@ -89,7 +70,6 @@ class RepeatMean:
     name: ClassVar[str] = "repeat-mean"
     tasks: ClassVar[frozenset[Task]] = COMPARING
     needs_probs: ClassVar[bool] = True
-    fitted_from: ClassVar[int] = 0
     about: ClassVar[About] = About(
         title="Repeated sampling, averaged",
         source="control",
@@ -103,29 +83,21 @@ class RepeatMean:
     )
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise UsageError(f"repeat-mean:samples={self.samples}: give at least 1.")
-
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Nothing to learn."""
-        return []
-
-    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
-        """Itself: nothing to learn."""
-        return self
+        _check(self.name, self.samples)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Samples 1 to `samples` of the canonical presentation."""
-        return tuple(canonical_ask(n, sample=sample) for sample in range(1, self.samples + 1))
-
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """Every sample."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
+        return _samples(self.samples, n)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The highest mean of each row."""
         return decide_by_average(table)
+
+
+def _check(name: str, samples: int) -> None:
+    if samples < 1:
+        raise UsageError(f"{name}:samples={samples}: give at least 1.")
+
+
+def _samples(samples: int, n: int) -> tuple[Ask, ...]:
+    return tuple(canonical_ask(n, sample=sample) for sample in range(1, samples + 1))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,13 @@ from unswayed.decisions import (
     Estimate,
     FloatArray,
     IntArray,
-    Verdict,
     VerdictTable,
 )
 from unswayed.errors import UsageError
 from unswayed.items import Item, Task, blind
-from unswayed.methods.protocol import CHOOSING, About, decide_one, plan_all
+from unswayed.methods.protocol import CHOOSING, About, Method
 from unswayed.methods.sets import presentation_set
-from unswayed.methods.tables import agreement, needed, plurality, verdict_table
+from unswayed.methods.tables import agreement, plurality, verdict_table
 from unswayed.methods.voting import count_votes, decide_by_vote
 from unswayed.presentation import Ask, Presentation
 
@@ -44,7 +43,7 @@ IN_BLOCKS = ("auto", "swap", "cyclic", "balanced")
 
 
 @dataclass(frozen=True, slots=True)
-class Sequential:
+class Sequential(Method):
     """A vote that stops early.
 
     Attributes:
@@ -63,8 +62,6 @@ class Sequential:
 
     name: ClassVar[str] = "sequential"
     tasks: ClassVar[frozenset[Task]] = CHOOSING
-    needs_probs: ClassVar[bool] = False
-    fitted_from: ClassVar[int] = 0
     about: ClassVar[About] = About(
         title="Sequential vote",
         source="ours (curtailed sampling)",
@@ -85,14 +82,6 @@ class Sequential:
                 f"{', '.join(IN_BLOCKS)}, not {self.orders!r}."
             )
 
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Nothing to learn."""
-        return []
-
-    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
-        """Itself: nothing to learn."""
-        return self
-
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every presentation of the set, block after block."""
         numbers = (0,) if self.samples == 1 else range(1, self.samples + 1)
@@ -103,10 +92,14 @@ class Sequential:
             return presentation_set(self.orders, n, "coupled", self.seed)
         return presentation_set("auto", 2, "all") if n == 2 else presentation_set("balanced", n)
 
+    def stops_after(self, n: int) -> Sequence[int]:
+        """After each block; `curtail` stops where the verdict of the whole vote is certain."""
+        return () if self.rule == "curtail" else range(n, len(self.asks(n)), n)
+
     def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
         """The calls that are certain to be needed, given what was answered."""
-        if not item.permutable:
-            return plan_all(self, item)
+        if self.rule != "curtail" or not item.permutable:
+            return Method.plan(self, item, seen)
         asks = self.asks(item.n)
         table = DecisionTable.of([blind(item)], seen).select(asks)
         codes = table.choices
@@ -114,15 +107,13 @@ class Sequential:
         if codes[0, last] != MISSING:
             return list(asks[: last + 1])  # it stopped there, or everything is answered
         left = len(asks) - last
-        if self.rule != "curtail":
-            return list(asks[: last + item.n - last % item.n])
         counts = _count(codes[:, :last], item.n)
         # the leader cannot be decided before this many more calls, even if it wins them all
         return list(asks[: last + min(left, int((left - _margin(counts)[0]) // 2) + 1)])
 
     def _read(self, table: DecisionTable, codes: IntArray) -> BoolArray:
         """The cells read before each row stops, shape (I, T); a missing call ends a row too."""
-        cells = needed(table)
+        cells = table.allowed
         read: BoolArray = np.zeros_like(cells)
         active: BoolArray = np.ones(len(table), dtype=np.bool_)
         counts = np.zeros((len(table), table.n + 1))
@@ -150,10 +141,6 @@ class Sequential:
         decided: BoolArray = margin > left
         return decided | (margin >= self.lead) if self.rule == "lead" else decided
 
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
-
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The vote over the calls up to each row's stop; later columns are not read."""
         codes = table.choices
@@ -161,14 +148,7 @@ class Sequential:
         counts = count_votes(codes, cells, table.n, np.ones(len(table.asks)))
         choices, tied = plurality(counts)
         scores = counts[:, :-1] / np.maximum(cells.sum(axis=1), 1)[:, None]
-        return verdict_table(
-            table,
-            choices,
-            cells=cells,
-            scores=scores,
-            tied=tied,
-            consistent=agreement(codes, cells),
-        )
+        return verdict_table(table, choices, cells=cells, scores=scores, tied=tied)
 
 
 def _count(codes: IntArray, n: int) -> FloatArray:

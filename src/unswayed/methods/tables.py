@@ -22,7 +22,6 @@ from unswayed.decisions import (
     VerdictTable,
 )
 from unswayed.permutations import Order, invert
-from unswayed.presentation import canonical
 
 __all__ = [
     "EPSILON",
@@ -30,8 +29,6 @@ __all__ = [
     "agreement",
     "labels_by_candidate",
     "log_probs_by_label",
-    "missing_rows",
-    "needed",
     "plurality",
     "positions_by_candidate",
     "probs_of",
@@ -81,37 +78,14 @@ def softmax(scores: FloatArray) -> FloatArray:
     return result
 
 
-def needed(table: DecisionTable) -> BoolArray:
-    """Cells a verdict needs, shape (I, T): all, but for items that are not permutable.
-
-    Those are asked as they were given only (their options may name each other's labels too); seen
-    through any other view, nothing is needed because nothing may be asked.
-    """
-    cells: BoolArray = np.ones(table.choices.shape, dtype=np.bool_)
-    fixed = [row for row, item in enumerate(table.items) if not item.permutable]
-    if fixed:
-        own = canonical(table.n)
-        cells[fixed] = [
-            shown == own or ask.arranged == "content"
-            for ask, shown in zip(table.asks, table.shown, strict=True)
-        ]
-    return cells
-
-
-def missing_rows(table: DecisionTable, cells: BoolArray) -> BoolArray:
-    """Rows without a verdict because a needed call was not made or failed, shape (I,)."""
-    absent: BoolArray = ((table.choices == MISSING) & cells).any(axis=1) | ~cells.any(axis=1)
-    return absent
-
-
 def agreement(choices: IntArray, cells: BoolArray) -> NDArray[np.int8]:
     """1 where all decisions read agree, 0 where not, -1 for fewer than two; shape (I,).
 
     Tie agrees with tie; an unparsed answer agrees with nothing.
     """
+    if choices.shape[1] < 2:
+        return np.full(len(choices), -1, dtype=np.int8)
     read = cells & (choices != MISSING)
-    if not read.shape[1]:
-        return np.full(len(read), -1, dtype=np.int8)
     first = np.take_along_axis(choices, read.argmax(axis=1)[:, None], axis=1)
     same = ((choices == first) | ~read).all(axis=1) & (first[:, 0] != UNPARSED)
     return np.where(read.sum(axis=1) < 2, -1, same).astype(np.int8)
@@ -142,7 +116,7 @@ def verdict_table(
     table: DecisionTable,
     choices: IntArray,
     *,
-    cells: BoolArray,
+    cells: BoolArray | None = None,
     scores: FloatArray | None = None,
     tied: BoolArray | None = None,
     confidence: FloatArray | None = None,
@@ -153,14 +127,15 @@ def verdict_table(
     Args:
         table: The table decided on.
         choices: Candidate, TIE or UNPARSED, shape (I,).
-        cells: Cells read, shape (I, T).
+        cells: Cells read, shape (I, T); default: all that may be asked.
         scores: By candidate, shape (I, n).
         tied: Tied candidates, shape (I, n).
         confidence: Shape (I,); default: the chosen candidate's score.
         consistent: Shape (I,); default: agreement of the answers in `cells`.
     """
     rows = len(table)
-    missing = missing_rows(table, cells)
+    cells = table.allowed if cells is None else cells
+    missing = ((table.choices == MISSING) & cells).any(axis=1) | ~cells.any(axis=1)
     choices = np.where(missing, MISSING, choices).astype(np.int16)
     named = choices >= 0
     if scores is not None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from unswayed.decisions import BoolArray, DecisionTable, FloatArray
 from unswayed.errors import MethodError
+from unswayed.methods import METHODS
 from unswayed.methods.names import spec_name
 from unswayed.methods.protocol import Method
 from unswayed.methods.tables import labels_by_candidate, probs_of
@@ -78,9 +79,10 @@ def method_thresholds(
     """
     result: dict[str, dict[str, float | None]] = {}
     for method in methods:
-        threshold = getattr(method, "threshold", None)
-        if threshold is not None and len(method.asks(2)) == 1:
-            result[spec_name(method)] = {name: threshold(shape) for name, shape in shown.items()}
+        if len(method.asks(2)) == 1:
+            values = {name: method.threshold(shape) for name, shape in shown.items()}
+            if any(value is not None for value in values.values()):
+                result[spec_name(method)] = values
     return result
 
 
@@ -138,11 +140,11 @@ def threshold_view(
     single = cells = None
     if p_a:
         single = _pooled(p_a, right, tuple(p_a))
-        parts = [_pooled(p_a, right, pair) for pair in (("X0", "X2"), ("X3", "X1"))]
-        known = [part for part in parts if part is not None]
-        total = sum(part.n for part in known)
-        accuracy = sum(part.accuracy * part.n for part in known) / total
-        cells = Oracle(known[0].threshold, accuracy, total)
+        pairs = [_pooled(p_a, right, pair) for pair in (("X0", "X2"), ("X3", "X1"))]
+        parts = [part for part in pairs if part is not None]
+        total = sum(part.n for part in parts)
+        accuracy = sum(part.accuracy * part.n for part in parts) / total
+        cells = Oracle(parts[0].threshold, accuracy, total)
     view = method_thresholds(methods, {name: PRESENTATIONS[name] for name in p_a} or PRESENTATIONS)
     return ThresholdView(view, alone, single, cells, _explain(alone, single, cells))
 
@@ -150,11 +152,11 @@ def threshold_view(
 def _pooled(
     p_a: Mapping[str, FloatArray], right: Mapping[str, BoolArray], names: Sequence[str]
 ) -> Oracle | None:
-    found = [name for name in names if name in p_a]
-    if not found:
+    shown = [name for name in names if name in p_a]
+    if not shown:
         return None
-    scores = np.concatenate([p_a[name] for name in found])
-    return best_threshold(scores, np.concatenate([right[name] for name in found]))
+    scores = np.concatenate([p_a[name] for name in shown])
+    return best_threshold(scores, np.concatenate([right[name] for name in shown]))
 
 
 def _explain(alone: Mapping[str, Oracle], single: Oracle | None, cells: Oracle | None) -> str:
@@ -176,6 +178,13 @@ def _explain(alone: Mapping[str, Oracle], single: Oracle | None, cells: Oracle |
         f"{text} A preference for the first position raises P(A) where A stands first (X0, X2) and "
         "lowers it where A stands second (X1, X3), so the threshold that is right for one is wrong "
         "for the other, whatever method chose it. One threshold for each reaches "
-        f"{cells.accuracy:.1%}: pride:prior=cell, cell-median:layouts=all and additive have that "
-        "freedom; one map or one prior for all presentations has not."
+        f"{cells.accuracy:.1%}: {_free()} have that freedom; one map or one prior for all "
+        "presentations has not."
     )
+
+
+def _free() -> str:
+    """The methods that can have one threshold per label sequence, in words."""
+    names = (METHODS.load(name).about.per_layout for name in reversed(list(METHODS)))
+    *others, last = filter(None, names)
+    return f"{', '.join(others)} and {last}"

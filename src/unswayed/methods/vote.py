@@ -8,13 +8,12 @@ Calls per item: fit 0, judge the size of the set (2 for two candidates, n else).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from unswayed.decisions import Decision, DecisionTable, Verdict, VerdictTable
-from unswayed.items import Item, Task
-from unswayed.methods.protocol import CHOOSING, About, decide_one, plan_all
+from unswayed.decisions import DecisionTable, VerdictTable
+from unswayed.items import Task
+from unswayed.methods.protocol import CHOOSING, About, Method
 from unswayed.methods.sets import Reading, presentation_set, presentation_weights
 from unswayed.methods.voting import decide_by_vote
 from unswayed.presentation import Ask
@@ -23,7 +22,7 @@ __all__ = ["Vote"]
 
 
 @dataclass(frozen=True, slots=True)
-class Vote:
+class Vote(Method):
     """Majority over presentations.
 
     Attributes:
@@ -38,8 +37,6 @@ class Vote:
 
     name: ClassVar[str] = "vote"
     tasks: ClassVar[frozenset[Task]] = CHOOSING
-    needs_probs: ClassVar[bool] = False
-    fitted_from: ClassVar[int] = 0
     about: ClassVar[About] = About(
         title="Majority vote over orders",
         source="Wang et al. 2023 (arXiv 2305.17926)",
@@ -51,27 +48,11 @@ class Vote:
         "answer was: where there are probabilities, averaging them is better.",
     )
 
-    def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """Nothing to learn."""
-        return []
-
-    def fit(self, items: Sequence[Item], decisions: Sequence[Decision]) -> Self:
-        """Itself: nothing to learn."""
-        return self
-
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every presentation of the set."""
         return tuple(
             Ask(shape) for shape in presentation_set(self.orders, n, self.layouts, self.seed)
         )
-
-    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """Every presentation of the set."""
-        return plan_all(self, item)
-
-    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item."""
-        return decide_one(self, item, decisions)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The plurality of each row."""

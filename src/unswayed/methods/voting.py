@@ -19,8 +19,6 @@ from unswayed.decisions import (
 from unswayed.methods.tables import (
     EPSILON,
     TOLERANCE,
-    agreement,
-    needed,
     plurality,
     softmax,
     verdict_table,
@@ -64,8 +62,7 @@ def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None)
     the chosen candidate where all calls have probabilities, else its share of the calls read.
     """
     weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)
-    cells = needed(table)
-    choices = table.choices
+    cells, choices = table.allowed, table.choices
     counts = count_votes(choices, cells, table.n, weight)
     verdict, tied = plurality(counts)
     read = (cells & (choices != MISSING)) @ weight
@@ -74,15 +71,7 @@ def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None)
     scores = np.where(np.isnan(probs), shares, probs) if len(table.asks) == 1 else shares
     sure = np.where(np.isnan(probs), shares, probs)
     confidence = sure[np.arange(len(table)), np.maximum(verdict, 0)]
-    return verdict_table(
-        table,
-        verdict,
-        cells=cells,
-        scores=scores,
-        tied=tied,
-        confidence=confidence,
-        consistent=agreement(choices, cells),
-    )
+    return verdict_table(table, verdict, scores=scores, tied=tied, confidence=confidence)
 
 
 def decide_by_average(
@@ -93,7 +82,7 @@ def decide_by_average(
     Rows where a call read has no or partial probabilities are UNPARSED.
     """
     weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)
-    cells = needed(table)
+    cells = table.allowed
     probs = mean_probs(table, cells, weight)
     scores = probs
     if logit and table.probs is not None:
@@ -103,4 +92,4 @@ def decide_by_average(
         scores[np.isnan(probs)] = np.nan
     verdict = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
     confidence = probs[np.arange(len(table)), np.maximum(verdict, 0)]
-    return verdict_table(table, verdict, cells=cells, scores=scores, confidence=confidence)
+    return verdict_table(table, verdict, scores=scores, confidence=confidence)

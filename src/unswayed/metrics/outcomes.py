@@ -214,7 +214,8 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
 
     Args:
         items: Items with their gold, found by id; more than the table's are allowed.
-        table: One column per presentation, of the items as they are (seen through no view).
+        table: One column per presentation, of the items as they are (seen through no view). Answers
+            that an item that is not permutable should not have given are left out.
 
     Raises:
         ShapeError: If an item of the table is not among `items`, or the table is a view.
@@ -236,7 +237,8 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
         groups=tuple(item.group for item in own),
         shown=table.shown,
         label_set=table.label_set,
-        choices=table.choices,
+        # recorded data may have asked an item that must not be permuted in other orders too
+        choices=np.where(table.allowed, table.choices, np.int16(MISSING)),
         gold=gold,
         gold_kind=kind,
         permutable=np.array([item.permutable for item in own], dtype=np.bool_),
@@ -285,18 +287,5 @@ def outcomes_from_decisions(
         own = canonical(n)
         asked = [ask for ask in table.asks if ask.substitute is None]
         asks = sorted(asked, key=lambda ask: ask.presentation != own)
-        outcomes = outcomes_of(rows, table.select(asks))
-        strata.append(_own_order_only(outcomes, own))
+        strata.append(outcomes_of(rows, table.select(asks)))
     return tuple(strata)
-
-
-def _own_order_only(outcomes: Outcomes, own: Presentation) -> Outcomes:
-    """Blank the other presentations of items that must not be permuted.
-
-    Other labels too: what refers to a candidate may name its label.
-    """
-    if outcomes.permutable.all():
-        return outcomes
-    other = np.array([presentation != own for presentation in outcomes.shown])
-    blank = ~outcomes.permutable[:, None] & other[None, :]
-    return replace(outcomes, choices=np.where(blank, np.int16(MISSING), outcomes.choices))

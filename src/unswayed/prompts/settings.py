@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import string
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Final, NamedTuple
 
 from unswayed.errors import TemplateError, UsageError
 from unswayed.items import Item, Message
+from unswayed.presentation import label_symbols
 from unswayed.prompts.spans import Spans
 
 __all__ = ["PromptSettings", "Rendered", "check_labels", "label_set_of", "prompt_settings"]
@@ -95,7 +95,6 @@ class Rendered(NamedTuple):
     spans: Spans
 
 
-_LETTERS: Final = tuple(string.ascii_uppercase)
 _FORBIDDEN: Final = re.compile(r"[<>\[\]{}\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 
@@ -106,7 +105,7 @@ def label_set_of(n: int, settings: PromptSettings) -> tuple[str, ...]:
         TemplateError: If the label set is malformed or has fewer than n labels.
     """
     if settings.label_set is None:
-        return _LETTERS[:n] if n <= len(_LETTERS) else tuple(str(k) for k in range(1, n + 1))
+        return label_symbols(n)
     check_labels(settings.label_set)
     if len(settings.label_set) < n:
         raise TemplateError(

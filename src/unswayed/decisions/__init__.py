@@ -1,0 +1,41 @@
+"""Decisions (one judge call), verdicts (a method's answer) and estimates, singly and as columns."""
+
+from __future__ import annotations
+
+from unswayed.decisions.codes import (
+    MISSING,
+    TIE,
+    UNPARSED,
+    BoolArray,
+    Choice,
+    FloatArray,
+    IntArray,
+    choice_of,
+    code_of,
+)
+from unswayed.decisions.decision import Decision, Evidence, check_decision
+from unswayed.decisions.estimate import Estimate
+from unswayed.decisions.table import DecisionTable, TableBuilder, argmax_by_tie_rule, tie_rank
+from unswayed.decisions.verdict import Verdict, VerdictTable
+
+__all__ = [
+    "MISSING",
+    "TIE",
+    "UNPARSED",
+    "BoolArray",
+    "Choice",
+    "Decision",
+    "DecisionTable",
+    "Estimate",
+    "Evidence",
+    "FloatArray",
+    "IntArray",
+    "TableBuilder",
+    "Verdict",
+    "VerdictTable",
+    "argmax_by_tie_rule",
+    "check_decision",
+    "choice_of",
+    "code_of",
+    "tie_rank",
+]

@@ -1,0 +1,61 @@
+"""Choices as the codes of a column, and the one place that renumbers them."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.permutations import Order, invert
+
+__all__ = [
+    "MISSING",
+    "TIE",
+    "UNPARSED",
+    "BoolArray",
+    "Choice",
+    "FloatArray",
+    "IntArray",
+    "choice_of",
+    "code_of",
+    "renumbered",
+]
+
+Choice = int | Literal["tie"] | None
+"""A candidate, a declared tie, or None (unparsed)."""
+
+UNPARSED: Final = -1
+"""Column code of a choice that could not be read."""
+TIE: Final = -2
+"""Column code of a declared tie."""
+MISSING: Final = -3
+"""Column code of a call that was not made or failed: never a decision."""
+
+IntArray = NDArray[np.int16]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+def code_of(choice: Choice) -> int:
+    """The column code of a choice."""
+    if choice is None:
+        return UNPARSED
+    return TIE if choice == "tie" else int(choice)
+
+
+def choice_of(code: int) -> Choice:
+    """The choice of a column code (MISSING reads None)."""
+    if code >= 0:
+        return int(code)
+    return "tie" if code == TIE else None
+
+
+def renumbered(choices: IntArray, order: Order) -> IntArray:
+    """Codes after the candidates were renumbered: new candidate j is old candidate `order[j]`.
+
+    Values by candidate follow as `values[..., list(order)]`; the way back is `invert(order)`.
+    """
+    new = np.array(invert(order), dtype=np.int16)
+    result: IntArray = np.where(choices >= 0, new[np.maximum(choices, 0)], choices)
+    return result

@@ -1,0 +1,161 @@
+"""Decisions: one judge call, read. Everything is by candidate unless its name says otherwise."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from unswayed.errors import ItemError, ShapeError
+from unswayed.permutations import invert
+from unswayed.presentation import Ask, Presentation, Substitution, label_symbols
+
+__all__ = ["Decision", "Evidence", "check_decision"]
+
+
+class Evidence(StrEnum):
+    """What a reply can tell: the best candidate, label probabilities, a score of each candidate."""
+
+    CHOICE = "choice"
+    PROBS = "probs"
+    SCORES = "scores"
+
+
+# gc=False: a decision cannot refer to itself, and half a million need not be looked through.
+class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One judge call, read: the fields are those of `formats.md`.
+
+    Attributes:
+        order: `order[p]` = candidate shown at position p.
+        labels: `labels[p]` = the symbol printed at position p.
+        label_set: The symbols in canonical order; may be left out where they are A, B, … or
+            1, 2, ….
+        choice: Candidate index, "tie", or None (unparsed).
+        probs: Probability by candidate, renormalised over the labels; None if unknown or partial.
+        label_mass: Probability mass on the labels before renormalising.
+        censored: True if a label was outside the returned top-k and got the floor.
+        substitute: Content-free text shown in place of the candidates, if any.
+    """
+
+    item_id: str
+    order: tuple[int, ...]
+    labels: tuple[str, ...]
+    label_set: tuple[str, ...] = ()
+    sample: int = 0
+    prompt_id: str = "default"
+    choice: int | Literal["tie"] | None = None
+    probs: tuple[float, ...] | None = None
+    label_mass: float | None = None
+    censored: bool = False
+    scores: tuple[float, ...] | None = None
+    ranking: tuple[int, ...] | None = None
+    flags: dict[str, tuple[bool, ...]] | None = None
+    text: str | None = None
+    model: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    latency_s: float | None = None
+    finish_reason: str | None = None
+    criterion: str | None = None
+    criteria_order: tuple[int, ...] | None = None
+    substitute: tuple[str, ...] | None = None
+    substitute_prompt: str | None = None
+
+    def __post_init__(self) -> None:
+        """Derive a label set that was left out.
+
+        Raises:
+            ShapeError: If the labels are neither A, B, … nor 1, 2, ….
+        """
+        if not self.label_set:
+            msgspec.structs.force_setattr(self, "label_set", _canonical_labels(self.labels))
+
+    @property
+    def presentation(self) -> Presentation:
+        """Order and label indices."""
+        return _presentation(self.order, self.labels, self.label_set)
+
+    @property
+    def ask(self) -> Ask:
+        """The question this decision answers."""
+        return _ask(
+            _presentation(self.order, self.labels, self.label_set),
+            self.prompt_id,
+            self.sample,
+            self.substitute,
+            self.substitute_prompt,
+        )
+
+
+@lru_cache(maxsize=8192)
+def _canonical_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
+    n = len(labels)
+    for symbols in (label_symbols(n), label_symbols(n, letters=False)):
+        if n and sorted(labels) == sorted(symbols):
+            return symbols
+    raise ShapeError(
+        f"label_set: give it, since the labels {list(labels)} are neither A, B, ... nor 1, 2, ..."
+    )
+
+
+@lru_cache(maxsize=8192)  # few questions are asked about very many items
+def _presentation(
+    order: tuple[int, ...], labels: tuple[str, ...], label_set: tuple[str, ...]
+) -> Presentation:
+    index = {symbol: label for label, symbol in enumerate(label_set)}
+    return Presentation(order, tuple(index[symbol] for symbol in labels))
+
+
+@lru_cache(maxsize=8192)
+def _ask(
+    presentation: Presentation,
+    prompt_id: str,
+    sample: int,
+    substitute: tuple[str, ...] | None,
+    substitute_prompt: str | None,
+) -> Ask:
+    shown = None if substitute is None else Substitution(substitute, substitute_prompt)
+    return Ask(presentation, prompt_id, sample, shown)
+
+
+def check_decision(decision: Decision) -> None:
+    """Check a decision that came from a file.
+
+    Raises:
+        ItemError: Naming the item and the field.
+    """
+    n = len(decision.order)
+    where = f"{decision.item_id}: "
+    wrong = _wrong_presentation(decision.order, decision.labels, decision.label_set)
+    if wrong is not None:
+        raise ItemError(where + wrong)
+    choice = decision.choice
+    if isinstance(choice, int) and not 0 <= choice < n:
+        raise ItemError(f"{where}choice: {choice} is out of range (0 to {n - 1})")
+    for name, values in (("probs", decision.probs), ("scores", decision.scores)):
+        if values is not None and len(values) != n:
+            raise ItemError(f"{where}{name}: {len(values)} values for {n} candidates")
+    if decision.probs is not None:
+        total = sum(decision.probs)
+        if min(decision.probs) < 0 or not abs(total - 1) < 1e-3:
+            raise ItemError(f"{where}probs: not probabilities (sum {total:.4g})")
+
+
+@lru_cache(maxsize=8192)
+def _wrong_presentation(
+    order: tuple[int, ...], labels: tuple[str, ...], label_set: tuple[str, ...]
+) -> str | None:
+    """The field that is wrong and why; None if all is well."""
+    try:
+        invert(order)
+    except ShapeError:
+        return f"order: {list(order)} is not a permutation"
+    if len(labels) != len(order) or sorted(labels) != sorted(label_set):
+        return (
+            f"labels: {list(labels)} must be the {len(order)} symbols of label_set "
+            f"{list(label_set)} in displayed order"
+        )
+    return None

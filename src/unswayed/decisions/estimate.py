@@ -1,0 +1,29 @@
+"""A number and how sure it is."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["Estimate"]
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A number with its 95 % interval, or a reason why there is none.
+
+    Attributes:
+        value, low, high: The estimate and its interval, fractions in [0, 1] for rates.
+        n: Items (or calls, for rates over calls) behind it.
+        reason: Why `value` is None.
+        by_construction: The value holds for any judge (a method that reads every order is always
+            consistent) and is not evidence.
+        joint: Of a difference between methods: the interval that holds with 95 % for all methods
+            compared at once.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    reason: str | None = None
+    by_construction: bool = False
+    joint: tuple[float, float] | None = None

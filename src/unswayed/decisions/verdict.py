@@ -1,0 +1,99 @@
+"""Verdicts: a method's answer for one item, and for many as columns."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.decisions.codes import TIE, BoolArray, FloatArray, IntArray, choice_of, renumbered
+from unswayed.permutations import Order
+
+__all__ = ["Verdict", "VerdictTable"]
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A method's answer for one item.
+
+    Attributes:
+        choice: Candidate, "tie", or None where no verdict was possible.
+        tie: The tied candidates where `choice` is "tie".
+        scores: What the method ranks the candidates by.
+        confidence: Mean corrected probability of the chosen candidate over the presentations
+            read; without probabilities its vote share.
+        consistent: Whether all presentations read named the same candidate; None for one call.
+        n_calls: Decisions read for this item.
+    """
+
+    item_id: str
+    choice: int | Literal["tie"] | None
+    method: str
+    tie: tuple[int, ...] | None = None
+    scores: tuple[float, ...] | None = None
+    confidence: float | None = None
+    consistent: bool | None = None
+    n_calls: int = 0
+    score: float | None = None
+    sd: float | None = None
+
+    def _repr_html_(self) -> str:
+        fields = msgspec.to_builtins(self).items()
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
+            for name, value in fields
+        )
+        return f"<table>{rows}</table>"
+
+
+@dataclass(frozen=True, eq=False)
+class VerdictTable:
+    """A method's verdicts for the rows of a `DecisionTable`.
+
+    Attributes:
+        choices: Candidate, TIE, UNPARSED (no verdict possible) or MISSING (a call that the method
+            needs is missing); shape (I,).
+        tied: Which candidates are tied where `choices` is TIE, False elsewhere; shape (I, n).
+        scores: Shape (I, n), NaN where unknown; None if the method has none.
+        confidence: Shape (I,), NaN where unknown.
+        consistent: 1 yes, 0 no, -1 not defined (fewer than two decisions); shape (I,).
+        n_calls: Decisions read; shape (I,).
+    """
+
+    choices: IntArray
+    tied: BoolArray
+    scores: FloatArray | None
+    confidence: FloatArray
+    consistent: NDArray[np.int8]
+    n_calls: NDArray[np.int32]
+
+    def verdict(self, row: int, *, item_id: str, method: str) -> Verdict:
+        """One row as a record."""
+        code = int(self.choices[row])
+        tie = tuple(int(c) for c in np.flatnonzero(self.tied[row])) if code == TIE else None
+        scores = None
+        if self.scores is not None and not np.isnan(self.scores[row]).any():
+            scores = tuple(float(score) for score in self.scores[row])
+        confidence = float(self.confidence[row])
+        return Verdict(
+            item_id=item_id,
+            choice=choice_of(code),
+            method=method,
+            tie=tie,
+            scores=scores,
+            confidence=None if np.isnan(confidence) else confidence,
+            consistent=None if self.consistent[row] < 0 else bool(self.consistent[row]),
+            n_calls=int(self.n_calls[row]),
+        )
+
+    def renumbered(self, order: Order) -> VerdictTable:
+        """The verdicts after renumbering: new candidate j is old candidate `order[j]`."""
+        return replace(
+            self,
+            choices=renumbered(self.choices, order),
+            tied=self.tied[:, list(order)],
+            scores=None if self.scores is None else self.scores[:, list(order)],
+        )
