@@ -9,6 +9,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,6 @@ else:
 
 __all__ = [
     "LOG",
-    "Interrupt",
     "RunHooks",
     "catch_interrupt",
     "past_checks",
@@ -35,28 +35,21 @@ __all__ = [
 LOG: Final = "train.jsonl"
 
 
-class Interrupt:
-    """Whether Ctrl-C was pressed."""
-
-    def __init__(self) -> None:
-        self.requested = False
-
-
 @contextmanager
-def catch_interrupt() -> Iterator[Interrupt]:
-    """The first Ctrl-C asks for a stop after the step; the second interrupts at once.
+def catch_interrupt() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C sets, for a stop after the step; the second interrupts at once.
 
     Outside the main thread, where Python delivers no signals, this changes nothing.
     """
-    interrupt = Interrupt()
+    interrupt = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
 
     def handle(number: int, frame: types.FrameType | None) -> None:
-        if interrupt.requested:
+        if interrupt.is_set():
             raise KeyboardInterrupt
-        interrupt.requested = True
+        interrupt.set()
 
     before = signal.signal(signal.SIGINT, handle)
     try:
@@ -105,37 +98,30 @@ def _log_lines(out: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
 
 
+@dataclass(eq=False)
 class RunHooks(_Base):  # type: ignore[misc]
     """Mixed into `transformers.TrainerCallback`; one per run.
 
-    Args:
+    Attributes:
         plan: What is trained; its record is written beside every checkpoint.
         out: Folder of the run.
         interrupt: Set by Ctrl-C.
         check: Measures the model on the held-out items; None if there are none.
         report: Called with every log line on the main process.
+        checked: The held-out figures by step.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        out: Path,
-        interrupt: Interrupt,
-        check: Callable[[], Mapping[str, float]] | None,
-        report: Report | None,
-    ) -> None:
-        self.plan = plan
-        self.out = out
-        self.interrupt = interrupt
-        self.check = check
-        self.report = report
-        self.check_every = plan.recipe.run.check_every
-        self.checked: dict[int, Mapping[str, float]] = {}
+    plan: Plan
+    out: Path
+    interrupt: threading.Event
+    check: Callable[[], Mapping[str, float]] | None
+    report: Report | None
+    checked: dict[int, Mapping[str, float]] = field(default_factory=dict)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Measure the untrained model, so that the end has something to be compared with."""
         self.checked |= past_checks(self.out)
-        if self.check_every and state.global_step == 0:
+        if self.plan.recipe.run.check_every and state.global_step == 0:
             self._measure(state)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -143,12 +129,13 @@ class RunHooks(_Base):  # type: ignore[misc]
         if state.global_step % self.plan.stop_every == 0 and self._anyone_interrupted():
             control.should_save = True
             control.should_training_stop = True
-        if self.check_every and state.global_step % self.check_every == 0:
+        every = self.plan.recipe.run.check_every
+        if every and state.global_step % every == 0:
             self._measure(state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Check the held-out items once more, if the last step was not checked."""
-        if not self.interrupt.requested:
+        if not self.interrupt.is_set():
             self._measure(state)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -183,20 +170,21 @@ class RunHooks(_Base):  # type: ignore[misc]
         import torch.distributed as dist
 
         if not (dist.is_available() and dist.is_initialized()):
-            return self.interrupt.requested
+            return self.interrupt.is_set()
         import torch
 
         device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-        asked = torch.tensor([int(self.interrupt.requested)], device=device)
+        asked = torch.tensor([int(self.interrupt.is_set())], device=device)
         dist.all_reduce(asked, op=dist.ReduceOp.MAX)
-        self.interrupt.requested = bool(asked.item())
-        return self.interrupt.requested
+        if asked.item():
+            self.interrupt.set()
+        return self.interrupt.is_set()
 
 
 def run_callback(
     plan: Plan,
     out: Path,
-    interrupt: Interrupt,
+    interrupt: threading.Event,
     check: Callable[[], Mapping[str, float]] | None,
     report: Report | None,
 ) -> RunHooks:

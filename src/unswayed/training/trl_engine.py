@@ -41,9 +41,9 @@ class TrlEngine:
                 trim_log(out, resume or 0)
             checkpoint = None if resume is None else str(checkpoint_folder(out, resume))
             trainer.train(resume_from_checkpoint=checkpoint)
-            if not interrupt.requested:
+            if not interrupt.is_set():
                 trainer.save_model(str(out))
-        return Stop(trainer.state.global_step, interrupt.requested, is_main)
+        return Stop(trainer.state.global_step, interrupt.is_set(), is_main)
 
 
 TRL = TrlEngine()
