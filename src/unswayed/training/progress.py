@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 import types
@@ -10,29 +9,18 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from unswayed.training.plan import Plan
 from unswayed.training.protocol import Report
-from unswayed.training.provenance import checkpoint_folder, write_record
+from unswayed.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
     _Base: Any  # transformers.TrainerCallback, imported only where it is used
 else:
     _Base = object
 
-__all__ = [
-    "LOG",
-    "RunHooks",
-    "catch_interrupt",
-    "past_checks",
-    "quiet",
-    "run_callback",
-    "trim_log",
-]
-
-LOG: Final = "train.jsonl"
+__all__ = ["RunHooks", "catch_interrupt", "quiet", "run_callback"]
 
 
 @contextmanager
@@ -75,36 +63,13 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def trim_log(out: Path, step: int) -> None:
-    """Forget log lines after `step`: they belong to a part of a run that is run again."""
-    lines = _log_lines(out)
-    kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-    if lines:
-        (out / LOG).write_text("".join(kept), encoding="utf-8")
-
-
-def past_checks(out: Path) -> dict[int, Mapping[str, float]]:
-    """The held-out figures in a run's log, by step."""
-    checks: dict[int, Mapping[str, float]] = {}
-    for logged in map(json.loads, _log_lines(out)):
-        figures = {key: value for key, value in logged.items() if key.startswith("held_out/")}
-        if figures:
-            checks[int(logged["step"])] = figures
-    return checks
-
-
-def _log_lines(out: Path) -> list[str]:
-    path = out / LOG
-    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-
-
 @dataclass(eq=False)
 class RunHooks(_Base):  # type: ignore[misc]
     """Mixed into `transformers.TrainerCallback`; one per run.
 
     Attributes:
         plan: What is trained; its record is written beside every checkpoint.
-        out: Folder of the run.
+        folder: Of the run.
         interrupt: Set by Ctrl-C.
         check: Measures the model on the held-out items; None if there are none.
         report: Called with every log line on the main process.
@@ -112,7 +77,7 @@ class RunHooks(_Base):  # type: ignore[misc]
     """
 
     plan: Plan
-    out: Path
+    folder: RunFolder
     interrupt: threading.Event
     check: Callable[[], Mapping[str, float]] | None
     report: Report | None
@@ -120,7 +85,7 @@ class RunHooks(_Base):  # type: ignore[misc]
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Measure the untrained model, so that the end has something to be compared with."""
-        self.checked |= past_checks(self.out)
+        self.checked |= self.folder.held_out()
         if self.plan.recipe.run.check_every and state.global_step == 0:
             self._measure(state)
 
@@ -141,7 +106,7 @@ class RunHooks(_Base):  # type: ignore[misc]
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Put the record beside the checkpoint, so that another run cannot take it for its own."""
         if state.is_world_process_zero:
-            write_record(self.plan.record, checkpoint_folder(self.out, state.global_step))
+            self.folder.write_record(self.plan.record, state.global_step)
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
@@ -161,8 +126,7 @@ class RunHooks(_Base):  # type: ignore[misc]
         if not state.is_world_process_zero:
             return
         line = {"step": state.global_step, "steps": state.max_steps, **metrics}
-        with (self.out / LOG).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        self.folder.append(line)
         if self.report is not None:
             self.report(line)
 
@@ -183,7 +147,7 @@ class RunHooks(_Base):  # type: ignore[misc]
 
 def run_callback(
     plan: Plan,
-    out: Path,
+    folder: RunFolder,
     interrupt: threading.Event,
     check: Callable[[], Mapping[str, float]] | None,
     report: Report | None,
@@ -192,5 +156,5 @@ def run_callback(
     from transformers import TrainerCallback
 
     kind: Any = type("RunCallback", (RunHooks, TrainerCallback), {})
-    callback: RunHooks = kind(plan, out, interrupt, check, report)
+    callback: RunHooks = kind(plan, folder, interrupt, check, report)
     return callback
