@@ -195,7 +195,7 @@ def consistency_reward(choices: ArrayLike, n: int) -> FloatArray:
 
 
 def no_reward(choices: ArrayLike, n: int) -> FloatArray:
-    """No consistency reward: 0 for every sample, shape (..., P, N)."""
+    """No consistency reward: 0 for every sample."""
     return np.zeros(_choices(choices).shape)
 
 

@@ -77,12 +77,12 @@ def test_what_stands_between_the_markers_is_kept(generate: ModuleType, tmp_path:
 
 def test_the_table_of_a_readme_stands_between_its_markers(generate: ModuleType) -> None:
     text = "before\n<!-- methods: begin -->\nold\n<!-- methods: end -->\nafter\n"
-    made = generate.readme_with_table(text)
+    made = generate.with_table(text, "methods", generate.method_table("docs/methods/", fit=False))
     assert "old" not in made
     assert made.startswith("before\n")
     assert made.endswith("<!-- methods: end -->\nafter\n")
     assert "[`pride`](docs/methods/pride.md)" in made
-    assert generate.readme_with_table("no markers") == "no markers"
+    assert generate.with_table("no markers", "methods", "new") == "no markers"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -9,8 +9,8 @@ from small_models import colour_items, small_recipe, trained
 from unswayed.backends import open_backend
 from unswayed.errors import RunDirectoryError, UnknownNameError, UsageError
 from unswayed.training.planning import plan_training
-from unswayed.training.progress import catch_interrupt, past_checks, trim_log
-from unswayed.training.provenance import check_same_run, last_checkpoint
+from unswayed.training.progress import catch_interrupt
+from unswayed.training.run_folder import RunFolder
 
 LORA = {"lora": "{rank = 4, alpha = 8}"}
 
@@ -105,29 +105,32 @@ def record(**changes):
 
 
 def test_only_how_long_a_constant_schedule_runs_may_change(tmp_path):
-    check_same_run(record(), record(**{"optimiser.steps": 8}), tmp_path)
+    RunFolder(tmp_path).check_same_run(record(), record(**{"optimiser.steps": 8}))
     with pytest.raises(RunDirectoryError, match=r"reward\.lam was 1\.0 and is 2\.0"):
-        check_same_run(record(), record(**{"reward.lam": 2.0}), tmp_path)
+        RunFolder(tmp_path).check_same_run(record(), record(**{"reward.lam": 2.0}))
     decaying = {"optimiser.schedule": "linear"}
     with pytest.raises(RunDirectoryError, match=r"optimiser\.steps was 4 and is 8"):
-        check_same_run(record(**decaying), record(**decaying, **{"optimiser.steps": 8}), tmp_path)
+        RunFolder(tmp_path).check_same_run(
+            record(**decaying), record(**decaying, **{"optimiser.steps": 8})
+        )
 
 
 def test_the_newest_checkpoint_is_the_one_with_the_most_steps(tmp_path):
-    assert last_checkpoint(tmp_path) is None
+    assert RunFolder(tmp_path).last_checkpoint() is None
     for name in ("checkpoint-9", "checkpoint-10", "checkpoint-x"):
         (tmp_path / name).mkdir()
-    assert last_checkpoint(tmp_path) == 10
+    (tmp_path / "checkpoint-11").write_text("no folder")
+    assert RunFolder(tmp_path).last_checkpoint() == 10
 
 
 def test_the_log_forgets_what_will_be_run_again_and_half_written_lines(tmp_path):
     lines = [{"step": 1}, {"step": 2, "held_out/accuracy": 0.5}, {"step": 3}]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (tmp_path / "train.jsonl").write_text(text + '{"step": 4, "lo')
-    trim_log(tmp_path, 2)
+    RunFolder(tmp_path).trim_log(2)
     kept = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     assert kept == lines[:2]
-    assert past_checks(tmp_path) == {2: {"held_out/accuracy": 0.5}}
+    assert RunFolder(tmp_path).held_out() == {2: {"held_out/accuracy": 0.5}}
 
 
 def test_the_second_ctrl_c_interrupts_at_once():
@@ -136,7 +139,7 @@ def test_the_second_ctrl_c_interrupts_at_once():
     before = signal.getsignal(signal.SIGINT)
     with catch_interrupt() as interrupt:
         signal.raise_signal(signal.SIGINT)
-        assert interrupt.requested
+        assert interrupt.is_set()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before

@@ -72,18 +72,18 @@ def _read(row: dict[str, Any], line: int) -> _Shown:
     text = row["prompt"][-1]["content"]
     letter = _LETTERS.index(row["reward_model"]["ground_truth"])
     if source == "chatbot_arena":
-        found = _PAIR.fullmatch(text)
+        match = _PAIR.fullmatch(text)
         order: Order = (0, 1) if extra["permutation"] == 0 else (1, 0)
         name, task = f"arena/{extra['original_question_id']}", Task.PAIRWISE
         gold = order[letter]  # the displayed letter
     else:
-        found = _QUESTION.fullmatch(text)
+        match = _QUESTION.fullmatch(text)
         order = tuple(_LETTERS.index(symbol) for symbol in extra["permutation"])
         name, task = f"{source}/{extra['original_index']}", Task.MCQ
         gold = letter  # the original letter, whatever is displayed
-    if found is None:
+    if match is None:
         raise ValueError("the prompt does not show a question with its candidates")
-    prompt, *by_position = found.groups()
+    prompt, *by_position = match.groups()
     candidates = [""] * len(order)
     for position, candidate in enumerate(order):
         candidates[candidate] = by_position[position].rstrip()

@@ -2,61 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from unswayed.training.plan import Plan
 from unswayed.training.protocol import Report
-from unswayed.training.provenance import checkpoint_folder, write_record
+from unswayed.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
     _Base: Any  # transformers.TrainerCallback, imported only where it is used
 else:
     _Base = object
 
-__all__ = [
-    "LOG",
-    "Interrupt",
-    "RunHooks",
-    "catch_interrupt",
-    "past_checks",
-    "quiet",
-    "run_callback",
-    "trim_log",
-]
-
-LOG: Final = "train.jsonl"
-
-
-class Interrupt:
-    """Whether Ctrl-C was pressed."""
-
-    def __init__(self) -> None:
-        self.requested = False
+__all__ = ["RunHooks", "catch_interrupt", "quiet", "run_callback"]
 
 
 @contextmanager
-def catch_interrupt() -> Iterator[Interrupt]:
-    """The first Ctrl-C asks for a stop after the step; the second interrupts at once.
+def catch_interrupt() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C sets, for a stop after the step; the second interrupts at once.
 
     Outside the main thread, where Python delivers no signals, this changes nothing.
     """
-    interrupt = Interrupt()
+    interrupt = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
 
     def handle(number: int, frame: types.FrameType | None) -> None:
-        if interrupt.requested:
+        if interrupt.is_set():
             raise KeyboardInterrupt
-        interrupt.requested = True
+        interrupt.set()
 
     before = signal.signal(signal.SIGINT, handle)
     try:
@@ -82,60 +63,30 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def trim_log(out: Path, step: int) -> None:
-    """Forget log lines after `step`: they belong to a part of a run that is run again."""
-    lines = _log_lines(out)
-    kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-    if lines:
-        (out / LOG).write_text("".join(kept), encoding="utf-8")
-
-
-def past_checks(out: Path) -> dict[int, Mapping[str, float]]:
-    """The held-out figures in a run's log, by step."""
-    checks: dict[int, Mapping[str, float]] = {}
-    for logged in map(json.loads, _log_lines(out)):
-        figures = {key: value for key, value in logged.items() if key.startswith("held_out/")}
-        if figures:
-            checks[int(logged["step"])] = figures
-    return checks
-
-
-def _log_lines(out: Path) -> list[str]:
-    path = out / LOG
-    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-
-
+@dataclass(eq=False)
 class RunHooks(_Base):  # type: ignore[misc]
     """Mixed into `transformers.TrainerCallback`; one per run.
 
-    Args:
+    Attributes:
         plan: What is trained; its record is written beside every checkpoint.
-        out: Folder of the run.
+        folder: Of the run.
         interrupt: Set by Ctrl-C.
         check: Measures the model on the held-out items; None if there are none.
         report: Called with every log line on the main process.
+        checked: The held-out figures by step.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        out: Path,
-        interrupt: Interrupt,
-        check: Callable[[], Mapping[str, float]] | None,
-        report: Report | None,
-    ) -> None:
-        self.plan = plan
-        self.out = out
-        self.interrupt = interrupt
-        self.check = check
-        self.report = report
-        self.check_every = plan.recipe.run.check_every
-        self.checked: dict[int, Mapping[str, float]] = {}
+    plan: Plan
+    folder: RunFolder
+    interrupt: threading.Event
+    check: Callable[[], Mapping[str, float]] | None
+    report: Report | None
+    checked: dict[int, Mapping[str, float]] = field(default_factory=dict)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Measure the untrained model, so that the end has something to be compared with."""
-        self.checked |= past_checks(self.out)
-        if self.check_every and state.global_step == 0:
+        self.checked |= self.folder.held_out()
+        if self.plan.recipe.run.check_every and state.global_step == 0:
             self._measure(state)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -143,18 +94,19 @@ class RunHooks(_Base):  # type: ignore[misc]
         if state.global_step % self.plan.stop_every == 0 and self._anyone_interrupted():
             control.should_save = True
             control.should_training_stop = True
-        if self.check_every and state.global_step % self.check_every == 0:
+        every = self.plan.recipe.run.check_every
+        if every and state.global_step % every == 0:
             self._measure(state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Check the held-out items once more, if the last step was not checked."""
-        if not self.interrupt.requested:
+        if not self.interrupt.is_set():
             self._measure(state)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Put the record beside the checkpoint, so that another run cannot take it for its own."""
         if state.is_world_process_zero:
-            write_record(self.plan.record, checkpoint_folder(self.out, state.global_step))
+            self.folder.write_record(self.plan.record, state.global_step)
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
@@ -174,8 +126,7 @@ class RunHooks(_Base):  # type: ignore[misc]
         if not state.is_world_process_zero:
             return
         line = {"step": state.global_step, "steps": state.max_steps, **metrics}
-        with (self.out / LOG).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        self.folder.append(line)
         if self.report is not None:
             self.report(line)
 
@@ -183,20 +134,21 @@ class RunHooks(_Base):  # type: ignore[misc]
         import torch.distributed as dist
 
         if not (dist.is_available() and dist.is_initialized()):
-            return self.interrupt.requested
+            return self.interrupt.is_set()
         import torch
 
         device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-        asked = torch.tensor([int(self.interrupt.requested)], device=device)
+        asked = torch.tensor([int(self.interrupt.is_set())], device=device)
         dist.all_reduce(asked, op=dist.ReduceOp.MAX)
-        self.interrupt.requested = bool(asked.item())
-        return self.interrupt.requested
+        if asked.item():
+            self.interrupt.set()
+        return self.interrupt.is_set()
 
 
 def run_callback(
     plan: Plan,
-    out: Path,
-    interrupt: Interrupt,
+    folder: RunFolder,
+    interrupt: threading.Event,
     check: Callable[[], Mapping[str, float]] | None,
     report: Report | None,
 ) -> RunHooks:
@@ -204,5 +156,5 @@ def run_callback(
     from transformers import TrainerCallback
 
     kind: Any = type("RunCallback", (RunHooks, TrainerCallback), {})
-    callback: RunHooks = kind(plan, out, interrupt, check, report)
+    callback: RunHooks = kind(plan, folder, interrupt, check, report)
     return callback

@@ -10,6 +10,7 @@ from unswayed.reward_settings import Advantage, RewardSettings
 from unswayed.training.data import Groups
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Recipe
+from unswayed.training.run_folder import RunFolder
 
 __all__ = ["Engine", "Objective", "Report", "Stop"]
 
@@ -62,7 +63,7 @@ class Stop(NamedTuple):
 
     Attributes:
         steps: Optimiser steps done.
-        interrupted: Whether Ctrl-C stopped it; then `out` holds a checkpoint and no result.
+        interrupted: Whether Ctrl-C stopped it; then the folder holds a checkpoint and no result.
         is_main: Whether this process is the one that writes.
     """
 
@@ -82,13 +83,13 @@ class Engine(Protocol):
         """
         ...
 
-    def run(self, plan: Plan, out: Path, resume: int | None, report: Report | None) -> Stop:
-        """Train as planned and save the result in `out`.
+    def run(self, plan: Plan, folder: RunFolder, resume: int | None, report: Report | None) -> Stop:
+        """Train as planned and save the result in the folder.
 
         Args:
             plan: What to train.
-            out: Folder of result, log and checkpoints.
-            resume: Step of the checkpoint in `out` to go on from; None for a fresh start.
+            folder: Of result, log and checkpoints.
+            resume: Step of the checkpoint to go on from; None for a fresh start.
             report: Called with every log line on the main process.
         """
         ...

@@ -1,32 +1,18 @@
-"""What a training run was: its record beside every checkpoint, and the card of what it made."""
+"""What a training run was: its record, what makes it the same run, the card of what it made."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Final
 
-from unswayed.errors import RunDirectoryError
 from unswayed.reward_settings import RewardSettings
 from unswayed.training.data import Groups
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = [
-    "RECORD",
-    "Record",
-    "check_same_run",
-    "checkpoint_folder",
-    "last_checkpoint",
-    "model_card",
-    "read_record",
-    "run_record",
-    "write_record",
-]
+__all__ = ["Record", "differing_fields", "model_card", "run_record"]
 
-RECORD: Final = "training.json"
 _PACKAGES: Final = (
     "unswayed",
     "torch",
@@ -72,58 +58,16 @@ def run_record(
     }
 
 
-def write_record(record: Record, folder: Path) -> None:
-    """Write the record into a folder that exists."""
-    text = json.dumps(record, indent=1, ensure_ascii=False)
-    (folder / RECORD).write_text(text + "\n", encoding="utf-8")
-
-
-def read_record(folder: Path) -> Record:
-    """Read the record of a checkpoint.
-
-    Raises:
-        RunDirectoryError: If there is none, or it cannot be read.
-    """
-    try:
-        record: Record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunDirectoryError(
-            f"{folder}: no readable {RECORD} beside the checkpoint ({error}); it cannot be told "
-            "whether it belongs to this run. Choose another --out."
-        ) from None
-    return record
-
-
-def check_same_run(old: Record, new: Record, folder: Path) -> None:
-    """Check that a checkpoint belongs to the run that is to be resumed.
-
-    Raises:
-        RunDirectoryError: Naming every field that differs, with both values.
-    """
+def differing_fields(old: Record, new: Record) -> dict[str, tuple[object, object]]:
+    """The fields in which two runs differ that may not differ in one run, with both values."""
     before, now = _comparable(old), _comparable(new)
-    differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    if now.get("recipe.optimiser.schedule") == "constant":
-        differing = [key for key in differing if key.removeprefix("recipe.") not in _GROWS]
-    if differing:
-        shown = "; ".join(
-            f"{key} was {before.get(key)!r} and is {now.get(key)!r}" for key in differing[:6]
-        )
-        more = f" and {len(differing) - 6} more" if len(differing) > 6 else ""
-        raise RunDirectoryError(
-            f"{folder} holds a checkpoint of another run: {shown}{more}. Resume with the recipe, "
-            "model and data it began with, or choose another --out."
-        )
-
-
-def checkpoint_folder(out: Path, step: int) -> Path:
-    """Where transformers puts the checkpoint of a step."""
-    return out / f"checkpoint-{step}"
-
-
-def last_checkpoint(out: Path) -> int | None:
-    """The step of a folder's newest checkpoint; None if there is none."""
-    names = [path.name.removeprefix("checkpoint-") for path in out.glob("checkpoint-*/")]
-    return max((int(name) for name in names if name.isdigit()), default=None)
+    may_grow = now.get("recipe.optimiser.schedule") == "constant"
+    return {
+        key: (before.get(key), now.get(key))
+        for key in {**before, **now}
+        if before.get(key) != now.get(key)
+        and not (may_grow and key.removeprefix("recipe.") in _GROWS)
+    }
 
 
 def model_card(

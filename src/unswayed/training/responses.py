@@ -46,8 +46,7 @@ def reader(prompt: Prompt, *, answer_only: bool) -> Reader:
     def read_reasoning(text: str, symbols: Sequence[str]) -> Reading:
         label = _label(text, symbols)
         reasoning, answer = _parts(text, prompt)
-        exact = answer is not None and label is not None
-        well_formed = exact and answer.casefold() == symbols[label or 0].casefold()
+        well_formed = label is not None and answer.casefold() == symbols[label].casefold()
         return Reading(label, well_formed, len(reasoning))
 
     return read_answer if answer_only else read_reasoning
@@ -64,11 +63,11 @@ def _parts(text: str, prompt: Prompt) -> tuple[str, str]:
     opening, closing = prompt.think_tags
     before, after = prompt.answer_tags
     whole = text.strip()
-    head, found, tail = whole.partition(closing)
+    head, closed, tail = whole.partition(closing)
     reasoning = head.removeprefix(opening).strip()
     rest = tail.strip()
     exact = (
-        bool(found)
+        bool(closed)
         and head.startswith(opening)
         and opening not in reasoning
         and rest.startswith(before)

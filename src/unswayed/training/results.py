@@ -8,22 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unswayed.backends.model_folders import TEMPLATE_FILE
-from unswayed.errors import RunDirectoryError
 from unswayed.training.data import Counts
 from unswayed.training.plan import Plan
-from unswayed.training.progress import past_checks
 from unswayed.training.protocol import Stop
-from unswayed.training.provenance import (
-    RECORD,
-    check_same_run,
-    last_checkpoint,
-    model_card,
-    read_record,
-    write_record,
-)
+from unswayed.training.provenance import model_card
+from unswayed.training.run_folder import RunFolder
 from unswayed.training.table import OBJECTIVES
 
-__all__ = ["TrainingResult", "finish", "finished_result"]
+__all__ = ["TrainingResult", "finish", "result_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,62 +42,14 @@ class TrainingResult:
     after: Mapping[str, float]
 
 
-def finish(plan: Plan, out: Path, stop: Stop, *, resumed_from: int | None) -> TrainingResult:
-    """Write the card, copy the model's own template, and say what came out.
-
-    An interrupted run gets no card: its folder holds a checkpoint, not a result.
-    """
-    result = _result(plan, out, stop, resumed_from)
-    if stop.interrupted or not stop.is_main:
-        return result
-    template = plan.recipe.prompt.template
-    if template is not None:  # what was trained is to be asked as it was trained
-        shutil.copyfile(template, out / TEMPLATE_FILE)
-    (out / "training_args.bin").unlink(missing_ok=True)  # a pickle; training.json says it all
-    checks = {f"{key}, before": value for key, value in result.before.items()}
-    checks |= {f"{key}, after": value for key, value in result.after.items()}
-    card = model_card(
-        plan.record,
-        method=OBJECTIVES.load(plan.objective).card_text,
-        steps=stop.steps,
-        checks=checks,
-        name=result.model_name,
-    )
-    (out / "README.md").write_text(card, encoding="utf-8")
-    write_record({**plan.record, "finished": stop.steps}, out)
-    return result
-
-
-def finished_result(plan: Plan, out: Path) -> TrainingResult | None:
-    """The result of this very run, if it has finished before; None if there is more to do.
-
-    Raises:
-        RunDirectoryError: If the folder holds another run, or a shorter one that left no
-            checkpoint to go on from.
-    """
-    if not (out / RECORD).is_file():
-        return None
-    record = read_record(out)
-    steps = record.get("finished")
-    if steps is None:
-        return None
-    check_same_run(record, plan.record, out)
-    if steps >= plan.steps:
-        return _result(plan, out, Stop(steps, interrupted=False, is_main=True), steps)
-    if last_checkpoint(out) is None:
-        raise RunDirectoryError(
-            f"{out} holds the finished run of {steps} steps and no checkpoint to go on from to "
-            f"{plan.steps}. Choose another --out."
-        )
-    return None
-
-
-def _result(plan: Plan, out: Path, stop: Stop, resumed_from: int | None) -> TrainingResult:
-    adapter = plan.recipe.lora is not None
-    checks = past_checks(out)
+def result_of(
+    plan: Plan, folder: RunFolder, stop: Stop, *, resumed_from: int | None
+) -> TrainingResult:
+    """What lies in the folder of a run that has stopped."""
+    out, checks = folder.path, folder.held_out()
     return TrainingResult(
         out=out,
-        model_name=f"hf/{plan.base}+lora={out}" if adapter else f"hf/{out}",
+        model_name=f"hf/{out}" if plan.recipe.lora is None else f"hf/{plan.base}+lora={out}",
         steps=stop.steps,
         interrupted=stop.interrupted,
         resumed_from=resumed_from,
@@ -113,3 +57,22 @@ def _result(plan: Plan, out: Path, stop: Stop, resumed_from: int | None) -> Trai
         before=dict(checks[min(checks)]) if len(checks) > 1 else {},
         after=dict(checks[max(checks)]) if checks else {},
     )
+
+
+def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
+    """Write the card, copy the model's own template, and mark the run as finished."""
+    template = plan.recipe.prompt.template
+    if template is not None:  # what was trained is to be asked as it was trained
+        shutil.copyfile(template, folder.path / TEMPLATE_FILE)
+    (folder.path / "training_args.bin").unlink(missing_ok=True)  # a pickle; the record says it all
+    checks = {f"{key}, before": value for key, value in result.before.items()}
+    checks |= {f"{key}, after": value for key, value in result.after.items()}
+    card = model_card(
+        plan.record,
+        method=OBJECTIVES.load(plan.objective).card_text,
+        steps=result.steps,
+        checks=checks,
+        name=result.model_name,
+    )
+    (folder.path / "README.md").write_text(card, encoding="utf-8")
+    folder.write_record({**plan.record, "finished": result.steps})

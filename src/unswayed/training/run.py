@@ -8,16 +8,9 @@ from typing import Final
 
 from unswayed.errors import RunDirectoryError
 from unswayed.training.plan import Plan
-from unswayed.training.protocol import Report
-from unswayed.training.provenance import (
-    RECORD,
-    check_same_run,
-    checkpoint_folder,
-    last_checkpoint,
-    read_record,
-    write_record,
-)
-from unswayed.training.results import TrainingResult, finish, finished_result
+from unswayed.training.protocol import Report, Stop
+from unswayed.training.results import TrainingResult, finish, result_of
+from unswayed.training.run_folder import RunFolder
 from unswayed.training.table import ENGINES
 
 __all__ = ["TrainingResult", "train"]
@@ -40,14 +33,23 @@ def train(plan: Plan, out: str | Path, *, report: Report | None = None) -> Train
     Raises:
         RunDirectoryError: If `out` holds another run, or cannot be written.
     """
-    folder = Path(out)
-    done = finished_result(plan, folder)
-    if done is not None:
-        return done
-    resume = _prepare_folder(plan, folder)
+    folder = RunFolder(Path(out))
+    finished = folder.finished_steps(plan.record)
+    if finished is not None and finished >= plan.steps:
+        stop = Stop(finished, interrupted=False, is_main=True)
+        return result_of(plan, folder, stop, resumed_from=finished)
+    if finished is not None and folder.last_checkpoint() is None:
+        raise RunDirectoryError(
+            f"{out} holds the finished run of {finished} steps and no checkpoint to go on from to "
+            f"{plan.steps}. Choose another --out."
+        )
+    resume = folder.prepare(plan.record)
     _settle_threads(plan.folder)
     stop = ENGINES.load(plan.engine).run(plan, folder, resume, report)
-    return finish(plan, folder, stop, resumed_from=resume)
+    result = result_of(plan, folder, stop, resumed_from=resume)
+    if stop.is_main and not stop.interrupted:  # else the folder holds a checkpoint, not a result
+        finish(plan, folder, result)
+    return result
 
 
 def _settle_threads(folder: Path) -> None:
@@ -61,20 +63,3 @@ def _settle_threads(folder: Path) -> None:
         return
     if sum(file.stat().st_size for file in folder.glob("*.safetensors")) < SMALL_BYTES:
         torch.set_num_threads(1)
-
-
-def _prepare_folder(plan: Plan, out: Path) -> int | None:
-    """Create the folder, or find the step to resume from."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        resume = last_checkpoint(out)
-        if resume is not None:
-            check_same_run(read_record(checkpoint_folder(out, resume)), plan.record, out)
-        elif (out / RECORD).exists():
-            check_same_run(read_record(out), plan.record, out)
-        write_record(plan.record, out)
-    except OSError as error:
-        raise RunDirectoryError(
-            f"cannot write to {out}: {error.strerror or error}. Choose another --out."
-        ) from None
-    return resume

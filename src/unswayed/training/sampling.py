@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from unswayed.errors import UsageError
 __all__ = ["GroupSampler", "check_batch", "check_step"]
 
 
+@dataclass(kw_only=True, eq=False)
 class GroupSampler:
     """Rows of a training epoch: whole groups, each presentation N times, each batch repeated.
 
@@ -18,7 +20,7 @@ class GroupSampler:
     the epoch, which is a different draw in every epoch. The order depends on seed and epoch alone,
     so a resumed run sees what an uninterrupted one would (trl's own sampler starts over).
 
-    Args:
+    Attributes:
         n_groups: Groups in the data.
         n_presentations: P.
         n_samples: N.
@@ -26,28 +28,20 @@ class GroupSampler:
         repeats: How often trl asks for the same batch.
         shuffle: Whether the groups are shuffled.
         seed: Seed of the shuffle.
+        epoch: The epoch that `__iter__` yields.
     """
 
-    def __init__(
-        self,
-        *,
-        n_groups: int,
-        n_presentations: int,
-        n_samples: int,
-        groups_per_batch: int,
-        repeats: int,
-        shuffle: bool,
-        seed: int,
-    ) -> None:
-        check_step(n_groups, groups_per_batch)
-        self.n_groups = n_groups
-        self.n_presentations = n_presentations
-        self.n_samples = n_samples
-        self.groups_per_batch = groups_per_batch
-        self.repeats = repeats
-        self.shuffle = shuffle
-        self.seed = seed
-        self.epoch = 0
+    n_groups: int
+    n_presentations: int
+    n_samples: int
+    groups_per_batch: int
+    repeats: int
+    shuffle: bool
+    seed: int
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        check_step(self.n_groups, self.groups_per_batch)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch; the order of the groups follows from it."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from unswayed.training import checks
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.plan import Plan
-from unswayed.training.progress import catch_interrupt, quiet, run_callback, trim_log
+from unswayed.training.progress import catch_interrupt, quiet, run_callback
 from unswayed.training.protocol import Report, Stop
-from unswayed.training.provenance import checkpoint_folder
+from unswayed.training.run_folder import RunFolder
 from unswayed.training.table import OBJECTIVES
 
 __all__ = ["TRL", "TrlEngine"]
@@ -25,25 +24,25 @@ class TrlEngine:
         """Check that trl is installed, of a known version, with the hooks that are overridden."""
         checks.check_trl()
 
-    def run(self, plan: Plan, out: Path, resume: int | None, report: Report | None) -> Stop:
+    def run(self, plan: Plan, folder: RunFolder, resume: int | None, report: Report | None) -> Stop:
         """Train as planned and save the result; see `protocol.Engine`."""
         from transformers import PrinterCallback
 
         with catch_interrupt() as interrupt, quiet():
-            trainer = OBJECTIVES.load(plan.objective).build(plan, out)
+            trainer = OBJECTIVES.load(plan.objective).build(plan, folder.path)
             # Weights sharded by FSDP would have to be gathered whole to answer held-out items.
             checked = bool(plan.groups.held_out) and not trainer.is_fsdp_enabled
             check = partial(measure_held_out, trainer, plan) if checked else None
-            trainer.add_callback(run_callback(plan, out, interrupt, check, report))
+            trainer.add_callback(run_callback(plan, folder, interrupt, check, report))
             trainer.remove_callback(PrinterCallback)
             is_main = bool(trainer.is_world_process_zero())
             if is_main:
-                trim_log(out, resume or 0)
-            checkpoint = None if resume is None else str(checkpoint_folder(out, resume))
+                folder.trim_log(resume or 0)
+            checkpoint = None if resume is None else str(folder.checkpoint(resume))
             trainer.train(resume_from_checkpoint=checkpoint)
-            if not interrupt.requested:
-                trainer.save_model(str(out))
-        return Stop(trainer.state.global_step, interrupt.requested, is_main)
+            if not interrupt.is_set():
+                trainer.save_model(str(folder.path))
+        return Stop(trainer.state.global_step, interrupt.is_set(), is_main)
 
 
 TRL = TrlEngine()

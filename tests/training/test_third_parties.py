@@ -1,0 +1,122 @@
+"""A reward and an objective of another package: one file and one line each, nothing else edited."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REWARD = '''
+import numpy as np
+
+def unanimous(choices, n):
+    """+3 where all samples of the group name one candidate, else -3."""
+    z = np.asarray(choices)
+    flat = z.reshape(*z.shape[:-2], -1)
+    same = (flat == flat[..., :1]).all(axis=-1) & (flat[..., 0] >= 0)
+    return np.where(np.broadcast_to(same[..., None, None], z.shape), 3.0, -3.0)
+'''
+OBJECTIVE = """
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from unswayed.training.pif import PIF
+from unswayed.training.recipe_parts import Pif
+
+@dataclass(frozen=True)
+class SymbolOnly:
+    card_text: str = "cross-entropy on the symbol alone"
+
+    def settings(self, recipe, *, consistency, advantage):
+        return None
+
+    def check(self, recipe, groups, settings):
+        PIF.check(recipe, groups, settings)
+
+    def steps_per_epoch(self, recipe, groups):
+        return PIF.steps_per_epoch(recipe, groups)
+
+    def build(self, plan, out):
+        symbol = Pif(negatives=0, content_weight=0.0, separator=" : ")
+        return PIF.build(replace(plan, recipe=msgspec.structs.replace(plan.recipe, pif=symbol)), out)
+
+SYMBOL_ONLY = SymbolOnly()
+"""
+SMALL = (
+    "data.held_out=4",
+    "optimiser.steps=2",
+    "optimiser.items_per_step=4",
+    "run.save_every=0",
+    "run.check_every=0",
+    "run.loggers=[]",
+)
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory):
+    """A folder of installed packages that holds one of a third party."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "others_reward.py").write_text(REWARD)
+    (folder / "others_objective.py").write_text(OBJECTIVE)
+    info = folder / "others-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[unswayed.rewards]\nunanimous = others_reward:unanimous\n\n"
+        "[unswayed.objectives]\nsymbol-only = others_objective:SYMBOL_ONLY\n"
+    )
+    return folder
+
+
+def unswayed(plugin, *arguments):
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(plugin), *filter(None, sys.path)]),
+        "OMP_NUM_THREADS": "1",
+        "COLUMNS": "200",
+    }
+    command = [sys.executable, "-m", "unswayed", *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def train(plugin, objective, *options):
+    changes = [part for change in SMALL for part in ("--set", change)]
+    data = ("tiny-judge-train", "--limit", "40", "--recipe", "tiny-judge")
+    done = unswayed(plugin, "train", objective, *data, *changes, *options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_help_and_errors_name_them(plugin):
+    shown = unswayed(plugin, "train", "--help").stdout
+    assert "<columnwise|con|inv|none|unanimous>" in shown
+    assert "<grpo|pa-grpo|pif|rl|symbol-only>" in shown
+    wrong = unswayed(
+        plugin, "train", "rl", "tiny-judge-train", "--recipe", "tiny-judge", "--out", "unused",
+        "--set", "reward.consistency=unanimos",
+    )  # fmt: skip
+    assert wrong.returncode == 2
+    assert "Did you mean 'unanimous'?" in wrong.stderr
+
+
+def test_a_reward_is_taken_from_a_recipe_and_trained_with(plugin, tmp_path):
+    train(plugin, "rl", "--set", "reward.consistency=unanimous", "--out", tmp_path)
+    assert json.loads((tmp_path / "training.json").read_text())["reward"]["consistency"] == (
+        "unanimous"
+    )
+    assert "| reward.consistency | unanimous |" in (tmp_path / "README.md").read_text()
+    logged = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    means = [line["rewards/consistency/mean"] for line in logged if "loss" in line]
+    assert len(means) == 2
+    assert all(mean < -1 for mean in means)  # r_con never is below -1
+
+
+def test_an_objective_trains_and_names_itself(plugin, tmp_path):
+    done = train(plugin, "symbol-only", "--out", tmp_path)
+    assert "symbol-only on 36 of 40 items" in done.stderr
+    card = (tmp_path / "README.md").read_text()
+    assert "- Method: cross-entropy on the symbol alone." in card
+    assert (Path(tmp_path) / "model.safetensors").is_file()
