@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError, UsageError
-from unswayed.metrics.metric import RECORDED, FloatArray, Limits, Metric, unmet
+from unswayed.metrics.metric import FloatArray, Limits, Metric
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.patterns import pattern_codes
 from unswayed.metrics.uncertainty import interval, resample_sums
 
 __all__ = [
@@ -123,7 +122,7 @@ def resample(
             kept = outcomes
             counts = np.ones(len(outcomes), dtype=np.int64)
             if not reads_probs:
-                first, pattern = pattern_codes(outcomes)
+                first, pattern = outcomes.patterns
                 counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
                 kept = outcomes.without_probs().rows(first)
             own |= _sums(chosen, kept, counts, drawn, generator)
@@ -132,8 +131,8 @@ def resample(
 
 def _hopeless(metric: Metric, strata: Sequence[Outcomes]) -> bool:
     """Whether it is left out anyway, or reads probabilities that were never recorded."""
-    recorded = any(unmet(need, strata) for need in RECORDED if need in metric.needs)
-    return recorded or (metric.optional and metric.lacking(strata) is not None)
+    lacking = metric.lacking(strata)
+    return bool(lacking and metric.optional) or any(need.recorded for need in lacking)
 
 
 def _sums(
@@ -184,9 +183,9 @@ def bootstrap(
         if len(sums) > 1 and not metric.across:
             continue
         lacking = metric.lacking(strata)
-        if lacking is not None and metric.optional:
+        if lacking and metric.optional:
             continue
-        reason = lacking or metric.undefined
+        reason = lacking[0].lack if lacking else metric.undefined
         if name not in sums[0]:
             nothing = np.full(1, np.nan)
             values[name] = Bootstrapped(nothing, np.zeros((0, 1)), 0, 0, None, reason)
@@ -217,8 +216,7 @@ def _estimate(values: Bootstrapped, k: int) -> Estimate:
     if values.by_construction:
         return Estimate(value=value, low=value, high=value, n=values.n, by_construction=True)
     samples = values.samples[:, k]
-    bounds = interval(value, samples, n_items=values.n_items, limits=values.limits)
-    low, high = bounds or (None, None)
+    low, high = interval(value, samples, n_items=values.n_items, limits=values.limits)
     return Estimate(value=value, low=low, high=high, n=values.n)
 
 
@@ -231,7 +229,12 @@ def prepared(strata: Sequence[Outcomes], gold_ties: GoldTies) -> tuple[Outcomes,
     """
     if gold_ties not in ("exclude", "class"):
         raise UsageError(f"gold ties {gold_ties!r}: write exclude or class.")
-    kept = tuple(replace(s, tie_is_class=gold_ties == "class") for s in strata if len(s))
+    tie_is_class = gold_ties == "class"
+    kept = tuple(
+        part if part.tie_is_class is tie_is_class else replace(part, tie_is_class=tie_is_class)
+        for part in strata
+        if len(part)
+    )
     if not kept:
         raise ShapeError("there are no items to measure")
     for n, count in Counter(outcomes.n for outcomes in kept).items():
