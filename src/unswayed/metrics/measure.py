@@ -12,8 +12,8 @@ from unswayed.errors import UsageError
 from unswayed.metrics.metric import FloatArray, Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.patterns import unique_rows
-from unswayed.metrics.resampling import RESAMPLES, GoldTies, bootstrap, prepared, resample
-from unswayed.metrics.rows import Row, row_of, stratum_rows
+from unswayed.metrics.resampling import RESAMPLES, GoldTies, prepared, resample
+from unswayed.metrics.rows import Row, row_of
 from unswayed.metrics.table import METRICS, load_metrics
 from unswayed.metrics.uncertainty import interval, paired_difference, resample_sums
 
@@ -49,10 +49,9 @@ def measure(
         UnknownNameError: If a name is not registered.
     """
     kept = prepared(strata, gold_ties)
-    metrics = load_metrics(names)
-    sums = resample(metrics, kept, resamples=resamples, seed=seed)
-    values = bootstrap(metrics, kept, sums, constructed=constructed)
-    return row_of(values, kept, stratum_rows(metrics, kept, sums, constructed=constructed))
+    return row_of(
+        resample(load_metrics(names), kept, resamples=resamples, seed=seed, constructed=constructed)
+    )
 
 
 def difference(

@@ -7,6 +7,7 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, Literal, TypedDict
 
 import numpy as np
@@ -23,9 +24,7 @@ __all__ = [
     "Bootstrapped",
     "GoldTies",
     "Options",
-    "Sums",
-    "bootstrap",
-    "estimates",
+    "Sample",
     "prepared",
     "resample",
 ]
@@ -91,11 +90,85 @@ class Bootstrapped:
     reason: str
     by_construction: bool = False
 
+    @cached_property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The values with their intervals, or the reason why there are none."""
+        return tuple(self._estimate(k) for k in range(len(self.point)))
+
+    def _estimate(self, k: int) -> Estimate:
+        value, n = float(self.point[k]), self.n
+        if not np.isfinite(value):
+            return Estimate(value=None, n=n, reason=self.reason)
+        if self.by_construction:
+            return Estimate(value=value, low=value, high=value, n=n, by_construction=True)
+        low, high = interval(value, self.samples[:, k], n_items=self.n_items, limits=self.limits)
+        return Estimate(value=value, low=low, high=high, n=n)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Outcomes and the resampled sums of their metrics.
+
+    Attributes:
+        metrics: By name.
+        strata: Outcomes, one entry per number of candidates.
+        sums: Of the metrics that apply, for each stratum.
+        constructed: All presentations read the same questions.
+    """
+
+    metrics: Mapping[str, Metric]
+    strata: tuple[Outcomes, ...]
+    sums: tuple[Mapping[str, Sums], ...]
+    constructed: bool
+
+    @property
+    def parts(self) -> list[Sample]:
+        """Each stratum by itself."""
+        each = zip(self.strata, self.sums, strict=True)
+        return [replace(self, strata=(outcomes,), sums=(own,)) for outcomes, own in each]
+
+    @cached_property
+    def values(self) -> dict[str, Bootstrapped]:
+        """Values of the metrics that are defined for these strata together.
+
+        With one stratum those are all that apply to it, with several those defined across numbers
+        of candidates.
+        """
+        values = {}
+        for name, metric in self.metrics.items():
+            together = metric.across or len(self.strata) == 1
+            lacking = metric.lacking(self.strata)
+            applies = all(metric.applies_to(outcomes.n) for outcomes in self.strata)
+            if applies and together and not (lacking and metric.optional):
+                reason = lacking[0].lack if lacking else metric.undefined
+                values[name] = self._bootstrapped(name, metric, reason)
+        return values
+
+    def _bootstrapped(self, name: str, metric: Metric, reason: str) -> Bootstrapped:
+        if name not in self.sums[0]:
+            return Bootstrapped(np.full(1, np.nan), np.zeros((0, 1)), 0, 0, None, reason)
+        total = functools.reduce(operator.add, [own[name] for own in self.sums])
+        point = metric.values(total.point[None, :])
+        return Bootstrapped(
+            point=point.reshape(-1),
+            samples=metric.values(total.samples).reshape(-1, point.size),
+            n=round(float(total.point[0])),
+            n_items=total.n_items,
+            limits=metric.limits(self.strata[0].n) if metric.limits else None,
+            reason=reason,
+            by_construction=self.constructed and metric.constructed,
+        )
+
 
 def resample(
-    metrics: Mapping[str, Metric], strata: Sequence[Outcomes], *, resamples: int, seed: int
-) -> list[dict[str, Sums]]:
-    """The sums of every metric that applies, for each stratum.
+    metrics: Mapping[str, Metric],
+    strata: Sequence[Outcomes],
+    *,
+    resamples: int,
+    seed: int,
+    constructed: bool,
+) -> Sample:
+    """The sums of every metric over all items, and over items drawn with replacement.
 
     Items are resampled over all strata together, so the size of a stratum varies as it would in
     another sample. Metrics that read no probabilities share one set of draws, the others another.
@@ -105,6 +178,7 @@ def resample(
         strata: One per number of candidates, none of them empty.
         resamples: Number B of resamples; 0 for point estimates only.
         seed: Seed of the draws.
+        constructed: All presentations read the same questions.
     """
     sizes = np.array([len(outcomes) for outcomes in strata], dtype=np.int64)
     sums: list[dict[str, Sums]] = [{} for _ in strata]
@@ -126,7 +200,7 @@ def resample(
                 counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
                 kept = outcomes.without_probs().rows(first)
             own |= _sums(chosen, kept, counts, drawn, generator)
-    return sums
+    return Sample(metrics, tuple(strata), tuple(sums), constructed)
 
 
 def _hopeless(metric: Metric, strata: Sequence[Outcomes]) -> bool:
@@ -162,62 +236,6 @@ def _sums(
         name: Sums(point[at], samples[:, at], int(counts[statistics[:, at.start] > 0].sum()))
         for name, at in columns.items()
     }
-
-
-def bootstrap(
-    metrics: Mapping[str, Metric],
-    strata: Sequence[Outcomes],
-    sums: Sequence[Mapping[str, Sums]],
-    *,
-    constructed: bool = False,
-) -> dict[str, Bootstrapped]:
-    """Values of the metrics that are defined for these strata together.
-
-    With one stratum those are all that apply to it, with several those defined across numbers of
-    candidates. `constructed` says that all presentations read the same questions.
-    """
-    values = {}
-    for name, metric in metrics.items():
-        if not all(metric.applies_to(outcomes.n) for outcomes in strata):
-            continue
-        if len(sums) > 1 and not metric.across:
-            continue
-        lacking = metric.lacking(strata)
-        if lacking and metric.optional:
-            continue
-        reason = lacking[0].lack if lacking else metric.undefined
-        if name not in sums[0]:
-            nothing = np.full(1, np.nan)
-            values[name] = Bootstrapped(nothing, np.zeros((0, 1)), 0, 0, None, reason)
-            continue
-        total = functools.reduce(operator.add, [of_stratum[name] for of_stratum in sums])
-        point = metric.values(total.point[None, :])
-        values[name] = Bootstrapped(
-            point=point.reshape(-1),
-            samples=metric.values(total.samples).reshape(-1, point.size),
-            n=round(float(total.point[0])),
-            n_items=total.n_items,
-            limits=metric.limits(strata[0].n) if metric.limits else None,
-            reason=reason,
-            by_construction=constructed and metric.constructed,
-        )
-    return values
-
-
-def estimates(values: Bootstrapped) -> tuple[Estimate, ...]:
-    """The values with their intervals, or the reason why there are none."""
-    return tuple(_estimate(values, k) for k in range(len(values.point)))
-
-
-def _estimate(values: Bootstrapped, k: int) -> Estimate:
-    value = float(values.point[k])
-    if not np.isfinite(value):
-        return Estimate(value=None, n=values.n, reason=values.reason)
-    if values.by_construction:
-        return Estimate(value=value, low=value, high=value, n=values.n, by_construction=True)
-    samples = values.samples[:, k]
-    low, high = interval(value, samples, n_items=values.n_items, limits=values.limits)
-    return Estimate(value=value, low=low, high=high, n=values.n)
 
 
 def prepared(strata: Sequence[Outcomes], gold_ties: GoldTies) -> tuple[Outcomes, ...]:
