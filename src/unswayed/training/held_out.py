@@ -29,10 +29,10 @@ METRICS: Final = {
 
 def figures(items: Sequence[Item], decisions: Iterable[Decision]) -> dict[str, float]:
     """Accuracy, consistency and the share of unparsed answers, as an audit defines them."""
-    row: Any = measure(
-        outcomes_from_decisions(items, decisions), names=list(METRICS.values()), resamples=0
-    )
-    return {name: row[metric]["value"] for name, metric in METRICS.items()}
+    outcomes = outcomes_from_decisions(items, decisions)
+    row = measure(outcomes, names=list(METRICS.values()), resamples=0)
+    values = {name: row[metric].value for name, metric in METRICS.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def measure_held_out(trainer: Any, plan: Plan) -> dict[str, float]:
