@@ -12,7 +12,6 @@ from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError, UnknownNameError, UsageError
 from unswayed.metrics import METRICS, difference, measure, measure_groups, self_check
 from unswayed.metrics.groups import UNGROUPED
-from unswayed.metrics.patterns import pattern_codes
 from unswayed.metrics.table import load_metrics
 from unswayed.presentation import presentations
 
@@ -100,7 +99,7 @@ def test_every_metric_loads_and_its_statistics_collapse_to_patterns(name: str) -
         whole = metric.values(statistics.sum(axis=0, keepdims=True))
         assert whole.shape[0] == 1
         if not metric.reads_probs:
-            first, kind = pattern_codes(made)
+            first, kind = made.patterns
             np.testing.assert_array_equal(metric.statistics(made.rows(first))[kind], statistics)
 
 

@@ -15,12 +15,10 @@ from unswayed.metrics.resampling import (
     RESAMPLES,
     Bootstrapped,
     GoldTies,
-    bootstrap,
-    estimates,
     prepared,
     resample,
 )
-from unswayed.metrics.rows import Row, cells, row_of, stratum_rows
+from unswayed.metrics.rows import Row, cells, row_of
 from unswayed.metrics.table import load_metrics
 from unswayed.metrics.uncertainty import percentile_interval
 
@@ -93,15 +91,15 @@ def measure_groups(
     if groups == {UNGROUPED}:
         return {}, None
     metrics = load_metrics(names)
-    rows: dict[str, Row] = {}
-    values: list[dict[str, Bootstrapped]] = []
+    samples = {}
     for stream, group in enumerate(sorted(groups)):
         parts = [part for part in (_of_group(s, group) for s in kept) if len(part)]
-        sums = resample(metrics, parts, resamples=resamples, seed=_stream(seed, stream))
-        values.append(bootstrap(metrics, parts, sums, constructed=constructed))
-        by_size = stratum_rows(metrics, parts, sums, constructed=constructed)
-        rows[group] = row_of(values[-1], parts, by_size)
-    return rows, Macro(_macro(values), len(values))
+        own = _stream(seed, stream)
+        samples[group] = resample(
+            metrics, parts, resamples=resamples, seed=own, constructed=constructed
+        )
+    rows = {group: row_of(sample) for group, sample in samples.items()}
+    return rows, Macro(_macro([sample.values for sample in samples.values()]), len(samples))
 
 
 def _stream(seed: int, stream: int) -> int:
@@ -158,7 +156,7 @@ def _interval(
         return None, None
     if defined.max() - defined.min() > 1e-12:
         return percentile_interval(value, defined)
-    own = [estimates(part)[k] for part in parts]
+    own = [part.estimates[k] for part in parts]
     lows = [estimate.low for estimate in own if estimate.low is not None]
     highs = [estimate.high for estimate in own if estimate.high is not None]
     if len(lows) < len(own) or len(highs) < len(own):

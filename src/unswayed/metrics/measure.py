@@ -11,9 +11,9 @@ from unswayed.decisions import Estimate
 from unswayed.errors import UsageError
 from unswayed.metrics.metric import FloatArray, Metric
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.patterns import pattern_codes, unique_rows
-from unswayed.metrics.resampling import RESAMPLES, GoldTies, bootstrap, prepared, resample
-from unswayed.metrics.rows import Row, row_of, stratum_rows
+from unswayed.metrics.patterns import unique_rows
+from unswayed.metrics.resampling import RESAMPLES, GoldTies, prepared, resample
+from unswayed.metrics.rows import Row, row_of
 from unswayed.metrics.table import METRICS, load_metrics
 from unswayed.metrics.uncertainty import interval, paired_difference, resample_sums
 
@@ -49,10 +49,9 @@ def measure(
         UnknownNameError: If a name is not registered.
     """
     kept = prepared(strata, gold_ties)
-    metrics = load_metrics(names)
-    sums = resample(metrics, kept, resamples=resamples, seed=seed)
-    values = bootstrap(metrics, kept, sums, constructed=constructed)
-    return row_of(values, kept, stratum_rows(metrics, kept, sums, constructed=constructed))
+    return row_of(
+        resample(load_metrics(names), kept, resamples=resamples, seed=seed, constructed=constructed)
+    )
 
 
 def difference(
@@ -94,8 +93,8 @@ def difference(
         return Estimate(value=None, reason=f"no item counts in {name} on both sides")
     statistics = np.vstack([block for block, _ in blocks])
     counts = np.concatenate([counts for _, counts in blocks])
-    low, high = metric.limits(pairs[0][0].n) if metric.limits else (-np.inf, np.inf)
-    span = high - low
+    least, most = metric.limits(pairs[0][0].n) if metric.limits else (-np.inf, np.inf)
+    span = most - least
     if np.isfinite(span) and _is_mean(statistics):
         return paired_difference(statistics[:, 1] - statistics[:, 3], counts, span=span)
     draws = np.full(resamples, items, dtype=np.int64)
@@ -106,8 +105,8 @@ def difference(
     if not np.isfinite(value):
         return Estimate(value=None, n=items, reason=metric.undefined)
     limits = (-span, span) if np.isfinite(span) else None
-    ends = interval(value, samples, n_items=items, limits=limits) or (None, None)
-    return Estimate(value=value, low=ends[0], high=ends[1], n=items)
+    low, high = interval(value, samples, n_items=items, limits=limits)
+    return Estimate(value=value, low=low, high=high, n=items)
 
 
 def _is_mean(statistics: FloatArray) -> bool:
@@ -140,7 +139,7 @@ def _paired_statistics(
     """Statistics of both sides next to each other, one row per pattern, and the patterns' counts."""
     counts = np.ones(len(left), dtype=np.int64)
     if not metric.reads_probs:
-        codes = np.column_stack([pattern_codes(left)[1], pattern_codes(right)[1]])
+        codes = np.column_stack([left.patterns[1], right.patterns[1]])
         first, pattern = unique_rows(codes.astype(np.int64))
         counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
         left, right = left.without_probs().rows(first), right.without_probs().rows(first)

@@ -6,10 +6,10 @@ applied to the sums over a resample. One code path serves both, for one item set
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final, Literal
+from enum import Enum
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
 
 __all__ = [
-    "RECORDED",
     "FloatArray",
     "Limits",
     "Metric",
@@ -25,7 +24,6 @@ __all__ = [
     "fraction",
     "item_means",
     "ratio",
-    "unmet",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -34,22 +32,32 @@ Limits = tuple[float, float]
 """The smallest and the largest share that one item can have in a value."""
 
 
-class Need(StrEnum):
-    """What a metric cannot do without; the text says what is lacking when it is not met."""
+class Need(Enum):
+    """What a metric cannot do without.
 
-    GOLD = "no item has a right answer to compare with"
-    ONE_GOLD = "no item has exactly one right candidate"
-    ORDERS = "one presentation only: this needs at least two"
-    COMPLETE = "no item has an answer under every presentation"
-    PERMUTABLE = "no item may be permuted"
-    PROBS = "no label probabilities"
-    LABEL_MASS = "no label mass was recorded"
-    PARSED = "no answer could be read as a candidate"
-    YARDSTICK = "there is no average over the full pool to compare with"
+    Attributes:
+        lack: What is lacking when it is not met.
+        met: Whether the outcomes of one stratum meet it.
+    """
 
+    GOLD = "no item has a right answer to compare with", lambda o: o.decided.any()
+    ONE_GOLD = "no item has exactly one right candidate", lambda o: (o.gold_kind == GOLD_ONE).any()
+    ORDERS = "one presentation only: this needs at least two", lambda o: o.n_views > 1
+    COMPLETE = "no item has an answer under every presentation", lambda o: o.complete.any()
+    PERMUTABLE = "no item may be permuted", lambda o: o.permutable.any()
+    PROBS = "no label probabilities", lambda o: o.probs is not None
+    LABEL_MASS = "no label mass was recorded", lambda o: o.label_mass is not None
+    PARSED = "no answer could be read as a candidate", lambda o: (o.pooled & (o.choices >= 0)).any()
+    YARDSTICK = "there is no average over the full pool to compare with", lambda o: o.yardstick
 
-RECORDED: Final = (Need.PROBS, Need.LABEL_MASS)
-"""Needs that are met by what a backend records beside its answers: continuous quantities."""
+    def __init__(self, lack: str, met: Callable[[Outcomes], bool]) -> None:
+        self.lack = lack
+        self.met = met
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it is what a backend records beside its answers: continuous quantities."""
+        return self in (Need.PROBS, Need.LABEL_MASS)
 
 
 def ratio(sums: FloatArray) -> FloatArray:
@@ -115,33 +123,15 @@ class Metric:
     @property
     def reads_probs(self) -> bool:
         """Whether its statistics are continuous: items cannot be counted by answer pattern."""
-        return any(need in self.needs for need in RECORDED)
+        return any(need.recorded for need in self.needs)
 
     def applies_to(self, n: int) -> bool:
         """Whether it is defined for items with n candidates at all."""
         return n >= self.fewest
 
-    def lacking(self, strata: Sequence[Outcomes]) -> Need | None:
-        """The first need that no stratum meets."""
-        return next((need for need in self.needs if unmet(need, strata)), None)
-
-
-def unmet(need: Need, strata: Sequence[Outcomes]) -> bool:
-    """Whether no stratum gives what a metric needs."""
-    return not any(_MET[need](outcomes) for outcomes in strata)
-
-
-_MET: Mapping[Need, Callable[[Outcomes], bool]] = {
-    Need.GOLD: lambda outcomes: bool(outcomes.decided.any()),
-    Need.ONE_GOLD: lambda outcomes: bool((outcomes.gold_kind == GOLD_ONE).any()),
-    Need.ORDERS: lambda outcomes: outcomes.n_views > 1,
-    Need.COMPLETE: lambda outcomes: bool(outcomes.complete.any()),
-    Need.PERMUTABLE: lambda outcomes: bool(outcomes.permutable.any()),
-    Need.PROBS: lambda outcomes: outcomes.probs is not None,
-    Need.LABEL_MASS: lambda outcomes: outcomes.label_mass is not None,
-    Need.PARSED: lambda outcomes: bool((outcomes.pooled & (outcomes.choices >= 0)).any()),
-    Need.YARDSTICK: lambda outcomes: outcomes.yardstick,
-}
+    def lacking(self, strata: Sequence[Outcomes]) -> list[Need]:
+        """The needs that no stratum meets."""
+        return [need for need in self.needs if not any(need.met(part) for part in strata)]
 
 
 def item_means(per_item: FloatArray, counted: NDArray[np.bool_]) -> FloatArray:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from unswayed.decisions import MISSING, TIE, Decision, DecisionTable
 from unswayed.errors import ShapeError
 from unswayed.items import Item
+from unswayed.metrics.patterns import unique_rows
 from unswayed.permutations import invert
 from unswayed.presentation import Presentation, canonical
 
@@ -184,6 +185,17 @@ class Outcomes:
         if self.tie_is_class:
             hit |= (self.gold_kind == GOLD_TIE)[:, None] & (self.choices == TIE)
         return np.asarray(hit, dtype=np.bool_)
+
+    @cached_property
+    def patterns(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Items that answered alike: the first of each pattern, (P,), and each item's pattern, (I,).
+
+        Alike are rows of choices, gold, permutability and ties.
+        """
+        columns = [self.choices, self.gold, self.gold_kind[:, None], self.permutable[:, None]]
+        if self.tied is not None:
+            columns.append(self.tied.reshape(len(self), -1))
+        return unique_rows(np.hstack([column.astype(np.int64) for column in columns]))
 
     @cached_property
     def choice_counts(self) -> FloatArray:

@@ -12,28 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.metrics.outcomes import Outcomes
-
-__all__ = ["pattern_codes", "unique_rows"]
+__all__ = ["unique_rows"]
 
 _MULTIPLIER_SEED: Final = 20260321
-
-
-def pattern_codes(outcomes: Outcomes) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Number the distinct rows of choices, gold, permutability and ties.
-
-    Returns:
-        The first item of each pattern, shape (P,), and the pattern of each item, shape (I,).
-    """
-    columns = [
-        outcomes.choices,
-        outcomes.gold,
-        outcomes.gold_kind[:, None],
-        outcomes.permutable[:, None],
-    ]
-    if outcomes.tied is not None:
-        columns.append(outcomes.tied.reshape(len(outcomes), -1))
-    return unique_rows(np.hstack([column.astype(np.int64) for column in columns]))
 
 
 def unique_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

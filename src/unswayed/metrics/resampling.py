@@ -7,6 +7,7 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, Literal, TypedDict
 
 import numpy as np
@@ -14,9 +15,8 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError, UsageError
-from unswayed.metrics.metric import RECORDED, FloatArray, Limits, Metric, unmet
+from unswayed.metrics.metric import FloatArray, Limits, Metric
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.patterns import pattern_codes
 from unswayed.metrics.uncertainty import interval, resample_sums
 
 __all__ = [
@@ -24,9 +24,7 @@ __all__ = [
     "Bootstrapped",
     "GoldTies",
     "Options",
-    "Sums",
-    "bootstrap",
-    "estimates",
+    "Sample",
     "prepared",
     "resample",
 ]
@@ -92,11 +90,85 @@ class Bootstrapped:
     reason: str
     by_construction: bool = False
 
+    @cached_property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The values with their intervals, or the reason why there are none."""
+        return tuple(self._estimate(k) for k in range(len(self.point)))
+
+    def _estimate(self, k: int) -> Estimate:
+        value, n = float(self.point[k]), self.n
+        if not np.isfinite(value):
+            return Estimate(value=None, n=n, reason=self.reason)
+        if self.by_construction:
+            return Estimate(value=value, low=value, high=value, n=n, by_construction=True)
+        low, high = interval(value, self.samples[:, k], n_items=self.n_items, limits=self.limits)
+        return Estimate(value=value, low=low, high=high, n=n)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Outcomes and the resampled sums of their metrics.
+
+    Attributes:
+        metrics: By name.
+        strata: Outcomes, one entry per number of candidates.
+        sums: Of the metrics that apply, for each stratum.
+        constructed: All presentations read the same questions.
+    """
+
+    metrics: Mapping[str, Metric]
+    strata: tuple[Outcomes, ...]
+    sums: tuple[Mapping[str, Sums], ...]
+    constructed: bool
+
+    @property
+    def parts(self) -> list[Sample]:
+        """Each stratum by itself."""
+        each = zip(self.strata, self.sums, strict=True)
+        return [replace(self, strata=(outcomes,), sums=(own,)) for outcomes, own in each]
+
+    @cached_property
+    def values(self) -> dict[str, Bootstrapped]:
+        """Values of the metrics that are defined for these strata together.
+
+        With one stratum those are all that apply to it, with several those defined across numbers
+        of candidates.
+        """
+        values = {}
+        for name, metric in self.metrics.items():
+            together = metric.across or len(self.strata) == 1
+            lacking = metric.lacking(self.strata)
+            applies = all(metric.applies_to(outcomes.n) for outcomes in self.strata)
+            if applies and together and not (lacking and metric.optional):
+                reason = lacking[0].lack if lacking else metric.undefined
+                values[name] = self._bootstrapped(name, metric, reason)
+        return values
+
+    def _bootstrapped(self, name: str, metric: Metric, reason: str) -> Bootstrapped:
+        if name not in self.sums[0]:
+            return Bootstrapped(np.full(1, np.nan), np.zeros((0, 1)), 0, 0, None, reason)
+        total = functools.reduce(operator.add, [own[name] for own in self.sums])
+        point = metric.values(total.point[None, :])
+        return Bootstrapped(
+            point=point.reshape(-1),
+            samples=metric.values(total.samples).reshape(-1, point.size),
+            n=round(float(total.point[0])),
+            n_items=total.n_items,
+            limits=metric.limits(self.strata[0].n) if metric.limits else None,
+            reason=reason,
+            by_construction=self.constructed and metric.constructed,
+        )
+
 
 def resample(
-    metrics: Mapping[str, Metric], strata: Sequence[Outcomes], *, resamples: int, seed: int
-) -> list[dict[str, Sums]]:
-    """The sums of every metric that applies, for each stratum.
+    metrics: Mapping[str, Metric],
+    strata: Sequence[Outcomes],
+    *,
+    resamples: int,
+    seed: int,
+    constructed: bool,
+) -> Sample:
+    """The sums of every metric over all items, and over items drawn with replacement.
 
     Items are resampled over all strata together, so the size of a stratum varies as it would in
     another sample. Metrics that read no probabilities share one set of draws, the others another.
@@ -106,6 +178,7 @@ def resample(
         strata: One per number of candidates, none of them empty.
         resamples: Number B of resamples; 0 for point estimates only.
         seed: Seed of the draws.
+        constructed: All presentations read the same questions.
     """
     sizes = np.array([len(outcomes) for outcomes in strata], dtype=np.int64)
     sums: list[dict[str, Sums]] = [{} for _ in strata]
@@ -123,17 +196,17 @@ def resample(
             kept = outcomes
             counts = np.ones(len(outcomes), dtype=np.int64)
             if not reads_probs:
-                first, pattern = pattern_codes(outcomes)
+                first, pattern = outcomes.patterns
                 counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
                 kept = outcomes.without_probs().rows(first)
             own |= _sums(chosen, kept, counts, drawn, generator)
-    return sums
+    return Sample(metrics, tuple(strata), tuple(sums), constructed)
 
 
 def _hopeless(metric: Metric, strata: Sequence[Outcomes]) -> bool:
     """Whether it is left out anyway, or reads probabilities that were never recorded."""
-    recorded = any(unmet(need, strata) for need in RECORDED if need in metric.needs)
-    return recorded or (metric.optional and metric.lacking(strata) is not None)
+    lacking = metric.lacking(strata)
+    return bool(lacking and metric.optional) or any(need.recorded for need in lacking)
 
 
 def _sums(
@@ -165,63 +238,6 @@ def _sums(
     }
 
 
-def bootstrap(
-    metrics: Mapping[str, Metric],
-    strata: Sequence[Outcomes],
-    sums: Sequence[Mapping[str, Sums]],
-    *,
-    constructed: bool = False,
-) -> dict[str, Bootstrapped]:
-    """Values of the metrics that are defined for these strata together.
-
-    With one stratum those are all that apply to it, with several those defined across numbers of
-    candidates. `constructed` says that all presentations read the same questions.
-    """
-    values = {}
-    for name, metric in metrics.items():
-        if not all(metric.applies_to(outcomes.n) for outcomes in strata):
-            continue
-        if len(sums) > 1 and not metric.across:
-            continue
-        lacking = metric.lacking(strata)
-        if lacking is not None and metric.optional:
-            continue
-        reason = lacking or metric.undefined
-        if name not in sums[0]:
-            nothing = np.full(1, np.nan)
-            values[name] = Bootstrapped(nothing, np.zeros((0, 1)), 0, 0, None, reason)
-            continue
-        total = functools.reduce(operator.add, [of_stratum[name] for of_stratum in sums])
-        point = metric.values(total.point[None, :])
-        values[name] = Bootstrapped(
-            point=point.reshape(-1),
-            samples=metric.values(total.samples).reshape(-1, point.size),
-            n=round(float(total.point[0])),
-            n_items=total.n_items,
-            limits=metric.limits(strata[0].n) if metric.limits else None,
-            reason=reason,
-            by_construction=constructed and metric.constructed,
-        )
-    return values
-
-
-def estimates(values: Bootstrapped) -> tuple[Estimate, ...]:
-    """The values with their intervals, or the reason why there are none."""
-    return tuple(_estimate(values, k) for k in range(len(values.point)))
-
-
-def _estimate(values: Bootstrapped, k: int) -> Estimate:
-    value = float(values.point[k])
-    if not np.isfinite(value):
-        return Estimate(value=None, n=values.n, reason=values.reason)
-    if values.by_construction:
-        return Estimate(value=value, low=value, high=value, n=values.n, by_construction=True)
-    samples = values.samples[:, k]
-    bounds = interval(value, samples, n_items=values.n_items, limits=values.limits)
-    low, high = bounds or (None, None)
-    return Estimate(value=value, low=low, high=high, n=values.n)
-
-
 def prepared(strata: Sequence[Outcomes], gold_ties: GoldTies) -> tuple[Outcomes, ...]:
     """The strata under one reading of gold ties; those without items are left out.
 
@@ -231,7 +247,12 @@ def prepared(strata: Sequence[Outcomes], gold_ties: GoldTies) -> tuple[Outcomes,
     """
     if gold_ties not in ("exclude", "class"):
         raise UsageError(f"gold ties {gold_ties!r}: write exclude or class.")
-    kept = tuple(replace(s, tie_is_class=gold_ties == "class") for s in strata if len(s))
+    tie_is_class = gold_ties == "class"
+    kept = tuple(
+        part if part.tie_is_class is tie_is_class else replace(part, tie_is_class=tie_is_class)
+        for part in strata
+        if len(part)
+    )
     if not kept:
         raise ShapeError("there are no items to measure")
     for n, count in Counter(outcomes.n for outcomes in kept).items():

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from unswayed.decisions import MISSING, TIE, UNPARSED, Estimate
-from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE, Outcomes
-from unswayed.metrics.resampling import Bootstrapped, Sums, bootstrap, estimates
+from unswayed.metrics.resampling import Sample
 
-__all__ = ["Row", "cells", "row_of", "stratum_rows"]
+__all__ = ["Row", "cells", "row_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,38 +57,17 @@ def cells(rows: Mapping[str, Sequence[Estimate]]) -> dict[str, object]:
     return {name: values if len(values) > 1 else values[0] for name, values in parts.items()}
 
 
-def row_of(
-    values: Mapping[str, Bootstrapped],
-    outcomes: Sequence[Outcomes],
-    strata: Mapping[int, Row] | None = None,
-) -> Row:
+def row_of(sample: Sample) -> Row:
     """The values of some outcomes as a row, with their counts."""
-    sizes = sorted({part.n_views for part in outcomes})
+    strata = sample.strata
+    sizes = sorted({outcomes.n_views for outcomes in strata})
     return Row(
-        estimates={name: estimates(value) for name, value in values.items()},
-        incomplete=sum(
-            int((part.permutable & ~part.complete).sum()) for part in outcomes if part.n_views > 1
-        ),
+        estimates={name: value.estimates for name, value in sample.values.items()},
+        incomplete=sum(int((s.permutable & ~s.complete).sum()) for s in strata if s.n_views > 1),
         set_size=sizes[0] if len(sizes) == 1 else tuple(sizes),
-        counts=_counts(outcomes),
-        strata=strata or {},
+        counts=_counts(strata),
+        strata={part.strata[0].n: row_of(part) for part in sample.parts} if len(strata) > 1 else {},
     )
-
-
-def stratum_rows(
-    metrics: Mapping[str, Metric],
-    strata: Sequence[Outcomes],
-    sums: Sequence[Mapping[str, Sums]],
-    *,
-    constructed: bool,
-) -> dict[int, Row]:
-    """A row for each number of candidates, where there are several."""
-    if len(strata) == 1:
-        return {}
-    return {
-        part.n: row_of(bootstrap(metrics, [part], [own], constructed=constructed), [part])
-        for part, own in zip(strata, sums, strict=True)
-    }
 
 
 def _counts(strata: Sequence[Outcomes]) -> dict[str, int]:

@@ -34,7 +34,6 @@ __all__ = [
     "exact_interval",
     "interval",
     "paired_difference",
-    "paired_spread",
     "percentile_interval",
     "resample_sums",
 ]
@@ -117,7 +116,7 @@ def _draw_below(size: int, count: int, generator: np.random.Generator) -> NDArra
 
 def interval(
     value: float, samples: FloatArray, *, n_items: int, limits: Limits | None
-) -> tuple[float, float] | None:
+) -> tuple[float, float] | tuple[None, None]:
     """The 95 % interval of a value.
 
     Args:
@@ -135,10 +134,10 @@ def interval(
     finite = defined[np.isfinite(defined)]
     infinite = len(defined) - len(finite)
     if len(defined) * 2 <= len(samples) or infinite > len(defined) * expanded_tail(n_items):
-        return None
+        return None, None
     defined = np.where(np.isfinite(defined), defined, finite.max())  # beyond both quantiles
     if defined.max() - defined.min() <= 1e-12 * max(1.0, abs(value)):
-        return None if limits is None else alike_interval(value, n_items, limits)
+        return (None, None) if limits is None else alike_interval(value, n_items, limits)
     if limits is not None:
         low, high = limits
         share = (value - low) / (high - low)
@@ -208,8 +207,9 @@ def paired_difference(
 ) -> Estimate:
     """The mean of paired differences, with an interval that holds where few items differ.
 
-    The centre and the spread of `paired_spread`, `critical` spreads to each side, widened as
-    Student's t is. For differences of -1, 0 and 1 that is Bonett and Price's interval, which
+    The mean and its standard error with one item more on each side of 0, which differ as much as
+    the one that differs most, so that a handful of items that all differ one way do not look like a
+    law; `critical` errors to each side, widened as Student's t is. For differences of -1, 0 and 1 that is Bonett and Price's interval, which
     excludes 0 where the exact sign test does: at 6 against 0, 8 against 1, 10 against 2. Turning
     the differences round turns it round exactly.
 
@@ -231,26 +231,11 @@ def paired_difference(
     if np.count_nonzero(gains) + np.count_nonzero(losses) == 1:
         low, high = alike_interval(value, items, (-span, span))
     else:
-        centre, spread = paired_spread(sizes, gains, losses)
+        centre = float(sizes @ (gains - losses)) / (items + 2)
+        most = float(sizes[gains + losses > 0].max())
+        square = (float(sizes**2 @ (gains + losses)) + 2.0 * most**2) / (items + 2)
+        spread = float(np.sqrt((square - centre**2) / (items + 1)))
         reach = critical * spread * student(items) / NORMAL
         low, high = centre - reach, centre + reach
     low, high = min(max(low, -span), value), max(min(high, span), value)
     return Estimate(value=value, low=low, high=high, n=items)
-
-
-def paired_spread(sizes: FloatArray, gains: FloatArray, losses: FloatArray) -> tuple[float, float]:
-    """Centre and standard error of a mean difference, with one item more on each side of 0.
-
-    The two added items differ as much as the one that differs most, so that a handful of items
-    that all differ one way do not look like a law.
-
-    Args:
-        sizes: Distinct sizes of differences, shape (P,).
-        gains: Items that differ by each size upwards, shape (P,).
-        losses: And downwards, shape (P,).
-    """
-    items = float((gains + losses).sum()) + 2.0
-    most = float(sizes[gains + losses > 0].max())
-    centre = float(sizes @ (gains - losses)) / items
-    square = (float(sizes**2 @ (gains + losses)) + 2.0 * most**2) / items
-    return centre, float(np.sqrt((square - centre**2) / (items - 1.0)))
