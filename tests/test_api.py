@@ -300,7 +300,7 @@ def test_python_reaches_a_server_and_says_how_items_are_asked(
         MODEL, items, prompt="modified-direct", labels=["X", "Y"], shots=shot, resamples=100
     ).run
     assert run["prompt"]["name"] == "modified-direct"
-    assert run["prompt_settings"]["label_set"] == ("X", "Y")
+    assert run["prompt_settings"]["label_set"] == ["X", "Y"]
     assert run["prompt_settings"]["shots"][0]["id"] == "s"
     assert run["labels"] == ["X", "Y"]
 

@@ -252,11 +252,11 @@ def audit(
             "shots": str(shots) if isinstance(shots, str | Path) else None,
         },
     )
-    if result.run["interrupted"]:
+    run = result.record.run
+    if run.interrupted:
         raise KeyboardInterrupt
-    calls = result.metrics["calls"]
-    if result.run["fatal"] and not calls["made"] and not calls["cached"]:
-        raise BackendError(str(result.run["fatal"]))
+    if run.fatal and not run.calls.answered:
+        raise BackendError(run.fatal)
     return result
 
 

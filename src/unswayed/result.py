@@ -6,10 +6,12 @@ import html
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from unswayed.auditing.planning import questions_of
+from unswayed.auditing.rows import as_json
 from unswayed.auditing.run import AuditRecord
 from unswayed.decisions import Decision
 
@@ -26,21 +28,28 @@ class AuditResult:
     """What an audit found.
 
     Attributes:
-        metrics: The content of `metrics.json`.
-        run: The content of `run.json`.
-        record: The pool behind it.
+        record: The figures as typed records, and the pool behind them.
         directory: Where it was written; None if nowhere.
     """
 
-    metrics: dict[str, Any]
-    run: dict[str, Any]
     record: AuditRecord
     directory: Path | None = None
 
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """The content of `metrics.json`."""
+        metrics: dict[str, Any] = as_json(self.record.metrics)
+        return metrics
+
+    @cached_property
+    def run(self) -> dict[str, Any]:
+        """The content of `run.json`."""
+        return self.record.run.to_json()
+
     def __repr__(self) -> str:
-        data = self.metrics["data"]
-        methods = ", ".join(self.metrics["methods"])
-        return f"<AuditResult of {self.metrics['model']} on {data['n_items']} items: {methods}>"
+        metrics = self.record.metrics
+        methods = ", ".join(metrics.methods)
+        return f"<AuditResult of {metrics.model} on {metrics.data.n_items} items: {methods}>"
 
     def __str__(self) -> str:
         """The summary that the terminal shows, without colours."""
@@ -51,7 +60,9 @@ class AuditResult:
 
         drawn = io.StringIO()
         console = Console(file=drawn, width=WIDTH, color_system=None)
-        console.print(terminal_report(without_items(self.metrics, self.run)), crop=False)
+        console.print(
+            terminal_report(without_items(self.record.metrics, self.record.run)), crop=False
+        )
         return "\n".join(line.rstrip() for line in drawn.getvalue().rstrip().splitlines())
 
     def _repr_html_(self) -> str:

@@ -13,6 +13,7 @@ from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_c
 from unswayed.auditing.planning import questions_of
 from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.recorded import audit_decisions
+from unswayed.auditing.records import check_kind
 from unswayed.auditing.run import (
     Asked,
     AuditRecord,
@@ -25,7 +26,6 @@ from unswayed.auditing.run import (
     write_record,
 )
 from unswayed.auditing.run_directory import (
-    check_kind,
     default_directory,
     prepare_directory,
     write_text,
@@ -91,16 +91,16 @@ def audit_calls(
         # measured outside the event loop, so that Ctrl-C stops it at once
         record = measure_pool(asked, store, command=command or f"unswayed.audit({model!r}, ...)")
         named = asked_for(model, reach, settings.prompts, directory, given or {})
-        record = replace(record, run={**record.run, "asked": named})
+        record = replace(record, run=msgspec.structs.replace(record.run, asked=named))
         if directory is None:
-            return AuditResult(record.metrics, record.run, record)  # `decisions` reads the store
+            return AuditResult(record)  # `decisions` reads the store
         write_record(directory, record)
         write_report(directory, record)
     finally:
         if directory is not None:
             store.close()
     record = replace(record, source=_reading(asked, directory))
-    return AuditResult(record.metrics, record.run, record, directory)
+    return AuditResult(record, directory)
 
 
 def _reading(asked: Asked, directory: Path) -> DecisionSource:
@@ -188,14 +188,14 @@ def audit_recorded(
         model=model,
     )
     if directory is not None or keep:
-        who, data = record.run["model"], record.run["data"]["name"]
+        who, data = record.run.model, record.run.data.name
         directory = directory or default_directory(name, who)
         check_kind(directory, recorded=True, model=who, data=data)
         prepare_directory(directory)
         _keep_decisions(directory, record)
         write_record(directory, record)
         write_report(directory, record)
-    return AuditResult(record.metrics, record.run, record, directory)
+    return AuditResult(record, directory)
 
 
 def _keep_decisions(directory: Path, record: AuditRecord) -> None:

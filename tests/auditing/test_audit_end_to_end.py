@@ -9,12 +9,13 @@ import pytest
 
 from unswayed.auditing.design import fold_of
 from unswayed.auditing.planning import plan_audit, questions_of
-from unswayed.auditing.run import AuditRecord, audit_model
+from unswayed.auditing.run import audit_model
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import simulated_items
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task
+from unswayed.result import AuditResult
 from unswayed.store import CallStore
 
 SETTINGS = AuditSettings(resamples=200)
@@ -26,20 +27,13 @@ def run(
     *,
     model: str = "simulated/judge?slot=0.6&label=0.4",
     store: CallStore | None = None,
-) -> AuditRecord:
+) -> AuditResult:
     backend = open_backend(model)
-    return asyncio.run(
-        audit_model(
-            items,
-            settings,
-            backend,
-            CallStore.in_memory() if store is None else store,
-            command="test",
-        )
-    )
+    pool = CallStore.in_memory() if store is None else store
+    return AuditResult(asyncio.run(audit_model(items, settings, backend, pool, command="test")))
 
 
-def value(record: AuditRecord, method: str, metric: str) -> float:
+def value(record: AuditResult, method: str, metric: str) -> float:
     found = record.metrics["methods"][method][metric]["value"]
     assert isinstance(found, float)
     return found
@@ -250,7 +244,7 @@ def test_sampled_probabilities_are_an_explicit_choice(pairs: ItemSet) -> None:
     # each of 2 presentations: the greedy call and 5 samples
     assert record.metrics["calls"]["made"] == 50 * 2 * 6
     assert record.metrics["methods"]["average"]["accuracy"]["n"] == 50
-    table = record.tables[0]
+    table = record.record.tables[0]
     greedy = [column for column, ask in enumerate(table.asks) if ask.sample == 0]
     assert table.probs is not None
     steps = table.probs[:, greedy] * 6 - 0.5  # (count + 1/2) / 6

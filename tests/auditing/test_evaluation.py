@@ -10,7 +10,7 @@ from unswayed.auditing.design import strata_of
 from unswayed.auditing.evaluation import average_of_everything
 from unswayed.auditing.pool import build_tables
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.run import AuditRecord, audit_model
+from unswayed.auditing.run import audit_model
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import simulated_items
@@ -18,6 +18,7 @@ from unswayed.decisions import Decision
 from unswayed.items import Item, ItemSet, Task
 from unswayed.presentation import X0, X2, X3, Presentation
 from unswayed.report.collect import run_data
+from unswayed.result import AuditResult
 from unswayed.store import CallStore
 
 Probs = tuple[float, ...] | None
@@ -41,15 +42,19 @@ def call(name: str, shown: Presentation, choice: int | None, probs: Probs = None
     )
 
 
-def audit(items: list[Item], decisions: list[Decision], *methods: str) -> AuditRecord:
+def audit(items: list[Item], decisions: list[Decision], *methods: str) -> AuditResult:
     wanted = AuditSettings(methods=methods or ("direct", "vote", "average"), resamples=50)
-    return audit_decisions(decisions, ItemSet.of(items, name="d"), wanted, command="test")
+    return AuditResult(
+        audit_decisions(decisions, ItemSet.of(items, name="d"), wanted, command="test")
+    )
 
 
-def simulate(wanted: AuditSettings, n: int = 2, model: str = "slot=0.9&noise=1") -> AuditRecord:
+def simulate(wanted: AuditSettings, n: int = 2, model: str = "slot=0.9&noise=1") -> AuditResult:
     backend = open_backend(f"simulated/judge?{model}")
     items = simulated_items(40, n, seed=2)
-    return asyncio.run(audit_model(items, wanted, backend, CallStore.in_memory(), command="test"))
+    return AuditResult(
+        asyncio.run(audit_model(items, wanted, backend, CallStore.in_memory(), command="test"))
+    )
 
 
 def test_an_item_that_must_not_be_permuted_counts_with_its_own_order_in_every_section() -> None:
@@ -120,14 +125,14 @@ def test_items_of_another_size_without_decisions_are_counted_and_stop_nothing(
     accuracy = record.metrics["methods"]["vote"]["accuracy"]
     assert (accuracy["value"], accuracy["n"]) == (1.0, 3)
     assert ("label" in record.metrics["protocols"]) is with_labels
-    assert any("1 of 4 items have no decision" in warning for warning in record.warnings)
+    assert any("1 of 4 items have no decision" in warning for warning in record.run["warnings"])
 
 
 def test_recorded_samples_alone_are_said_to_have_no_single_answer() -> None:
     made = [msgspec.structs.replace(call("a", shown, 0), sample=1) for shown in (X0, X2)]
     record = audit([item("a")], made)
     assert record.metrics["methods"]["direct"]["accuracy"]["value"] is None
-    assert any("only repeated samples" in warning for warning in record.warnings)
+    assert any("only repeated samples" in warning for warning in record.run["warnings"])
 
 
 def test_a_fold_whose_estimation_items_lack_probabilities_is_left_uncorrected() -> None:
@@ -217,4 +222,4 @@ def test_the_flips_are_the_items_that_are_not_consistent() -> None:
     flips = record.metrics["flips"]
     assert flips == {"total": 3, "n": 4, "first": 1, "last": 0, "unread": 1, "ties": 1}
     assert record.metrics["methods"]["direct"]["consistency"]["value"] == 1 - 3 / 4
-    assert run_data(record).n_flipped == 3
+    assert run_data(record.record).n_flipped == 3

@@ -30,12 +30,13 @@ from naive_audit import (
 
 from unswayed.auditing.planning import plan_audit, questions_of
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.run import AuditRecord, audit_model
+from unswayed.auditing.run import audit_model
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Decision
 from unswayed.items import Item, ItemSet, Task
+from unswayed.result import AuditResult
 from unswayed.store import CallStore
 
 LETTERS = "ABCDE"
@@ -274,7 +275,9 @@ def test_recorded_decisions_measure_as_the_definitions_say(
         seed=seed,
         estimation_items=estimation,
     )
-    record = audit_decisions(decisions_of(cases), items_of(cases), wanted, command="test")
+    record = AuditResult(
+        audit_decisions(decisions_of(cases), items_of(cases), wanted, command="test")
+    )
     check_audit(
         record.metrics,
         cases,
@@ -296,11 +299,11 @@ def orders_named(name: str, n: int) -> list[Order]:
 
 def run_simulated(
     items: ItemSet, wanted: AuditSettings, model: str
-) -> tuple[AuditRecord, list[Decision]]:
+) -> tuple[AuditResult, list[Decision]]:
     backend, store = open_backend(model), CallStore.in_memory()
-    record = asyncio.run(audit_model(items, wanted, backend, store, command="test"))
+    record = AuditResult(asyncio.run(audit_model(items, wanted, backend, store, command="test")))
     plan = plan_audit(items, wanted, gives_probs=True)
-    return record, list(record.source(questions_of(plan)))
+    return record, list(record.record.source(questions_of(plan)))
 
 
 @pytest.mark.parametrize(

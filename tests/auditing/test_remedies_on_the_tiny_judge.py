@@ -6,13 +6,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from unswayed.auditing.run import AuditRecord, audit_model
+from unswayed.auditing.run import audit_model
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import open_backend
 from unswayed.decisions import Decision
 from unswayed.items import blind
 from unswayed.methods.calibraeval import CalibraEval
 from unswayed.presentation import X0, X1, X2, X3, Ask
+from unswayed.result import AuditResult
 from unswayed.runner import Question
 from unswayed.store import CallStore
 from unswayed.tiny.items import builtin_items
@@ -21,41 +22,43 @@ pytest.importorskip("torch", reason="the tiny judge needs the extra 'local'")
 
 
 @pytest.fixture(scope="module")
-def judged() -> AuditRecord:
+def judged() -> AuditResult:
     settings = AuditSettings(
         methods=("direct", "vote", "average", "pride", "calibraeval"), protocol="all", resamples=200
     )
     backend = open_backend("tiny/judge")
     items = builtin_items("tiny-judge")
-    return asyncio.run(audit_model(items, settings, backend, CallStore.in_memory(), command="test"))
+    return AuditResult(
+        asyncio.run(audit_model(items, settings, backend, CallStore.in_memory(), command="test"))
+    )
 
 
-def value(record: AuditRecord, method: str, metric: str) -> float:
+def value(record: AuditResult, method: str, metric: str) -> float:
     return float(record.metrics["methods"][method][metric]["value"])
 
 
-def test_the_judge_is_swayed_by_position(judged: AuditRecord) -> None:
+def test_the_judge_is_swayed_by_position(judged: AuditResult) -> None:
     assert value(judged, "direct", "consistency") < 0.6
     first, _ = judged.metrics["methods"]["direct"]["position_rate"]
     assert first["low"] > 0.65
 
 
-def test_position_weighs_more_than_the_label(judged: AuditRecord) -> None:
+def test_position_weighs_more_than_the_label(judged: AuditResult) -> None:
     order = judged.metrics["protocols"]["order"]["consistency"]
     label = judged.metrics["protocols"]["label"]["consistency"]
     assert order["high"] < label["low"]
 
 
-def test_pride_gains_more_than_twenty_points_of_consistency(judged: AuditRecord) -> None:
+def test_pride_gains_more_than_twenty_points_of_consistency(judged: AuditResult) -> None:
     assert value(judged, "pride", "consistency") > value(judged, "direct", "consistency") + 0.2
 
 
-def test_averaging_lifts_accuracy_by_more_than_ten_points(judged: AuditRecord) -> None:
+def test_averaging_lifts_accuracy_by_more_than_ten_points(judged: AuditResult) -> None:
     assert value(judged, "average", "accuracy") > value(judged, "direct", "accuracy") + 0.1
     assert judged.metrics["differences"]["average-direct"]["accuracy"]["low"] > 0.1
 
 
-def test_voting_over_two_orders_is_mostly_ties(judged: AuditRecord) -> None:
+def test_voting_over_two_orders_is_mostly_ties(judged: AuditResult) -> None:
     assert value(judged, "vote", "tie_rate") == pytest.approx(
         1 - value(judged, "direct", "consistency")
     )
@@ -63,7 +66,7 @@ def test_voting_over_two_orders_is_mostly_ties(judged: AuditRecord) -> None:
 
 
 def test_the_recommendation_is_measured_and_cheaper_than_the_whole_pool(
-    judged: AuditRecord,
+    judged: AuditResult,
 ) -> None:
     recommended = judged.metrics["recommendation"]["method"]
     gain = judged.metrics["differences"][f"{recommended}-direct"]["accuracy"]
@@ -72,13 +75,13 @@ def test_the_recommendation_is_measured_and_cheaper_than_the_whole_pool(
 
 
 def test_calibraeval_needs_the_coupled_swap_not_a_swap_of_labels_alone(
-    judged: AuditRecord,
+    judged: AuditResult,
 ) -> None:
     # CalibraEval's third presentation is X2 (its Eq. 6). Read as "same order, labels swapped"
     # (X3) the position bias is nowhere seen, and the calibrated judge stays inconsistent.
-    items = [blind(item) for item in judged.plan.items[:300]]
+    items = [blind(item) for item in judged.record.plan.items[:300]]
     asks = [Ask(shown) for shown in (X0, X1, X2, X3)]
-    read = list(judged.source(Question(item, ask) for item in items for ask in asks))
+    read = list(judged.record.source(Question(item, ask) for item in items for ask in asks))
     coupled = [decision for decision in read if decision.presentation != X3]
     misread = [
         as_x2(decision) if decision.presentation == X3 else decision
@@ -95,8 +98,8 @@ def as_x2(decision: Decision) -> Decision:
     return msgspec.structs.replace(decision, order=X2.order, labels=X2.symbols(decision.label_set))
 
 
-def consistency(judged: AuditRecord, method: CalibraEval) -> float:
-    (table,) = judged.tables
+def consistency(judged: AuditResult, method: CalibraEval) -> float:
+    (table,) = judged.record.tables
     verdicts = []
     for shown in (X0, X2):
         seen = table.select(method.asks(2), through=shown)

@@ -9,10 +9,11 @@ import pytest
 from chat_cases import backend_at
 from fake_server import ASKED, FakeServer
 
-from unswayed.auditing.run import AuditRecord, audit_model
+from unswayed.auditing.run import audit_model
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.prompts import PromptSettings
+from unswayed.result import AuditResult
 from unswayed.store import CallStore
 
 SETTINGS = AuditSettings(resamples=200)
@@ -26,13 +27,15 @@ def label_of(messages: bytes) -> str:
     return "AAB"[hashlib.sha256(messages).digest()[0] % 3]
 
 
-def audit(server: FakeServer, settings: AuditSettings = SETTINGS) -> AuditRecord:
-    async def work() -> AuditRecord:
+def audit(server: FakeServer, settings: AuditSettings = SETTINGS) -> AuditResult:
+    async def work() -> AuditResult:
         async with server:
             backend = backend_at(server.url)
             store = CallStore.in_memory()
             try:
-                return await audit_model(ITEMS, settings, backend, store, command="test")
+                return AuditResult(
+                    await audit_model(ITEMS, settings, backend, store, command="test")
+                )
             finally:
                 await backend.close()
 

@@ -300,7 +300,7 @@ def test_ctrl_c_while_results_are_computed_stops_at_once(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("unswayed.auditing.records.evaluate", interrupted)
+        patched.setattr("unswayed.auditing.measurement.evaluate", interrupted)
         ran = audit(run, pairs, "--out", "run")
     assert ran.code == 130
     assert ran.said == ["unswayed: interrupted; calls that are recorded will not be made again."]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.run import AuditRecord, audit_model
+from unswayed.auditing.run import audit_model
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import simulated_items
@@ -18,6 +18,7 @@ from unswayed.judge import Judge
 from unswayed.methods.canonical import Canonical
 from unswayed.presentation import Ask, Presentation, content_order, settled
 from unswayed.prompts import PromptSettings, render
+from unswayed.result import AuditResult
 from unswayed.store import CallStore
 
 MODEL = "simulated/judge?slot=1.5&label=0.5"
@@ -28,10 +29,12 @@ def item(*texts: str, permutable: bool = True) -> Item:
     return Item(id="q", task=task, prompt="which?", candidates=texts, permutable=permutable)
 
 
-def audited(items: ItemSet, *, model: str = MODEL, **settings: Any) -> AuditRecord:
+def audited(items: ItemSet, *, model: str = MODEL, **settings: Any) -> AuditResult:
     given = AuditSettings(methods=("canonical",), resamples=50, **settings)
     store = CallStore.in_memory()
-    return asyncio.run(audit_model(items, given, open_backend(model), store, command="test"))
+    return AuditResult(
+        asyncio.run(audit_model(items, given, open_backend(model), store, command="test"))
+    )
 
 
 def recorded(item_id: str, order: tuple[int, ...], choice: int) -> Decision:
@@ -114,14 +117,14 @@ def test_recorded_orders_that_lack_it_leave_the_item_out() -> None:
     # sorted (c, b, a): order (2, 1, 0) of the first thirty, (1, 2, 0) of the others
     decisions = [recorded(one.id, order, 0) for one in items for order in ((0, 1, 2), (2, 1, 0))]
     given = AuditSettings(methods=("canonical",), resamples=50)
-    metrics = audit_decisions(decisions, items, given, command="test").metrics
+    metrics = AuditResult(audit_decisions(decisions, items, given, command="test")).metrics
     assert metrics["methods"]["canonical"]["accuracy"]["n"] == 30
 
 
 def test_recorded_decisions_without_text_have_no_such_order() -> None:
     decisions = [recorded(f"q{k}", order, 0) for k in range(30) for order in ((0, 1), (1, 0))]
     given = AuditSettings(methods=("canonical",), resamples=50)
-    metrics = audit_decisions(decisions, None, given, command="test").metrics
+    metrics = AuditResult(audit_decisions(decisions, None, given, command="test")).metrics
     assert metrics["skipped"] == {"canonical": "the candidates have no text to sort by"}
 
 
@@ -132,12 +135,12 @@ def test_an_item_that_may_not_be_permuted_is_asked_as_given() -> None:
 
 def test_the_view_does_not_move_candidates_sorted_by_content() -> None:
     record = audited(simulated_items(20, 3, seed=8), orders="full")
-    table = record.tables[0]
+    table = record.record.tables[0]
     (ask,) = Canonical().asks(3)
     own = table.select([ask])
-    for shown in record.plan.strata[0].views:
+    for shown in record.record.plan.strata[0].views:
         seen = table.select([ask], through=shown)
         assert [shown.order[c] for c in seen.choices[:, 0]] == own.choices[:, 0].tolist()
         assert seen.select([ask]).choices.tolist() == seen.choices.tolist()
-        back = table.select([Ask(v) for v in record.plan.strata[0].views], through=shown)
+        back = table.select([Ask(v) for v in record.record.plan.strata[0].views], through=shown)
         assert back.select([ask]).choices.tolist() == seen.choices.tolist()

@@ -9,9 +9,12 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.auditing.records import Metrics, Run
+from unswayed.auditing.rows import as_json
 from unswayed.items import Message
 from unswayed.report import FlippedItem, RunData, Shown
 
@@ -283,7 +286,7 @@ def sample_run(
         "macro": {"direct": {"consistency": estimate(judge.rng.random(8), judge.rng)}},
     }  # fmt: skip
     flipped = flipped_items(judge)
-    return RunData(metrics, run_json(n, seed), flipped, n_flipped=len(flipped))
+    return RunData(Metrics.of(metrics), run_json(n, seed), flipped, n_flipped=len(flipped))
 
 
 def groups_of(judge: Judge) -> dict[str, Any]:
@@ -303,25 +306,32 @@ def groups_of(judge: Judge) -> dict[str, Any]:
     return made
 
 
-def run_json(n: int, seed: int) -> dict[str, Any]:
-    return {
+def run_json(n: int, seed: int) -> Run:
+    record = {
         "version": "0.1.0",
         "created": "2026-11-20T09:30:00+00:00",
-        "command": ["unswayed", "audit", "pairs.jsonl", "--model", "simulated/tilted", "--methods",
-                    "all", "--protocol", "all", "--seed", str(seed)],
+        "command": "unswayed audit pairs.jsonl --model simulated/tilted --methods all --protocol "
+                   f"all --seed {seed}",
         "data": {"fingerprint": "sha256:0123456789abcdef0123456789abcdef"},
-        "prompt": {"task": "pairwise" if n == 2 else "mcq", "style": "direct", "temperature": 0},
-        "intervals": ["percentile bootstrap over items", "1,000 resamples"],
+        "prompt": {"name": "direct", "temperature": 0},
+        "intervals": f"95 %, percentile bootstrap over items, 1000 resamples, seed {seed}",
         "seed": seed,
         "packages": {"python": "3.11.7", "numpy": "2.2.0"},
         "time_s": 12.4,
         "labels": [chr(65 + label) for label in range(n)],
     }  # fmt: skip
+    return msgspec.convert(record, Run)
+
+
+def figures(run: RunData) -> dict[str, Any]:
+    """`metrics.json` of a run, to take apart."""
+    record: dict[str, Any] = as_json(run.metrics)
+    return record
 
 
 def with_metrics(run: RunData, **changes: Any) -> RunData:
     """The run with some keys of its metrics replaced."""
-    return replace(run, metrics={**run.metrics, **changes})
+    return replace(run, metrics=Metrics.of({**figures(run), **changes}))
 
 
 def est(value: float, low: float, high: float, n: int = 1000) -> dict[str, Any]:
@@ -368,7 +378,7 @@ def plain_run(
         "methods": {"direct": direct},
         **metrics,
     }
-    return RunData(made, run_json(2, 0), n_flipped=n_flipped)
+    return RunData(Metrics.of(made), run_json(2, 0), n_flipped=n_flipped)
 
 
 def method(

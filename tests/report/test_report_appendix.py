@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from report_samples import est, method, plain_run, sample_run, with_metrics
 
+from unswayed.auditing.records import Prompt, Run
 from unswayed.cli import main
 from unswayed.report import RunData, headline, render_report
 from unswayed.report.appendix import appendix
@@ -38,6 +39,8 @@ def test_thresholds_are_shown_beside_the_best_in_hindsight() -> None:
     thresholds = {
         "methods": {"pride": {"X0": 0.82, "X1": None}, "direct": {"X0": 0.5, "X1": 0.5}},
         "by_presentation": {"X0": {"threshold": 0.855, "accuracy": 0.87, "n": 10}},
+        "single": None,
+        "cells": None,
         "text": "Why.",
     }
     run = with_metrics(sample_run(n_items=50), thresholds=thresholds)
@@ -70,13 +73,9 @@ def test_nothing_to_fold_is_no_table() -> None:
     assert appendix([find(plain_run())], [""]) == ()
 
 
-def named(run: RunData, **changes: object) -> RunData:
-    return replace(run, run={**run.run, **changes})
-
-
 def test_runs_are_told_apart_by_prompt_where_only_that_differs() -> None:
     run = sample_run(n_items=50)
-    runs = [named(run, prompt={"name": "direct"}), named(run, prompt={"name": "reasoning"})]
+    runs = [replace(run, run=Run(prompt=Prompt(name=name))) for name in ("direct", "reasoning")]
     first, second = run_names([find(one) for one in runs])
     assert first.endswith(", direct")
     assert second.endswith(", reasoning")
@@ -84,7 +83,7 @@ def test_runs_are_told_apart_by_prompt_where_only_that_differs() -> None:
 
 def test_given_names_win() -> None:
     run = sample_run(n_items=50)
-    assert run_names([find(named(run, name="before")), find(named(run, name="after"))]) == [
+    assert run_names([find(replace(run, name="before")), find(replace(run, name="after"))]) == [
         "before",
         "after",
     ]
@@ -95,7 +94,7 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
     rows = {"direct": method((0.7, 0.6, 0.8), 1.0), "vote": method((0.7, 0.6, 0.8), 2.0)}
     run = plain_run(methods=rows, calls=calls)
     reason = "60 of 60 calls failed, such as q1: HTTP 400. The same command tries them again."
-    run = named(run, failures=[reason])
+    run = replace(run, run=Run(failures=(reason,)))
     found = find(run)
     assert found.state is State.FAILED
     assert headline(run) == "None of 60 calls was answered: nothing was measured."
@@ -110,7 +109,7 @@ def test_recorded_decisions_promise_no_prompt() -> None:
     run = sample_run(n_items=200)
     assert run.flipped
     assert "the two prompts the judge was given" in render_report([run])
-    page = render_report([named(run, recorded=True)])
+    page = render_report([replace(run, run=Run(recorded=True))])
     assert "the two prompts the judge was given" not in page
     assert "Its prompt was not recorded." in page
 

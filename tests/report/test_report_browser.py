@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from devtools import Browser, Page, browser, find_chromium
-from report_samples import sample_run, with_metrics
+from report_samples import figures, sample_run, with_metrics
 from test_report_frontier import CROWD
 from test_report_page import hostile_run
 
@@ -28,7 +28,7 @@ def crowded(run: RunData) -> RunData:
     """The run with twelve methods that lie close together."""
     rows = {}
     for name, (value, calls) in CROWD.items():
-        row = run.metrics["methods"].get(name, run.metrics["methods"]["pride"])
+        row = figures(run)["methods"].get(name, figures(run)["methods"]["pride"])
         accuracy = {"value": value, "low": value - 0.02, "high": value + 0.02, "n": 200}
         rows[name] = {**row, "accuracy": accuracy, "calls_per_item_amortised": calls}
     return with_metrics(run, methods=rows)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from report_samples import plain_run, with_metrics
 
+from unswayed.auditing.records import Prompt, Run
 from unswayed.report.facts import HIDDEN, caveats, command_text, date_text, facts
 from unswayed.report.findings import find
 from unswayed.report.reading import model_name
@@ -22,11 +23,11 @@ SECRET = "sk-proj-abcdefgh12345678"
         f"unswayed audit --model vllm/x --base-url https://me:{SECRET}@example.org/v1",
         f"unswayed audit --base-url 'https://example.org/v1?api_key={SECRET}&v=2'",
         f"unswayed audit --note {SECRET}",
-        ["unswayed", "audit", "--token", SECRET],
+        f"unswayed audit --token {SECRET}",
         f"unswayed audit 'unclosed {SECRET}",
     ],
 )
-def test_commands_are_shown_without_secrets(command: object) -> None:
+def test_commands_are_shown_without_secrets(command: str) -> None:
     shown = command_text(command)
     assert "unswayed" in shown
     assert SECRET not in shown
@@ -48,14 +49,14 @@ def test_long_commands_break_before_options() -> None:
         "pairs.jsonl",
         *(x for i in range(8) for x in (f"--option-{i}", "v")),
     ]
-    lines = command_text(command).split(" \\\n")
+    lines = command_text(" ".join(command)).split(" \\\n")
     assert len(lines) > 1
     assert all(line.startswith("    --option-") for line in lines[1:])
     assert all(len(line) <= 80 for line in lines)
 
 
 def test_arguments_with_spaces_are_quoted() -> None:
-    assert command_text(["unswayed", "audit", "my pairs.jsonl"]).endswith("'my pairs.jsonl'")
+    assert command_text("unswayed audit 'my pairs.jsonl'").endswith("'my pairs.jsonl'")
 
 
 @pytest.mark.parametrize(
@@ -64,10 +65,10 @@ def test_arguments_with_spaces_are_quoted() -> None:
         ("2026-11-20T09:30:00Z", "20 November 2026"),
         ("2026-01-02", "2 January 2026"),
         ("soon", ""),
-        (None, ""),
+        ("", ""),
     ],
 )
-def test_dates_are_written_out(created: object, shown: str) -> None:
+def test_dates_are_written_out(created: str, shown: str) -> None:
     assert date_text(created) == shown
 
 
@@ -84,12 +85,14 @@ def test_facts_list_calls_prices_and_versions() -> None:
 
 
 def test_facts_hide_secrets_too() -> None:
-    run = replace(plain_run(), run={"prompt": f"direct, bearer {SECRET}", "model": "openai/m"})
+    run = replace(
+        plain_run(), run=Run(prompt=Prompt(name=f"direct, bearer {SECRET}"), model="openai/m")
+    )
     assert all(SECRET not in fact.text for fact in facts(find(run)))
 
 
 def test_unknown_settings_leave_no_empty_lines() -> None:
-    assert all(fact.text for fact in facts(find(replace(plain_run(), run={}))))
+    assert all(fact.text for fact in facts(find(replace(plain_run(), run=Run()))))
 
 
 def test_left_out_items_are_caveats() -> None:
@@ -117,7 +120,7 @@ def test_long_revisions_are_left_to_the_facts(model: str, name: str) -> None:
 
 
 def test_recorded_decisions_have_no_price() -> None:
-    run = replace(plain_run(), run={"recorded": True})
+    run = replace(plain_run(), run=Run(recorded=True))
     shown = {fact.term: fact.text for fact in facts(find(run))}
     assert shown["Calls"] == "2,000 recorded decisions, no call made"
     assert "Tokens and cost" not in shown

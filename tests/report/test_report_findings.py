@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_samples import est, null, plain_run, with_metrics
+from report_samples import est, figures, null, plain_run, with_metrics
 
+from unswayed.auditing.records import Run
 from unswayed.decisions import Estimate
 from unswayed.report.findings import State, apart, find
 
@@ -76,8 +77,9 @@ def test_more_than_a_fifth_unparsed_is_the_finding(unparsed: int, state: State) 
 
 def test_without_consistency_nothing_is_said_about_flips() -> None:
     run = plain_run()
-    rows = {**run.metrics["protocols"]["coupled"], "consistency": null("one order was recorded")}
-    direct = {**run.metrics["methods"]["direct"], **rows}
+    metrics = figures(run)
+    rows = {**metrics["protocols"]["coupled"], "consistency": null("one order was recorded")}
+    direct = {**metrics["methods"]["direct"], **rows}
     found = find(with_metrics(run, protocols={"coupled": rows}, methods={"direct": direct}))
     assert found.state is State.ONE_ORDER
 
@@ -125,8 +127,8 @@ def test_where_items_differ_in_size_the_most_frequent_size_is_described() -> Non
 
 def test_labels_come_from_the_run_and_else_from_the_alphabet() -> None:
     run = plain_run()
-    assert find(replace(run, run={**run.run, "labels": ["X", "Y"]})).labels == ("X", "Y")
-    assert find(replace(run, run={})).labels == ("A", "B")
+    assert find(replace(run, run=Run(labels=("X", "Y")))).labels == ("X", "Y")
+    assert find(replace(run, run=Run())).labels == ("A", "B")
 
 
 def test_one_of_twelve_shares_off_by_chance_is_no_bias() -> None:

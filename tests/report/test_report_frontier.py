@@ -8,11 +8,11 @@ from report_samples import est, method, plain_run, sample_run
 from unswayed.report.findings import find
 from unswayed.report.frontier import FRAMES, Frame, dots_of, panels, scale_of, shortened
 from unswayed.report.labels import CHARACTER, Box, Label, Spot, covers, place
-from unswayed.report.reading import Audit, read_audit
+from unswayed.report.reading import Audit
 
 
 def audit(**methods: dict[str, object]) -> Audit:
-    return read_audit(plain_run(methods=methods).metrics)
+    return Audit(plain_run(methods=methods).metrics)
 
 
 def test_a_dot_is_filled_where_nothing_cheaper_is_better() -> None:

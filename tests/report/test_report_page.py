@@ -12,8 +12,9 @@ from importlib import resources
 from typing import Any
 
 import pytest
-from report_samples import est, method, null, plain_run, sample_run, with_metrics
+from report_samples import est, figures, method, null, plain_run, sample_run, with_metrics
 
+from unswayed.auditing.records import Metrics, Prompt, Run
 from unswayed.errors import UsageError
 from unswayed.items import Message
 from unswayed.report import FlippedItem, RunData, Shown, render_report
@@ -87,7 +88,7 @@ def test_sections_without_data_disappear_with_their_anchors() -> None:
 def test_figures_are_numbered_by_what_is_shown() -> None:
     numbers = re.findall(r"<b>Figure (\d)\.</b>", sample_page())
     assert numbers == ["1", "2", "3", "4"]
-    run = with_metrics(sample(), protocols={"coupled": sample().metrics["protocols"]["coupled"]})
+    run = with_metrics(sample(), protocols={"coupled": figures(sample())["protocols"]["coupled"]})
     assert re.findall(r"<b>Figure (\d)\.</b>", render_report([run])) == ["1", "2", "3"]
 
 
@@ -102,7 +103,7 @@ def test_every_plot_has_its_numbers_in_text_and_every_chart_a_description() -> N
     page = sample_page()
     for chart in re.findall(r"<svg[^>]*>", page):
         assert 'aria-hidden="true"' in chart or ('role="img"' in chart and "aria-label=" in chart)
-    share = sample().metrics["protocols"]["coupled"]["position_rate"][0]
+    share = figures(sample())["protocols"]["coupled"]["position_rate"][0]
     assert f"{100 * share['value']:.1f} <span>{100 * share['low']:.1f}–" in page
 
 
@@ -168,7 +169,7 @@ def hostile_run() -> RunData:
     }
     base = plain_run(protocols=protocols)
     rows = {
-        "direct": base.metrics["methods"]["direct"],
+        "direct": figures(base)["methods"]["direct"],
         HOSTILE: method((0.8, 0.78, 0.82), 2.0),
         f"z{HOSTILE}": {**method((0.9, 0.88, 0.92), 3.0), "rstd": null(HOSTILE)},
     }
@@ -187,10 +188,18 @@ def hostile_run() -> RunData:
         "skipped": {HOSTILE: HOSTILE},
         "cautions": {HOSTILE: [HOSTILE]},
     }  # fmt: skip
-    run = dict.fromkeys(("version", "command", "prompt", "intervals", "seed", "created"), HOSTILE)
+    run = Run(
+        version=HOSTILE,
+        command=HOSTILE,
+        prompt=Prompt(name=HOSTILE, fingerprint=HOSTILE),
+        intervals=HOSTILE,
+        created=HOSTILE,
+        labels=(HOSTILE, "B"),
+        packages={HOSTILE: HOSTILE},
+    )
     return replace(
         with_metrics(base, **metrics),
-        run={**run, "labels": [HOSTILE, "B"], "packages": {HOSTILE: HOSTILE}},
+        run=run,
         flipped=[item],
         n_flipped=1,
         unparsed_examples=(HOSTILE,),
@@ -229,7 +238,7 @@ def test_lone_surrogates_stay_visible() -> None:
     ],
 )
 def test_a_run_without_numbers_still_gives_a_page(metrics: dict[str, Any]) -> None:
-    assert anchors(render_report([RunData(metrics, {})]))[0] == "bias"
+    assert anchors(render_report([RunData(Metrics.of(metrics), Run())]))[0] == "bias"
 
 
 def test_a_report_of_nothing_is_refused() -> None:
@@ -257,7 +266,7 @@ def test_mostly_unparsed_shows_raw_answers_in_place_of_figure_1() -> None:
 def test_without_gold_nothing_speaks_of_accuracy() -> None:
     rows = {
         name: {k: v for k, v in row.items() if k not in {"accuracy", "consistent_accuracy", "rstd"}}
-        for name, row in sample().metrics["methods"].items()
+        for name, row in figures(sample())["methods"].items()
     }
     page = render_report([with_metrics(sample(), methods=rows, differences={})])
     body = page[page.index("<body>") : page.index('<script type="application/json"')]

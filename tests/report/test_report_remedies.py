@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from report_samples import est, method, plain_run
+from report_samples import est, figures, method, plain_run, with_metrics
 
 from unswayed.report import RunData, lede, recommendation
 from unswayed.report.findings import find
@@ -17,7 +17,7 @@ BETTER = (0.87, 0.85, 0.89)
 def advised(name: str | None, *, best: str = "thorough", **more: Any) -> RunData:
     """A run with three methods, where `name` is recommended."""
     methods = {
-        "direct": {**plain_run().metrics["methods"]["direct"]},
+        "direct": {**figures(plain_run())["methods"]["direct"]},
         "average": method(BETTER, 2.0, None),
         "thorough": method((0.88, 0.86, 0.90), 4.0, None),
         "cheap": method((0.85, 0.83, 0.87), 1.05, (0.83, 0.81, 0.85)),
@@ -76,19 +76,21 @@ def test_a_label_free_criterion_is_named() -> None:
     run = advised(
         "average", best="cheap", criterion="agreement with the average over the full pool"
     )
-    for row in run.metrics["methods"].values():
+    rows = figures(run)["methods"]
+    for row in rows.values():
         row["agreement"] = est(0.8, 0.78, 0.82)
     assert "whose agreement with the average over the full pool cannot be told" in (
-        recommendation(run)
+        recommendation(with_metrics(run, methods=rows))
     )
 
 
 def test_few_items_get_no_recommendation_even_if_one_is_recorded() -> None:
     run = advised("average")
+    metrics = figures(run)
+    metrics["methods"]["direct"]["consistency"]["n"] = 15
     few = plain_run((0.5, 0.4, 0.6), n_items=15, **{
-        key: run.metrics[key] for key in ("methods", "recommendation", "differences")
+        key: metrics[key] for key in ("methods", "recommendation", "differences")
     })  # fmt: skip
-    few.metrics["methods"]["direct"]["consistency"]["n"] = 15
     assert recommendation(few) == ""
     assert "No method is recommended on so few items." in lede(few)
 
@@ -110,21 +112,21 @@ def test_one_method_recommends_nothing() -> None:
 def test_asking_again_is_judged_by_its_paired_difference(
     gain: tuple[float, float, float], said: str
 ) -> None:
-    run = advised("average")
-    run.metrics["methods"]["repeat"] = {**method(DIRECT, 3.0), "calls_per_item": 3}
-    run.metrics["differences"]["repeat-direct"] = {"accuracy": est(*gain)}
-    claim = remedies_claim(find(run))
+    metrics = figures(advised("average"))
+    metrics["methods"]["repeat"] = {**method(DIRECT, 3.0), "calls_per_item": 3}
+    metrics["differences"]["repeat-direct"] = {"accuracy": est(*gain)}
+    claim = remedies_claim(find(with_metrics(advised("average"), **metrics)))
     assert claim is not None
     assert plain_text(claim.lines[-1]) == f"Asking the same order three times (repeat) {said}"
 
 
 def test_claims_are_read_from_the_interval_that_holds_for_all_methods_at_once() -> None:
-    run = advised("direct")
-    differences = run.metrics["differences"]
+    differences = figures(advised("direct"))["differences"]
     differences["thorough-direct"]["accuracy"]["joint"] = [-0.03, 0.038]
+    differences["average-direct"]["accuracy"]["joint"] = [0.12, 0.208]
+    run = with_metrics(advised("direct"), differences=differences)
     assert "95\u202f% interval \u22123.8 to +3.0" in recommendation(run)
-    average = advised("average")
-    average.metrics["differences"]["average-direct"]["accuracy"]["joint"] = [0.12, 0.208]
+    average = with_metrics(advised("average"), differences=differences)
     assert "It raises accuracy by 16.4 points (95\u202f% interval 12.0 to 20.8)" in lede(average)
 
 
@@ -138,15 +140,18 @@ def test_the_steadiest_method_is_named_beside_a_single_call_that_nothing_beats()
     assert "removes" not in lede(advised("cheap", steadiest="cheap"))
     # thorough keeps more verdicts than cheap does, whose 83 % the reader would have anyway
     steadier = advised("cheap", steadiest="thorough")
-    steadier.metrics["methods"]["thorough"]["consistency"] = est(0.95, 0.93, 0.97)
-    assert "thorough is steadier still at 4 calls per item: consistency 83.0" in lede(steadier)
+    rows = figures(steadier)["methods"]
+    rows["thorough"]["consistency"] = est(0.95, 0.93, 0.97)
+    assert "thorough is steadier still at 4 calls per item: consistency 83.0" in lede(
+        with_metrics(steadier, methods=rows)
+    )
 
 
 def test_an_order_that_the_content_decides_is_the_control_of_consistency() -> None:
-    run = advised("average")
-    run.metrics["methods"]["canonical"] = method((0.71, 0.68, 0.74), 1.0, (1.0, 1.0, 1.0))
-    run.metrics["differences"]["average-canonical"] = {"consistent_accuracy": est(0.16, 0.13, 0.19)}
-    claim = remedies_claim(find(run))
+    metrics = figures(advised("average"))
+    metrics["methods"]["canonical"] = method((0.71, 0.68, 0.74), 1.0, (1.0, 1.0, 1.0))
+    metrics["differences"]["average-canonical"] = {"consistent_accuracy": est(0.16, 0.13, 0.19)}
+    claim = remedies_claim(find(with_metrics(advised("average"), **metrics)))
     assert claim is not None
     said = [plain_text(sentence) for sentence in claim.lines]
     assert said[-2:] == [

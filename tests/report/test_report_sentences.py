@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_samples import GROUPS, est, fixed, plain_run, sample_run, with_metrics
+from report_samples import GROUPS, est, figures, fixed, plain_run, sample_run, with_metrics
 
+from unswayed.auditing.records import Run
 from unswayed.report import headline, lede
 from unswayed.report.claims import Claim, bias_claim, cause_claim, groups_claim, items_claim
 from unswayed.report.findings import find
@@ -125,7 +126,7 @@ def test_missing_calls_are_counted() -> None:
 
 def test_without_gold_the_lede_says_what_is_not_known() -> None:
     run = plain_run()
-    direct = {k: v for k, v in run.metrics["methods"]["direct"].items() if "accuracy" not in k}
+    direct = {k: v for k, v in figures(run)["methods"]["direct"].items() if "accuracy" not in k}
     assert "There are no gold labels" in lede(with_metrics(run, methods={"direct": direct}))
     assert "gold" not in lede(run)
 
@@ -263,7 +264,7 @@ def test_several_favoured_labels_are_all_named() -> None:
         "order": {"position_rate": third},
         "label": {"label_rate": both},
     }
-    run = replace(plain_run(protocols=rows), run={})
+    run = replace(plain_run(protocols=rows), run=Run())
     assert title(bias_claim(find(run))) == (
         "The third position wins, and so do the labels A and C."
     )

@@ -4,7 +4,7 @@ import io
 from functools import cache
 
 import pytest
-from report_samples import method, plain_run, sample_run, with_metrics
+from report_samples import figures, method, plain_run, sample_run, with_metrics
 from rich.console import Console
 
 from unswayed.report import RunData, terminal_report
@@ -27,7 +27,7 @@ def test_headline_table_and_recommendation_are_printed() -> None:
     text = printed(sample())
     assert text.startswith("This judge picks whichever answer comes first")
     assert "Recommended: average." in text
-    value = sample().metrics["methods"]["pride"]["accuracy"]
+    value = figures(sample())["methods"]["pride"]["accuracy"]
     line = next(line for line in text.splitlines() if line.startswith("pride "))
     assert f"{100 * value['value']:.1f}" in line
 
@@ -50,7 +50,7 @@ def test_values_by_construction_are_marked() -> None:
 
 def test_names_cannot_style_or_steer_the_terminal() -> None:
     name = "[red]x[/red]\x1b[31m\ud800"
-    methods = {"direct": sample().metrics["methods"]["direct"], name: method((0.8, 0.7, 0.9), 2.0)}
+    methods = {"direct": figures(sample())["methods"]["direct"], name: method((0.8, 0.7, 0.9), 2.0)}
     text = printed(with_metrics(sample(), methods=methods))
     assert "[red]x[/red]\u241b[31m\ufffd" in text
     assert "\x1b" not in text
@@ -66,7 +66,7 @@ def test_a_method_that_often_names_no_winner_is_explained() -> None:
     ties = {"value": 0.574, "low": 0.54, "high": 0.6, "n": 200}
     shared = {"value": 0.706, "low": 0.68, "high": 0.73, "n": 200}
     run = sample_run(n_items=200)
-    rows = dict(run.metrics["methods"])
+    rows = figures(run)["methods"]
     rows["vote"] = {**rows["vote"], "tie_rate": ties, "accuracy_fractional": shared}
     text = printed(with_metrics(run, methods=rows), width=200)
     assert "vote names no winner in 57.4 %" in text.replace("\u202f", " ")

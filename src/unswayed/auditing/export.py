@@ -12,7 +12,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from unswayed.auditing.planning import calls_of, plan_audit
-from unswayed.auditing.run_directory import read_bytes, read_json, write_text
+from unswayed.auditing.records import Run, read_run
+from unswayed.auditing.run_directory import read_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
 from unswayed.errors import RunDirectoryError, UsageError
@@ -56,23 +57,23 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
         StoreError: If the recorded calls are damaged.
     """
     path = Path(directory)
-    run = read_json(path / "run.json")
-    if run.get("recorded"):
+    run = read_run(path)
+    if run.recorded:
         read_bytes(path / "decisions.jsonl")  # checks the sum
         yield from read_decisions_file(path / "decisions.jsonl")
         return
-    kept, settings = _kept(run, path)
+    settings = _settings(run, path)
     with CallStore.open(path / "calls.sqlite", read_only=True) as store:
         plan = plan_audit(store.items(), settings, gives_probs=True)
         how = RunSettings(prompts=settings.prompts, sample_temperature=settings.sample_temperature)
         wanted = {(question.item.id, question.ask) for question in calls_of(plan)}
         asked = set()
-        for decision in read_decisions(calls_of(plan), store, how, model=kept.model):
+        for decision in read_decisions(calls_of(plan), store, how, model=run.model):
             key = (decision.item_id, decision.ask)
             if key not in asked:
                 asked.add(key)
                 yield decision
-    if kept.calls.complete and len(asked) < len(wanted):
+    if not run.calls.missing and len(asked) < len(wanted):
         raise RunDirectoryError(
             f"{len(wanted) - len(asked):,} of {len(wanted):,} answers of the run are missing from "
             f"{path / 'calls.sqlite'} or damaged. Run the audit again in {path}: only these are "
@@ -80,46 +81,26 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
         )
 
 
-class _Calls(msgspec.Struct, frozen=True):
-    planned: int
-    made: int
-    cached: int
-
-    @property
-    def complete(self) -> bool:
-        return self.planned == self.made + self.cached
-
-
-class _Prompt(msgspec.Struct, frozen=True):
-    fingerprint: str
-
-
-class _Run(msgspec.Struct, frozen=True):
-    """What of `run.json` says how the calls were made."""
-
-    model: str
-    seed: int
-    settings: dict[str, Any]
-    prompt_settings: dict[str, Any]
-    prompt: _Prompt
-    calls: _Calls
-
-
-def _kept(run: Mapping[str, Any], directory: Path) -> tuple[_Run, AuditSettings]:
+def _settings(run: Run, directory: Path) -> AuditSettings:
+    """How a run asked."""
+    if run.prompt is None or not run.prompt_settings:
+        raise RunDirectoryError(
+            f"{directory} does not say how it asked. Run the audit again in it: recorded calls are "
+            "not made again."
+        )
     try:
-        kept = msgspec.convert(run, _Run)
-        given = {**kept.settings, "seed": kept.seed, "prompts": kept.prompt_settings}
+        given = {**run.settings, "seed": run.seed, "prompts": run.prompt_settings}
         settings = msgspec.convert(given, AuditSettings)
     except msgspec.ValidationError as error:
         raise RunDirectoryError(
             f"{directory} does not say how it asked ({error}). Run the audit again in it: recorded "
             "calls are not made again."
         ) from None
-    if prompt_fingerprint(settings.prompts) != kept.prompt.fingerprint:
+    if prompt_fingerprint(settings.prompts) != run.prompt.fingerprint:
         raise RunDirectoryError(
             f"the template {settings.prompts.template} has changed since {directory} was made."
         )
-    return kept, settings
+    return settings
 
 
 def export_decisions(decisions: Iterable[Decision], path: Path, form: Format) -> int:

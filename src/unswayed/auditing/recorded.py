@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from unswayed.auditing.design import check_group_by, group_items
+from unswayed.auditing.measurement import metrics_of, run_of
 from unswayed.auditing.planning import (
     AuditPlan,
     choose_methods,
@@ -17,7 +18,6 @@ from unswayed.auditing.planning import (
     without_probabilities,
 )
 from unswayed.auditing.pool import DecisionSource, build_tables, noting_refusals
-from unswayed.auditing.records import labels_of, metrics_record, run_record
 from unswayed.auditing.run import AuditRecord
 from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
@@ -71,17 +71,18 @@ def audit_decisions(
     counts = RunCounts(planned=len(kept), cached=len(kept))
     who = kept[0].model or "recorded"
     source = _source_of(answers)
-    metrics = metrics_record(who, known, plan, counts, tables, source, refused=len(refused))
-    run = {
-        **run_record(command, who, known, plan),
-        "recorded": True,
-        "labels": labels_of(tables),
-        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "calls": metrics["calls"],
-        "finished": True,
-        "warnings": warnings,
-    }
-    return AuditRecord(metrics, run, plan, tables, source, None, tuple(warnings))
+    metrics = metrics_of(who, known, plan, counts, tables, source, refused=len(refused))
+    run = run_of(
+        command,
+        metrics,
+        known,
+        plan,
+        tables,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        warnings=warnings,
+    )
+    run = msgspec.structs.replace(run, recorded=True)
+    return AuditRecord(metrics, run, plan, tables, source, None)
 
 
 Answers = dict[str, dict[Ask, Decision]]

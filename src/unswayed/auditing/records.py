@@ -1,143 +1,304 @@
-"""What `metrics.json` and `run.json` say of every audit, made of calls or of recorded decisions."""
+"""`run.json` and `metrics.json`: the one schema that writes them and reads them."""
 
 from __future__ import annotations
 
-import string
-from collections.abc import Sequence
-from typing import Any
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
 
-import numpy as np
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
-import unswayed
-from unswayed.auditing.planning import AuditPlan
-from unswayed.auditing.pool import DecisionSource, with_content
-from unswayed.auditing.run_directory import package_versions
-from unswayed.auditing.settings import AuditSettings
-from unswayed.auditing.summary import evaluate
-from unswayed.decisions import UNPARSED, DecisionTable
-from unswayed.items import ItemSet
-from unswayed.runner import RunCounts
+from unswayed.auditing.recommendation import Recommendation
+from unswayed.auditing.rows import Row, as_json, converted
+from unswayed.auditing.run_directory import read_json
+from unswayed.decisions import Estimate
+from unswayed.errors import RunDirectoryError
+from unswayed.methods.threshold import ThresholdView
 
-__all__ = ["labels_of", "metrics_record", "run_record"]
+__all__ = [
+    "Calls",
+    "CurvePoint",
+    "Data",
+    "Metrics",
+    "Prompt",
+    "Protocol",
+    "Run",
+    "RunItems",
+    "check_kind",
+    "read_metrics",
+    "read_run",
+]
 
+T = TypeVar("T")
 
-def metrics_record(
-    model: str,
-    items: ItemSet,
-    plan: AuditPlan,
-    counts: RunCounts,
-    tables: Sequence[DecisionTable],
-    source: DecisionSource,
-    *,
-    refused: int,
-) -> dict[str, Any]:
-    """The content of `metrics.json`, for calls made and for recorded decisions alike."""
-    return {
-        "unswayed": unswayed.__version__,
-        "model": model,
-        "data": data_record(items),
-        "protocol": protocol_record(plan),
-        "calls": call_record(counts, tables, refused=refused),
-        **evaluate(plan, tables, source),
-    }
+SECTIONS: Final = ("data", "protocol", "calls", "protocols", "methods", "recommendation")
+"""What every `metrics.json` has."""
 
 
-def labels_of(tables: Sequence[DecisionTable]) -> list[str]:
-    """The label set of the items with most candidates; letters where numbers are used as well."""
-    lettered = [table for table in tables if table.n <= len(string.ascii_uppercase)]
-    return list(max(lettered or tables, key=lambda table: table.n).label_set)
+class Data(Struct, frozen=True, kw_only=True):
+    """What was audited, and how many items are unusual."""
+
+    name: str = "unnamed data"
+    n_items: int = 0
+    task: str | None = None
+    bad_lines: int = 0
+    not_permutable: int = 0
+    no_gold: int = 0
+    gold_ties: int = 0
 
 
-def data_record(items: ItemSet) -> dict[str, Any]:
-    """The `data` section."""
-    return {
-        "name": items.name,
-        "n_items": len(items),
-        "task": items.task.value,
-        "bad_lines": len(items.bad_lines),
-        "not_permutable": sum(not item.permutable for item in items),
-        "no_gold": sum(not item.gold_candidates() and item.gold != "tie" for item in items),
-        "gold_ties": sum(item.gold == "tie" for item in items),
-    }
+class Protocol(Struct, frozen=True, kw_only=True):
+    """How items were shown."""
+
+    name: str = ""
+    protocols: tuple[str, ...] = ()
+    n_presentations: int = 0
+    n_candidates: tuple[int, ...] = ()
 
 
-def protocol_record(plan: AuditPlan) -> dict[str, Any]:
-    """The `protocol` section."""
-    return {
-        "name": plan.orders,
-        "protocols": list(plan.strata[0].protocols),
-        "n_presentations": max(len(stratum.views) for stratum in plan.strata),
-        "n_candidates": sorted(stratum.n for stratum in plan.strata),
-    }
+class Calls(Struct, frozen=True, kw_only=True):
+    """What was asked and what came back; counts as in `RunCounts`.
+
+    Attributes:
+        label_mass: Mean probability on the labels before it was renormalised.
+    """
+
+    planned: int = 0
+    made: int = 0
+    cached: int = 0
+    failed: int = 0
+    unparsed: int = 0
+    refused: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    unknown_usage: int = 0
+    label_mass: float | None = None
+
+    @property
+    def answered(self) -> int:
+        """Calls that came back, made or from cache."""
+        return self.made + self.cached
+
+    @property
+    def missing(self) -> int:
+        """Planned calls without an answer."""
+        return max(0, self.planned - self.answered)
 
 
-def call_record(
-    counts: RunCounts, tables: Sequence[DecisionTable], *, refused: int
-) -> dict[str, Any]:
-    """The `calls` section."""
-    tables = [with_content(table) for table in tables]
-    masses = [table.label_mass for table in tables if table.label_mass is not None]
-    mass = [part[~np.isnan(part)] for part in masses]
-    known = np.concatenate(mass) if mass else np.array([])
-    return {
-        "planned": counts.planned,
-        "made": counts.made,
-        "cached": counts.cached,
-        "failed": counts.failed,
-        "unparsed": sum(int((table.choices == UNPARSED).sum()) for table in tables),
-        "refused": refused,
-        "input_tokens": counts.input_tokens,
-        "output_tokens": counts.output_tokens,
-        "cost_usd": counts.cost_usd,
-        "unknown_usage": counts.unknown_usage,
-        "label_mass": float(known.mean()) if known.size else None,
-    }
+class CurvePoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A method that learns, with so many estimation items."""
+
+    estimation_items: int
+    calls_per_item_amortised: float
+    accuracy: Estimate | None = None
+    consistency: Estimate | None = None
+    rstd: Estimate | None = None
 
 
-def run_record(command: str, model: str, items: ItemSet, plan: AuditPlan) -> dict[str, Any]:
-    """What `run.json` says of every audit."""
-    settings = plan.settings
-    return {
-        "version": unswayed.__version__,
-        "command": command,
-        "model": model,
-        "data": _described(items),
-        "task": items.task.value,
-        "protocol": protocol_record(plan),
-        "intervals": f"95 %, percentile bootstrap over items, {settings.resamples} resamples, "
-        f"seed {settings.seed}",
-        "settings": settings_record(settings),
-        "seed": settings.seed,
-        "packages": package_versions(),
-    }
+class Metrics(Struct, frozen=True, kw_only=True):
+    """`metrics.json`: what is absent in an older file is unknown, what is unknown is left out.
+
+    Attributes:
+        unswayed: The version that wrote it.
+        protocols: Any of coupled, order, label.
+        differences: "a-b" to metric to the paired difference a minus b.
+        groups: Group to method to row.
+        macro: Method to averages over groups.
+        skipped: Methods that were asked for and left out, with the reason.
+        cautions: Method to what fitting warned about.
+        flips: Items without the same verdict in every presentation, and what became of them.
+    """
+
+    unswayed: str = ""
+    model: str = "recorded decisions"
+    data: Data = Data()
+    protocol: Protocol = Protocol()
+    calls: Calls = Calls()
+    protocols: dict[str, Row] = {}
+    methods: dict[str, Row] = {}
+    differences: dict[str, dict[str, Estimate]] = {}
+    recommendation: Recommendation | None = None
+    groups: dict[str, dict[str, Row]] = {}
+    macro: dict[str, Row] = {}
+    skipped: dict[str, str] = {}
+    cautions: dict[str, tuple[str, ...]] = {}
+    flips: dict[str, int] = {}
+    thresholds: ThresholdView | UnsetType = UNSET
+    estimation_curve: dict[str, tuple[CurvePoint, ...]] | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Metrics:
+        """A parsed `metrics.json`.
+
+        Raises:
+            msgspec.ValidationError: If something has the wrong type; the message names the place.
+        """
+        return converted(record, cls)
 
 
-def _described(items: ItemSet) -> dict[str, Any]:
-    """The data in `run.json`: name, size, fingerprint, and what is unusual about them."""
-    unusual = {
-        name.replace("_", " "): value
-        for name, value in data_record(items).items()
-        if name not in {"name", "n_items", "task"} and value
-    }
-    return {
-        "name": items.name,
-        "n_items": len(items),
-        "fingerprint": items.fingerprint,
-        **unusual,
-    }
+class RunItems(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The data as `run.json` names them; counts of unusual items where there are any."""
+
+    name: str = ""
+    n_items: int = 0
+    fingerprint: str = ""
+    bad_lines: int = msgspec.field(default=0, name="bad lines")
+    not_permutable: int = msgspec.field(default=0, name="not permutable")
+    no_gold: int = msgspec.field(default=0, name="no gold")
+    gold_ties: int = msgspec.field(default=0, name="gold ties")
 
 
-def settings_record(settings: AuditSettings) -> dict[str, Any]:
-    """The settings that determine the figures."""
-    return {
-        "methods": list(settings.methods),
-        "orders": settings.orders,
-        "protocol": settings.protocol,
-        "probs": settings.probs,
-        "estimation_items": settings.estimation_items,
-        "estimation_sizes": list(settings.estimation_sizes),
-        "group_by": settings.group_by,
-        "resamples": settings.resamples,
-        "gold_ties": settings.gold_ties,
-        "sample_temperature": settings.sample_temperature,
-    }
+class Prompt(Struct, frozen=True, kw_only=True):
+    """How items were put into words."""
+
+    name: str = ""
+    fingerprint: str = ""
+    temperature: float = 0.0
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """`run.json`: what a reader needs to repeat an audit.
+
+    Attributes:
+        command: As it was typed, without keys.
+        settings: Those that determine the figures.
+        recorded: True if recorded decisions were audited and no call was made.
+        labels: The label set, in label order.
+        created: When it began, ISO 8601.
+        time_s: How long it took, in seconds.
+        server: The address calls went to; None for local models.
+        fatal: Why no further call could succeed.
+        failures: Why calls are missing, in sentences.
+        budget_to_finish: USD that reach for all calls, after a spent budget.
+        warnings: What the user should know, in sentences.
+        asked: Model, data, directory and prompt options as they were given.
+    """
+
+    version: str = ""
+    command: str = ""
+    model: str = ""
+    data: RunItems = RunItems()
+    task: str = ""
+    protocol: Protocol = Protocol()
+    intervals: str = ""
+    settings: dict[str, Any] = {}
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    packages: dict[str, str] = {}
+    recorded: bool = False
+    prompt: Prompt | None = None
+    prompt_settings: dict[str, Any] = {}
+    labels: tuple[str, ...] = ()
+    created: str = ""
+    time_s: float | None = None
+    calls: Calls = Calls()
+    server: str | None = None
+    finished: bool = True
+    fatal: str | None = None
+    interrupted: bool = False
+    budget_spent: bool = False
+    failures: tuple[str, ...] = ()
+    budget_to_finish: float | None = None
+    warnings: tuple[str, ...] = ()
+    asked: dict[str, str | int] = {}
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of `run.json`; what only calls have is left out where none was made."""
+        left_out = OF_CALLS if self.recorded else ("recorded",)
+        return {name: v for name, v in as_json(self).items() if name not in left_out}
+
+
+OF_CALLS: Final = (
+    "prompt",
+    "prompt_settings",
+    "time_s",
+    "server",
+    "fatal",
+    "interrupted",
+    "budget_spent",
+    "failures",
+    "budget_to_finish",
+    "asked",
+)
+
+
+def read_metrics(directory: Path) -> Metrics:
+    """`metrics.json` of a finished run.
+
+    Raises:
+        RunDirectoryError: If it is missing, damaged, or not that of an audit.
+    """
+    path = directory / "metrics.json"
+    record = read_json(path)
+    missing = [name for name in SECTIONS if not isinstance(record.get(name), dict)]
+    if missing:
+        raise RunDirectoryError(
+            f"{path} has no section {missing[0]!r}: it is not that of an audit. Run the audit "
+            "again."
+        )
+    return _of_directory(directory, record, Metrics)
+
+
+def read_run(directory: Path) -> Run:
+    """`run.json` of a run.
+
+    Raises:
+        RunDirectoryError: If it is missing, damaged, or not that of an audit.
+    """
+    return _of_directory(directory, read_json(directory / "run.json"), Run)
+
+
+def _of_directory(directory: Path, record: object, kind: type[T]) -> T:
+    try:
+        return converted(record, kind)
+    except msgspec.ValidationError as error:
+        raise RunDirectoryError(f"{directory} is damaged: {error}. Run the audit again.") from None
+
+
+def check_kind(
+    path: Path, *, recorded: bool, model: str, data: str, prompt: str | None = None
+) -> None:
+    """Check that a run directory is not that of another kind of run; `calls.sqlite` checks calls.
+
+    Args:
+        path: The run directory; it may not exist.
+        recorded: Whether recorded decisions are audited.
+        model: Whose decisions they are.
+        data: Name of the data.
+        prompt: Fingerprint of the prompt; None for recorded decisions.
+
+    Raises:
+        RunDirectoryError: If the directory holds a run of the other kind or with another prompt,
+            or recorded decisions of another model or other data.
+    """
+    before = _earlier(path)
+    if before is None:  # no finished run
+        if not (recorded and (path / "calls.sqlite").exists()):
+            return
+        before = Run()
+    if before.recorded != recorded:
+        held, asked = ("a model's calls", "recorded decisions")[:: 1 if recorded else -1]
+        raise RunDirectoryError(
+            f"{path} holds an audit of {held}, this one is of {asked}. Give another --out."
+        )
+    if recorded and (before.model, before.data.name) != (model, data):
+        raise RunDirectoryError(
+            f"{path} holds recorded decisions of {before.model} on {before.data.name}, not of "
+            f"{model} on {data}. Give another --out."
+        )
+    if before.prompt is not None and before.prompt.fingerprint != prompt:
+        raise RunDirectoryError(
+            f"{path} holds an audit with another prompt, template, label set or examples, which "
+            "this one would overwrite. Give another --out."
+        )
+
+
+def _earlier(path: Path) -> Run | None:
+    """The finished run of a directory, whatever its sums say; None if there is none."""
+    try:
+        run = converted(json.loads((path / "run.json").read_text(encoding="utf-8")), Run)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return run if run.recorded or run.prompt is not None else None

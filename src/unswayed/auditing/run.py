@@ -6,14 +6,14 @@ import asyncio
 import datetime
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from unswayed.auditing.comparison import ANSWERS_FILE, answers_of
+from unswayed.auditing.measurement import metrics_of, run_of
 from unswayed.auditing.planning import (
     AuditPlan,
     calls_of,
@@ -31,7 +31,8 @@ from unswayed.auditing.pool import (
     remembering,
     sampled,
 )
-from unswayed.auditing.records import labels_of, metrics_record, run_record
+from unswayed.auditing.records import Metrics, Prompt, Run
+from unswayed.auditing.rows import as_json
 from unswayed.auditing.run_directory import json_text, write_sums, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
@@ -78,16 +79,14 @@ class AuditRecord:
         tables: The pool, one table per stratum.
         source: Reads single decisions back.
         prompts: How items were asked; None for recorded decisions.
-        warnings: What the user should know, in sentences.
     """
 
-    metrics: dict[str, Any]
-    run: dict[str, Any]
+    metrics: Metrics
+    run: Run
     plan: AuditPlan
     tables: tuple[DecisionTable, ...]
     source: DecisionSource
     prompts: PromptSettings | None
-    warnings: tuple[str, ...] = field(default=())
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,32 +275,34 @@ def measure_pool(asked: Asked, store: CallStore, *, command: str) -> AuditRecord
     tables = build_tables(plan.strata, decisions, methods=plan.methods.values())
     plan, warnings = without_probabilities(plan, tables)
     source = remembering(read, estimation_questions_of(plan))
-    metrics = metrics_record(
+    metrics = metrics_of(
         asked.model, asked.items, plan, counts, tables, source, refused=len(refused)
     )
     warnings = [*asked.failures, *asked.warnings, *_refusals(len(refused)), *warnings]
-    run = {
-        **run_record(command, asked.model, asked.items, plan),
-        "prompt": {
-            "name": asked.how.prompts.prompt,
-            "fingerprint": prompt_fingerprint(asked.how.prompts),
-            "temperature": 0.0,
-        },
-        "prompt_settings": msgspec.to_builtins(asked.how.prompts),
-        "labels": labels_of(tables),
-        "created": asked.created,
-        "time_s": round(time.monotonic() - asked.started, 2),
-        "calls": metrics["calls"],
-        "server": asked.server,
-        "finished": not (counts.interrupted or counts.budget_spent or counts.fatal),
-        "fatal": counts.fatal,
-        "interrupted": counts.interrupted,
-        "budget_spent": counts.budget_spent,
-        "failures": list(asked.failures),
-        "budget_to_finish": asked.needed_usd if counts.budget_spent else None,
-        "warnings": warnings,
-    }
-    return AuditRecord(metrics, run, plan, tables, source, asked.how.prompts, tuple(warnings))
+    run = msgspec.structs.replace(
+        run_of(
+            command,
+            metrics,
+            asked.items,
+            plan,
+            tables,
+            created=asked.created,
+            warnings=warnings,
+        ),
+        prompt=Prompt(
+            name=asked.how.prompts.prompt, fingerprint=prompt_fingerprint(asked.how.prompts)
+        ),
+        prompt_settings=as_json(asked.how.prompts),
+        time_s=round(time.monotonic() - asked.started, 2),
+        server=asked.server,
+        finished=not (counts.interrupted or counts.budget_spent or counts.fatal),
+        fatal=counts.fatal,
+        interrupted=counts.interrupted,
+        budget_spent=counts.budget_spent,
+        failures=asked.failures,
+        budget_to_finish=asked.needed_usd if counts.budget_spent else None,
+    )
+    return AuditRecord(metrics, run, plan, tables, source, asked.how.prompts)
 
 
 def _refusals(refused: int) -> Iterator[str]:
@@ -312,12 +313,10 @@ def _refusals(refused: int) -> Iterator[str]:
         )
 
 
-def write_record(
-    directory: Path, record: AuditRecord, *, extra: Mapping[str, Any] | None = None
-) -> None:
+def write_record(directory: Path, record: AuditRecord) -> None:
     """Write `run.json`, `metrics.json` and the single calls, each whole or not at all, and their sums."""
-    write_text(directory / "run.json", json_text({**record.run, **(extra or {})}))
-    write_text(directory / "metrics.json", json_text(record.metrics))
+    write_text(directory / "run.json", json_text(record.run.to_json()))
+    write_text(directory / "metrics.json", json_text(as_json(record.metrics)))
     answers = msgspec.json.encode(answers_of(record.plan, record.tables))
     write_text(directory / ANSWERS_FILE, answers.decode("utf-8"))
     write_sums(directory)

@@ -19,8 +19,6 @@ from unswayed.prompts import PromptSettings
 
 __all__ = [
     "belongs",
-    "check_finished",
-    "check_kind",
     "default_directory",
     "json_text",
     "package_versions",
@@ -30,9 +28,6 @@ __all__ = [
     "write_sums",
     "write_text",
 ]
-
-SECTIONS = ("data", "protocol", "calls", "protocols", "methods", "recommendation")
-"""What every `metrics.json` has."""
 
 SUMS_FILE = "SHA256SUMS"
 SUMMED = ("run.json", "metrics.json", "answers.json", "flipped.json", "decisions.jsonl")
@@ -75,49 +70,6 @@ def prepare_directory(path: Path) -> Path:
             f"cannot write to {path}: {error.strerror or error}. Give another --out."
         ) from None
     return path
-
-
-def check_kind(
-    path: Path, *, recorded: bool, model: str, data: str, prompt: str | None = None
-) -> None:
-    """Check that a run directory is not that of another kind of run; `calls.sqlite` checks calls.
-
-    Args:
-        path: The run directory; it may not exist.
-        recorded: Whether recorded decisions are audited.
-        model: Whose decisions they are.
-        data: Name of the data.
-        prompt: Fingerprint of the prompt; None for recorded decisions.
-
-    Raises:
-        RunDirectoryError: If the directory holds a run of the other kind or with another prompt,
-            or recorded decisions of another model or other data.
-    """
-    try:
-        run = json.loads((path / "run.json").read_text(encoding="utf-8"))
-        before = run["model"], run["data"]["name"]
-        was_recorded = bool(run.get("recorded"))
-        asked_with = prompt if was_recorded else run["prompt"]["fingerprint"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        was_recorded = False  # no finished run
-        if not (recorded and (path / "calls.sqlite").exists()):
-            return
-        before, asked_with = ("a model", "its data"), prompt
-    if was_recorded != recorded:
-        held, asked = ("a model's calls", "recorded decisions")[:: 1 if recorded else -1]
-        raise RunDirectoryError(
-            f"{path} holds an audit of {held}, this one is of {asked}. Give another --out."
-        )
-    if recorded and before != (model, data):
-        raise RunDirectoryError(
-            f"{path} holds recorded decisions of {before[0]} on {before[1]}, not of {model} on "
-            f"{data}. Give another --out."
-        )
-    if not recorded and asked_with != prompt:
-        raise RunDirectoryError(
-            f"{path} holds an audit with another prompt, template, label set or examples, which "
-            "this one would overwrite. Give another --out."
-        )
 
 
 def write_text(path: Path, text: str) -> None:
@@ -198,22 +150,6 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RunDirectoryError(f"{path} is not a JSON object.")
     return value
-
-
-def check_finished(path: Path) -> None:
-    """Check that a run directory holds a finished run that this version can read.
-
-    Raises:
-        RunDirectoryError: If a file is missing, damaged or of something else.
-    """
-    read_json(path / "run.json")
-    metrics = read_json(path / "metrics.json")
-    missing = [name for name in SECTIONS if not isinstance(metrics.get(name), dict)]
-    if missing:
-        raise RunDirectoryError(
-            f"{path / 'metrics.json'} has no section {missing[0]!r}: it is not that of an audit. "
-            "Run the audit again."
-        )
 
 
 def package_versions() -> dict[str, str]:

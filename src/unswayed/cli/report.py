@@ -24,7 +24,7 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of finished runs again, or of several runs side by side."""
-    from unswayed.auditing.run_directory import check_finished, write_text
+    from unswayed.auditing.run_directory import write_text
     from unswayed.report import render_report, write_figures
     from unswayed.report.collect import load_runs
 
@@ -34,8 +34,6 @@ def report(
             f"--name was given {len(name)} times for {len(runs)} runs. Give it once for each run, "
             "in the same order."
         )
-    for path in runs:
-        check_finished(path)
     loaded = load_runs(runs, names=name or ())
     write_text(out, render_report(loaded, embed_mb=embed_mb))
     drawn = [] if figures is None else write_figures(loaded, figures)

@@ -53,15 +53,15 @@ def finish(result: AuditResult, *, json: bool, max_flip_rate: float | None) -> i
     if json:
         write_bytes((directory / "metrics.json").read_bytes())
     else:
-        if _has_answers(record):
+        if record.run.calls.answered:
             show(terminal_report(without_items(record.metrics, record.run)))
         write(f"\n{directory / 'report.html'}")
     run = record.run
-    if run.get("interrupted"):
+    if run.interrupted:
         return 130
-    if run.get("budget_to_finish"):
-        note(f"to go on: {with_budget(command_line(), run['budget_to_finish'])}")
-    if run.get("fatal") or run.get("budget_spent") or record.metrics["calls"]["failed"]:
+    if run.budget_to_finish:
+        note(f"to go on: {with_budget(command_line(), run.budget_to_finish)}")
+    if run.fatal or run.budget_spent or run.calls.failed:
         return 3
     if max_flip_rate is not None:
         _gate(record, max_flip_rate)
@@ -71,21 +71,18 @@ def finish(result: AuditResult, *, json: bool, max_flip_rate: float | None) -> i
 def _remarks(record: AuditRecord) -> list[str]:
     """Warnings, cautions, and the methods that could not run, together where the reason is alike."""
     by_reason: dict[str, list[str]] = {}
-    for name, reason in record.metrics["skipped"].items():
+    for name, reason in record.metrics.skipped.items():
         by_reason.setdefault(reason, []).append(name)
     skipped = [f"skipped {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
-    cautions = [said for sentences in record.metrics["cautions"].values() for said in sentences]
-    return list(dict.fromkeys([*record.warnings, *cautions, *skipped]))
-
-
-def _has_answers(record: AuditRecord) -> bool:
-    return bool(record.metrics["calls"]["made"] or record.metrics["calls"]["cached"])
+    cautions = [said for sentences in record.metrics.cautions.values() for said in sentences]
+    return list(dict.fromkeys([*record.run.warnings, *cautions, *skipped]))
 
 
 def _gate(record: AuditRecord, limit: float) -> None:
-    consistency = record.metrics["methods"]["direct"]["consistency"]
-    value = consistency.get("value")
-    if value is None:
-        raise GateError(f"the flip rate is not known: {consistency.get('reason')}.")
-    if 1 - value > limit:
-        raise GateError(f"{1 - value:.1%} of verdicts flip; --max-flip-rate allows {limit:.1%}.")
+    single = record.metrics.methods["direct"]
+    consistency = single.get("consistency")
+    if consistency is None or consistency.value is None:
+        raise GateError(f"the flip rate is not known: {single.reason('consistency')}.")
+    flips = 1 - consistency.value
+    if flips > limit:
+        raise GateError(f"{flips:.1%} of verdicts flip; --max-flip-rate allows {limit:.1%}.")

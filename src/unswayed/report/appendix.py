@@ -5,9 +5,9 @@ They repeat nothing that the page shows already but the groups, whose names a fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from unswayed.decisions import Estimate
 from unswayed.report.claims import groups_of
@@ -99,41 +99,37 @@ def group_table(finding: Finding) -> PlainTable | None:
 
 def threshold_table(finding: Finding) -> PlainTable | None:
     """Two candidates: what every method that reads one call amounts to."""
-    view: Mapping[str, Any] = finding.run.metrics.get("thresholds") or {}
-    methods: Mapping[str, Mapping[str, float | None]] = view.get("methods") or {}
-    if not methods:
+    view = finding.run.metrics.thresholds
+    if not view or not view.methods:
         return None
-    shown = list(next(iter(methods.values())))
+    shown = list(next(iter(view.methods.values())))
     rows = [
         (one_line(name), tuple(Cell(_fraction(thresholds.get(key))) for key in shown))
-        for name, thresholds in methods.items()
+        for name, thresholds in view.methods.items()
     ]
-    best: Mapping[str, Mapping[str, float]] = view.get("by_presentation") or {}
+    best = view.by_presentation
     if best:
         cells = [
-            Cell(_fraction(best[key]["threshold"]), f"accuracy {share(best[key]['accuracy'])}")
+            Cell(_fraction(best[key].threshold), f"accuracy {share(best[key].accuracy)}")
             if key in best
             else Cell(ABSENT)
             for key in shown
         ]
         rows.append(("best in hindsight", tuple(cells)))
-    return PlainTable(
-        "Thresholds on P(A)", one_line(str(view.get("text", ""))), ("Method", *shown), tuple(rows)
-    )
+    return PlainTable("Thresholds on P(A)", one_line(view.text), ("Method", *shown), tuple(rows))
 
 
 def curve_table(finding: Finding) -> PlainTable | None:
     """What methods that learn are worth with fewer or more estimation items."""
-    curve: Mapping[str, Sequence[Mapping[str, Any]]] = (
-        finding.run.metrics.get("estimation_curve") or {}
-    )
+    curve = finding.run.metrics.estimation_curve or {}
     rows = [
         (
             one_line(name),
             (
-                Cell(count(int(point["estimation_items"]))),
-                Cell(calls_text(float(point["calls_per_item_amortised"]))),
-                *(_cell(_estimate(point.get(metric))) for metric in ("accuracy", "consistency")),
+                Cell(count(point.estimation_items)),
+                Cell(calls_text(point.calls_per_item_amortised)),
+                _cell(point.accuracy),
+                _cell(point.consistency),
             ),
         )
         for name, points in curve.items()
@@ -147,12 +143,6 @@ def curve_table(finding: Finding) -> PlainTable | None:
         ("Method", "Estimation items", "Calls per item", "Accuracy", "Consistency"),
         tuple(rows),
     )
-
-
-def _estimate(record: Mapping[str, Any] | None) -> Estimate | None:
-    if not record or record.get("value") is None:
-        return None
-    return Estimate(value=record["value"], low=record.get("low"), high=record.get("high"))
 
 
 def _cell(estimate: Estimate | None) -> Cell:

@@ -75,7 +75,7 @@ def asked_for(
 
 def application_of(found: Finding) -> Application | None:
     """How to use the recommended method; None where none but a single call is recommended."""
-    asked: Asked = found.run.run.get("asked") or {}
+    asked: Asked = found.run.run.asked
     name = found.recommended
     if name is None or name == found.audit.base or not asked.get("model"):
         return None
@@ -87,7 +87,7 @@ def application_of(found: Finding) -> Application | None:
     fitted = str(folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}.json")
     return Application(
         shell=_shell(asked, name, fitted if fits else None, str(folder / "verdicts.jsonl")),
-        python=_python(asked, name, fitted if fits else None, task=str(found.run.run.get("task"))),
+        python=_python(asked, name, fitted if fits else None, task=found.run.run.task),
     )
 
 

@@ -133,7 +133,7 @@ def _by_chance(found: Finding) -> str:
 def _together_sentence(found: Finding) -> str:
     rate = found.rates[found.position]
     apart = "--protocol all separates them"
-    if found.run.run.get("recorded"):
+    if found.run.run.recorded:
         apart = "decisions recorded in other layouts would separate them"
     holds = _holds(rate, found.expected)
     named = found.favoured is not None or found.avoided is not None
@@ -271,7 +271,7 @@ def items_claim(found: Finding) -> Claim:
     k = found.run.n_flipped
     if k == 0:
         return Claim(line("No verdict changed with the order."))
-    if found.run.run.get("recorded"):
+    if found.run.run.recorded:
         # recorded decisions say what was shown, not in which words
         shown = "Pick an item to see what was shown in each order. Its prompt was not recorded."
     elif found.n > 2:

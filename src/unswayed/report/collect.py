@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.auditing.comparison import changes, load_answers
+from unswayed.auditing.records import Metrics, Run, read_metrics, read_run
 from unswayed.auditing.run import AuditRecord
-from unswayed.auditing.run_directory import belongs, read_bytes, read_json, write_sums, write_text
+from unswayed.auditing.run_directory import belongs, read_bytes, write_sums, write_text
 from unswayed.decisions import MISSING, UNPARSED, BoolArray, Decision, DecisionTable
 from unswayed.errors import RunDirectoryError
 from unswayed.items import Item, Message, blind, text_of
@@ -21,7 +22,6 @@ from unswayed.methods import METHODS
 from unswayed.presentation import Ask, Presentation
 from unswayed.prompts import PromptSettings, render
 from unswayed.report.data import FlippedItem, RunData, Shown
-from unswayed.report.reading import read_audit
 from unswayed.runner import Question
 
 __all__ = ["FLIPS_FILE", "load_run", "load_runs", "run_data", "without_items", "write_report"]
@@ -46,20 +46,14 @@ class _Flips(msgspec.Struct, frozen=True):
     unparsed_examples: tuple[str, ...]
 
 
-class _Run(msgspec.Struct, frozen=True):
-    """What of `run.json` is computed with; the rest is shown as it stands."""
-
-    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
-
-
 def run_data(record: AuditRecord) -> RunData:
     """What the report of an audit is made from."""
     return _data(record.metrics, record.run, _collect(record))
 
 
-def without_items(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> RunData:
+def without_items(metrics: Metrics, run: Run) -> RunData:
     """What a summary is made from, which shows no single item."""
-    return _data(metrics, run, _Flips(int(metrics.get("flips", {}).get("total", 0)), (), ()))
+    return _data(metrics, run, _Flips(metrics.flips.get("total", 0), (), ()))
 
 
 def load_run(directory: str | Path) -> RunData:
@@ -69,19 +63,14 @@ def load_run(directory: str | Path) -> RunData:
         RunDirectoryError: If the directory holds no finished run.
     """
     path = Path(directory)
-    metrics, run = read_json(path / "metrics.json"), read_json(path / "run.json")
+    run, metrics = read_run(path), read_metrics(path)
     flips = path / FLIPS_FILE
+    if not belongs(flips):
+        return without_items(metrics, run)
     try:
-        read_audit(metrics)
-        msgspec.convert(run, _Run)
-        if not belongs(flips):
-            return without_items(metrics, run)
-        found = msgspec.json.decode(read_bytes(flips), type=_Flips)
-    except msgspec.ValidationError as error:
-        raise RunDirectoryError(f"{path} is damaged: {error}. Run the audit again.") from None
+        return _data(metrics, run, msgspec.json.decode(read_bytes(flips), type=_Flips))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RunDirectoryError(f"cannot read {flips}: {error}. Run the audit again.") from None
-    return _data(metrics, run, found)
 
 
 def write_report(directory: Path, record: AuditRecord) -> RunData:
@@ -108,31 +97,26 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
     """
     runs = [load_run(directory) for directory in directories]
     if names:
-        runs = [
-            replace(run, run={**run.run, "name": name})
-            for run, name in zip(runs, names, strict=True)
-        ]
+        runs = [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
     if len(runs) < 2:
         return runs
     first, *others = (load_answers(Path(directory)) for directory in directories)
-    seed = runs[0].run.get("seed", 0)
     compared = [
-        replace(r, changes=changes(first, o, seed=seed))
+        replace(r, changes=changes(first, o, seed=runs[0].run.seed))
         for r, o in zip(runs[1:], others, strict=True)
     ]
     return [runs[0], *compared]
 
 
-def _data(metrics: Mapping[str, Any], run: Mapping[str, Any], found: _Flips) -> RunData:
-    model = str(metrics.get("model", ""))
+def _data(metrics: Metrics, run: Run, found: _Flips) -> RunData:
     return RunData(
         metrics=metrics,
         run=run,
         flipped=found.flipped,
         n_flipped=found.n_flipped,
         unparsed_examples=found.unparsed_examples,
-        caveats=(PLANTED,) if model.startswith(("tiny/", "simulated/")) else (),
-        about={name: _phrase(name) for name in metrics["methods"]},
+        caveats=(PLANTED,) if metrics.model.startswith(("tiny/", "simulated/")) else (),
+        about={name: _phrase(name) for name in metrics.methods},
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from unswayed.auditing.records import Metrics, Run
 from unswayed.decisions import Choice, Estimate
 from unswayed.items import Message
 
@@ -58,33 +58,26 @@ class FlippedItem:
 class RunData:
     """One audited run.
 
-    `run` is read by these keys, each of which may be missing: `version`, `command` (a string or a
-    list of arguments), `created` (ISO date or time), `model`, `data`, `protocol`, `prompt`,
-    `intervals` (a string, or a mapping whose values are shown in order), `seed`, `packages`
-    (name to version), `time_s`, `labels` (the label set, in label order), `recorded` (true if no call was made),
-    `name` (what to call it beside other runs).
-
     Attributes:
-        metrics: `metrics.json`, parsed. Beyond `formats.md` these optional keys are read: `skipped`
-            (method to reason) and `flips` (`{"total", "first", "last", "unread", "ties"}`:
-            flipped items, and those in which the first or the last position was chosen every time,
-            an answer could not be read, or one was a tie).
-        run: `run.json`, parsed.
+        metrics: Its figures.
+        run: How they were made.
         flipped: Surest first; may hold fewer than `n_flipped`.
         n_flipped: Items without the same verdict in every order (an answer that could not be read
             agrees with nothing, a tie agrees with a tie): 1 − consistency for two candidates.
         unparsed_examples: Raw answers that could not be read.
         caveats: Sentences about what this run does not show, added to the standing ones.
         about: Method to what it does, as a phrase in the imperative ("ask twice and ...").
+        name: What to call it beside other runs; empty for what tells them apart.
         changes: Metric to its paired difference to the first run of a report, this minus that, on
             the items that both judged; empty for the first run and where nothing is shared.
     """
 
-    metrics: Mapping[str, Any]  # parsed JSON; `reading.read_audit` gives it types
-    run: Mapping[str, Any]
+    metrics: Metrics
+    run: Run
     flipped: Sequence[FlippedItem] = ()
     n_flipped: int = 0
     unparsed_examples: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
     changes: Mapping[str, Estimate] = field(default_factory=dict)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from unswayed.auditing.records import Prompt, Run
 from unswayed.redaction import HIDDEN, without_keys, without_secrets
 from unswayed.report.findings import UNPARSED_NOTE, Finding, State
 from unswayed.report.lead import unparsed_note
@@ -28,17 +29,12 @@ class Fact:
     fingerprint: str = ""
 
 
-def command_text(command: object) -> str:
+def command_text(command: str) -> str:
     """The command to run again, broken before options where it is long."""
-    if isinstance(command, str):
-        try:
-            arguments = shlex.split(command)
-        except ValueError:
-            return visible(without_keys(command))
-    elif isinstance(command, Sequence):
-        arguments = [str(argument) for argument in command]
-    else:
-        return ""
+    try:
+        arguments = shlex.split(command)
+    except ValueError:
+        return visible(without_keys(command))
     lines: list[str] = []
     current = ""
     for argument in without_secrets(arguments):
@@ -52,37 +48,13 @@ def command_text(command: object) -> str:
     return visible(" \\\n".join([*lines, current]) if current else "")
 
 
-def date_text(created: object) -> str:
+def date_text(created: str) -> str:
     """An ISO date or time as "20 November 2026"; empty if it is neither."""
-    if not isinstance(created, str):
-        return ""
     try:
         day = datetime.fromisoformat(created.replace("Z", "+00:00"))
     except ValueError:
         return ""
     return f"{day.day} {day:%B %Y}"
-
-
-def _words(value: object) -> str:
-    """A setting as words: mappings and lists are joined, what is empty is left out."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k} {_words(v)}".strip() for k, v in value.items() if _words(v))
-    if isinstance(value, list | tuple):
-        return ", ".join(_words(one) for one in value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:g}"
-    return "" if value is None else str(value)
-
-
-def _named(value: object, fallback: str) -> tuple[str, str]:
-    """Name with its remaining settings, and the fingerprint, of a model or a prompt."""
-    if not isinstance(value, Mapping):
-        return (_words(value) or fallback), ""
-    rest = {k: v for k, v in value.items() if k not in {"name", "fingerprint"}}
-    parts = (str(value.get("name") or fallback), _words(rest))
-    return ", ".join(part for part in parts if part), str(value.get("fingerprint") or "")
 
 
 def short(fingerprint: str) -> str:
@@ -94,21 +66,17 @@ def short(fingerprint: str) -> str:
 def facts(found: Finding) -> list[Fact]:
     """Everything a reader needs to repeat or to doubt the measurement."""
     audit, run = found.audit, found.run.run
-    model, model_mark = _named(run.get("model"), audit.model)
-    prompt, prompt_mark = _named(run.get("prompt"), "")
-    data = run.get("data")
-    data_mark = str(data.get("fingerprint") or "") if isinstance(data, Mapping) else ""
     made = [
-        Fact("Model", model, short(model_mark)),
-        Fact("Data", _data(found), short(data_mark)),
+        Fact("Model", run.model or audit.model),
+        Fact("Data", _data(found), short(run.data.fingerprint)),
         Fact("Protocol", _protocol(found)),
-        Fact("Prompt", prompt, short(prompt_mark)),
+        _prompt(run.prompt),
         Fact("Calls", _calls(found)),
         Fact("Unparsed", _unparsed(found)),
         Fact("Tokens and cost", _cost(found)),
-        Fact("Time", _time(run.get("time_s"))),
+        Fact("Time", _time(run.time_s)),
         Fact("Intervals", _intervals(run)),
-        Fact("Version", _version(run, found.run.metrics.get("unswayed"))),
+        Fact("Version", _version(run, found.run.metrics.unswayed)),
     ]
     return [
         Fact(fact.term, one_line(without_keys(fact.text)), one_line(fact.fingerprint))
@@ -117,13 +85,20 @@ def facts(found: Finding) -> list[Fact]:
     ]
 
 
+def _prompt(prompt: Prompt | None) -> Fact:
+    if prompt is None:
+        return Fact("Prompt", "")
+    words = ", ".join([prompt.name, f"temperature {prompt.temperature:g}"])
+    return Fact("Prompt", words, short(prompt.fingerprint))
+
+
 def _data(found: Finding) -> str:
     audit = found.audit
     parts = [audit.data, plural(audit.n_items, "item")]
     if audit.groups:
         parts[-1] += f" in {plural(len(audit.groups), 'group')}"
-    if audit.counts.get("bad_lines"):
-        parts.append(f"{plural(audit.counts['bad_lines'], 'bad line')} left out")
+    if audit.counts.bad_lines:
+        parts.append(f"{plural(audit.counts.bad_lines, 'bad line')} left out")
     return ", ".join(parts)
 
 
@@ -146,39 +121,39 @@ def _calls(found: Finding) -> str:
     audit = found.audit
     if not audit.planned and not audit.answered:
         return ""
-    if found.run.run.get("recorded"):
+    if found.run.run.recorded:
         return f"{plural(audit.answered, 'recorded decision')}, no call made"
-    made = audit.answered - audit.cached
+    calls = audit.calls
     return (
-        f"{count(audit.planned)} planned, {count(made)} made, {count(audit.cached)} from cache, "
-        f"{count(audit.failed)} failed"
+        f"{count(calls.planned)} planned, {count(calls.made)} made, {count(calls.cached)} from "
+        f"cache, {count(calls.failed)} failed"
     )
 
 
 def _unparsed(found: Finding) -> str:
-    audit = found.audit
-    if not audit.answered:
+    calls = found.audit.calls
+    if not calls.answered:
         return ""
-    text = f"{count(audit.unparsed)} of {count(audit.answered)}"
-    if audit.refused:
-        text += f", {count(audit.refused)} of them refused"
-    if audit.label_mass is not None:
-        text += f"; mean label mass {audit.label_mass:.3f}"
+    text = f"{count(calls.unparsed)} of {count(calls.answered)}"
+    if calls.refused:
+        text += f", {count(calls.refused)} of them refused"
+    if calls.label_mass is not None:
+        text += f"; mean label mass {calls.label_mass:.3f}"
     return text
 
 
 def _cost(found: Finding) -> str:
-    audit = found.audit
-    if found.run.run.get("recorded"):
+    calls = found.audit.calls
+    if found.run.run.recorded:
         return ""
-    if not audit.input_tokens and not audit.output_tokens and audit.cost_usd is None:
+    if not calls.input_tokens and not calls.output_tokens and calls.cost_usd is None:
         return ""
-    price = "price unknown" if audit.cost_usd is None else f"${audit.cost_usd:,.2f}"
-    return f"{count(audit.input_tokens)} in, {count(audit.output_tokens)} out, {price}"
+    price = "price unknown" if calls.cost_usd is None else f"${calls.cost_usd:,.2f}"
+    return f"{count(calls.input_tokens)} in, {count(calls.output_tokens)} out, {price}"
 
 
-def _time(seconds: object) -> str:
-    if not isinstance(seconds, int | float):
+def _time(seconds: float | None) -> str:
+    if seconds is None:
         return ""
     if seconds < 120:
         return f"{seconds:.1f} s"
@@ -186,22 +161,15 @@ def _time(seconds: object) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-def _intervals(run: Mapping[str, object]) -> str:
-    text = _words(run.get("intervals")) or "percentile bootstrap over items"
-    if not text.startswith("95"):
-        text = f"95 %, {text}"
-    text = text.replace("95 %", f"95{NARROW}%")
-    seed = _words(run.get("seed"))
-    return f"{text}, seed {seed}" if seed and "seed" not in text else text
+def _intervals(run: Run) -> str:
+    text = run.intervals or "95 %, percentile bootstrap over items"
+    return text.replace("95 %", f"95{NARROW}%")
 
 
-def _version(run: Mapping[str, object], version: object) -> str:
-    packages = run.get("packages")
-    own = run.get("version") or version
-    made = [f"unswayed {own}"] if own else []
-    if isinstance(packages, Mapping):
-        made += [f"{k} {v}" for k, v in packages.items() if k != "unswayed"]
-    return ", ".join(made)
+def _version(run: Run, version: str) -> str:
+    own = run.version or version
+    others = (f"{k} {v}" for k, v in run.packages.items() if k != "unswayed")
+    return ", ".join([*([f"unswayed {own}"] if own else []), *others])
 
 
 def measured(found: Finding) -> str:
@@ -253,10 +221,10 @@ def caveats(found: Finding, *, alone: bool = True) -> list[str]:
     if found.state is not State.UNPARSED and found.unparsed_share > UNPARSED_NOTE:
         made.append(unparsed_note(found))
     made += _left_out(found)
-    incomplete = found.audit.base_row.estimates.get("incomplete")
-    if incomplete is not None and incomplete.value:
+    incomplete = found.audit.base_row.incomplete
+    if incomplete:
         made.append(
-            f"{plural(round(incomplete.value), 'item')} with a missing presentation: left out of "
+            f"{plural(incomplete, 'item')} with a missing presentation: left out of "
             "consistency and consistent accuracy."
         )
     if found.audit.has_gold:
@@ -277,20 +245,18 @@ def _left_out(found: Finding) -> list[str]:
     """Items that some figures leave out, and why."""
     counts = found.audit.counts
     made = []
-    if counts.get("not_permutable"):
+    if counts.not_permutable:
         made.append(
-            f"{plural(counts['not_permutable'], 'item')} whose candidates refer to each other: "
+            f"{plural(counts.not_permutable, 'item')} whose candidates refer to each other: "
             "asked in their own order only, left out of what compares orders."
         )
-    if counts.get("gold_ties"):
+    if counts.gold_ties:
         made.append(
-            f"{plural(counts['gold_ties'], 'item')} whose gold label is a tie: left out of "
+            f"{plural(counts.gold_ties, 'item')} whose gold label is a tie: left out of "
             "accuracy unless ties are scored as a class."
         )
-    if counts.get("no_gold") and found.audit.has_gold:
-        made.append(
-            f"{plural(counts['no_gold'], 'item')} without a gold label: left out of accuracy."
-        )
+    if counts.no_gold and found.audit.has_gold:
+        made.append(f"{plural(counts.no_gold, 'item')} without a gold label: left out of accuracy.")
     return made
 
 

@@ -18,7 +18,7 @@ import msgspec
 from unswayed.decisions import Estimate
 from unswayed.report.data import RunData
 from unswayed.report.numerals import ordinal, two_digits_up
-from unswayed.report.reading import Audit, Rates, read_audit
+from unswayed.report.reading import Audit, Rates
 from unswayed.visible import one_line
 
 __all__ = ["Finding", "State", "disjoint", "find", "half_width"]
@@ -102,9 +102,8 @@ class Finding:
     @property
     def labels(self) -> tuple[str, ...]:
         """The label symbols, in label order."""
-        given = self.run.run.get("labels")
-        if isinstance(given, list | tuple) and len(given) >= self.n:
-            return tuple(one_line(str(symbol)) for symbol in given)
+        if len(self.run.run.labels) >= self.n:
+            return tuple(one_line(symbol) for symbol in self.run.run.labels)
         shown = next((view for item in self.run.flipped for view in item.shown), None)
         if shown is not None and len(shown.labels) == self.n:
             # Coupled presentations: the labels stand in their own order.
@@ -206,7 +205,7 @@ def favoured_of(rates: Rates, looks: int) -> int | None:
 
 def find(run: RunData, audit: Audit | None = None) -> Finding:
     """Decide what a run shows."""
-    audit = read_audit(run.metrics) if audit is None else audit
+    audit = Audit(run.metrics) if audit is None else audit
     rates, looks = audit.rates("coupled", "position"), _looks(audit)
     avoided = (i for i, rate in enumerate(rates) if below(_jointly(rate, looks), 1 / len(rates)))
     made = Finding(

@@ -214,9 +214,9 @@ def missing_calls(found: Finding) -> str | None:
     missing, planned = found.audit.missing, found.audit.planned
     if not missing:
         return None
-    reasons = found.run.run.get("failures")
-    if isinstance(reasons, list) and reasons:
-        text = " ".join(one_line(str(reason)) for reason in reasons)
+    reasons = found.run.run.failures
+    if reasons:
+        text = " ".join(map(one_line, reasons))
         return text[:1].upper() + text[1:]
     verb = "is" if missing == 1 else "are"
     return (
@@ -266,7 +266,11 @@ def _sizes(found: Finding) -> str:
 
 def unparsed_note(found: Finding) -> str:
     """How many answers could not be read, and what that does to the figures."""
-    refused = f" ({count(found.audit.refused)} of them refused)" if found.audit.refused else ""
+    refused = (
+        f" ({count(found.audit.calls.refused)} of them refused)"
+        if found.audit.calls.refused
+        else ""
+    )
     return (
         f"{count(found.audit.unparsed)} of {count(found.audit.answered)} answers could not be read"
         f"{refused}; they count as wrong and as disagreement."

@@ -84,8 +84,7 @@ def run_names(findings: Sequence[Finding]) -> list[str]:
         names = models
     elif len(set(models)) == 1:
         names = without_shared_folders(sets)
-    given = [found.run.run.get("name") for found in findings]
-    names = [str(own or name) for own, name in zip(given, names, strict=True)]
+    names = [found.run.name or name for found, name in zip(findings, names, strict=True)]
     seen: dict[str, int] = {}
     made = []
     for run_name in names:
@@ -96,8 +95,8 @@ def run_names(findings: Sequence[Finding]) -> list[str]:
 
 
 def _prompt_name(found: Finding) -> str:
-    prompt = found.run.run.get("prompt")
-    return str(prompt.get("name") or "") if isinstance(prompt, Mapping) else str(prompt or "")
+    prompt = found.run.run.prompt
+    return "" if prompt is None else prompt.name
 
 
 def without_shared_folders(names: Sequence[str]) -> list[str]:
@@ -153,11 +152,11 @@ def _context(
     told = [f for f in findings if f.state not in {State.FAILED, State.ONE_ORDER}]
     items = items_section(findings, names, embedded) if told or embedded.first else None
     table = table_section(findings, names)
-    version = one_line(str(findings[0].run.metrics.get("unswayed") or ""))
+    version = one_line(findings[0].run.metrics.unswayed)
     return {
         "title": f"{one_line(_title(findings))} | unswayed audit",
         "version": version,
-        "date": date_text(findings[-1].run.run.get("created")),
+        "date": date_text(findings[-1].run.run.created),
         "subjects": list(
             dict.fromkeys(_Subject(model_name(f.audit.model), f.audit.data) for f in findings)
         ),
@@ -263,7 +262,7 @@ def _how(
     findings: Sequence[Finding], names: Sequence[str], table: TableSection
 ) -> Mapping[str, object]:
     shown = [column for one in (*table.tables, *table.more) for column in one.columns]
-    commands = [command_text(found.run.run.get("command")) for found in findings]
+    commands = [command_text(found.run.run.command) for found in findings]
     return {
         "lines": list(dict.fromkeys(measured(found) for found in findings)),
         "runs": [

@@ -1,0 +1,147 @@
+"""The records of an audit, made of calls or of recorded decisions."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import unswayed
+from unswayed.auditing.planning import AuditPlan
+from unswayed.auditing.pool import DecisionSource, with_content
+from unswayed.auditing.records import Calls, Data, Metrics, Protocol, Run, RunItems
+from unswayed.auditing.rows import as_json
+from unswayed.auditing.run_directory import package_versions
+from unswayed.auditing.settings import AuditSettings
+from unswayed.auditing.summary import evaluate
+from unswayed.decisions import UNPARSED, DecisionTable
+from unswayed.items import ItemSet
+from unswayed.runner import RunCounts
+
+__all__ = ["metrics_of", "run_of"]
+
+
+def metrics_of(
+    model: str,
+    items: ItemSet,
+    plan: AuditPlan,
+    counts: RunCounts,
+    tables: Sequence[DecisionTable],
+    source: DecisionSource,
+    *,
+    refused: int,
+) -> Metrics:
+    """The content of `metrics.json`, for calls made and for recorded decisions alike."""
+    sections = {
+        "unswayed": unswayed.__version__,
+        "model": model,
+        "data": _data(items),
+        "protocol": _protocol(plan),
+        "calls": _calls(counts, tables, refused=refused),
+        **evaluate(plan, tables, source),
+    }
+    return Metrics.of(as_json(sections))
+
+
+def _data(items: ItemSet) -> Data:
+    return Data(
+        name=items.name,
+        n_items=len(items),
+        task=items.task.value,
+        bad_lines=len(items.bad_lines),
+        not_permutable=sum(not item.permutable for item in items),
+        no_gold=sum(not item.gold_candidates() and item.gold != "tie" for item in items),
+        gold_ties=sum(item.gold == "tie" for item in items),
+    )
+
+
+def _protocol(plan: AuditPlan) -> Protocol:
+    return Protocol(
+        name=plan.orders,
+        protocols=tuple(plan.strata[0].protocols),
+        n_presentations=max(len(stratum.views) for stratum in plan.strata),
+        n_candidates=tuple(sorted(stratum.n for stratum in plan.strata)),
+    )
+
+
+def _calls(counts: RunCounts, tables: Sequence[DecisionTable], *, refused: int) -> Calls:
+    tables = [with_content(table) for table in tables]
+    masses = [table.label_mass for table in tables if table.label_mass is not None]
+    mass = [part[~np.isnan(part)] for part in masses]
+    known = np.concatenate(mass) if mass else np.array([])
+    return Calls(
+        planned=counts.planned,
+        made=counts.made,
+        cached=counts.cached,
+        failed=counts.failed,
+        unparsed=sum(int((table.choices == UNPARSED).sum()) for table in tables),
+        refused=refused,
+        input_tokens=counts.input_tokens,
+        output_tokens=counts.output_tokens,
+        cost_usd=counts.cost_usd,
+        unknown_usage=counts.unknown_usage,
+        label_mass=float(known.mean()) if known.size else None,
+    )
+
+
+def run_of(
+    command: str,
+    metrics: Metrics,
+    items: ItemSet,
+    plan: AuditPlan,
+    tables: Sequence[DecisionTable],
+    *,
+    created: str,
+    warnings: Sequence[str],
+) -> Run:
+    """What `run.json` says of every audit."""
+    data, settings = metrics.data, plan.settings
+    return Run(
+        version=unswayed.__version__,
+        command=command,
+        model=metrics.model,
+        data=RunItems(
+            name=data.name,
+            n_items=data.n_items,
+            fingerprint=items.fingerprint,
+            bad_lines=data.bad_lines,
+            not_permutable=data.not_permutable,
+            no_gold=data.no_gold,
+            gold_ties=data.gold_ties,
+        ),
+        task=items.task.value,
+        protocol=metrics.protocol,
+        intervals=f"95 %, percentile bootstrap over items, {settings.resamples} resamples, "
+        f"seed {settings.seed}",
+        settings=_settings(settings),
+        seed=settings.seed,
+        packages=package_versions(),
+        labels=_labels(tables),
+        created=created,
+        calls=metrics.calls,
+        warnings=tuple(warnings),
+    )
+
+
+def _labels(tables: Sequence[DecisionTable]) -> tuple[str, ...]:
+    """The label set of the items with most candidates; letters where numbers are used as well."""
+    lettered = [table for table in tables if table.n <= len(string.ascii_uppercase)]
+    return max(lettered or tables, key=lambda table: table.n).label_set
+
+
+def _settings(settings: AuditSettings) -> dict[str, Any]:
+    """The settings that determine the figures."""
+    return {
+        "methods": list(settings.methods),
+        "orders": settings.orders,
+        "protocol": settings.protocol,
+        "probs": settings.probs,
+        "estimation_items": settings.estimation_items,
+        "estimation_sizes": list(settings.estimation_sizes),
+        "group_by": settings.group_by,
+        "resamples": settings.resamples,
+        "gold_ties": settings.gold_ties,
+        "sample_temperature": settings.sample_temperature,
+    }

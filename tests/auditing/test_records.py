@@ -1,0 +1,93 @@
+"""`run.json` and `metrics.json`: what is written is read, whoever added a metric, however old."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unswayed as us
+from unswayed.auditing.records import Metrics, Run, check_kind, read_metrics, read_run
+from unswayed.auditing.rows import Row, as_json
+from unswayed.backends.simulated import simulated_items
+from unswayed.decisions import Estimate
+from unswayed.errors import RunDirectoryError
+
+EST = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("records") / "run"
+    us.audit(
+        "simulated/judge",
+        simulated_items(40, 2),
+        methods=["pride"],
+        estimation_sizes=[5],
+        protocol="all",
+        resamples=100,
+        out=out,
+    )
+    return out
+
+
+def written(path: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(path.read_text())
+    return record
+
+
+def test_what_is_read_is_what_was_written(run: Path) -> None:
+    assert as_json(read_metrics(run)) == written(run / "metrics.json")
+    assert read_run(run).to_json() == written(run / "run.json")
+
+
+def test_a_row_keeps_metrics_of_any_name_and_its_strata() -> None:
+    record = {
+        "calls_per_item": 2.0,
+        "somebody.elses": EST,
+        "by_level": [EST, {"value": None, "n": 0, "reason": "no items"}],
+        "counts": {"items": 10},
+        "strata": {"3": {"consistency": EST, "set_size": 3}},
+    }
+    row = Row(record)
+    assert row.get("somebody.elses") == Row({"a": EST}).get("a")
+    assert row.strata[3].items == 10
+    back = as_json(row)
+    assert back.pop("by_level")[1]["reason"] == "no items"
+    assert back == {name: value for name, value in record.items() if name != "by_level"}
+
+
+def test_an_average_over_groups_says_over_how_many() -> None:
+    row = {"groups": 2, "accuracy": {**EST, "groups": 2}}
+    assert as_json(Row(row)) == row
+
+
+def test_an_older_or_newer_file_reads_with_what_it_has() -> None:
+    metrics = Metrics.of({"methods": {"direct": {"accuracy": EST}}, "of_tomorrow": [1, "x"]})
+    accuracy = metrics.methods["direct"].get("accuracy")
+    assert isinstance(accuracy, Estimate)
+    assert accuracy.value == 0.5
+    assert metrics.calls.unknown_usage == 0
+    assert not metrics.thresholds
+    assert metrics.methods["direct"].calls is None
+
+
+def test_a_value_of_another_type_is_refused_with_its_place(run: Path, tmp_path: Path) -> None:
+    for name, damage in (("run.json", {"seed": -1}), ("metrics.json", {"flips": {"total": "x"}})):
+        (tmp_path / name).write_text(json.dumps({**written(run / name), **damage}))
+    with pytest.raises(RunDirectoryError, match=r"damaged.*seed"):
+        read_run(tmp_path)
+    with pytest.raises(RunDirectoryError, match=r"damaged.*flips"):
+        read_metrics(tmp_path)
+
+
+def test_recorded_decisions_say_nothing_about_calls() -> None:
+    assert "fatal" not in Run(recorded=True).to_json()
+    assert "recorded" not in Run().to_json()
+
+
+def test_a_directory_of_another_kind_is_refused(run: Path) -> None:
+    with pytest.raises(RunDirectoryError, match="holds an audit of a model's calls"):
+        check_kind(run, recorded=True, model="m", data="d")
+    with pytest.raises(RunDirectoryError, match="another prompt"):
+        check_kind(run, recorded=False, model="m", data="d", prompt="sha256:other")
