@@ -338,7 +338,7 @@ def test_ctrl_c_is_an_interrupt_in_python_too(
         stop.set()
         yield stop
 
-    monkeypatch.setattr("unswayed.session.stop_on_interrupt", pressed)
+    monkeypatch.setattr("unswayed.audits.stop_on_interrupt", pressed)
     with pytest.raises(KeyboardInterrupt):
         us.audit(MODEL, items, out=tmp_path / "run", resamples=100)
     assert json.loads((tmp_path / "run/run.json").read_text())["interrupted"]

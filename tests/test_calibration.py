@@ -19,6 +19,7 @@ from unswayed.items import ItemSet, Task
 from unswayed.methods.names import parse_method
 from unswayed.methods.pride import PriDe
 from unswayed.prompts import PromptSettings
+from unswayed.runner import RunSettings, Session
 from unswayed.store import CallStore
 
 BIASED = "simulated/judge?slot=1&label=0&content=1&noise=0.1"
@@ -32,15 +33,9 @@ def fit(
     store: CallStore | None = None,
     prompts: PromptSettings | None = None,
 ) -> Calibration:
-    return asyncio.run(
-        calibrate(
-            parse_method(method),
-            items,
-            open_backend(model),
-            CallStore.in_memory() if store is None else store,  # an empty store is falsy
-            prompts or PromptSettings(),
-        )
-    )
+    pool = CallStore.in_memory() if store is None else store  # an empty store is falsy
+    session = Session(open_backend(model), pool, RunSettings(prompts=prompts or PromptSettings()))
+    return asyncio.run(calibrate(parse_method(method), items, session))
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from unswayed.methods.priors import LabelPrior
 from unswayed.methods.protocol import is_fitted
 from unswayed.presentation import settled
 from unswayed.prompts import PromptSettings, prompt_fingerprint
-from unswayed.runner import Question, RunSettings, make_calls, read_decisions
+from unswayed.runner import Question, RunSettings, Session
 from unswayed.store import CallStore
 from unswayed.sync import LoopThread, run_sync
 
@@ -43,7 +43,11 @@ def fitted(items: ItemSet, path: Path, *, model: str = MODEL, method: str = "pri
     """What `unswayed calibrate` writes."""
     backend, prompts = open_backend(model), PromptSettings()
     made = asyncio.run(
-        calibrate(parse_method(method), items, backend, CallStore.in_memory(), prompts)
+        calibrate(
+            parse_method(method),
+            items,
+            Session(backend, CallStore.in_memory(), RunSettings(prompts=prompts)),
+        )
     )
     save_method(
         path,
@@ -84,9 +88,10 @@ def test_verdicts_are_the_audit_s(method: str, n: int) -> None:
         for ask in chosen.asks(n)
         if (about := settled(ask, item)) is not None
     ]
-    asyncio.run(make_calls(questions, backend, store, how))
+    session = Session(backend, store, how)
+    asyncio.run(session.ask(questions))
     by_item: dict[str, list[Decision]] = {item.id: [] for item in items}
-    for decision in read_decisions(questions, store, how, model=backend.model):
+    for decision in session.read(questions):
         by_item[decision.item_id].append(decision)
     batch = [chosen.decide(item, by_item[item.id]) for item in items]
     assert [verdict.choice for verdict in streamed] == [verdict.choice for verdict in batch]

@@ -36,7 +36,7 @@ LAYERS = (
     {"backends", "store", "importers"},
     {"runner", "judge", "auditing", "calibration", "shadow"},
     {"training", "tiny", "report"},
-    {"cli", "api", "result", "session", "__main__"},
+    {"cli", "api", "result", "audits", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HEAVY = {"torch", "scipy", "matplotlib", "pandas", "transformers", "trl", "aiohttp", "numpy"}

@@ -32,10 +32,8 @@ from unswayed.runner import (
     Question,
     RunCounts,
     RunSettings,
+    Session,
     calling,
-    make_calls,
-    plan_calls,
-    read_decisions,
     requests_for,
     stop_on_interrupt,
 )
@@ -128,7 +126,7 @@ def run(
     how: RunSettings = SETTINGS,
     **options: object,
 ) -> RunCounts:
-    return asyncio.run(make_calls(asked, backend, store, how, **options))  # type: ignore[arg-type]
+    return asyncio.run(Session(backend, store, how).ask(asked, **options))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -200,7 +198,7 @@ def test_equal_calls_are_made_once(store: CallStore) -> None:
     counts = run(everything, backend, store)
     assert len(backend.asked) == len({key_of(request) for request in backend.asked}) == 24 + 1
     assert (counts.planned, counts.made, counts.cached, counts.failed) == (25, 25, 0, 0)
-    decisions = list(read_decisions(everything, store, SETTINGS, model=backend.model))
+    decisions = list(Session(backend, store, SETTINGS).read(everything))
     assert [d.item_id for d in decisions] == [q.item.id for q in everything]
     assert [d.ask for d in decisions] == [q.ask for q in everything]
 
@@ -208,7 +206,7 @@ def test_equal_calls_are_made_once(store: CallStore) -> None:
 def test_decisions_are_the_recorded_answers_by_candidate(store: CallStore) -> None:
     asked = questions(40)
     run(asked, FakeBackend(), store)
-    decisions = list(read_decisions(asked, store, SETTINGS, model="fake/one"))
+    decisions = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(asked))
     for (item, ask), decision in zip(asked, decisions, strict=True):
         [(_, request)] = requests_for([Question(item, ask)], FakeBackend(), SETTINGS)
         label = key_of(request)[0] % 2
@@ -218,9 +216,9 @@ def test_decisions_are_the_recorded_answers_by_candidate(store: CallStore) -> No
 
 def test_questions_without_an_answer_are_left_out(store: CallStore) -> None:
     run(questions(3), FakeBackend(), store)
-    found = list(read_decisions(questions(5), store, SETTINGS, model="fake/one"))
+    found = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(5)))
     assert {decision.item_id for decision in found} == {"q0", "q1", "q2"}
-    assert list(read_decisions(questions(3), store, SETTINGS, model="fake/two")) == []
+    assert list(Session(FakeBackend(model="fake/two"), store, SETTINGS).read(questions(3))) == []
 
 
 def test_a_second_run_makes_only_what_is_missing(tmp_path: Path) -> None:
@@ -268,8 +266,8 @@ def test_two_runs_at_once_share_a_store(store: CallStore) -> None:
     async def both() -> list[RunCounts]:
         one, two = FakeBackend(delay_s=0.0005), FakeBackend(delay_s=0.0005)
         return await asyncio.gather(
-            make_calls(questions(60, Ask(X0)), one, store, SETTINGS),
-            make_calls(questions(60, Ask(X2)), two, store, SETTINGS),
+            Session(one, store, SETTINGS).ask(questions(60, Ask(X0))),
+            Session(two, store, SETTINGS).ask(questions(60, Ask(X2))),
         )
 
     assert [counts.made for counts in asyncio.run(both())] == [60, 60]
@@ -289,8 +287,11 @@ def test_keys_stay_when_the_server_turns_out_to_give_no_logprobs(tmp_path: Path)
         assert {request.top_logprobs for request in backend.asked} == {20}
         counts = run(questions(200), backend, store)
         assert (counts.made, counts.cached) == (0, 400)
-        assert plan_calls(questions(200), backend, store, SETTINGS).n_to_make == 0
-        assert len(list(read_decisions(questions(200), store, SETTINGS, model="fake/one"))) == 400
+        assert Session(backend, store, SETTINGS).price(questions(200)).n_to_make == 0
+        assert (
+            len(list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(200))))
+            == 400
+        )
 
 
 # --- planning --------------------------------------------------------------------------------
@@ -301,7 +302,7 @@ def test_a_plan_counts_and_prices_and_writes_nothing(tmp_path: Path) -> None:
         run(questions(5), FakeBackend(), store)
     backend = FakeBackend(per_token=0.001)
     with CallStore.open(tmp_path, read_only=True) as store:
-        plan = plan_calls([*questions(8), *questions(8)], backend, store, SETTINGS)
+        plan = Session(backend, store, SETTINGS).price([*questions(8), *questions(8)])
     assert (plan.n_questions, plan.n_distinct, plan.n_cached, plan.n_to_make) == (32, 16, 10, 6)
     assert backend.asked == []
     [(_, request)] = requests_for(questions(8)[-1:], backend, SETTINGS)
@@ -317,7 +318,7 @@ def test_a_plan_counts_and_prices_and_writes_nothing(tmp_path: Path) -> None:
 
 def test_a_plan_learns_from_recorded_calls(store: CallStore) -> None:
     run(questions(50), FakeBackend(), store)  # 100 tokens in, 1 out, each
-    plan = plan_calls(questions(60), FakeBackend(per_token=0.001), store, SETTINGS)
+    plan = Session(FakeBackend(per_token=0.001), store, SETTINGS).price(questions(60))
     assert plan.n_to_make == 20
     assert plan.est_input_tokens == pytest.approx(20 * 100, rel=0.02)
     assert plan.est_output_tokens == 20
@@ -325,10 +326,11 @@ def test_a_plan_learns_from_recorded_calls(store: CallStore) -> None:
 
 def test_an_unknown_price_is_none_and_a_local_model_is_free(store: CallStore) -> None:
     assert (
-        plan_calls(questions(2), FakeBackend(per_token=None), store, SETTINGS).est_cost_usd is None
+        Session(FakeBackend(per_token=None), store, SETTINGS).price(questions(2)).est_cost_usd
+        is None
     )
     local = FakeBackend(per_token=None, offline=True)
-    assert plan_calls(questions(2), local, store, SETTINGS).est_cost_usd == 0.0
+    assert Session(local, store, SETTINGS).price(questions(2)).est_cost_usd == 0.0
 
 
 def test_an_estimate_needs_enough_calls_to_learn_from(store: CallStore) -> None:
@@ -460,7 +462,7 @@ def test_failed_calls_are_counted_kept_apart_and_tried_again_next_time(store: Ca
     assert (counts.planned, counts.made, counts.failed, counts.exit_code) == (10, 6, 4, 3)
     assert counts.retried == 6 * 1 + 4 * 3
     assert store.failure_counts() == {"ServerError": 4}
-    decisions = list(read_decisions(questions(5), store, SETTINGS, model="fake/one"))
+    decisions = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(5)))
     assert {decision.item_id for decision in decisions} == {"q0", "q2", "q4"}
     counts = run(questions(5), FakeBackend(), store)
     assert (counts.made, counts.cached, counts.failed) == (4, 6, 0)
@@ -528,7 +530,7 @@ def test_a_cut_off_answer_is_asked_again_once_with_a_larger_cap(store: CallStore
         6,
         0,
     )
-    decisions = list(read_decisions(questions(3), store, SETTINGS, model="fake/one"))
+    decisions = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(3)))
     assert [decision.choice for decision in decisions] == [1, 0] * 3
     assert {(d.output_tokens, d.cost_usd) for d in decisions} == {(14, 0.03)}
     assert run(questions(3), FakeBackend(), store).made == 0
@@ -538,7 +540,7 @@ def test_an_answer_that_stays_cut_off_is_unparsed(store: CallStore) -> None:
     backend = FakeBackend(cut_off_below(10**6))
     counts = run(questions(3), backend, store)
     assert (counts.made, counts.truncated_retries, counts.unparsed) == (12, 6, 6)
-    decisions = list(read_decisions(questions(3), store, SETTINGS, model="fake/one"))
+    decisions = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(3)))
     assert [decision.choice for decision in decisions] == [None] * 6
     assert run(questions(3), FakeBackend(), store).made == 0  # not a third time
 
@@ -549,7 +551,7 @@ def test_a_retry_that_a_kill_prevented_is_made_by_the_next_run(store: CallStore)
     backend = FakeBackend(cut_off_below(2 * cap))
     counts = run(questions(3), backend, store, how)
     assert (counts.made, counts.truncated_retries, counts.unparsed) == (6, 0, 6)
-    assert plan_calls(questions(3), backend, store, SETTINGS).n_to_make == 6
+    assert Session(backend, store, SETTINGS).price(questions(3)).n_to_make == 6
     counts = run(questions(3), backend, store)
     assert (counts.planned, counts.cached, counts.made, counts.truncated_retries) == (12, 6, 6, 6)
 
@@ -567,7 +569,7 @@ def stop_after(n: int, store: CallStore, **options: object) -> tuple[RunCounts, 
             return label_by_content(query)
 
         backend = FakeBackend(reply, **options)  # type: ignore[arg-type]
-        return await make_calls(questions(500), backend, store, SETTINGS, stop=stop), backend
+        return await Session(backend, store, SETTINGS).ask(questions(500), stop=stop), backend
 
     return asyncio.run(work())
 
@@ -590,9 +592,8 @@ def test_a_stop_does_not_wait_long_for_calls_in_flight(
         stop = asyncio.Event()
         asyncio.get_running_loop().call_later(0.1, stop.set)
         async with asyncio.timeout(20):
-            return await make_calls(
-                questions(5), FakeBackend(delay_s=3600), store, SETTINGS, stop=stop
-            )
+            slow = FakeBackend(delay_s=3600)
+            return await Session(slow, store, SETTINGS).ask(questions(5), stop=stop)
 
     counts = asyncio.run(work())
     assert counts.interrupted
@@ -602,7 +603,7 @@ def test_a_stop_does_not_wait_long_for_calls_in_flight(
 def test_a_stop_after_the_last_call_is_no_interruption(store: CallStore) -> None:
     async def work() -> RunCounts:
         stop = asyncio.Event()
-        counts = await make_calls(questions(5), FakeBackend(), store, SETTINGS, stop=stop)
+        counts = await Session(FakeBackend(), store, SETTINGS).ask(questions(5), stop=stop)
         stop.set()
         return counts
 
@@ -612,7 +613,7 @@ def test_a_stop_after_the_last_call_is_no_interruption(store: CallStore) -> None
 def test_a_cancelled_run_commits_what_it_has(store: CallStore) -> None:
     async def work() -> None:
         backend = FakeBackend(delay_s=0.001)
-        task = asyncio.create_task(make_calls(questions(5000), backend, store, SETTINGS))
+        task = asyncio.create_task(Session(backend, store, SETTINGS).ask(questions(5000)))
         while len(backend.asked) < 60:
             await asyncio.sleep(0.001)
         task.cancel()
@@ -646,7 +647,7 @@ INTERRUPTED = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from test_runner import SETTINGS, FakeBackend, label_by_content, questions
-from unswayed.runner import make_calls, stop_on_interrupt
+from unswayed.runner import Session, stop_on_interrupt
 from unswayed.store import CallStore
 
 async def main():
@@ -656,7 +657,7 @@ async def main():
         return label_by_content(query)
     backend = FakeBackend(reply, delay_s=float(sys.argv[3]))
     with CallStore.open(sys.argv[2]) as store, stop_on_interrupt() as stop:
-        counts = await make_calls(questions(100_000), backend, store, SETTINGS, stop=stop)
+        counts = await Session(backend, store, SETTINGS).ask(questions(100_000), stop=stop)
         print(counts.made, len(store), flush=True)
         sys.exit(counts.exit_code)
 
@@ -883,6 +884,8 @@ def test_decisions_do_not_depend_on_the_order_of_answers(tmp_path: Path) -> None
     for connections in (1, 30):
         with CallStore.open(tmp_path / str(connections)) as store:
             run(questions(100), FakeBackend(connections=connections), store)
-            found.append(list(read_decisions(questions(100), store, SETTINGS, model="fake/one")))
+            found.append(
+                list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(100)))
+            )
     assert found[0] == found[1]
     assert os.listdir(tmp_path / "1") == ["calls.sqlite"]

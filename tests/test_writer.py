@@ -16,7 +16,7 @@ from test_runner import SETTINGS, FakeBackend, label_by_content, questions
 from unswayed.backends.protocol import Backend
 from unswayed.calls import Failure, Query, Response
 from unswayed.errors import RunDirectoryError, StoreError
-from unswayed.runner import Question, RunCounts, make_calls, writer
+from unswayed.runner import Question, RunCounts, Session, writer
 from unswayed.store import CallStore, pool
 
 MOST_ASKED = writer.MOST_UNCOMMITTED + 8 + writer.BATCH
@@ -26,7 +26,7 @@ MOST_ASKED = writer.MOST_UNCOMMITTED + 8 + writer.BATCH
 def run(asked: Sequence[Question], backend: Backend, store: CallStore, **options: Any) -> RunCounts:
     async def work() -> RunCounts:
         async with asyncio.timeout(60):  # a run that waits for ever fails here
-            return await make_calls(asked, backend, store, SETTINGS, **options)
+            return await Session(backend, store, SETTINGS).ask(asked, **options)
 
     return asyncio.run(work())
 

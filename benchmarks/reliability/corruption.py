@@ -30,13 +30,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from unswayed.auditing.run import audit_model, write_record
+from unswayed.auditing.audit import Audit, plan_for, run_settings_for, write_record
+from unswayed.auditing.run_directory import write_sums
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import simulated_items
 from unswayed.cli import main as unswayed
 from unswayed.items import encode_item, load_items
 from unswayed.report.collect import write_report
+from unswayed.runner import Session
 from unswayed.store import CallStore
 
 DAMAGES: Final = 40
@@ -294,11 +296,12 @@ def _unclosed(items: Path, directory: Path) -> None:
     settings = AuditSettings(methods=("direct", "vote"), resamples=100)
     with CallStore.open(directory) as store:
         backend = open_backend(MODEL)
-        record = asyncio.run(
-            audit_model(load_items(items), settings, backend, store, command="unswayed audit")
-        )
+        plan = plan_for(load_items(items), settings, backend)
+        audit = Audit.begin(plan, Session(backend, store, run_settings_for(settings, backend)))
+        record = audit.measure(asyncio.run(audit.ask()), command="unswayed audit")
         write_record(directory, record)
         write_report(directory, record)
+        write_sums(directory)
         shutil.copytree(directory, directory.with_name("copy"))
     shutil.rmtree(directory)
     directory.with_name("copy").rename(directory)

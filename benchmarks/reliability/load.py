@@ -32,7 +32,7 @@ from unswayed.judge import Judge
 from unswayed.permutations import MOST_ORDERS
 from unswayed.presentation import X0, X2, Ask, presentations
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Question, RunSettings, make_calls, read_decisions
+from unswayed.runner import Question, RunSettings, Session
 from unswayed.store import CallStore
 
 BEAT_S = 0.005
@@ -118,9 +118,9 @@ async def resume(n_items: int, folder: Path) -> int:
     """Make calls, then repeat the run, whose calls are all recorded, and read the decisions."""
     backend = open_backend(MODEL)
     with CallStore.open(folder / "run") as store:
-        counts = await make_calls(questions(n_items), backend, store, SETTINGS)
+        counts = await Session(backend, store, SETTINGS).ask(questions(n_items))
     with CallStore.open(folder / "run") as store:
-        again = await make_calls(questions(n_items), backend, store, SETTINGS)
+        again = await Session(backend, store, SETTINGS).ask(questions(n_items))
     if again.made:
         raise AssertionError(f"{again.made} recorded calls were made again")
     return counts.made
@@ -130,10 +130,8 @@ async def long_replies(n_items: int, folder: Path) -> int:
     """Replies of 1 MB."""
     backend = Long(SimulatedJudge())
     with CallStore.open(folder / "run") as store:
-        counts = await make_calls(questions(n_items), backend, store, SETTINGS)
-        n_read = sum(
-            1 for _ in read_decisions(questions(n_items), store, SETTINGS, model=backend.model)
-        )
+        counts = await Session(backend, store, SETTINGS).ask(questions(n_items))
+        n_read = sum(1 for _ in Session(backend, store, SETTINGS).read(questions(n_items)))
     if n_read != counts.made:
         raise AssertionError(f"{n_read} of {counts.made} answers were read")
     return counts.made
@@ -146,7 +144,7 @@ async def slow_server(n_items: int, folder: Path) -> int:
         backend = open_backend("openai-api/loadtest/fake", BackendSettings(max_connections=256))
         try:
             with CallStore.open(folder / "run") as store:
-                counts = await make_calls(questions(n_items), backend, store, SETTINGS)
+                counts = await Session(backend, store, SETTINGS).ask(questions(n_items))
         finally:
             await backend.close()
     return counts.made
@@ -161,7 +159,7 @@ async def candidates(n_items: int, folder: Path) -> int:
         for p in presentations("cyclic", MOST_ORDERS)
     ]
     with CallStore.open(folder / "run") as store:
-        return (await make_calls(asked, open_backend(MODEL), store, SETTINGS)).made
+        return (await Session(open_backend(MODEL), store, SETTINGS).ask(asked)).made
 
 
 SCENARIOS: Mapping[str, tuple[Callable[[int, Path], Coroutine[object, object, int]], int]] = {

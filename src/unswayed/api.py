@@ -11,6 +11,7 @@ import unswayed
 from unswayed.arguments import checked
 from unswayed.auditing.planning import left_out
 from unswayed.auditing.settings import audit_settings
+from unswayed.audits import audit_calls, audit_recorded
 from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
 from unswayed.calibration import Calibration, check_calibration, prompts_for
 from unswayed.calibration import calibrate as fit
@@ -22,8 +23,7 @@ from unswayed.methods.names import parse_method
 from unswayed.prompts import PromptSettings, prompt_fingerprint, prompt_settings
 from unswayed.registry import did_you_mean
 from unswayed.result import AuditResult
-from unswayed.runner import Progress, stop_on_interrupt
-from unswayed.session import audit_calls, audit_recorded
+from unswayed.runner import Progress, RunSettings, Session, stop_on_interrupt
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
 from unswayed.tiny import SETS
@@ -350,7 +350,8 @@ async def _fit(
 ) -> Calibration:
     with CallStore.open(directory) as store, stop_on_interrupt() as stop:
         try:
-            return await fit(method, items, backend, store, prompts, progress=Progress(), stop=stop)
+            session = Session(backend, store, RunSettings(prompts=prompts))
+            return await fit(method, items, session, progress=Progress(), stop=stop)
         except BackendError:
             if stop.is_set():  # the answers are missing because of Ctrl-C
                 raise KeyboardInterrupt from None

@@ -21,15 +21,7 @@ from unswayed.methods.names import spec_name
 from unswayed.methods.protocol import MethodWarning, is_fitted, why_not
 from unswayed.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, label_set_of, render
-from unswayed.runner import (
-    Progress,
-    Question,
-    RunCounts,
-    RunSettings,
-    make_calls,
-    read_decisions,
-)
-from unswayed.store import CallStore
+from unswayed.runner import Progress, Question, RunCounts, Session
 
 __all__ = ["Calibration", "answers_are_labels", "calibrate", "check_calibration", "prompts_for"]
 
@@ -96,9 +88,7 @@ def check_calibration(
 async def calibrate(
     method: Method,
     items: ItemSet,
-    backend: Backend,
-    store: CallStore,
-    prompts: PromptSettings,
+    session: Session,
     *,
     progress: Progress | None = None,
     stop: asyncio.Event | None = None,
@@ -111,17 +101,17 @@ async def calibrate(
         UsageError: If the method learns nothing, or cannot work on this task or model.
         BackendError: If calls failed, so that the fit would rest on an unknown part of the items.
     """
-    check_calibration(method, items, backend, prompts)
+    prompts = session.settings.prompts
+    check_calibration(method, items, session.backend, prompts)
     seen = [blind(item) for item in items if item.permutable]
     if not method.resamples:
         method = method.with_resamples(RESAMPLES)
-    how = RunSettings(prompts=prompts_for(backend, prompts))
     questions = [Question(item, ask) for item, ask in method.plan_fit(seen)]
-    counts = await make_calls(questions, backend, store, how, progress=progress, stop=stop)
-    decisions = list(read_decisions(questions, store, how, model=backend.model))
+    counts = await session.ask(questions, progress=progress, stop=stop)
+    decisions = list(session.read(questions))
     wanted = len({(question.item.id, question.ask) for question in questions})
     if len(decisions) < wanted:
-        last = deque(store.failures(), maxlen=1) if counts.failed else ()
+        last = deque(session.store.failures(), maxlen=1) if counts.failed else ()
         why = counts.fatal or "".join(f"such as {one.failure.message}" for one in last)
         raise BackendError(
             f"{wanted - len(decisions)} of {wanted} answers are missing{f', {why}' if why else ''}"
@@ -135,7 +125,7 @@ async def calibrate(
     messages = tuple(dict.fromkeys([*said, *_all_equal(decisions, said)]))
     return Calibration(
         method=fitted,
-        label_set=label_set_of(max(item.n for item in items), how.prompts),
+        label_set=label_set_of(max(item.n for item in items), prompts),
         item_ids=tuple(dict.fromkeys(d.item_id for d in decisions if d.substitute is None)),
         diagnostics=_diagnostics(fitted, seen, decisions, messages),
         counts=counts,

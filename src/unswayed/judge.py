@@ -40,12 +40,9 @@ from unswayed.runner import (
     Question,
     RunCounts,
     RunSettings,
+    Session,
     ShowsProgress,
-    make_calls,
-    plan_calls,
-    read_decisions,
 )
-from unswayed.runner.questions import Drafter, agreed_logprobs
 from unswayed.shadow import Shadow
 from unswayed.store import CallStore
 from unswayed.sync import LoopThread
@@ -288,6 +285,7 @@ class Judge:
         self._check_usable()
         for item in items:
             self._check(item)
+        session = self._session()
         seen: dict[str, list[Decision]] = {item.id: [] for item in items}
         asked: dict[str, set[Ask]] = {item.id: set() for item in items}
         failed: dict[str, JudgeFailure] = {}
@@ -301,25 +299,25 @@ class Judge:
                 questions.extend(Question(item, ask) for ask in new)
             if not questions:
                 break
-            counts = await self._ask(questions)
-            for decision in read_decisions(
-                questions, self._store, self._settings, model=self._backend.model
-            ):
+            counts = await self._ask(session, questions)
+            for decision in session.read(questions):
                 seen[decision.item_id].append(decision)
             missing = {
                 i: len(asked[i]) - len(seen[i]) for i in asked if len(seen[i]) < len(asked[i])
             }
-            failed.update(self._failures(missing, questions, counts))
+            failed.update(self._failures(session, missing, questions, counts))
             going_on = {question.item.id for question in questions} - failed.keys()
             waiting = [item for item in waiting if item.id in going_on]
-        await self._ask_shadow([item for item in items if item.id not in failed])
+        await self._ask_shadow(session, [item for item in items if item.id not in failed])
         return [failed.get(item.id) or self._decide(blind(item), seen[item.id]) for item in items]
 
-    async def _ask(self, questions: Sequence[Question]) -> RunCounts:
+    def _session(self) -> Session:
+        """What asks about one window; another one may have other items under the same ids."""
+        return Session(self._backend, self._store, self._settings)
+
+    async def _ask(self, session: Session, questions: Sequence[Question]) -> RunCounts:
         shown = None if self._progress is None else _Onward(self._progress, self.counts)
-        counts = await make_calls(
-            questions, self._backend, self._store, self._settings, progress=shown
-        )
+        counts = await session.ask(questions, progress=shown)
         self.counts = self.counts.plus(counts)
         return counts
 
@@ -331,7 +329,8 @@ class Judge:
         Raises:
             UsageError: If the method cannot work on an item.
         """
-        return plan_calls(self._every(items), self._backend, self._store, self._settings)
+        session = Session(self._backend, self._store, self._settings, stream=True)
+        return session.price(self._every(items))
 
     def budget_for(self, items: Iterable[Item]) -> float:
         """A budget that reaches for the rest of the items, and for one more call than now."""
@@ -348,10 +347,8 @@ class Judge:
 
     def was_asked(self, item: Item) -> bool:
         """Whether every call that judging an item begins with is recorded, answered or failed."""
-        model = self._backend.model
-        drafter = Drafter(model, agreed_logprobs(self._store, model), self._settings)
-        first = self._wanted(blind(item), [])
-        keys = {drafter.draft(Question(blind(item), ask)).key for ask in first}
+        session = self._session()
+        keys = {session.key(Question(blind(item), ask)) for ask in self._wanted(blind(item), [])}
         return keys == self._store.known(keys) | self._store.failed(keys)
 
     def _check(self, item: Item) -> None:
@@ -407,17 +404,19 @@ class Judge:
         return item.permutable or all(ask.as_given for ask in self.method.asks(item.n))
 
     def _failures(
-        self, missing: Mapping[str, int], questions: Sequence[Question], counts: RunCounts
+        self,
+        session: Session,
+        missing: Mapping[str, int],
+        questions: Sequence[Question],
+        counts: RunCounts,
     ) -> Iterator[tuple[str, JudgeFailure]]:
         """The failures of items with missing answers, each with the reason that was recorded."""
         if not missing:
             return
         said = {failure.key: failure.failure.message for failure in self._store.failures()}
-        model = self._backend.model
-        drafter = Drafter(model, agreed_logprobs(self._store, model), self._settings)
         reasons: dict[str, str] = {}
         for question in questions:
-            if question.item.id in missing and (key := drafter.draft(question).key) in said:
+            if question.item.id in missing and (key := session.key(question)) in said:
                 reasons[question.item.id] = said[key].removeprefix(f"{question.item.id}: ")
         fatal = counts.fatal
         if counts.budget_spent:
@@ -428,7 +427,7 @@ class Judge:
             reason = reasons.get(item_id) or fatal or "it was not answered."
             yield item_id, JudgeFailure(item_id, count, reason, fatal is not None)
 
-    async def _ask_shadow(self, items: Sequence[Item]) -> None:
+    async def _ask_shadow(self, session: Session, items: Sequence[Item]) -> None:
         """Ask the drawn items again in every presentation the method was fitted on."""
         if self._fitted is not None:
             self._judged_fitted_on.update(dict.fromkeys(self._fitted.overlap(items)))
@@ -436,10 +435,8 @@ class Judge:
         if not drawn:
             return
         questions = self._shadow.questions(drawn)
-        await self._ask(questions)
-        self._shadow.add(
-            drawn, read_decisions(questions, self._store, self._settings, model=self._backend.model)
-        )
+        await self._ask(session, questions)
+        self._shadow.add(drawn, session.read(questions))
 
     def drift_report(self) -> list[str]:
         """What the judged items say about the fitted file, in sentences; empty without a shadow.

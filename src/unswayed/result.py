@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from unswayed.auditing.planning import questions_of
+from unswayed.auditing.audit import AuditRecord
 from unswayed.auditing.rows import as_json
-from unswayed.auditing.run import AuditRecord
 from unswayed.decisions import Decision
 
 if TYPE_CHECKING:
@@ -71,10 +70,7 @@ class AuditResult:
     @property
     def decisions(self) -> list[Decision]:
         """Every decision of the pool."""
-        seen: dict[tuple[str, object], Decision] = {}
-        for decision in self.record.source(questions_of(self.record.plan)):
-            seen.setdefault((decision.item_id, decision.ask), decision)
-        return list(seen.values())
+        return list(self.record.source(self.record.plan.questions()))
 
     def report(self, path: str | Path) -> Path:
         """Write the report, one self-contained HTML file."""

@@ -1,22 +1,21 @@
 """Whole audits of simulated judges: planted bias is found, costs are right, gold stays out."""
 
-import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
 from unswayed.auditing.design import fold_of
-from unswayed.auditing.planning import plan_audit, questions_of
-from unswayed.auditing.run import audit_model
+from unswayed.auditing.planning import plan_audit
 from unswayed.auditing.settings import AuditSettings
-from unswayed.backends import open_backend
+from unswayed.audits import audit_calls
+from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task
 from unswayed.result import AuditResult
-from unswayed.store import CallStore
 
 SETTINGS = AuditSettings(resamples=200)
 
@@ -26,11 +25,9 @@ def run(
     settings: AuditSettings = SETTINGS,
     *,
     model: str = "simulated/judge?slot=0.6&label=0.4",
-    store: CallStore | None = None,
+    directory: Path | None = None,
 ) -> AuditResult:
-    backend = open_backend(model)
-    pool = CallStore.in_memory() if store is None else store
-    return AuditResult(asyncio.run(audit_model(items, settings, backend, pool, command="test")))
+    return audit_calls(items, settings, model, BackendSettings(), directory=directory)
 
 
 def value(record: AuditResult, method: str, metric: str) -> float:
@@ -260,9 +257,10 @@ def test_unparsed_answers_are_counted_and_never_verdicts(pairs: ItemSet) -> None
     assert record.metrics["recommendation"]["method"] is None
 
 
-def test_a_second_run_on_the_same_store_makes_no_call_and_finds_the_same(pairs: ItemSet) -> None:
-    store = CallStore.in_memory()
-    one, two = run(pairs, store=store), run(pairs, store=store)
+def test_a_second_run_in_the_same_place_makes_no_call_and_finds_the_same(
+    pairs: ItemSet, tmp_path: Path
+) -> None:
+    one, two = run(pairs, directory=tmp_path), run(pairs, directory=tmp_path)
     assert two.metrics["calls"]["made"] == 0
     assert two.metrics["calls"]["cached"] == one.metrics["calls"]["made"]
     assert one.metrics["methods"] == two.metrics["methods"]
@@ -302,7 +300,7 @@ def test_without_text_the_id_decides_the_fold() -> None:
 
 def test_no_question_carries_gold(pairs: ItemSet) -> None:
     plan = plan_audit(pairs, AuditSettings(methods=("all",)), gives_probs=True)
-    assert all(question.item.gold is None for question in questions_of(plan))
+    assert all(question.item.gold is None for question in plan.questions())
 
 
 @pytest.mark.parametrize(

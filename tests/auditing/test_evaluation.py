@@ -1,7 +1,5 @@
 """Defects the naive audit (`test_oracle.py`) and its review found, each with its own small case."""
 
-import asyncio
-
 import msgspec
 import numpy as np
 import pytest
@@ -10,16 +8,15 @@ from unswayed.auditing.design import strata_of
 from unswayed.auditing.evaluation import average_of_everything
 from unswayed.auditing.pool import build_tables
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.run import audit_model
 from unswayed.auditing.settings import AuditSettings
-from unswayed.backends import open_backend
+from unswayed.audits import audit_calls
+from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Decision
 from unswayed.items import Item, ItemSet, Task
 from unswayed.presentation import X0, X2, X3, Presentation
 from unswayed.report.collect import run_data
 from unswayed.result import AuditResult
-from unswayed.store import CallStore
 
 Probs = tuple[float, ...] | None
 
@@ -50,11 +47,8 @@ def audit(items: list[Item], decisions: list[Decision], *methods: str) -> AuditR
 
 
 def simulate(wanted: AuditSettings, n: int = 2, model: str = "slot=0.9&noise=1") -> AuditResult:
-    backend = open_backend(f"simulated/judge?{model}")
-    items = simulated_items(40, n, seed=2)
-    return AuditResult(
-        asyncio.run(audit_model(items, wanted, backend, CallStore.in_memory(), command="test"))
-    )
+    items, judge = simulated_items(40, n, seed=2), f"simulated/judge?{model}"
+    return audit_calls(items, wanted, judge, BackendSettings(), directory=None)
 
 
 def test_an_item_that_must_not_be_permuted_counts_with_its_own_order_in_every_section() -> None:

@@ -1,6 +1,5 @@
 """The whole audit against a naive re-implementation of the written definitions."""
 
-import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 
@@ -28,16 +27,15 @@ from naive_audit import (
     vote,
 )
 
-from unswayed.auditing.planning import plan_audit, questions_of
+from unswayed.auditing.planning import plan_audit
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.run import audit_model
 from unswayed.auditing.settings import AuditSettings
-from unswayed.backends import open_backend
+from unswayed.audits import audit_calls
+from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Decision
 from unswayed.items import Item, ItemSet, Task
 from unswayed.result import AuditResult
-from unswayed.store import CallStore
 
 LETTERS = "ABCDE"
 METHODS = ("direct", "vote", "average", "pride")
@@ -300,10 +298,9 @@ def orders_named(name: str, n: int) -> list[Order]:
 def run_simulated(
     items: ItemSet, wanted: AuditSettings, model: str
 ) -> tuple[AuditResult, list[Decision]]:
-    backend, store = open_backend(model), CallStore.in_memory()
-    record = AuditResult(asyncio.run(audit_model(items, wanted, backend, store, command="test")))
+    record = audit_calls(items, wanted, model, BackendSettings(), directory=None)
     plan = plan_audit(items, wanted, gives_probs=True)
-    return record, list(record.record.source(questions_of(plan)))
+    return record, list(record.record.source(plan.questions()))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from unswayed.auditing.design import strata_of
-from unswayed.auditing.pool import build_tables, remembering, sampled
+from unswayed.auditing.pool import Remembered, build_tables, sampled
 from unswayed.decisions import MISSING, Decision, DecisionTable
 from unswayed.errors import ShapeError
 from unswayed.items import Item
@@ -86,7 +86,8 @@ def test_a_remembered_question_is_read_once() -> None:
             yield decision(question.item.id)
 
     known = [Question(ITEMS[0], Ask(X0))]
-    again = remembering(source, known)
+    again = Remembered(source, known)
+    assert len(list(again.noting(source(known)))) == 1
     both = [*known, Question(ITEMS[1], Ask(X0))]
     assert sorted(found.item_id for found in again(both)) == ["a", "b"]
     assert sorted(found.item_id for found in again(known)) == ["a"]

@@ -1,21 +1,18 @@
 """What the remedies buy on a real (tiny) language model; only wide margins are asserted."""
 
-import asyncio
-
 import msgspec
 import numpy as np
 import pytest
 
-from unswayed.auditing.run import audit_model
 from unswayed.auditing.settings import AuditSettings
-from unswayed.backends import open_backend
+from unswayed.audits import audit_calls
+from unswayed.backends import BackendSettings
 from unswayed.decisions import Decision
 from unswayed.items import blind
 from unswayed.methods.calibraeval import CalibraEval
 from unswayed.presentation import X0, X1, X2, X3, Ask
 from unswayed.result import AuditResult
 from unswayed.runner import Question
-from unswayed.store import CallStore
 from unswayed.tiny.items import builtin_items
 
 pytest.importorskip("torch", reason="the tiny judge needs the extra 'local'")
@@ -26,11 +23,8 @@ def judged() -> AuditResult:
     settings = AuditSettings(
         methods=("direct", "vote", "average", "pride", "calibraeval"), protocol="all", resamples=200
     )
-    backend = open_backend("tiny/judge")
     items = builtin_items("tiny-judge")
-    return AuditResult(
-        asyncio.run(audit_model(items, settings, backend, CallStore.in_memory(), command="test"))
-    )
+    return audit_calls(items, settings, "tiny/judge", BackendSettings(), directory=None)
 
 
 def value(record: AuditResult, method: str, metric: str) -> float:
@@ -79,7 +73,7 @@ def test_calibraeval_needs_the_coupled_swap_not_a_swap_of_labels_alone(
 ) -> None:
     # CalibraEval's third presentation is X2 (its Eq. 6). Read as "same order, labels swapped"
     # (X3) the position bias is nowhere seen, and the calibrated judge stays inconsistent.
-    items = [blind(item) for item in judged.record.plan.items[:300]]
+    items = [blind(item) for item in judged.record.plan.items.items[:300]]
     asks = [Ask(shown) for shown in (X0, X1, X2, X3)]
     read = list(judged.record.source(Question(item, ask) for item in items for ask in asks))
     coupled = [decision for decision in read if decision.presentation != X3]

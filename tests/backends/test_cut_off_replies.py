@@ -9,11 +9,12 @@ import pytest
 from chat_cases import backend_at
 from fake_server import ASKED, FakeServer
 
-from unswayed.auditing.run import audit_model
+from unswayed.auditing.audit import Audit, plan_for, run_settings_for
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.prompts import PromptSettings
 from unswayed.result import AuditResult
+from unswayed.runner import Session
 from unswayed.store import CallStore
 
 SETTINGS = AuditSettings(resamples=200)
@@ -33,9 +34,10 @@ def audit(server: FakeServer, settings: AuditSettings = SETTINGS) -> AuditResult
             backend = backend_at(server.url)
             store = CallStore.in_memory()
             try:
-                return AuditResult(
-                    await audit_model(ITEMS, settings, backend, store, command="test")
-                )
+                plan = plan_for(ITEMS, settings, backend)
+                how = run_settings_for(settings, backend)
+                audit = Audit.begin(plan, Session(backend, store, how))
+                return AuditResult(audit.measure(await audit.ask(), command="test"))
             finally:
                 await backend.close()
 

@@ -1,6 +1,5 @@
 """The control: sorted by content, so that the order given cannot matter."""
 
-import asyncio
 import itertools
 from typing import Any
 
@@ -8,9 +7,9 @@ import msgspec
 import pytest
 
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.run import audit_model
 from unswayed.auditing.settings import AuditSettings
-from unswayed.backends import open_backend
+from unswayed.audits import audit_calls
+from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Decision, Verdict
 from unswayed.items import Item, ItemSet, Task, blind
@@ -19,7 +18,6 @@ from unswayed.methods.canonical import Canonical
 from unswayed.presentation import Ask, Presentation, content_order, settled
 from unswayed.prompts import PromptSettings, render
 from unswayed.result import AuditResult
-from unswayed.store import CallStore
 
 MODEL = "simulated/judge?slot=1.5&label=0.5"
 
@@ -31,10 +29,7 @@ def item(*texts: str, permutable: bool = True) -> Item:
 
 def audited(items: ItemSet, *, model: str = MODEL, **settings: Any) -> AuditResult:
     given = AuditSettings(methods=("canonical",), resamples=50, **settings)
-    store = CallStore.in_memory()
-    return AuditResult(
-        asyncio.run(audit_model(items, given, open_backend(model), store, command="test"))
-    )
+    return audit_calls(items, given, model, BackendSettings(), directory=None)
 
 
 def recorded(item_id: str, order: tuple[int, ...], choice: int) -> Decision:

@@ -35,7 +35,6 @@ __all__ = [
     "fold_of",
     "group_items",
     "group_of",
-    "probability_asks",
     "strata_of",
     "stratum_asks",
     "stratum_questions",
@@ -195,14 +194,6 @@ def estimation_questions(
                 if (item.id, ask) not in asked:
                     asked.add((item.id, ask))
                     yield Question(item, ask)
-
-
-def probability_asks(question: Question, samples: int | None) -> Iterator[Question]:
-    """The calls behind one question: itself, or with `sampled:R` its R samples."""
-    yield question
-    if samples is not None and question.ask.sample == 0:
-        for sample in range(1, samples + 1):
-            yield Question(question.item, question.ask._replace(sample=sample))
 
 
 def check_group_by(items: Sequence[Item], group_by: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from unswayed.auditing.planning import calls_of, plan_audit
+from unswayed.auditing.planning import plan_audit
 from unswayed.auditing.records import Run, read_run
 from unswayed.auditing.run_directory import read_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
@@ -20,7 +20,9 @@ from unswayed.errors import RunDirectoryError, UsageError
 from unswayed.importers import read_decisions_file, write_decisions
 from unswayed.prompts import prompt_fingerprint
 from unswayed.registry import require
-from unswayed.runner import RunSettings, read_decisions
+from unswayed.runner import RunSettings
+from unswayed.runner.questions import Drafter, agreed_logprobs
+from unswayed.runner.reading import read_decisions
 from unswayed.store import CallStore
 
 __all__ = ["FORMATS", "Format", "decisions_of_run", "export_decisions", "format_of"]
@@ -66,16 +68,14 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
     with CallStore.open(path / "calls.sqlite", read_only=True) as store:
         plan = plan_audit(store.items(), settings, gives_probs=True)
         how = RunSettings(prompts=settings.prompts, sample_temperature=settings.sample_temperature)
-        wanted = {(question.item.id, question.ask) for question in calls_of(plan)}
-        asked = set()
-        for decision in read_decisions(calls_of(plan), store, how, model=run.model):
-            key = (decision.item_id, decision.ask)
-            if key not in asked:
-                asked.add(key)
-                yield decision
-    if not run.calls.missing and len(asked) < len(wanted):
+        drafter = Drafter(run.model, agreed_logprobs(store, run.model), how)
+        n_read = 0
+        for decision in read_decisions(plan.calls(), store, drafter):
+            n_read += 1
+            yield decision
+    if not run.calls.missing and n_read < (n_wanted := sum(1 for _ in plan.calls())):
         raise RunDirectoryError(
-            f"{len(wanted) - len(asked):,} of {len(wanted):,} answers of the run are missing from "
+            f"{n_wanted - n_read:,} of {n_wanted:,} answers of the run are missing from "
             f"{path / 'calls.sqlite'} or damaged. Run the audit again in {path}: only these are "
             "asked for again."
         )

@@ -25,7 +25,6 @@ __all__ = ["metrics_of", "run_of"]
 
 def metrics_of(
     model: str,
-    items: ItemSet,
     plan: AuditPlan,
     counts: RunCounts,
     tables: Sequence[DecisionTable],
@@ -37,7 +36,7 @@ def metrics_of(
     sections = {
         "unswayed": unswayed.__version__,
         "model": model,
-        "data": _data(items),
+        "data": _data(plan.items),
         "protocol": _protocol(plan),
         "calls": _calls(counts, tables, refused=refused),
         **evaluate(plan, tables, source),
@@ -89,7 +88,6 @@ def _calls(counts: RunCounts, tables: Sequence[DecisionTable], *, refused: int) 
 def run_of(
     command: str,
     metrics: Metrics,
-    items: ItemSet,
     plan: AuditPlan,
     tables: Sequence[DecisionTable],
     *,
@@ -105,13 +103,13 @@ def run_of(
         data=RunItems(
             name=data.name,
             n_items=data.n_items,
-            fingerprint=items.fingerprint,
+            fingerprint=plan.items.fingerprint,
             bad_lines=data.bad_lines,
             not_permutable=data.not_permutable,
             no_gold=data.no_gold,
             gold_ties=data.gold_ties,
         ),
-        task=items.task.value,
+        task=plan.items.task.value,
         protocol=metrics.protocol,
         intervals=f"95 %, percentile bootstrap over items, {settings.resamples} resamples, "
         f"seed {settings.seed}",

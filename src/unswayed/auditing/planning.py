@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from unswayed.auditing.design import (
     Stratum,
     check_group_by,
     estimation_questions,
-    probability_asks,
     strata_of,
     stratum_asks,
     stratum_questions,
@@ -34,23 +34,20 @@ from unswayed.tasks import task_of
 
 __all__ = [
     "AuditPlan",
-    "calls_of",
     "choose_methods",
-    "estimation_questions_of",
     "left_out",
     "plan_audit",
-    "plan_warnings",
-    "questions_of",
     "with_samples",
     "without_probabilities",
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class AuditPlan:
     """What an audit will do.
 
     Attributes:
+        items: With gold where it is known.
         orders: Name of the set of orders.
         strata: Items by number of candidates.
         methods: By display name, in the order they were asked for, "direct" first.
@@ -58,6 +55,7 @@ class AuditPlan:
         samples: R of `sampled:R`, else None.
     """
 
+    items: ItemSet
     settings: AuditSettings
     orders: str
     strata: tuple[Stratum, ...]
@@ -65,10 +63,47 @@ class AuditPlan:
     skipped: Mapping[str, str]
     samples: int | None
 
+    def questions(self) -> Iterator[Question]:
+        """Every question of the audit, each once."""
+        only_fitting = {(question.item.id, question.ask): question for question in self.estimation}
+        for stratum in self.strata:
+            asks = stratum_asks(stratum, self.methods.values())
+            for question in stratum_questions(stratum, asks):
+                if only_fitting:
+                    only_fitting.pop((question.item.id, question.ask), None)
+                yield question
+        yield from only_fitting.values()
+
+    def calls(self) -> Iterator[Question]:
+        """The questions with the samples behind them: what the runner is given."""
+        return with_samples(self.questions(), self.samples)
+
+    @cached_property
+    def estimation(self) -> tuple[Question, ...]:
+        """What fitting the methods needs."""
+        settings = self.settings
+        return tuple(
+            question
+            for stratum in self.strata
+            for question in estimation_questions(
+                self.methods.values(),
+                stratum,
+                estimation_items=settings.estimation_items,
+                sizes=settings.estimation_sizes,
+            )
+        )
+
     @property
-    def items(self) -> tuple[Item, ...]:
-        """All items with their gold, stratum by stratum."""
-        return tuple(item for stratum in self.strata for item in stratum.items)
+    def warnings(self) -> list[str]:
+        """What the user should know before any call: bad lines left out, options without effect."""
+        bad_lines = self.items.bad_lines
+        said = [left_out(bad_lines)] if bad_lines else []
+        fitted = any(method.fitted_from for method in self.methods.values())
+        if self.settings.estimation_sizes and not fitted:
+            said.append(
+                "no estimation-set curve: none of the methods learns. Add one, such as pride."
+            )
+        return said
 
 
 def plan_audit(
@@ -108,18 +143,7 @@ def plan_audit(
         gives_probs=gives_probs or samples is not None,
         unknown_words=unknown_words,
     )
-    return AuditPlan(settings, orders, strata, chosen, skipped, samples)
-
-
-def plan_warnings(plan: AuditPlan, items: ItemSet) -> list[str]:
-    """What the user should know before any call: bad lines left out, options without effect."""
-    said = []
-    if items.bad_lines:
-        said.append(left_out(items.bad_lines))
-    fitted = any(method.fitted_from for method in plan.methods.values())
-    if plan.settings.estimation_sizes and not fitted:
-        said.append("no estimation-set curve: none of the methods learns. Add one, such as pride.")
-    return said
+    return AuditPlan(items, settings, orders, strata, chosen, skipped, samples)
 
 
 def left_out(bad_lines: Sequence[BadLine]) -> str:
@@ -283,31 +307,10 @@ def _can_fit(method: Method, item: Item, has: Set[Ask]) -> bool:
         return False
 
 
-def questions_of(plan: AuditPlan) -> Iterator[Question]:
-    """Every question of the audit; only a few estimation questions may be named twice."""
-    for stratum in plan.strata:
-        asks = stratum_asks(stratum, plan.methods.values())
-        yield from stratum_questions(stratum, asks)
-    yield from estimation_questions_of(plan)
-
-
-def calls_of(plan: AuditPlan) -> Iterator[Question]:
-    """The questions with the samples behind them: what the runner is given."""
-    return with_samples(questions_of(plan), plan.samples)
-
-
-def estimation_questions_of(plan: AuditPlan) -> Iterator[Question]:
-    """What fitting the methods needs."""
-    for stratum in plan.strata:
-        yield from estimation_questions(
-            plan.methods.values(),
-            stratum,
-            estimation_items=plan.settings.estimation_items,
-            sizes=plan.settings.estimation_sizes,
-        )
-
-
 def with_samples(questions: Iterable[Question], samples: int | None) -> Iterator[Question]:
     """The calls behind questions: with `sampled:R` each needs R samples too."""
     for question in questions:
-        yield from probability_asks(question, samples)
+        yield question
+        if samples is not None and question.ask.sample == 0:
+            for sample in range(1, samples + 1):
+                yield Question(question.item, question.ask._replace(sample=sample))

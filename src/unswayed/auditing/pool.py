@@ -16,9 +16,9 @@ from unswayed.runner import Question
 
 __all__ = [
     "DecisionSource",
+    "Remembered",
     "build_tables",
     "noting_refusals",
-    "remembering",
     "sampled",
     "with_content",
 ]
@@ -75,22 +75,38 @@ def with_content(table: DecisionTable) -> DecisionTable:
     return table.select([ask for ask in table.asks if ask.substitute is None])
 
 
-def remembering(read: DecisionSource, questions: Iterable[Question]) -> DecisionSource:
-    """A source that has read some questions already: each fold and method asks for them again."""
-    known = {(decision.item_id, decision.ask): decision for decision in read(questions)}
+class Remembered:
+    """The decisions of a few questions, kept as they are read: folds and methods ask for them again.
 
-    def source(asked: Iterable[Question]) -> Iterator[Decision]:
-        unknown = []
-        for question in asked:
-            found = known.get((question.item.id, question.ask))
-            if found is None:
-                unknown.append(question)
+    Args:
+        read: Where other decisions are read.
+        questions: What is kept.
+    """
+
+    def __init__(self, read: DecisionSource, questions: Iterable[Question]) -> None:
+        self._read = read
+        self._wanted = {(question.item.id, question.ask) for question in questions}
+        self._kept: dict[tuple[str, Ask], Decision] = {}
+
+    def noting(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+        """Pass decisions on, and keep those that are wanted."""
+        for decision in decisions:
+            key = decision.item_id, decision.ask
+            if key in self._wanted:
+                self._kept[key] = decision
+            yield decision
+
+    def __call__(self, questions: Iterable[Question]) -> Iterator[Decision]:
+        """The decisions of questions; what was not kept is read, what is missing left out."""
+        others = []
+        for question in questions:
+            key = question.item.id, question.ask
+            if key in self._kept:
+                yield self._kept[key]
             else:
-                yield found
-        if unknown:
-            yield from read(unknown)
-
-    return source
+                others.append(question)
+        if others:
+            yield from self._read(others)
 
 
 def sampled(decisions: Iterable[Decision], samples: int) -> Iterator[Decision]:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import datetime
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
+from unswayed.auditing.audit import AuditRecord, Evidence
 from unswayed.auditing.design import check_group_by, group_items
 from unswayed.auditing.measurement import metrics_of, run_of
 from unswayed.auditing.planning import (
     AuditPlan,
     choose_methods,
     left_out,
-    plan_warnings,
     without_probabilities,
 )
 from unswayed.auditing.pool import DecisionSource, build_tables, noting_refusals
-from unswayed.auditing.run import AuditRecord
 from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers import items_from_decisions
-from unswayed.items import Item, ItemSet
+from unswayed.items import Item, ItemSet, Message, text_of
 from unswayed.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical
 from unswayed.runner import Question, RunCounts
 
@@ -67,22 +67,21 @@ def audit_decisions(
     noting = noting_refusals(kept, refused)
     tables = build_tables(plan.strata, noting, methods=plan.methods.values())
     plan, without = without_probabilities(plan, tables)
-    warnings = [*plan_warnings(plan, known), *warnings, *without]
+    warnings = [*plan.warnings, *warnings, *without]
     counts = RunCounts(planned=len(kept), cached=len(kept))
     who = kept[0].model or "recorded"
     source = _source_of(answers)
-    metrics = metrics_of(who, known, plan, counts, tables, source, refused=len(refused))
+    metrics = metrics_of(who, plan, counts, tables, source, refused=len(refused))
     run = run_of(
         command,
         metrics,
-        known,
         plan,
         tables,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         warnings=warnings,
     )
     run = msgspec.structs.replace(run, recorded=True)
-    return AuditRecord(metrics, run, plan, tables, source, None)
+    return AuditRecord(metrics, run, plan, tables, source, partial(_evidence, source))
 
 
 Answers = dict[str, dict[Ask, Decision]]
@@ -107,6 +106,17 @@ def _source_of(answers: Answers) -> DecisionSource:
                 yield found
 
     return source
+
+
+def _evidence(source: DecisionSource, questions: Iterable[Question]) -> Iterator[Evidence]:
+    """What was asked, laid out, because its prompt is not known, and the recorded answers."""
+    for question in questions:
+        for decision in source([question]):
+            item = question.item
+            texts = [text_of(item.candidates[candidate]) for candidate in decision.order]
+            shown = [f"{label}: {text}" for label, text in zip(decision.labels, texts, strict=True)]
+            layout = Message("shown", "\n\n".join([text_of(item.prompt), *shown]))
+            yield Evidence(question, (layout,) if any(texts) else (), decision.text)
 
 
 def _gaps(
@@ -145,7 +155,7 @@ def _plan(
         gives_probs=any(decision.probs is not None for decision in decisions),
         recorded={item_id: of_item.keys() for item_id, of_item in answers.items()},
     )
-    return AuditPlan(settings, "recorded", strata, methods, skipped, None)
+    return AuditPlan(items, settings, "recorded", strata, methods, skipped, None)
 
 
 def _one_model_one_prompt(

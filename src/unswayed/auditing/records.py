@@ -19,7 +19,6 @@ from unswayed.methods.threshold import ThresholdView
 
 __all__ = [
     "Calls",
-    "CurvePoint",
     "Data",
     "Metrics",
     "Prompt",
@@ -88,16 +87,6 @@ class Calls(Struct, frozen=True, kw_only=True):
         return max(0, self.planned - self.answered)
 
 
-class CurvePoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A method that learns, with so many estimation items."""
-
-    estimation_items: int
-    calls_per_item_amortised: float
-    accuracy: Estimate | None = None
-    consistency: Estimate | None = None
-    rstd: Estimate | None = None
-
-
 class Metrics(Struct, frozen=True, kw_only=True):
     """`metrics.json`: what is absent in an older file is unknown, what is unknown is left out.
 
@@ -109,6 +98,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
         macro: Method to averages over groups.
         skipped: Methods that were asked for and left out, with the reason.
         cautions: Method to what fitting warned about.
+        estimation_curve: Method to a row for every number of estimation items.
         flips: Items without the same verdict in every presentation, and what became of them.
     """
 
@@ -127,7 +117,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     cautions: dict[str, tuple[str, ...]] = {}
     flips: dict[str, int] = {}
     thresholds: ThresholdView | UnsetType = UNSET
-    estimation_curve: dict[str, tuple[CurvePoint, ...]] | UnsetType = UNSET
+    estimation_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Metrics:

@@ -27,17 +27,19 @@ class Average(Estimate, frozen=True, kw_only=True, omit_defaults=True):
 class _Beside(Struct, frozen=True):
     """What stands beside the metrics in a row of `metrics.json`."""
 
+    groups: int | None = None
+    estimation_items: int | None = None
     calls_per_item: float | None = None
     calls_per_item_amortised: float | None = None
     estimation_calls: int | None = None
     incomplete: int | None = None
     set_size: int | tuple[int, ...] | None = None
     counts: dict[str, int] | None = None
-    groups: int | None = None
     strata: dict[int, Row] = {}
 
 
-COSTS: Final = ("groups", "calls_per_item", "calls_per_item_amortised", "estimation_calls")
+BEHIND: Final = ("incomplete", "set_size", "counts", "strata")
+"""What stands behind the metrics."""
 
 
 class Row:
@@ -59,11 +61,10 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """The row as `metrics.json` has it."""
-        beside = {
-            k: v for k, v in msgspec.structs.asdict(self._beside).items() if v not in (None, {})
-        }
-        costs: dict[str, Any] = {name: beside.pop(name) for name in COSTS if name in beside}
-        return {**costs, **self.values, **beside}
+        fields = msgspec.structs.asdict(self._beside)
+        beside = {name: value for name, value in fields.items() if value not in (None, {})}
+        behind: dict[str, Any] = {name: beside.pop(name) for name in BEHIND if name in beside}
+        return {**beside, **self.values, **behind}
 
     @property
     def estimates(self) -> dict[str, Estimate]:
@@ -80,6 +81,11 @@ class Row:
     def calls_next(self) -> float | None:
         """What one more item costs."""
         return self._beside.calls_per_item
+
+    @property
+    def estimation_items(self) -> int | None:
+        """Items that a method learned from, in a row of the estimation curve."""
+        return self._beside.estimation_items
 
     @property
     def incomplete(self) -> int:

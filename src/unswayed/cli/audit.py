@@ -112,9 +112,9 @@ def audit(
     """
     from unswayed.auditing.run_directory import default_directory
     from unswayed.auditing.settings import AuditSettings
+    from unswayed.audits import audit_calls, audit_recorded, price_calls
     from unswayed.backends import backend_settings
     from unswayed.prompts import prompt_settings
-    from unswayed.session import audit_calls, audit_recorded, price_calls
 
     if decisions is not None:
         _refuse_with_decisions(

@@ -117,8 +117,7 @@ async def _ask(
         Progress,
         Question,
         RunSettings,
-        make_calls,
-        read_decisions,
+        Session,
         stop_on_interrupt,
     )
     from unswayed.store import CallStore
@@ -130,13 +129,11 @@ async def _ask(
         if item.permutable
         for ask in filter_asks(item.n, orders=orders)
     ]
-    settings = RunSettings(prompts=prompts)
     with CallStore.open(directory) as store, stop_on_interrupt() as stop:
         store.bind(model=backend.model, items=items)
+        session = Session(backend, store, RunSettings(prompts=prompts))
         try:
-            counts = await make_calls(
-                questions, backend, store, settings, progress=Progress(len(questions)), stop=stop
-            )
+            counts = await session.ask(questions, progress=Progress(len(questions)), stop=stop)
         finally:
             await backend.close()
-        return list(read_decisions(questions, store, settings, model=backend.model)), counts
+        return list(session.read(questions)), counts

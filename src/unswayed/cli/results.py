@@ -10,7 +10,7 @@ from unswayed.cli.output import note, show, write, write_bytes
 from unswayed.errors import GateError
 
 if TYPE_CHECKING:
-    from unswayed.auditing.run import AuditRecord
+    from unswayed.auditing.audit import AuditRecord
     from unswayed.result import AuditResult
     from unswayed.runner import CallPlan
 

@@ -126,10 +126,10 @@ def curve_table(finding: Finding) -> PlainTable | None:
         (
             one_line(name),
             (
-                Cell(count(point.estimation_items)),
-                Cell(calls_text(point.calls_per_item_amortised)),
-                _cell(point.accuracy),
-                _cell(point.consistency),
+                Cell(count(point.estimation_items or 0)),
+                Cell(calls_text(point.calls or 0.0)),
+                _cell(point.get("accuracy")),
+                _cell(point.get("consistency")),
             ),
         )
         for name, points in curve.items()

@@ -11,16 +11,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.auditing.audit import AuditRecord, Evidence, EvidenceSource
 from unswayed.auditing.comparison import changes, load_answers
 from unswayed.auditing.records import Metrics, Run, read_metrics, read_run
-from unswayed.auditing.run import AuditRecord
-from unswayed.auditing.run_directory import belongs, read_bytes, write_sums, write_text
-from unswayed.decisions import MISSING, UNPARSED, BoolArray, Decision, DecisionTable
+from unswayed.auditing.run_directory import belongs, read_bytes, write_text
+from unswayed.decisions import MISSING, UNPARSED, BoolArray, DecisionTable, choice_of
 from unswayed.errors import RunDirectoryError
-from unswayed.items import Item, Message, blind, text_of
+from unswayed.items import Item, blind, text_of
 from unswayed.methods import METHODS
-from unswayed.presentation import Ask, Presentation
-from unswayed.prompts import PromptSettings, render
+from unswayed.presentation import Ask
 from unswayed.report.data import FlippedItem, RunData, Shown
 from unswayed.runner import Question
 
@@ -81,7 +80,6 @@ def write_report(directory: Path, record: AuditRecord) -> RunData:
     data = _data(record.metrics, record.run, found)
     write_text(directory / FLIPS_FILE, msgspec.json.encode(found).decode("utf-8"))
     write_text(directory / "report.html", render_report([data]))
-    write_sums(directory)
     return data
 
 
@@ -131,24 +129,22 @@ def _phrase(name: str) -> str:
 
 def _collect(record: AuditRecord) -> _Flips:
     flipped: list[tuple[float, int, int]] = []
+    tables = []
     for place, table in enumerate(record.tables):
-        views = record.plan.strata[place].views
-        seen = table.select([Ask(view) for view in views])
-        rows = _flipped_rows(seen, record.plan.strata[place].permutable)
+        stratum = record.plan.strata[place]
+        seen = table.select([Ask(view) for view in stratum.views])
+        tables.append(seen)
+        rows = _flipped_rows(seen, stratum.permutable)
         sure = _least_sure(seen, rows).tolist()
         flipped.extend((p, place, row) for p, row in zip(sure, rows.tolist(), strict=True))
     flipped.sort(key=lambda one: (-one[0], one[1], one[2]))  # ties and unknown: last
-    kept = flipped[:MOST_FLIPS]
-    wanted = [
-        (record.plan.strata[place].items[row], record.plan.strata[place].views)
-        for _, place, row in kept
+    kept = [
+        (record.plan.strata[place].items[row], tables[place], row)
+        for _, place, row in flipped[:MOST_FLIPS]
     ]
     return _Flips(
         n_flipped=len(flipped),
-        flipped=tuple(
-            _describe(item, decisions, record.prompts)
-            for item, decisions in _with_decisions(record, wanted)
-        ),
+        flipped=tuple(_described(kept, record.evidence)),
         unparsed_examples=tuple(_unparsed(record)),
     )
 
@@ -176,58 +172,57 @@ def _least_sure(seen: DecisionTable, rows: NDArray[np.intp]) -> NDArray[np.float
     return np.where((choices < 0).any(axis=1), -1.0, least)
 
 
-def _with_decisions(
-    record: AuditRecord, wanted: Sequence[tuple[Item, tuple[Presentation, ...]]]
-) -> Iterator[tuple[Item, list[Decision]]]:
-    """Items with their decisions in the order of the views, read many items at a time."""
-    for start in range(0, len(wanted), ITEMS_AT_ONCE):
-        part = wanted[start : start + ITEMS_AT_ONCE]
-        questions = [Question(blind(item), Ask(view)) for item, views in part for view in views]
-        found: dict[str, dict[Ask, Decision]] = {item.id: {} for item, _ in part}
-        for decision in record.source(questions):
-            found[decision.item_id][decision.ask] = decision
-        for item, views in part:
-            answers = found[item.id]
-            yield item, [answers[Ask(view)] for view in views if Ask(view) in answers]
-
-
-def _describe(item: Item, decisions: list[Decision], prompts: PromptSettings | None) -> FlippedItem:
-    gold = item.gold
-    return FlippedItem(
-        item_id=item.id,
-        group=item.group,
-        gold=None if isinstance(gold, float | dict) else _choice(gold),
-        candidates=tuple(text_of(candidate) for candidate in item.candidates),
-        shown=tuple(_shown(item, one, prompts) for one in _most_telling(decisions)),
-    )
+def _described(
+    flipped: Sequence[tuple[Item, DecisionTable, int]], read: EvidenceSource
+) -> Iterator[FlippedItem]:
+    """Items with what was said about them, read many items at a time."""
+    for start in range(0, len(flipped), ITEMS_AT_ONCE):
+        part = [
+            (item, seen, row, _most_telling(seen.choices[row].tolist()))
+            for item, seen, row in flipped[start : start + ITEMS_AT_ONCE]
+        ]
+        questions = [
+            Question(blind(item), seen.asks[view])
+            for item, seen, _, views in part
+            for view in views
+        ]
+        words = {(said.question.item.id, said.question.ask): said for said in read(questions)}
+        for item, seen, row, views in part:
+            told = ((view, words.get((item.id, seen.asks[view]))) for view in views)
+            yield FlippedItem(
+                item_id=item.id,
+                group=item.group,
+                gold=None if isinstance(item.gold, float | dict) else _choice(item.gold),
+                candidates=tuple(text_of(candidate) for candidate in item.candidates),
+                shown=tuple(_shown(seen, row, view, said) for view, said in told if said),
+            )
 
 
 def _choice(gold: int | str | tuple[int, ...] | None) -> Any:
     return gold
 
 
-def _most_telling(decisions: list[Decision]) -> list[Decision]:
+def _most_telling(choices: Sequence[int]) -> list[int]:
     """The item's own order first, then one presentation for each further answer, then the rest."""
-    first: dict[object, Decision] = {}
-    for decision in decisions:
-        first.setdefault(decision.choice, decision)
-    chosen = list(first.values())
-    chosen.extend(decision for decision in decisions if decision not in chosen)
-    return chosen[:MOST_SHOWN]
+    telling = {choice: view for view, choice in reversed(list(enumerate(choices)))}
+    first = sorted(telling.values())
+    return [*first, *(view for view in range(len(choices)) if view not in first)][:MOST_SHOWN]
 
 
-def _shown(item: Item, decision: Decision, prompts: PromptSettings | None) -> Shown:
-    label = None
-    prob = None
-    if isinstance(decision.choice, int):
-        label = decision.labels[decision.order.index(decision.choice)]
-        prob = None if decision.probs is None else decision.probs[decision.choice]
-    answer, reasoning = _split(decision.text)
+def _shown(seen: DecisionTable, row: int, view: int, words: Evidence) -> Shown:
+    shown, choice = seen.asks[view].presentation, choice_of(int(seen.choices[row, view]))
+    labels = shown.symbols(seen.label_set)
+    label = prob = None
+    if isinstance(choice, int):
+        label = labels[shown.order.index(choice)]
+        known = np.nan if seen.probs is None else float(seen.probs[row, view, choice])
+        prob = None if np.isnan(known) else known
+    answer, reasoning = _split(words.text)
     return Shown(
-        order=decision.order,
-        labels=decision.labels,
-        messages=_messages(item, decision, prompts),
-        choice=decision.choice,
+        order=shown.order,
+        labels=labels,
+        messages=words.messages,
+        choice=choice,
         label=label,
         prob=prob,
         text=answer,
@@ -243,29 +238,15 @@ def _split(text: str | None) -> tuple[str | None, str | None]:
     return answer.strip(), reasoning.removeprefix("<think>").strip() or None
 
 
-def _messages(
-    item: Item, decision: Decision, prompts: PromptSettings | None
-) -> tuple[Message, ...]:
-    """The prompt as it was sent; for recorded decisions, whose prompt is not known, the layout."""
-    if prompts is not None:
-        ask = decision.ask._replace(sample=0)
-        return render(blind(item), ask, prompts).messages
-    texts = [text_of(item.candidates[candidate]) for candidate in decision.order]
-    if not any(texts):
-        return ()
-    shown = [f"{label}: {text}" for label, text in zip(decision.labels, texts, strict=True)]
-    return (Message("shown", "\n\n".join([text_of(item.prompt), *shown])),)
-
-
 def _unparsed(record: AuditRecord) -> Iterator[str]:
     """Raw text of a few answers that could not be read."""
-    found = 0
+    told = 0
     for stratum, table in zip(record.plan.strata, record.tables, strict=True):
         for row, column in np.argwhere(table.choices == UNPARSED)[:50]:
             question = Question(blind(stratum.items[row]), table.asks[column])
-            for decision in record.source([question]):
-                if decision.text:
-                    yield decision.text[:2000]
-                    found += 1
-            if found >= MOST_EXAMPLES:
+            for evidence in record.evidence([question]):
+                if evidence.text:
+                    yield evidence.text[:2000]
+                    told += 1
+            if told >= MOST_EXAMPLES:
                 return

@@ -1,14 +1,10 @@
-"""From questions to recorded calls to decisions.
+"""From questions to recorded calls to decisions: a `Session` prices, asks and reads."""
 
-`plan_calls` prices what is missing, `make_calls` makes it, `read_decisions` reads the answers.
-"""
-
-from unswayed.runner.calling import make_calls
 from unswayed.runner.interrupts import stop_on_interrupt
-from unswayed.runner.planning import CallPlan, enough_usd, plan_calls
+from unswayed.runner.planning import CallPlan, enough_usd
 from unswayed.runner.progress import Progress, ShowsProgress
 from unswayed.runner.questions import Question, RunCounts, RunSettings, requests_for
-from unswayed.runner.reading import read_decisions
+from unswayed.runner.session import Session
 
 __all__ = [
     "CallPlan",
@@ -16,11 +12,9 @@ __all__ = [
     "Question",
     "RunCounts",
     "RunSettings",
+    "Session",
     "ShowsProgress",
     "enough_usd",
-    "make_calls",
-    "plan_calls",
-    "read_decisions",
     "requests_for",
     "stop_on_interrupt",
 ]

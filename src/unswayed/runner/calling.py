@@ -22,7 +22,7 @@ from unswayed.runner.questions import (
     Question,
     RunCounts,
     RunSettings,
-    agreed_logprobs,
+    settle_logprobs,
 )
 from unswayed.runner.writer import Answered, BatchWriter, Failed
 from unswayed.store import CallStore
@@ -40,42 +40,19 @@ async def make_calls(
     questions: Iterable[Question],
     backend: Backend,
     store: CallStore,
-    settings: RunSettings,
+    drafter: Drafter,
     *,
     progress: ShowsProgress | None = None,
     stop: asyncio.Event | None = None,
 ) -> RunCounts:
-    """Ask every question whose answer is not recorded, each distinct call once.
-
-    Questions are pulled as the backend takes calls, so there may be any number. Answers are
-    committed within 200 ms; a kill repeats at most the calls in flight and 100 uncommitted
-    answers. If everything is recorded the backend is never asked.
-
-    Args:
-        questions: What to ask.
-        backend: Who to ask.
-        store: Where answers are recorded.
-        settings: Prompts, sampling and budget.
-        progress: Shown while calls are made, and once at the end.
-        stop: Set it to stop: nothing more is sent, calls in flight get 3 s to finish.
-
-    Returns:
-        The counts; failed calls are counted and in the store's error table, never raised.
-
-    Raises:
-        UsageError: If there is a budget and no price is known.
-        TemplateError: If a question cannot be rendered; what was answered before is kept.
-        StoreError: If answers cannot be recorded (disk full); the run stops at once, and what can
-            be written is.
-        RunDirectoryError: If the run directory was moved or deleted while the run went on.
-    """
+    """Ask every question whose answer is not recorded; see `Session.ask`."""
+    settings = drafter.settings
     if settings.budget_usd is not None and price_of(backend, 1, 1) is None:
         raise UsageError(
             f"no price is known for {backend.model}, so a budget cannot be kept. Give its price "
             "in a price table of your own, or leave out the budget."
         )
-    asks_logprobs = agreed_logprobs(store, backend.model, backend, record=True)
-    drafter = Drafter(backend.model, asks_logprobs, settings)
+    settle_logprobs(store, drafter)
     missing = MissingCalls(questions, drafter, store)
     run = _Run(missing, backend, store, settings, stop or asyncio.Event())
     return await run.carry_out(progress)

@@ -72,20 +72,25 @@ class MissingCalls:
             self.exhausted = True
             return
         self.n_questions += len(chunk)
-        new: dict[bytes, Draft] = {}
+        drafted: dict[bytes, Draft] = {}
+        new: dict[bytes, Question] = {}
         for question in chunk:
-            draft = self._drafter.draft(question)
-            if draft.key not in self._seen:
-                self._seen.add(draft.key)
-                new[draft.key] = draft
+            key = self._drafter.known_key(question)
+            if key is None:
+                draft = self._drafter.draft(question)
+                key = draft.key
+                drafted[key] = draft
+            if key not in self._seen:
+                self._seen.add(key)
+                new[key] = question
         self.n_distinct += len(new)
         recorded = self._store.recorded(new)
         self.n_cached += len(recorded)
-        for key, draft in new.items():
+        for key, question in new.items():
             if key not in recorded:
-                self._ready.append(draft)
+                self._ready.append(drafted.get(key) or self._drafter.draft(question))
             elif recorded[key]:
-                self._retry_recorded(draft)
+                self._retry_recorded(key, question)
 
     def add_retry(self, draft: Draft) -> bool:
         """Queue the longer retry of a cut-off answer, unless there is none or it was met before.
@@ -105,10 +110,11 @@ class MissingCalls:
                 self._ready.append(longer)
         return True
 
-    def _retry_recorded(self, draft: Draft) -> None:
+    def _retry_recorded(self, key: bytes, question: Question) -> None:
         # a run may have been killed between a cut-off answer and its retry
-        found = self._store.get(draft.key)
-        if found is None:
+        call = self._store.get(key)
+        if call is None:
             return
-        if was_truncated(found[1], draft.read(found[1])):
+        draft = self._drafter.recorded(question, key, call[0])
+        if self._drafter.longer_key(key) or was_truncated(call[1], draft.read(call[1])):
             self.add_retry(draft)

@@ -10,7 +10,7 @@ from typing import Final
 from unswayed.backends.protocol import Backend
 from unswayed.calls import Request
 from unswayed.runner.missing import MissingCalls
-from unswayed.runner.questions import Drafter, Question, RunSettings, agreed_logprobs
+from unswayed.runner.questions import Drafter, Question
 from unswayed.store import CallStore, Totals, prompt_bytes
 
 __all__ = ["CallPlan", "Estimator", "enough_usd", "most_tokens", "plan_calls", "price_of"]
@@ -100,7 +100,7 @@ def enough_usd(usd: float) -> float:
 
 
 def plan_calls(
-    questions: Iterable[Question], backend: Backend, store: CallStore, settings: RunSettings
+    questions: Iterable[Question], backend: Backend, store: CallStore, drafter: Drafter
 ) -> CallPlan:
     """Count and price the distinct calls, making none and writing nothing.
 
@@ -108,13 +108,12 @@ def plan_calls(
         questions: Everything the run will ask.
         backend: Used for its name and prices only; it may be one that was never connected.
         store: What is recorded; may be read-only or `CallStore.in_memory()`.
-        settings: As for `make_calls`.
+        drafter: Puts questions into words, and keeps what is to be made while there is room.
 
     Raises:
         TemplateError: If a question cannot be rendered.
     """
-    asks_logprobs = agreed_logprobs(store, backend.model, backend)
-    missing = MissingCalls(questions, Drafter(backend.model, asks_logprobs, settings), store)
+    missing = MissingCalls(questions, drafter, store)
     estimator = Estimator.learned(store.totals())
     to_make = total_in = total_out = 0
     cost: float | None = 0.0
@@ -122,7 +121,9 @@ def plan_calls(
     while not missing.exhausted:
         missing.look()
         while missing:
-            request = missing.pop().request
+            draft = missing.pop()
+            drafter.keep(draft)
+            request = draft.request
             tokens_in, tokens_out = estimator.tokens(request)
             to_make += 1
             total_in += tokens_in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -14,8 +15,8 @@ from unswayed.decisions import Decision
 from unswayed.errors import ItemError
 from unswayed.items import Item
 from unswayed.presentation import Ask
-from unswayed.prompts import PromptSettings, Rendered, render
-from unswayed.store import CallStore
+from unswayed.prompts import PromptSettings, render
+from unswayed.store import CallStore, prompt_bytes
 from unswayed.tasks import task_of
 
 __all__ = [
@@ -26,9 +27,15 @@ __all__ = [
     "RunSettings",
     "agreed_logprobs",
     "requests_for",
+    "settle_logprobs",
 ]
 
 SIMULATED: Final = "simulated/"
+
+MOST_KEPT: Final = 64 << 20
+"""Bytes of prompts kept between pricing and asking; the rest is rendered again."""
+DRAFT_BYTES: Final = 800
+"""What a draft takes besides its prompt."""
 
 
 class Question(NamedTuple):
@@ -114,13 +121,25 @@ class RunCounts:
         return 3 if self.failed or self.budget_spent or self.fatal else 0
 
 
+class Layout(NamedTuple):
+    """What all answers to one prompt about items of one size are read by.
+
+    Attributes:
+        labels: The label set in canonical order.
+        answer_only: The answer is the label itself.
+    """
+
+    labels: tuple[str, ...]
+    answer_only: bool
+
+
 class Draft(NamedTuple):
     """A question put into words: what is sent, under which key, and how its answer is read."""
 
     question: Question
     request: Request
     key: bytes
-    rendered: Rendered
+    layout: Layout
     is_retry: bool = False
 
     @property
@@ -130,39 +149,55 @@ class Draft(NamedTuple):
 
     def read(self, response: Response) -> Decision:
         """The decision that an answer to this draft stands for."""
-        return task_of(self.question.item.task).reply.read(
-            self.question.item,
-            self.question.ask,
-            self.rendered.labels,
-            response,
-            model=self.request.model,
-            answer_only=self.rendered.answer_only,
-        )
+        return _read(self.question, self.layout, response, self.request.model)
 
 
-@dataclass(frozen=True, slots=True)
+def _read(question: Question, layout: Layout, response: Response, model: str) -> Decision:
+    item, ask = question
+    return task_of(item.task).reply.read(
+        item, ask, layout.labels, response, model=model, answer_only=layout.answer_only
+    )
+
+
 class Drafter:
-    """Builds the requests of one model under one run's settings.
+    """Builds the requests of one model under one run's settings, and remembers their keys.
 
-    Attributes:
+    A question is known by its item's id, so a drafter serves one set of items. It keeps about
+    100 bytes for each question, and the drafts it is asked to keep as long as there is room.
+
+    Args:
         model: Full model name.
         gives_logprobs: Whether label logprobs are asked for. It is part of every key, so it is
             settled once per run directory (`agreed_logprobs`); what the answers really carry is
             in the responses.
+        settings: Prompts and sampling.
+        remembers: False for a stream, in which an id may come again with another item.
     """
 
-    model: str
-    gives_logprobs: bool
-    settings: RunSettings
+    def __init__(
+        self, model: str, gives_logprobs: bool, settings: RunSettings, *, remembers: bool = True
+    ) -> None:
+        self.model = model
+        self.gives_logprobs = gives_logprobs
+        self.settings = settings
+        self._keys: defaultdict[Ask, dict[str, bytes]] = defaultdict(dict)
+        self._longer: dict[bytes, bytes] = {}
+        self._layouts: dict[tuple[str, str, int], Layout] = {}
+        self._kept: dict[bytes, Draft] = {}
+        self._room = MOST_KEPT if remembers else 0
+        self._remembers = remembers
 
     def draft(self, question: Question) -> Draft:
-        """Render a question and address its call.
+        """Render a question and address its call, or take the draft that was kept.
 
         Raises:
             TemplateError: If it cannot be rendered.
             ItemError: If its text is not valid Unicode.
         """
         item, ask = question
+        kept = self._take(self._keys[ask].get(item.id, b""))
+        if kept is not None:
+            return kept
         rendered = render(item, ask, self.settings.prompts)
         request = Request(
             model=self.model,
@@ -176,12 +211,37 @@ class Drafter:
             nonce=item.id if self.model.startswith(SIMULATED) else None,
         )
         try:
-            return Draft(question, request, key_of(request), rendered)
+            key = key_of(request)
         except UnicodeEncodeError as error:
             raise ItemError(
                 f"{item.id}: its text has half a character (a lone surrogate, {error.reason}). "
                 "Mend the text."
             ) from None
+        if self._remembers:
+            self._keys[ask][item.id] = key
+        layout = self._layouts.setdefault(
+            (ask.prompt_id, item.task, item.n), Layout(rendered.labels, rendered.answer_only)
+        )
+        return Draft(question, request, key, layout)
+
+    def known_key(self, question: Question) -> bytes | None:
+        """The key of a question that was drafted before."""
+        return self._keys[question.ask].get(question.item.id)
+
+    def key(self, question: Question) -> bytes:
+        """The key of a question, whose draft is not needed."""
+        return self.known_key(question) or self.draft(question).key
+
+    def recorded(self, question: Question, key: bytes, request: Request) -> Draft:
+        """The draft of a question whose key is known and whose request was recorded."""
+        item, ask = question
+        return Draft(question, request, key, self._layouts[ask.prompt_id, item.task, item.n])
+
+    def read(self, question: Question, response: Response) -> Decision:
+        """The decision that an answer to a question whose key is known stands for."""
+        item, ask = question
+        layout = self._layouts[ask.prompt_id, item.task, item.n]
+        return _read(question, layout, response, self.model)
 
     def longer(self, draft: Draft) -> Draft | None:
         """The retry of an answer that was cut off; None if it was a retry or none is wanted."""
@@ -191,12 +251,28 @@ class Drafter:
         request = msgspec.structs.replace(
             draft.request, max_tokens=draft.request.max_tokens * factor
         )
-        return Draft(draft.question, request, key_of(request), draft.rendered, is_retry=True)
+        key = self._longer[draft.key] = key_of(request)
+        return self._take(key) or Draft(draft.question, request, key, draft.layout, is_retry=True)
+
+    def longer_key(self, key: bytes) -> bytes | None:
+        """The key of the retry of a call, if one was drafted."""
+        return self._longer.get(key)
+
+    def keep(self, draft: Draft) -> None:
+        """Keep a draft until it is asked for, if there is room."""
+        size = DRAFT_BYTES + prompt_bytes(draft.request)
+        if size <= self._room and draft.key not in self._kept:
+            self._room -= size
+            self._kept[draft.key] = draft
+
+    def _take(self, key: bytes) -> Draft | None:
+        draft = self._kept.pop(key, None)
+        if draft is not None:
+            self._room += DRAFT_BYTES + prompt_bytes(draft.request)
+        return draft
 
 
-def agreed_logprobs(
-    store: CallStore, model: str, backend: Backend | None = None, *, record: bool = False
-) -> bool:
+def agreed_logprobs(store: CallStore, model: str, backend: Backend | None = None) -> bool:
     """Whether the calls of this store ask for logprobs: the first run settles it.
 
     A server may turn out not to give logprobs, halfway or in a later run. Asking differently from
@@ -206,16 +282,22 @@ def agreed_logprobs(
         store: Where it is settled.
         model: Full model name.
         backend: What to go by if nothing was settled; None for True.
-        record: Settle it.
     """
-    name = f"logprobs of {model}"
-    settled = store.noted(name)
+    settled = store.noted(_logprobs_note(model))
     if settled is not None:
         return settled == "asked"
-    wanted = True if backend is None else backend.gives_logprobs
-    if record:
-        store.note(name, "asked" if wanted else "not asked")
-    return wanted
+    return True if backend is None else backend.gives_logprobs
+
+
+def settle_logprobs(store: CallStore, drafter: Drafter) -> None:
+    """Let the calls of this store ask for logprobs as they do now."""
+    if store.noted(_logprobs_note(drafter.model)) is None:
+        said = "asked" if drafter.gives_logprobs else "not asked"
+        store.note(_logprobs_note(drafter.model), said)
+
+
+def _logprobs_note(model: str) -> str:
+    return f"logprobs of {model}"
 
 
 def requests_for(

@@ -8,10 +8,9 @@ from typing import Final
 
 import msgspec
 
-from unswayed.calls import Response
 from unswayed.decisions import Decision
 from unswayed.parsing import was_truncated
-from unswayed.runner.questions import Draft, Drafter, Question, RunSettings, agreed_logprobs
+from unswayed.runner.questions import Drafter, Question
 from unswayed.store import CallStore
 
 __all__ = ["read_decisions"]
@@ -20,7 +19,7 @@ CHUNK: Final = 500
 
 
 def read_decisions(
-    questions: Iterable[Question], store: CallStore, settings: RunSettings, *, model: str
+    questions: Iterable[Question], store: CallStore, drafter: Drafter
 ) -> Iterator[Decision]:
     """Read the answers to questions, in their order.
 
@@ -30,8 +29,7 @@ def read_decisions(
     Args:
         questions: What was asked.
         store: The pool of recorded calls.
-        settings: As the calls were made with.
-        model: Full name of the model that was asked.
+        drafter: Knows under which keys they were asked.
 
     Yields:
         One decision per question; questions without a recorded answer are left out.
@@ -40,41 +38,37 @@ def read_decisions(
         TemplateError: If a question cannot be rendered.
         StoreError: If a recorded call is damaged.
     """
-    drafter = Drafter(model, agreed_logprobs(store, model), settings)
     remaining = iter(questions)
     while chunk := list(itertools.islice(remaining, CHUNK)):
-        drafts = [drafter.draft(question) for question in chunk]
-        responses = dict(store.responses({draft.key: None for draft in drafts}))
-        first = [
-            None if draft.key not in responses else draft.read(responses[draft.key])
-            for draft in drafts
-        ]
-        retries = _retries(drafter, drafts, responses, first)
-        longer = dict(store.responses(draft.key for draft in retries.values()))
-        for place, decision in enumerate(first):
-            if decision is None:
-                continue
-            retry = retries.get(place)
-            if retry is None or retry.key not in longer:
+        keys = [drafter.key(question) for question in chunk]
+        responses = dict(store.responses(dict.fromkeys(keys)))
+        decisions: list[Decision] = []
+        retries: dict[int, bytes] = {}
+        asked = [pair for pair in zip(chunk, keys, strict=True) if pair[1] in responses]
+        for question, key in asked:
+            decision = drafter.read(question, responses[key])
+            if was_truncated(responses[key], decision):
+                longer = _longer_key(question, key, store, drafter)
+                if longer is not None:
+                    retries[len(decisions)] = longer
+            decisions.append(decision)
+        longer_responses = dict(store.responses(dict.fromkeys(retries.values())))
+        for place, decision in enumerate(decisions):
+            response = longer_responses.get(retries.get(place, b""))
+            if response is None:
                 yield decision
             else:
-                yield _with_costs_of(retry.read(longer[retry.key]), decision)
+                yield _with_costs_of(drafter.read(asked[place][0], response), decision)
 
 
-def _retries(
-    drafter: Drafter,
-    drafts: list[Draft],
-    responses: dict[bytes, Response],
-    decisions: list[Decision | None],
-) -> dict[int, Draft]:
-    """The longer retry of every decision that was cut off, by its place."""
-    retries = {}
-    for place, (draft, decision) in enumerate(zip(drafts, decisions, strict=True)):
-        if decision is not None and was_truncated(responses[draft.key], decision):
-            longer = drafter.longer(draft)
-            if longer is not None:
-                retries[place] = longer
-    return retries
+def _longer_key(question: Question, key: bytes, store: CallStore, drafter: Drafter) -> bytes | None:
+    """The key of the longer retry of an answer that was cut off."""
+    known = drafter.longer_key(key)
+    call = None if known is not None else store.get(key)
+    if call is None:
+        return known
+    longer = drafter.longer(drafter.recorded(question, key, call[0]))
+    return None if longer is None else longer.key
 
 
 def _with_costs_of(decision: Decision, earlier: Decision) -> Decision:

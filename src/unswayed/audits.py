@@ -1,37 +1,35 @@
-"""An audit from its items to its run directory: the one door of the command line and of Python."""
+"""Audits from their items to their run directory: the one door of the command line and of Python."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
-from unswayed.auditing.planning import questions_of
-from unswayed.auditing.pool import DecisionSource
-from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.records import check_kind
-from unswayed.auditing.run import (
+from unswayed.auditing.audit import (
     Asked,
+    Audit,
     AuditRecord,
-    ask_model,
-    measure_pool,
+    Evidence,
     plan_for,
-    price_audit,
-    read_from,
     run_settings_for,
     write_record,
 )
+from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
+from unswayed.auditing.recorded import audit_decisions
+from unswayed.auditing.records import check_kind
 from unswayed.auditing.run_directory import (
     default_directory,
     prepare_directory,
+    write_sums,
     write_text,
 )
 from unswayed.auditing.settings import AuditSettings
-from unswayed.backends import Backend, BackendSettings
+from unswayed.backends import BackendSettings
 from unswayed.decisions import Decision
 from unswayed.importers import read_decisions_file
 from unswayed.items import ItemSet
@@ -39,7 +37,7 @@ from unswayed.prompts import prompt_fingerprint
 from unswayed.report.applying import asked_for
 from unswayed.report.collect import write_report
 from unswayed.result import AuditResult
-from unswayed.runner import CallPlan, Progress, Question, stop_on_interrupt
+from unswayed.runner import CallPlan, Progress, Question, Session, stop_on_interrupt
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
 
@@ -73,67 +71,62 @@ def audit_calls(
         UnswayedError: For input that cannot be audited.
     """
     backend, missing = open_or_replay(model, reach, directory)
-    plan_for(items, settings, backend)  # what cannot be audited leaves no directory behind
+    plan = plan_for(items, settings, backend)  # what cannot be audited leaves no directory behind
+    how = run_settings_for(settings, backend, budget_usd=budget)
     if directory is not None:
-        check_kind(
-            directory,
-            recorded=False,
-            model=backend.model,
-            data=items.name,
-            prompt=prompt_fingerprint(run_settings_for(settings, backend).prompts),
-        )
+        prompt = prompt_fingerprint(how.prompts)
+        check_kind(directory, recorded=False, model=backend.model, data=items.name, prompt=prompt)
         prepare_directory(directory)
     store = CallStore.in_memory() if directory is None else CallStore.open(directory)
     try:
-        priced = price_audit(items, settings, backend, store)
+        audit = Audit.begin(plan, Session(backend, store, how))
+        priced = audit.price()
         check_recorded(priced, missing)
-        asked = run_sync(_ask(items, settings, backend, store, budget, priced.n_distinct))
+        asked = run_sync(_ask(audit, Progress(priced.n_distinct)))
         # measured outside the event loop, so that Ctrl-C stops it at once
-        record = measure_pool(asked, store, command=command or f"unswayed.audit({model!r}, ...)")
+        record = audit.measure(asked, command=command or f"unswayed.audit({model!r}, ...)")
         named = asked_for(model, reach, settings.prompts, directory, given or {})
         record = replace(record, run=msgspec.structs.replace(record.run, asked=named))
         if directory is None:
             return AuditResult(record)  # `decisions` reads the store
-        write_record(directory, record)
-        write_report(directory, record)
+        _write(directory, record)
     finally:
         if directory is not None:
             store.close()
-    record = replace(record, source=_reading(asked, directory))
-    return AuditResult(record, directory)
+    return AuditResult(_reopening(audit, directory, record), directory)
 
 
-def _reading(asked: Asked, directory: Path) -> DecisionSource:
-    """The decisions of a finished run, read when they are asked for; others may write meanwhile."""
-
-    def read(questions: Iterable[Question]) -> Iterator[Decision]:
-        with CallStore.open(directory, read_only=True) as store:
-            yield from read_from(asked, store)(questions)
-
-    return read
+def _write(directory: Path, record: AuditRecord) -> None:
+    write_record(directory, record)
+    write_report(directory, record)
+    write_sums(directory)
 
 
-async def _ask(
-    items: ItemSet,
-    settings: AuditSettings,
-    backend: Backend,
-    store: CallStore,
-    budget: float | None,
-    total: int,
-) -> Asked:
+async def _ask(audit: Audit, progress: Progress) -> Asked:
     with stop_on_interrupt() as stop:
         try:
-            return await ask_model(
-                items,
-                settings,
-                backend,
-                store,
-                budget_usd=budget,
-                progress=Progress(total),
-                stop=stop,
-            )
+            return await audit.ask(progress=progress, stop=stop)
         finally:
-            await backend.close()
+            await audit.session.backend.close()
+
+
+def _reopening(audit: Audit, directory: Path, record: AuditRecord) -> AuditRecord:
+    """The record of a finished run, whose calls are read when asked for; others may write meanwhile."""
+
+    @contextmanager
+    def reopened() -> Iterator[Audit]:
+        with CallStore.open(directory, read_only=True) as store:
+            yield replace(audit, session=audit.session.over(store))
+
+    def source(questions: Iterable[Question]) -> Iterator[Decision]:
+        with reopened() as again:
+            yield from again.read(questions)
+
+    def evidence(questions: Iterable[Question]) -> Iterator[Evidence]:
+        with reopened() as again:
+            yield from again.evidence(questions)
+
+    return replace(record, source=source, evidence=evidence)
 
 
 def price_calls(
@@ -146,10 +139,12 @@ def price_calls(
 ) -> CallPlan:
     """What `audit_calls` would ask and cost; no key is needed and nothing is written."""
     backend, missing = open_or_replay(model, replace(reach, pricing_only=True), directory)
+    plan = plan_for(items, settings, backend)
     with recorded_calls(directory) as store:
-        plan = price_audit(items, settings, backend, store)
-    check_recorded(plan, missing)
-    return plan
+        session = Session(backend, store, run_settings_for(settings, backend))
+        price = Audit.begin(plan, session).price()
+    check_recorded(price, missing)
+    return price
 
 
 def audit_recorded(
@@ -193,13 +188,12 @@ def audit_recorded(
         check_kind(directory, recorded=True, model=who, data=data)
         prepare_directory(directory)
         _keep_decisions(directory, record)
-        write_record(directory, record)
-        write_report(directory, record)
+        _write(directory, record)
     return AuditResult(record, directory)
 
 
 def _keep_decisions(directory: Path, record: AuditRecord) -> None:
     """Copy the decisions into the run directory, so that it stands alone."""
     encode = msgspec.json.Encoder().encode
-    lines = {encode(decision).decode() for decision in record.source(questions_of(record.plan))}
+    lines = {encode(decision).decode() for decision in record.source(record.plan.questions())}
     write_text(directory / "decisions.jsonl", "".join(f"{line}\n" for line in sorted(lines)))

@@ -1,0 +1,298 @@
+"""One audit of a model: plan, price, ask, measure; each is done once."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from unswayed.auditing.comparison import ANSWERS_FILE, answers_of
+from unswayed.auditing.measurement import metrics_of, run_of
+from unswayed.auditing.planning import (
+    AuditPlan,
+    plan_audit,
+    with_samples,
+    without_probabilities,
+)
+from unswayed.auditing.pool import (
+    DecisionSource,
+    Remembered,
+    build_tables,
+    noting_refusals,
+    sampled,
+)
+from unswayed.auditing.records import Metrics, Prompt, Run
+from unswayed.auditing.rows import as_json
+from unswayed.auditing.run_directory import json_text, write_text
+from unswayed.auditing.settings import AuditSettings
+from unswayed.backends import Backend
+from unswayed.calibration import answers_are_labels, prompts_for
+from unswayed.decisions import Decision, DecisionTable
+from unswayed.items import ItemSet, Message
+from unswayed.presentation import Ask
+from unswayed.prompts import check_prompts, prompt_fingerprint
+from unswayed.runner import (
+    CallPlan,
+    Question,
+    RunCounts,
+    RunSettings,
+    Session,
+    ShowsProgress,
+    enough_usd,
+)
+from unswayed.store import CallStore
+
+__all__ = [
+    "Asked",
+    "Audit",
+    "AuditRecord",
+    "Evidence",
+    "EvidenceSource",
+    "plan_for",
+    "run_settings_for",
+    "write_record",
+]
+
+
+class Evidence(NamedTuple):
+    """A question as it was put and answered, word for word.
+
+    Attributes:
+        messages: The prompt; for recorded decisions, whose prompt is not known, the layout.
+        text: The answer.
+    """
+
+    question: Question
+    messages: tuple[Message, ...]
+    text: str | None
+
+
+EvidenceSource = Callable[[Iterable[Question]], Iterator[Evidence]]
+"""Reads what was said; what is missing is left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class AuditRecord:
+    """What an audit says.
+
+    Attributes:
+        metrics: `metrics.json`.
+        run: `run.json`.
+        plan: What was asked.
+        tables: The pool, one table per stratum.
+        source: Reads single decisions back.
+        evidence: Reads prompts and answers back.
+    """
+
+    metrics: Metrics
+    run: Run
+    plan: AuditPlan
+    tables: tuple[DecisionTable, ...]
+    source: DecisionSource
+    evidence: EvidenceSource
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of asking.
+
+    Attributes:
+        warnings: What the user should know, in sentences.
+        failures: What went wrong, in sentences; empty if nothing did.
+        needed_usd: A budget that reaches for the calls that a stopped run did not make.
+    """
+
+    counts: RunCounts
+    warnings: tuple[str, ...]
+    failures: tuple[str, ...]
+    needed_usd: float | None = None
+
+
+def run_settings_for(
+    settings: AuditSettings, backend: Backend, *, budget_usd: float | None = None
+) -> RunSettings:
+    """How calls are made; a model that understands only its own sentences gets its own template."""
+    return RunSettings(
+        prompts=prompts_for(backend, settings.prompts),
+        sample_temperature=settings.sample_temperature,
+        budget_usd=budget_usd,
+    )
+
+
+def plan_for(items: ItemSet, settings: AuditSettings, backend: Backend) -> AuditPlan:
+    """The plan for a model: what it can give decides which methods run.
+
+    Raises:
+        UnswayedError: If an option does not fit the items, or the first item cannot be asked.
+    """
+    prompts = prompts_for(backend, settings.prompts)
+    return plan_audit(
+        items,
+        settings,
+        gives_probs=backend.gives_logprobs and answers_are_labels(items[0], prompts),
+        unknown_words=backend.template is not None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """An audit of the calls of a model, from its plan to its record.
+
+    Attributes:
+        plan: What is asked; see `plan_for`.
+        session: The model, the pool of recorded calls, and how it is asked.
+        warnings: What the user should know before any call, in sentences.
+        created: When it began, ISO 8601.
+        started: The same on the monotonic clock, in seconds.
+    """
+
+    plan: AuditPlan
+    session: Session
+    warnings: tuple[str, ...]
+    created: str
+    started: float
+
+    @classmethod
+    def begin(cls, plan: AuditPlan, session: Session) -> Audit:
+        """Begin an audit.
+
+        Raises:
+            UnswayedError: If the items cannot be asked with this prompt.
+        """
+        prompts = check_prompts(plan.items.items, session.settings.prompts)
+        return cls(
+            plan=plan,
+            session=session,
+            warnings=(*plan.warnings, *prompts),
+            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            started=time.monotonic(),
+        )
+
+    def price(self) -> CallPlan:
+        """Distinct calls, tokens and cost, without making a call."""
+        return self.session.price(self.plan.calls())
+
+    async def ask(
+        self, *, progress: ShowsProgress | None = None, stop: asyncio.Event | None = None
+    ) -> Asked:
+        """Make the calls that are missing.
+
+        Args:
+            progress: Shown while calls are made.
+            stop: Set to stop making calls.
+
+        Raises:
+            UnswayedError: For input that cannot be audited; failed calls are counted, never raised.
+        """
+        session, store = self.session, self.session.store
+        store.bind(model=session.backend.model, items=self.plan.items)
+        counts = await session.ask(self.plan.calls(), progress=progress, stop=stop)
+        warnings, needed = [*self.warnings], None
+        if store.damaged:
+            warnings.append(
+                f"{store.damaged:,} recorded answers were damaged and were asked for again."
+            )
+        if counts.interrupted or counts.budget_spent or counts.fatal:
+            # it stopped early, so the runner has met a part of the calls only
+            left = self.price()
+            counts.planned = max(counts.planned, left.n_distinct)
+            if left.most_cost_usd is not None:
+                needed = store.totals().cost_usd + left.most_cost_usd
+        return Asked(
+            counts=counts,
+            warnings=(*warnings, *session.backend.remarks),
+            failures=tuple(_failures(counts, store, session.settings.budget_usd, needed)),
+            needed_usd=None if needed is None else enough_usd(needed),
+        )
+
+    def measure(self, asked: Asked, *, command: str) -> AuditRecord:
+        """Measure everything from the pool; pure but for reading the store.
+
+        Args:
+            asked: What came of asking.
+            command: The command that reproduces the run, without keys.
+        """
+        counts, backend = asked.counts, self.session.backend
+        source = Remembered(self.read, self.plan.estimation)
+        refused: set[tuple[str, Ask]] = set()
+        decisions = noting_refusals(source.noting(self.read(self.plan.questions())), refused)
+        tables = build_tables(self.plan.strata, decisions, methods=self.plan.methods.values())
+        plan, unmet = without_probabilities(self.plan, tables)
+        metrics = metrics_of(backend.model, plan, counts, tables, source, refused=len(refused))
+        warnings = [*asked.failures, *asked.warnings, *_refusals(len(refused)), *unmet]
+        prompts = self.session.settings.prompts
+        run = msgspec.structs.replace(
+            run_of(command, metrics, plan, tables, created=self.created, warnings=warnings),
+            prompt=Prompt(name=prompts.prompt, fingerprint=prompt_fingerprint(prompts)),
+            prompt_settings=as_json(prompts),
+            time_s=round(time.monotonic() - self.started, 2),
+            server=backend.server,
+            finished=not (counts.interrupted or counts.budget_spent or counts.fatal),
+            fatal=counts.fatal,
+            interrupted=counts.interrupted,
+            budget_spent=counts.budget_spent,
+            failures=asked.failures,
+            budget_to_finish=asked.needed_usd if counts.budget_spent else None,
+        )
+        return AuditRecord(metrics, run, plan, tables, source, self.evidence)
+
+    def read(self, questions: Iterable[Question]) -> Iterator[Decision]:
+        """The decisions of questions, with the probabilities of their samples where asked for."""
+        samples = self.plan.samples
+        decisions = self.session.read(with_samples(questions, samples))
+        return decisions if samples is None else sampled(decisions, samples)
+
+    def evidence(self, questions: Iterable[Question]) -> Iterator[Evidence]:
+        """The prompts and answers of questions, as they are recorded."""
+        for question, request, response in self.session.calls(questions):
+            yield Evidence(question, request.messages, response.text)
+
+
+def _failures(
+    counts: RunCounts, store: CallStore, budget_usd: float | None, needed_usd: float | None
+) -> Iterator[str]:
+    """Why calls are missing and what to do, one sentence for each cause."""
+    if counts.fatal is not None:
+        yield f"stopped: {counts.fatal}"
+    elif counts.failed:
+        last = deque(store.failures(), maxlen=1)
+        example = f", such as {last[0].failure.message}" if last else ""
+        yield (
+            f"{counts.failed:,} of {counts.planned:,} calls failed{example.rstrip('.')}. "
+            "The same command tries them again."
+        )
+    if counts.unknown_usage:
+        yield (
+            f"{counts.unknown_usage:,} answers came without possible token counts: they are in no "
+            "count of tokens, and in the cost with the most that they can cost."
+        )
+    if counts.budget_spent:
+        left = counts.planned - counts.made - counts.cached - counts.failed
+        yield (
+            f"the budget of ${budget_usd:g} does not reach for the next call: {left:,} of "
+            f"{counts.planned:,} calls were not made. A budget of "
+            f"${enough_usd(needed_usd or 0.0):g} reaches for all of them; what is made is kept."
+        )
+
+
+def _refusals(refused: int) -> Iterator[str]:
+    if refused:
+        yield (
+            f"{refused:,} answers were refused by the model or by a filter: they are no verdicts, "
+            "whatever they say, and count as unparsed."
+        )
+
+
+def write_record(directory: Path, record: AuditRecord) -> None:
+    """Write `run.json`, `metrics.json` and the single calls, each whole or not at all."""
+    write_text(directory / "run.json", json_text(record.run.to_json()))
+    write_text(directory / "metrics.json", json_text(as_json(record.metrics)))
+    answers = msgspec.json.encode(answers_of(record.plan, record.tables))
+    write_text(directory / ANSWERS_FILE, answers.decode("utf-8"))
