@@ -45,28 +45,28 @@ SENTENCE = "The committee met on the first day and agreed to wait for the other 
 
 RECORDED = {
     "read items": ["unswayed.api:load_data"],
-    "read decisions": ["unswayed.importers:read_decisions_file"],
-    "sort out and plan": ["unswayed.auditing.recorded:audit_decisions"],
+    "read decisions": ["unswayed.audits:read_decisions_file"],
+    "sort out and plan": ["unswayed.audits:audit_decisions"],
     "tables": ["unswayed.auditing.recorded:build_tables"],
     "score methods": ["unswayed.auditing.summary:score_method"],
     "metrics and bootstrap": ["unswayed.auditing.summary:measure"],
     "groups": ["unswayed.auditing.summary:measure_groups"],
-    "differences": ["unswayed.auditing.contrasts:difference"],
+    "comparison": ["unswayed.auditing.summary:compare_methods"],
     "thresholds": ["unswayed.auditing.summary:threshold_view"],
-    "keep decisions": ["unswayed.cli.audit:_keep_recorded"],
-    "write run": ["unswayed.auditing.run:write_record"],
+    "keep decisions": ["unswayed.audits:_keep_decisions"],
+    "write run": ["unswayed.audits:write_record"],
     "flipped items": ["unswayed.report.collect:_collect"],
-    "report": ["unswayed.report.collect:write_report"],
+    "report": ["unswayed.audits:write_report"],
 }
 MADE = {
     **{stage: names for stage, names in RECORDED.items() if "decisions" not in stage},
-    "price": ["unswayed.auditing.run:price_audit"],
-    "ask and store": ["asyncio:run"],
-    "read back": ["unswayed.auditing.run:measure_pool"],
+    "price": ["unswayed.auditing.audit:Audit.price"],
+    "ask and store": ["unswayed.audits:run_sync"],
+    "read back": ["unswayed.auditing.audit:Audit.measure"],
     "  render": ["unswayed.runner.questions:render"],
     "  key": ["unswayed.runner.questions:key_of"],
-    "  parse": ["unswayed.runner.questions:read_decision"],
-    "tables": ["unswayed.auditing.run:build_tables"],
+    "  parse": ["unswayed.runner.questions:_read"],
+    "tables": ["unswayed.auditing.audit:build_tables"],
 }
 """Stages of an audit, and the names by which the program calls what they measure."""
 
@@ -103,11 +103,14 @@ def watched(stages: dict[str, list[str]]) -> Iterator[Stopwatch]:
     with contextlib.ExitStack() as stack:
         for stage, names in stages.items():
             for name in names:
-                module_name, _, attribute = name.partition(":")
-                module = importlib.import_module(module_name)
-                real = getattr(module, attribute)
-                setattr(module, attribute, watch.timed(stage, real))
-                stack.callback(setattr, module, attribute, real)
+                module_name, _, path = name.partition(":")
+                *owners, attribute = path.split(".")
+                place: object = importlib.import_module(module_name)
+                for owner in owners:
+                    place = getattr(place, owner)
+                real = getattr(place, attribute)
+                setattr(place, attribute, watch.timed(stage, real))
+                stack.callback(setattr, place, attribute, real)
         yield watch
 
 
