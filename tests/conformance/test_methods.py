@@ -22,7 +22,7 @@ from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, 
 from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item, Task, blind
 from unswayed.methods import METHODS
-from unswayed.methods.files import decode_method, encode_method
+from unswayed.methods.files import from_json, to_json
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import Method, MethodWarning, is_fitted, learned_fields, why_not
 from unswayed.permutations import cyclic, invert
@@ -393,6 +393,14 @@ def test_what_was_learned_survives_a_json_file(spec: str) -> None:
         item = make_items(1, n)[0]
         calls = [answer(item, ask, 0) for ask in fitted.asks(n)]
         assert decode_method(data).decide(item, calls) == fitted.decide(item, calls)
+
+
+def encode_method(method: Method) -> bytes:
+    return msgspec.json.encode(to_json(method), order="deterministic")
+
+
+def decode_method(data: bytes) -> Method:
+    return from_json(msgspec.json.decode(data))
 
 
 class PoisonedError(Exception):
