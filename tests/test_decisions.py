@@ -1,5 +1,7 @@
 """Decisions as columns, seen through views, and the one tie rule."""
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pytest
@@ -18,7 +20,18 @@ from unswayed.decisions import (
 )
 from unswayed.errors import ItemError, ShapeError
 from unswayed.items import Item, Task
-from unswayed.presentation import X0, X2, Ask, Presentation, canonical, presentations, view
+from unswayed.methods.names import parse_method
+from unswayed.permutations import invert
+from unswayed.presentation import (
+    X0,
+    X2,
+    Ask,
+    Presentation,
+    askable,
+    canonical,
+    presentations,
+    view,
+)
 
 ABCD = ("A", "B", "C", "D")
 
@@ -111,6 +124,43 @@ def test_a_view_of_a_view_is_their_composition(n: int, seed: int) -> None:
     assert twice.tie_ranks(rows).tolist() == once.tie_ranks(rows).tolist()
     expected = [tie_rank(item(n))[c] for c in view(outer, inner).order]
     assert once.tie_ranks(rows)[0].tolist() == expected
+
+
+def test_what_is_allowed_is_what_is_askable() -> None:
+    free, fixed = item(4, "free"), msgspec.structs.replace(item(4, "fixed"), permutable=False)
+    asks = (
+        *map(Ask, presentations("cyclic", 4)),
+        *map(Ask, presentations("cyclic", 4, protocol="label")),
+        Ask(canonical(4), sample=1),
+    )
+    table = DecisionTable.of([free, fixed], [], asks=tuple(dict.fromkeys(asks)))
+    for row, one in enumerate((free, fixed)):
+        assert [
+            ask for ask, allowed in zip(table.asks, table.allowed[row], strict=True) if allowed
+        ] == list(askable(one, table.asks))
+    away = Presentation((1, 2, 3, 0), (0, 1, 2, 3))
+    assert table.select([Ask(canonical(4))], through=away).allowed.tolist() == [[True], [False]]
+    content = Ask(canonical(4), arranged="content")
+    assert table.select([content], through=away).allowed.all()
+
+
+@given(st.integers(2, 4), st.integers(0, 1000))
+def test_verdicts_renumbered_back_from_a_view_are_those_of_the_item(n: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    outer = presentations("full", n)[generator.integers(len(presentations("full", n)))]
+    probs = tuple(generator.dirichlet(np.ones(n)))
+    table = DecisionTable.of([item(n)], [decision(outer, int(np.argmax(probs)), probs)])
+    direct = parse_method("direct")
+    seen = direct.decide_table(table.select(direct.asks(n), through=outer))
+    assert seen.choices[0] == outer.position_of_candidate(int(np.argmax(probs)))
+    own = seen.renumbered(invert(outer.order))
+    assert own.choices.tolist() == [int(np.argmax(probs))]
+    assert own.scores is not None
+    assert own.scores[0].tolist() == list(probs)
+    tie = replace(seen, choices=np.array([TIE], np.int16), tied=np.arange(n)[None] == 0)
+    back = tie.renumbered(invert(outer.order))
+    assert back.choices.tolist() == [TIE]
+    assert np.flatnonzero(back.tied[0]).tolist() == [outer.order[0]]
 
 
 def test_items_of_different_sizes_or_label_sets_do_not_share_a_table() -> None:

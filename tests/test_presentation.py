@@ -1,17 +1,22 @@
 """Label <-> position <-> candidate, and views."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unswayed.errors import ShapeError, UnknownNameError
+from unswayed.items import Item
 from unswayed.presentation import (
     X0,
     X1,
     X2,
     X3,
+    Ask,
     Presentation,
+    askable,
     canonical,
+    label_symbols,
     presentations,
     view,
 )
@@ -74,6 +79,24 @@ def test_graeco_latin_presentations_start_canonical_up_to_the_design() -> None:
     made = presentations("graeco-latin", 4)
     assert made[0].order == (0, 1, 2, 3)
     assert len({p.order for p in made}) == len({p.labels for p in made}) == 4
+
+
+def test_labels_past_z_are_numbers() -> None:
+    assert label_symbols(3) == ("A", "B", "C")
+    assert label_symbols(26)[-1] == "Z"
+    assert label_symbols(27)[0] == "1"
+    assert label_symbols(27)[-1] == "27"
+
+
+def test_of_an_item_that_is_not_permutable_only_its_own_order_is_askable() -> None:
+    free = Item(id="q", prompt="p", candidates=("b", "a"))
+    fixed = msgspec.structs.replace(free, permutable=False)
+    by_content = Ask(X0, arranged="content")
+    asks = (Ask(X0), Ask(X2), Ask(X3), by_content)
+    assert askable(free, asks[:3]) == asks[:3]
+    assert askable(fixed, asks) == (Ask(X0),)  # sorted by content it stands as given: asked once
+    assert len(askable(free, asks)) == 3
+    assert askable(msgspec.structs.replace(free, candidates=("", "")), (by_content,)) == ()
 
 
 def test_unknown_protocol_suggests_a_name() -> None:

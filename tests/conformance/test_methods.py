@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -14,12 +16,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from outside_methods import installed
 
 from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, choice_of
 from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item, Task, blind
 from unswayed.methods import METHODS
-from unswayed.methods.files import decode_method, encode_method
+from unswayed.methods.files import from_json, to_json
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import Method, MethodWarning, is_fitted, learned_fields, why_not
 from unswayed.permutations import cyclic, invert
@@ -45,14 +48,27 @@ VARIANTS = (
     "sequential:rule=agree",
     "sequential:orders=random:5",
 )
-SPECS = (*METHODS, *VARIANTS)
-WITH_PROBS = tuple(spec for spec in SPECS if parse_method(spec).needs_probs)
+OUTSIDE = ("first-two", "label-shift", "label-shift:strength=0.5")
+with TemporaryDirectory() as folder, installed(Path(folder)):
+    SPECS = (*METHODS, *VARIANTS, OUTSIDE[-1])
+    WITH_PROBS = tuple(spec for spec in SPECS if parse_method(spec).needs_probs)
+    LEARNING = tuple(spec for spec in SPECS if learned_fields(parse_method(spec)))
 SYMBOLS = "ABCDEFG"
 QUICK = settings(
     max_examples=6,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _methods_of_another_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with installed(tmp_path_factory.mktemp("site")):
+        yield
+
+
+def test_methods_of_another_package_are_among_those_tested() -> None:
+    assert set(OUTSIDE) <= set(SPECS)
 
 
 @pytest.fixture(autouse=True)
@@ -299,7 +315,7 @@ def test_methods_that_read_every_order_answer_alike_under_every_view(
         np.testing.assert_array_equal(seen.tied, own.tied[:, list(shape.order)])
 
 
-@pytest.mark.parametrize("spec", [spec for spec in SPECS if learned_fields(parse_method(spec))])
+@pytest.mark.parametrize("spec", LEARNING)
 def test_what_was_learned_can_be_shown_and_learning_from_nothing_is_the_identity(spec: str) -> None:
     method = parse_method(spec)
     n = numbers_for(spec)[0]
@@ -377,6 +393,14 @@ def test_what_was_learned_survives_a_json_file(spec: str) -> None:
         item = make_items(1, n)[0]
         calls = [answer(item, ask, 0) for ask in fitted.asks(n)]
         assert decode_method(data).decide(item, calls) == fitted.decide(item, calls)
+
+
+def encode_method(method: Method) -> bytes:
+    return msgspec.json.encode(to_json(method), order="deterministic")
+
+
+def decode_method(data: bytes) -> Method:
+    return from_json(msgspec.json.decode(data))
 
 
 class PoisonedError(Exception):

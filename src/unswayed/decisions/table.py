@@ -24,13 +24,7 @@ from unswayed.digests import digest
 from unswayed.errors import ShapeError
 from unswayed.items import Item, blind, text_of
 from unswayed.permutations import Order, compose, invert
-from unswayed.presentation import (
-    Ask,
-    Presentation,
-    canonical,
-    content_order,
-    label_symbols,
-)
+from unswayed.presentation import Ask, Presentation, canonical, content_order, label_symbols
 from unswayed.presentation import through as seen_through
 
 __all__ = ["DecisionTable", "TableBuilder", "argmax_by_tie_rule", "tie_rank"]

@@ -18,13 +18,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import (
-    DecisionTable,
-    Estimate,
-    FloatArray,
-    VerdictTable,
-    argmax_by_tie_rule,
-)
+from unswayed.decisions import DecisionTable, Estimate, FloatArray, VerdictTable, argmax_by_tie_rule
 from unswayed.items import Task
 from unswayed.methods.checks import check_layout, check_numbers
 from unswayed.methods.estimation import (

@@ -60,13 +60,7 @@ from unswayed.methods.monotone import (
 )
 from unswayed.methods.protocol import COMPARING, About, Learned, Method, learned
 from unswayed.methods.sets import canonical_ask, presentation_set
-from unswayed.methods.tables import (
-    TOLERANCE,
-    labels_by_candidate,
-    probs_of,
-    softmax,
-    verdict_table,
-)
+from unswayed.methods.tables import TOLERANCE, labels_by_candidate, probs_of, softmax, verdict_table
 from unswayed.permutations import invert
 from unswayed.presentation import X1, Ask, Presentation, label_symbols
 

@@ -110,12 +110,7 @@ def drift(
 
 
 def _resample(
-    plain: Method,
-    tables: Tables,
-    names: Sequence[str],
-    *,
-    resamples: int,
-    seed: int,
+    plain: Method, tables: Tables, names: Sequence[str], *, resamples: int, seed: int
 ) -> FloatArray:
     """The numbers fitted on resampled items, shape (resamples, names), NaN where one has none."""
     rng = np.random.default_rng(seed)

@@ -19,18 +19,11 @@ from unswayed.errors import MethodError, UnknownNameError, UnswayedError, UsageE
 from unswayed.items import Item
 from unswayed.methods import METHODS
 from unswayed.methods.names import spec_name
-from unswayed.methods.protocol import (
-    Method,
-    is_fitted,
-    learned_fields,
-    learned_values,
-)
+from unswayed.methods.protocol import Method, is_fitted, learned_fields, learned_values
 
 __all__ = [
     "FILE_FORMAT",
     "FittedFile",
-    "decode_method",
-    "encode_method",
     "from_json",
     "item_mark",
     "load_method",
@@ -161,16 +154,6 @@ def _empty_field(method: Method) -> str | None:
     """The field that a fit should have filled and did not; None if all is well."""
     empty = [field for field in learned_fields(method) if getattr(method, field) == ()]
     return next(iter(empty), None) if method.learns else None
-
-
-def encode_method(method: Method) -> bytes:
-    """A method as canonical JSON."""
-    return msgspec.json.encode(to_json(method), order="deterministic")
-
-
-def decode_method(data: bytes | str) -> Method:
-    """The inverse of `encode_method`."""
-    return from_json(msgspec.json.decode(data, type=Json))
 
 
 def save_method(

@@ -18,13 +18,7 @@ from numpy.typing import NDArray
 from unswayed.decisions import FloatArray
 from unswayed.quantiles import expanded_tail
 
-__all__ = [
-    "FEWEST",
-    "expanded_levels",
-    "mean_interval",
-    "median_interval",
-    "percentile_interval",
-]
+__all__ = ["FEWEST", "expanded_levels", "mean_interval", "median_interval", "percentile_interval"]
 
 FEWEST: Final = 60
 """Estimation items below which a bootstrap interval is not given."""

@@ -75,13 +75,13 @@ def method_thresholds(
 ) -> dict[str, dict[str, float | None]]:
     """The P(A) above which each single-call method answers A, by presentation.
 
-    Methods that read several calls, or have no threshold, are left out.
+    Methods that read several calls are left out, and so are those that neither learn nor have one.
     """
     result: dict[str, dict[str, float | None]] = {}
     for method in methods:
         if len(method.asks(2)) == 1:
             values = {name: method.threshold(shape) for name, shape in shown.items()}
-            if any(value is not None for value in values.values()):
+            if method.fitted_from or any(value is not None for value in values.values()):
                 result[spec_name(method)] = values
     return result
 

@@ -16,13 +16,7 @@ from unswayed.decisions import (
     VerdictTable,
     argmax_by_tie_rule,
 )
-from unswayed.methods.tables import (
-    EPSILON,
-    TOLERANCE,
-    plurality,
-    softmax,
-    verdict_table,
-)
+from unswayed.methods.tables import EPSILON, TOLERANCE, plurality, softmax, verdict_table
 
 __all__ = ["count_votes", "decide_by_average", "decide_by_vote", "mean_probs"]
 
