@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,14 +26,13 @@ from unswayed.decisions import (
     DecisionTable,
     FloatArray,
     IntArray,
-    VerdictTable,
 )
 from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item, blind
 from unswayed.methods import Method
 from unswayed.methods.protocol import MethodWarning
 from unswayed.methods.tables import TOLERANCE
-from unswayed.metrics.outcomes import Outcomes, outcomes_of
+from unswayed.metrics.outcomes import Outcomes, outcomes_of, with_gold
 from unswayed.permutations import invert
 from unswayed.presentation import Ask, Protocol, canonical, through
 from unswayed.runner import Question
@@ -87,17 +86,6 @@ class Scored:
     cautions: tuple[str, ...] = ()
 
 
-def outcomes_for(
-    stratum: Stratum, table: DecisionTable, *, group_by: str, tied: BoolArray | None = None
-) -> Outcomes:
-    """Join gold to choices by candidate: the only place where gold meets verdicts."""
-    return replace(
-        outcomes_of(stratum.items, table),
-        groups=tuple(group_of(item, group_by) for item in stratum.items),
-        tied=tied,
-    )
-
-
 def direct_outcomes(
     strata: Sequence[Stratum],
     tables: Sequence[DecisionTable],
@@ -106,14 +94,16 @@ def direct_outcomes(
     group_by: str,
 ) -> tuple[Outcomes, ...]:
     """Single calls under every presentation of a protocol."""
-    return tuple(
-        outcomes_for(
-            stratum,
-            table.select([Ask(shown) for shown in stratum.protocols[protocol]]),
-            group_by=group_by,
-        )
-        for stratum, table in zip(strata, tables, strict=True)
-    )
+    outcomes = []
+    for stratum, table in zip(strata, tables, strict=True):
+        seen = table.select([Ask(shown) for shown in stratum.protocols[protocol]])
+        own = outcomes_of(stratum.items, seen)
+        outcomes.append(replace(own, groups=_groups(stratum, group_by)))
+    return tuple(outcomes)
+
+
+def _groups(stratum: Stratum, group_by: str) -> tuple[str | None, ...]:
+    return tuple(group_of(item, group_by) for item in stratum.items)
 
 
 def score_method(
@@ -140,8 +130,8 @@ def score_method(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", MethodWarning)
             by_fold, fit_calls = _fit_folds(method, stratum, source, estimation_items)
-        cautions.extend(str(one.message) for one in caught if one.category is MethodWarning)
-        fitted.extend(one for one in by_fold if one is not method)
+        cautions.extend(str(w.message) for w in caught if w.category is MethodWarning)
+        fitted.extend(own for own in by_fold if own is not method)
         blind_to = samples is not None and not method.needs_probs
         scored, read = _score_stratum(by_fold, stratum, table, group_by, without_probs=blind_to)
         outcomes.append(scored)
@@ -226,65 +216,41 @@ def _score_stratum(
     # a single answer is not filled in from samples that the method does not pay for
     given = replace(table, probs=None) if without_probs else table
     for column, outer in enumerate(views):
-        seen = table.select(asked, through=outer)
-        verdicts = _verdicts(by_fold, stratum, given.select(asked, through=outer))
         back = invert(outer.order)
-        own = verdicts.renumbered(back)
-        choices[:, column], tied[:, column] = own.choices, own.tied
-        if method.needs_probs and own.scores is not None:
-            scores[:, column] = own.scores
-        elif len(asked) == 1 and seen.probs is not None:
-            scores[:, column] = seen.probs[:, 0, list(back)]
-        n_calls[:, column] = verdicts.n_calls
+        answers = given.select(asked, through=outer)
+        for fitted, rows in _parts(by_fold, stratum):
+            verdicts = fitted.decide_table(answers if len(rows) == size else answers.rows(rows))
+            own = verdicts.renumbered(back)
+            choices[rows, column], tied[rows, column] = own.choices, own.tied
+            n_calls[rows, column] = own.n_calls
+            if method.needs_probs and own.scores is not None:
+                scores[rows, column] = own.scores
+        if len(asked) == 1 and not method.needs_probs:
+            probs = table.select(asked, through=outer).probs
+            if probs is not None:
+                scores[:, column] = probs[:, 0, list(back)]
     _keep_own_order_only(method, stratum, given, choices, tied, n_calls)
-    judged = DecisionTable(
-        items=table.items,
-        asks=tuple(Ask(outer) for outer in views),
+    outcomes = with_gold(
+        stratum.items,
+        groups=_groups(stratum, group_by),
         shown=views,
         label_set=table.label_set,
         choices=choices,
         probs=_as_probabilities(scores),
+        tied=tied if (choices == TIE).any() else None,
     )
-    has_ties = bool((choices == TIE).any())
-    outcomes = outcomes_for(stratum, judged, group_by=group_by, tied=tied if has_ties else None)
     read = np.where(choices[:, 0] == MISSING, np.nan, n_calls[:, 0])
     # where nothing was answered it costs what it costs elsewhere
     usual = float(np.nanmean(read)) if (~np.isnan(read)).any() else float(len(asked))
     return outcomes, np.where(np.isnan(read), usual, read)
 
 
-def _verdicts(by_fold: Sequence[Method], stratum: Stratum, seen: DecisionTable) -> VerdictTable:
-    if all(one is by_fold[0] for one in by_fold):
-        return by_fold[0].decide_table(seen)
-    parts = []
-    for fold, method in enumerate(by_fold):
-        rows = np.flatnonzero(stratum.folds == fold)
-        if len(rows):
-            parts.append((rows, method.decide_table(seen.rows(rows))))
-    return _gather(parts, len(stratum.items), stratum.n)
-
-
-def _gather(
-    parts: Iterable[tuple[NDArray[np.intp], VerdictTable]], size: int, n: int
-) -> VerdictTable:
-    made = VerdictTable(
-        choices=np.full(size, MISSING, dtype=np.int16),
-        tied=np.zeros((size, n), dtype=bool),
-        scores=np.full((size, n), np.nan),
-        confidence=np.full(size, np.nan),
-        consistent=np.full(size, -1, dtype=np.int8),
-        n_calls=np.zeros(size, dtype=np.int32),
-    )
-    assert made.scores is not None
-    for rows, part in parts:
-        made.choices[rows] = part.choices
-        made.tied[rows] = part.tied
-        if part.scores is not None:
-            made.scores[rows] = part.scores
-        made.confidence[rows] = part.confidence
-        made.consistent[rows] = part.consistent
-        made.n_calls[rows] = part.n_calls
-    return made
+def _parts(by_fold: Sequence[Method], stratum: Stratum) -> list[tuple[Method, NDArray[np.intp]]]:
+    """The method that judges each item: the items of every fold, all where nothing was learned."""
+    if all(method is by_fold[0] for method in by_fold):
+        return [(by_fold[0], np.arange(len(stratum.items)))]
+    rows = [np.flatnonzero(stratum.folds == fold) for fold in range(FOLDS)]
+    return [(method, own) for method, own in zip(by_fold, rows, strict=True) if len(own)]
 
 
 def _keep_own_order_only(
@@ -299,6 +265,7 @@ def _keep_own_order_only(
     only, else the single call's.
     """
     fixed = ~stratum.permutable
+    choices[fixed, 1:] = MISSING
     if fixed.any() and not all(ask.as_given for ask in method.asks(stratum.n)):
         choices[fixed, 0] = table.select([Ask(canonical(stratum.n))]).choices[fixed, 0]
         tied[fixed, 0] = (choices[fixed, 0] == TIE)[:, None]
@@ -310,11 +277,8 @@ def _as_probabilities(scores: FloatArray) -> FloatArray | None:
 
     Shares of votes never come here: they are counts of choices, not probabilities.
     """
-    known = ~np.isnan(scores).any(axis=2)
-    if not known.any():
-        return None
-    sums = scores[known].sum(axis=1)
-    if scores[known].min() < 0 or not np.allclose(sums, 1, atol=1e-3):
+    given = scores[~np.isnan(scores).any(axis=2)]
+    if not len(given) or given.min() < 0 or not np.allclose(given.sum(axis=1), 1, atol=1e-3):
         return None
     return scores
 
@@ -336,9 +300,9 @@ def average_of_everything(
         telling = score.sum(axis=1) >= FEWEST_VOTES
         if seen.probs is not None:
             mean = seen.probs.mean(axis=1)
-            known = ~np.isnan(mean).any(axis=1) & stratum.permutable & (len(stratum.views) > 1)
-            score[known] = mean[known]
-            telling |= known
+            whole = ~np.isnan(mean).any(axis=1) & stratum.permutable & (len(stratum.views) > 1)
+            score[whole] = mean[whole]
+            telling |= whole
         best = score >= score.max(axis=1, keepdims=True) - TOLERANCE
         choice = np.where(best.sum(axis=1) == 1, best.argmax(axis=1), TIE).astype(np.int16)
         choice[~telling] = UNPARSED
@@ -349,6 +313,6 @@ def average_of_everything(
 def with_reference(outcomes: Outcomes, reference: IntArray) -> Outcomes:
     """The outcomes with the reference verdicts in the place of gold, to measure agreement."""
     gold = np.zeros((len(reference), len(outcomes.label_set)), dtype=bool)
-    known = reference >= 0
-    gold[np.flatnonzero(known), reference[known]] = True
-    return replace(outcomes, gold=gold, gold_kind=known.astype(np.int8), yardstick=True)
+    named = reference >= 0
+    gold[np.flatnonzero(named), reference[named]] = True
+    return replace(outcomes, gold=gold, gold_kind=named.astype(np.int8), yardstick=True)

@@ -29,6 +29,7 @@ __all__ = [
     "Outcomes",
     "outcomes_from_decisions",
     "outcomes_of",
+    "with_gold",
 ]
 
 GOLD_NONE: Final = 0
@@ -243,19 +244,53 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
         if blind_item.id not in by_id:
             raise ShapeError(f"{blind_item.id}: decided, but not among the items")
         own.append(by_id[blind_item.id])
-    gold, kind = _gold_of(own, table.n)
-    return Outcomes(
-        item_ids=tuple(item.id for item in own),
-        groups=tuple(item.group for item in own),
+    return with_gold(
+        own,
         shown=table.shown,
         label_set=table.label_set,
         # recorded data may have asked an item that must not be permuted in other orders too
         choices=np.where(table.allowed, table.choices, np.int16(MISSING)),
-        gold=gold,
-        gold_kind=kind,
-        permutable=np.array([item.permutable for item in own], dtype=np.bool_),
         probs=table.probs,
         label_mass=table.label_mass,
+    )
+
+
+def with_gold(
+    items: Sequence[Item],
+    *,
+    shown: Sequence[Presentation],
+    label_set: tuple[str, ...],
+    choices: IntArray,
+    probs: FloatArray | None = None,
+    label_mass: FloatArray | None = None,
+    tied: BoolArray | None = None,
+    groups: tuple[str | None, ...] | None = None,
+) -> Outcomes:
+    """Join the gold of items to choices by candidate: the only place where gold meets verdicts.
+
+    Args:
+        items: The I items.
+        shown: As in `Outcomes`, and so are the others.
+        label_set: The n symbols.
+        choices: Shape (I, V).
+        probs: Shape (I, V, n).
+        label_mass: Shape (I, V).
+        tied: Shape (I, V, n).
+        groups: The groups of the items; default: their own.
+    """
+    gold, kind = _gold_of(items, len(label_set))
+    return Outcomes(
+        item_ids=tuple(item.id for item in items),
+        groups=tuple(item.group for item in items) if groups is None else groups,
+        shown=tuple(shown),
+        label_set=label_set,
+        choices=choices,
+        gold=gold,
+        gold_kind=kind,
+        permutable=np.array([item.permutable for item in items], dtype=np.bool_),
+        probs=probs,
+        label_mass=label_mass,
+        tied=tied,
     )
 
 
