@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from unswayed.decisions import Choice, Decision
 from unswayed.items import Item, text_of
-from unswayed.presentation import Ask, Presentation, presentations
+from unswayed.presentation import Ask, presentations
 
 __all__ = ["FilterReport", "Filtered", "filter_asks", "keep_inconsistent"]
 
@@ -86,21 +86,16 @@ def keep_inconsistent(
         count_unparsed: Let an unparsed answer count as a distinct one.
         evaluation: Items that must not be trained on; compared by their text, not by id.
     """
-    answers: dict[str, dict[Presentation, Choice]] = {}
-    for decision in decisions:
-        ask = decision.ask
-        if ask.prompt_id == prompt_id and ask.sample == 0 and ask.substitute is None:
-            answers.setdefault(decision.item_id, {})[ask.presentation] = decision.choice
+    answers = {(decision.item_id, decision.ask): decision.choice for decision in decisions}
     forbidden = {_content(item) for item in evaluation}
     tally = dict.fromkeys(("kept", "consistent", "unparsed", "incomplete", "evaluation"), 0)
     kept: list[Item] = []
     unparsed_answers = 0
     for item in items:
-        asked = [ask.presentation for ask in filter_asks(item.n, orders=orders)]
-        seen = answers.get(item.id, {})
-        choices = [seen[shown] for shown in asked if shown in seen]
+        asks = filter_asks(item.n, prompt_id=prompt_id, orders=orders)
+        choices = [answers[item.id, ask] for ask in asks if (item.id, ask) in answers]
         unparsed_answers += choices.count(None)
-        fate = _fate(item, choices, len(asked), forbidden, count_unparsed)
+        fate = _fate(item, choices, len(asks), forbidden, count_unparsed)
         tally[fate] += 1
         if fate == "kept":
             kept.append(item)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-__all__ = ["RunHooks", "catch_interrupt", "quiet", "run_callback"]
+__all__ = ["RunHooks", "catch_interrupt", "quiet"]
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def quiet() -> Iterator[None]:
 
 @dataclass(eq=False)
 class RunHooks(_Base):  # type: ignore[misc]
-    """Mixed into `transformers.TrainerCallback`; one per run.
+    """Mixed into `transformers.TrainerCallback` by the engine; one per run.
 
     Attributes:
         plan: What is trained; its record is written beside every checkpoint.
@@ -143,18 +143,3 @@ class RunHooks(_Base):  # type: ignore[misc]
         if asked.item():
             self.interrupt.set()
         return self.interrupt.is_set()
-
-
-def run_callback(
-    plan: Plan,
-    folder: RunFolder,
-    interrupt: threading.Event,
-    check: Callable[[], Mapping[str, float]] | None,
-    report: Report | None,
-) -> RunHooks:
-    """A `RunHooks` that transformers accepts as a callback."""
-    from transformers import TrainerCallback
-
-    kind: Any = type("RunCallback", (RunHooks, TrainerCallback), {})
-    callback: RunHooks = kind(plan, folder, interrupt, check, report)
-    return callback

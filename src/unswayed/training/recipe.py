@@ -14,32 +14,9 @@ from msgspec.inspect import DataclassType, StructType, UnionType, type_info
 
 from unswayed.errors import UnknownNameError, UsageError, field_and_reason
 from unswayed.registry import did_you_mean
-from unswayed.training.recipe_parts import (
-    Chat,
-    Data,
-    Lora,
-    Optimiser,
-    Pif,
-    Prompt,
-    Recipe,
-    Rollout,
-    Run,
-)
+from unswayed.training.recipe_parts import Recipe
 
-__all__ = [
-    "Chat",
-    "Data",
-    "Lora",
-    "Optimiser",
-    "Pif",
-    "Prompt",
-    "Recipe",
-    "Rollout",
-    "Run",
-    "load_recipe",
-    "recipe_names",
-    "with_changes",
-]
+__all__ = ["load_recipe", "recipe_names", "with_changes"]
 
 
 def recipe_names() -> tuple[str, ...]:

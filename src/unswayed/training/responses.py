@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from unswayed.parsing.labels import parse_label
-from unswayed.training.recipe import Prompt
+from unswayed.training.recipe_parts import Prompt
 
 __all__ = ["Reader", "Reading", "completion_text", "reader"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from unswayed.training import checks
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.plan import Plan
-from unswayed.training.progress import catch_interrupt, quiet, run_callback
+from unswayed.training.progress import RunHooks, catch_interrupt, quiet
 from unswayed.training.protocol import Report, Stop
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.table import OBJECTIVES
@@ -26,14 +27,15 @@ class TrlEngine:
 
     def run(self, plan: Plan, folder: RunFolder, resume: int | None, report: Report | None) -> Stop:
         """Train as planned and save the result; see `protocol.Engine`."""
-        from transformers import PrinterCallback
+        from transformers import PrinterCallback, TrainerCallback
 
         with catch_interrupt() as interrupt, quiet():
             trainer = OBJECTIVES.load(plan.objective).build(plan, folder.path)
             # Weights sharded by FSDP would have to be gathered whole to answer held-out items.
             checked = bool(plan.groups.held_out) and not trainer.is_fsdp_enabled
             check = partial(measure_held_out, trainer, plan) if checked else None
-            trainer.add_callback(run_callback(plan, folder, interrupt, check, report))
+            hooks: Any = type("RunCallback", (RunHooks, TrainerCallback), {})
+            trainer.add_callback(hooks(plan, folder, interrupt, check, report))
             trainer.remove_callback(PrinterCallback)
             is_main = bool(trainer.is_world_process_zero())
             if is_main:
