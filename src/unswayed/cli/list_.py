@@ -106,9 +106,7 @@ def _names(kind: str) -> tuple[tuple[str, ...], Rows]:
         return ("recipe", "task", "model"), _recipes()
     from unswayed.importers import IMPORTERS
 
-    return ("importer", "what it reads"), [
-        (name, _first_line(IMPORTERS.load(name))) for name in IMPORTERS
-    ]
+    return ("importer", "what it reads"), [(name, IMPORTERS.load(name).title) for name in IMPORTERS]
 
 
 def _recipes() -> Rows:

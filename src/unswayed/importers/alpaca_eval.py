@@ -18,18 +18,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from unswayed.decisions import Decision
+from unswayed.decisions import Choice, Decision
 from unswayed.digests import digest
-from unswayed.importers.protocol import BadFieldError, Judged, Record, Source, read_as
+from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source, has, pair_decision
 from unswayed.items import Item
 from unswayed.presentation import X0, X2
 
-__all__ = ["AlpacaEval"]
+__all__ = ["ALPACA_EVAL"]
 
 LABELS: Final = ("m", "M")
 
@@ -55,74 +54,51 @@ class _Annotation(msgspec.Struct):
     raw_text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AlpacaEval:
-    """AlpacaEval annotations: one order per item, with label probabilities where recorded."""
-
-    def detects(self, record: Record) -> bool:
-        """Two outputs and a preference."""
-        return {"instruction", "output_1", "output_2", "preference"} <= record.keys()
-
-    def convert(self, record: Record, source: Source) -> Judged:
-        """One pair and its one call."""
-        row = read_as(_Annotation, record)
-        name = digest(row.instruction, row.output_1, row.output_2).hex()[:16]
-        item = Item(
-            id=f"alpaca-{name}",
-            prompt=row.instruction,
-            candidates=(row.output_1, row.output_2),
-            group=row.dataset,
-            meta={"generators": [row.generator_1, row.generator_2]},
-        )
-        logprobs = _by_token(row.first_token_logprobs) or _first_token(row.raw_completion)
-        if row.preference is None:
-            return Judged(item, (), left_out="no preference was recorded")
-        if not logprobs and row.output_1 == row.output_2:
-            return Judged(item, (), left_out="the outputs are equal: they were not judged")
-        if not logprobs:
-            return Judged(item, (_choice_alone(item.id, row),), remarks=(ORDER_UNKNOWN,))
-        if not any(label in logprobs for label in LABELS):
-            return Judged(item, (), left_out="neither label is among the returned tokens")
-        floor = min(logprobs.values())
-        first, second = (math.exp(logprobs.get(label, floor)) for label in LABELS)
-        p_second = second / (first + second)
-        if abs(p_second - 0.5) < _EVEN:
-            return Judged(item, (), left_out="both labels are equally likely: the order is unknown")
-        swapped = _swapped(row.preference, p_second)
-        by_position = (1.0 - p_second, p_second)
-        shown = X2 if swapped else X0
-        probs = tuple(by_position[shown.position_of_candidate(c)] for c in (0, 1))
-        decision = Decision(
-            item_id=item.id,
-            order=shown.order,
-            labels=LABELS,
-            label_set=LABELS,
-            choice=int(probs[1] > probs[0]),
-            probs=probs,
-            label_mass=min(first + second, 1.0),
-            censored=any(label not in logprobs for label in LABELS),
-            text=row.raw_text,
-            model=row.annotator,
-        )
-        return Judged(item, (decision,))
+def _read(row: _Annotation, source: Source) -> Judged:
+    """One pair and its one call."""
+    item = Item(
+        id=f"alpaca-{digest(row.instruction, row.output_1, row.output_2).hex()[:16]}",
+        prompt=row.instruction,
+        candidates=(row.output_1, row.output_2),
+        group=row.dataset,
+        meta={"generators": [row.generator_1, row.generator_2]},
+    )
+    if row.preference is None:
+        return Judged(item, (), left_out="no preference was recorded")
+    logprobs = _by_token(row.first_token_logprobs) or _first_token(row.raw_completion)
+    if not logprobs and row.output_1 == row.output_2:
+        return Judged(item, (), left_out="the outputs are equal: they were not judged")
+    if not logprobs:
+        return Judged(item, (_choice_alone(item, row, row.preference),), remarks=(ORDER_UNKNOWN,))
+    if not any(label in logprobs for label in LABELS):
+        return Judged(item, (), left_out="neither label is among the returned tokens")
+    floor = min(logprobs.values())
+    first, second = (math.exp(logprobs.get(label, floor)) for label in LABELS)
+    p_second = second / (first + second)
+    if abs(p_second - 0.5) < _EVEN:
+        return Judged(item, (), left_out="both labels are equally likely: the order is unknown")
+    shown = X2 if _swapped(row.preference, p_second) else X0
+    by_position = (1.0 - p_second, p_second)
+    probs = tuple(by_position[shown.position_of_candidate(c)] for c in (0, 1))
+    call = pair_decision(
+        item, shown, LABELS, int(probs[1] > probs[0]), text=row.raw_text, model=row.annotator
+    )
+    decision = msgspec.structs.replace(
+        call,
+        probs=probs,
+        label_mass=min(first + second, 1.0),
+        censored=any(label not in logprobs for label in LABELS),
+    )
+    return Judged(item, (decision,))
 
 
-def _choice_alone(item_id: str, row: _Annotation) -> Decision:
+def _choice_alone(item: Item, row: _Annotation, preference: float) -> Decision:
     """What was preferred, in the own order for want of the one shown."""
-    preference = row.preference
-    assert preference is not None
     draw = preference in (0, 1.5)
     if not draw and not 1 <= preference <= 2:
         raise BadFieldError("preference", f"{preference} is not between 1 and 2, nor 0 (a draw)")
-    return Decision(
-        item_id=item_id,
-        order=X0.order,
-        labels=LABELS,
-        label_set=LABELS,
-        choice="tie" if draw else int(preference > 1.5),
-        text=row.raw_text,
-        model=row.annotator,
-    )
+    choice: Choice = "tie" if draw else int(preference > 1.5)
+    return pair_decision(item, X0, LABELS, choice, text=row.raw_text, model=row.annotator)
 
 
 def _swapped(preference: float, p_second: float) -> bool:
@@ -152,3 +128,11 @@ def _first_token(completion: object) -> Mapping[str, float]:
         return {top["token"]: float(top["logprob"]) for top in content[0]["top_logprobs"]}
     except (KeyError, IndexError, TypeError, ValueError):
         return {}
+
+
+ALPACA_EVAL: Final = Importer(
+    title="AlpacaEval annotations: one order per item, with label probabilities where recorded.",
+    detects=has("instruction", "output_1", "output_2", "preference"),
+    schema=_Annotation,
+    read=_read,
+)

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Final, Literal
+
+import msgspec
 
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers.decisions_file import question_key
 from unswayed.importers.jsonl import MappedLog
 from unswayed.importers.mapping import FieldMap
-from unswayed.importers.protocol import (
-    BadFieldError,
-    Entry,
-    Importer,
-    Joining,
-    Judged,
-    Record,
-    Source,
-)
-from unswayed.importers.records import records_of
+from unswayed.importers.protocol import BadFieldError, Entry, Judged, Record, Source
 from unswayed.importers.table import IMPORTERS
-from unswayed.items import BadLine, Item, check_item
+from unswayed.items import BadLine, Item, check_item, is_table, iter_objects, read_table
 from unswayed.registry import did_you_mean
 
 __all__ = ["Imported", "detect", "import_files"]
+
+Convert = Callable[[Record, Source], Judged]
 
 OWN_FIELDS: Final = frozenset(("item_id", "order", "labels"))
 OWN_LOG: Final = (
@@ -62,20 +57,15 @@ class _Collected:
     items: dict[str, tuple[Item, Source]] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
     asked: dict[object, Source] = field(default_factory=dict)
-    said: Counter[str] = field(default_factory=Counter)
+    remarks: Counter[str] = field(default_factory=Counter)
     records: int = 0
     bad: list[BadLine] = field(default_factory=list)
     names: dict[str, None] = field(default_factory=dict)
 
     def add(self, judged: Judged, source: Source) -> None:
         """Keep one record's item and decisions, all or nothing."""
-        item = judged.item
-        if item is not None:
-            check_item(item)
-            known = self.items.get(item.id)
-            differing = None if known is None else _differing(known[0], item)
-            if known is not None and differing is not None:
-                raise BadFieldError(differing, f"of item {item.id!r} is another one at {known[1]}")
+        if judged.item is not None:
+            self._check(judged.item)
         keys = [question_key(decision) for decision in judged.decisions]
         for decision, key in zip(judged.decisions, keys, strict=True):
             if key in self.asked:
@@ -84,13 +74,26 @@ class _Collected:
                     f"{decision.item_id!r} in order {list(decision.order)} was answered at "
                     f"{self.asked[key]} already (same model and sample)",
                 )
-        if item is not None:
-            self.items.setdefault(item.id, (item, source))
+        if judged.item is not None:
+            self.items.setdefault(judged.item.id, (judged.item, source))
         self.asked.update((key, source) for key in keys)
         self.decisions.extend(judged.decisions)
+        self.remarks.update(judged.remarks)
         if judged.left_out:
-            self.said[f"left_out: {judged.left_out}"] += 1
-        self.said.update(judged.remarks)
+            self.remarks[f"left_out: {judged.left_out}"] += 1
+
+    def _check(self, item: Item) -> None:
+        """Check that an item is one, and that no record before contradicts it."""
+        check_item(item)
+        earlier, place = self.items.get(item.id, (item, None))
+        for name, before, now in (
+            ("task", earlier.task, item.task),
+            ("prompt", earlier.prompt, item.prompt),
+            ("candidates", earlier.candidates, item.candidates),
+            ("gold", earlier.gold, item.gold),
+        ):
+            if before != now:
+                raise BadFieldError(name, f"of item {item.id!r} is another one at {place}")
 
 
 def import_files(
@@ -122,37 +125,54 @@ def import_files(
     if not files:
         raise UsageError("no files to import.")
     collected = _Collected()
-    for importer, entries in _readings(kind, [str(file) for file in files], fields):
-        _read(importer, entries, collected, on_bad_item=on_bad_item)
+    for convert, entries in _readings(kind, [str(file) for file in files], fields):
+        for source, record in entries:
+            collected.records += 1
+            try:
+                if isinstance(record, BadFieldError):
+                    raise record
+                collected.names.update(dict.fromkeys(record))
+                collected.add(convert(record, source), source)
+            except BadFieldError as error:
+                problem = BadLine(source.file, source.number, error.field, error.reason)
+                if on_bad_item == "stop":
+                    raise ItemError(
+                        f"{problem}. Mend the record, or leave bad ones out with "
+                        "--on-bad-item skip."
+                    ) from None
+                collected.bad.append(problem)
     return _imported(collected, files, fields)
 
 
 def _readings(
     kind: str, files: Sequence[str], fields: FieldMap | None
-) -> Iterator[tuple[Importer, Iterator[Entry]]]:
-    """Every file with its importer; those of a format spread over files as one, at the end."""
+) -> Iterator[tuple[Convert, Iterator[Entry]]]:
+    """Every file with what reads it; those of a format spread over files as one, at the end."""
     joined: dict[str, list[tuple[str, Iterator[Entry]]]] = {}
     for file in files:
+        entries = records_of(file)
         if fields is not None:
-            yield MappedLog(fields), records_of(file)
+            yield MappedLog(fields).convert, entries
             continue
-        told = kind in ("auto", "jsonl")
-        record, entries = _peeked(records_of(file)) if told else (None, records_of(file))
-        if kind == "jsonl" and record is not None and not record.keys() & OWN_FIELDS:
-            raise UsageError(
-                f"{file}: no decisions file of unswayed: the fields are "
-                f"{', '.join(sorted(record))}. {OWN_LOG[0].upper()}{OWN_LOG[1:]}"
-            )
-        name = kind if kind != "auto" else "jsonl" if record is None else _kind_of(record, file)
-        importer = IMPORTERS.load(name)()
-        if isinstance(importer, Joining):
+        name = kind
+        if kind in ("auto", "jsonl"):
+            record, entries = _peeked(entries)
+            if kind == "jsonl" and record is not None and not record.keys() & OWN_FIELDS:
+                raise UsageError(
+                    f"{file}: no decisions file of unswayed: the fields are "
+                    f"{', '.join(sorted(record))}. {OWN_LOG[0].upper()}{OWN_LOG[1:]}"
+                )
+            if kind == "auto":
+                name = "jsonl" if record is None else _kind_of(record, file)
+        importer = IMPORTERS.load(name)
+        if importer.join is not None:
             joined.setdefault(name, []).append((file, entries))
         else:
-            yield importer, entries
+            yield importer.convert, entries
     for name, parts in joined.items():
-        importer = IMPORTERS.load(name)()
-        assert isinstance(importer, Joining)
-        yield importer, importer.join(parts)
+        importer = IMPORTERS.load(name)
+        assert importer.join is not None
+        yield importer.convert, importer.join(parts)
 
 
 def _peeked(entries: Iterator[Entry]) -> tuple[Record | None, Iterator[Entry]]:
@@ -165,27 +185,29 @@ def _peeked(entries: Iterator[Entry]) -> tuple[Record | None, Iterator[Entry]]:
     return None, iter(seen)
 
 
-def _read(
-    importer: Importer,
-    entries: Iterator[Entry],
-    collected: _Collected,
-    *,
-    on_bad_item: Literal["stop", "skip"],
-) -> None:
-    for source, record in entries:
-        collected.records += 1
-        try:
-            if isinstance(record, BadFieldError):
-                raise record
-            collected.names.update(dict.fromkeys(record))
-            collected.add(importer.convert(record, source), source)
-        except BadFieldError as error:
-            problem = BadLine(source.file, source.number, error.field, error.reason)
-            if on_bad_item == "stop":
-                raise ItemError(
-                    f"{problem}. Mend the record, or leave bad ones out with --on-bad-item skip."
-                ) from None
-            collected.bad.append(problem)
+def records_of(file: str) -> Iterator[Entry]:
+    """The records of a file (JSON Lines, one array, a table), bad ones as the error they are.
+
+    Raises:
+        ItemError: If nothing can be told: a broken array, or a table that is not UTF-8.
+        UsageError: If the file cannot be read.
+    """
+    if is_table(file):
+        for number, row in read_table(file):
+            yield Source(file, number), row
+        return
+    for number, text in iter_objects(file):
+        yield Source(file, number), _object(text)
+
+
+def _object(text: bytes | msgspec.Raw) -> Record | BadFieldError:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return BadFieldError("JSON", f"not valid JSON ({error})")
+    if isinstance(value, dict):
+        return value
+    return BadFieldError("JSON", f"expected an object, got {type(value).__name__}")
 
 
 def _imported(
@@ -215,7 +237,7 @@ def _imported(
         "unparsed": unparsed,
         "ties": sum(decision.choice == "tie" for decision in decisions),
         "bad_records": len(collected.bad),
-        **collected.said,
+        **collected.remarks,
     }
     items = tuple(item for item, _ in collected.items.values())
     return Imported(items, tuple(decisions), counts, tuple(collected.bad))
@@ -236,15 +258,9 @@ def detect(file: str | Path) -> str:
 
 def _kind_of(record: Record, file: str) -> str:
     for name in IMPORTERS:
-        if IMPORTERS.load(name)().detects(record):
+        if IMPORTERS.load(name).detects(record):
             return name
     raise UsageError(
         f"{file}: the format cannot be told from the fields {', '.join(sorted(record))}. "
         f"Name one of {', '.join(IMPORTERS)}; or, {OWN_LOG}"
     )
-
-
-def _differing(first: Item, second: Item) -> str | None:
-    """The field in which two records about one item contradict each other."""
-    parts = ("task", "prompt", "candidates", "gold")
-    return next((part for part in parts if getattr(first, part) != getattr(second, part)), None)

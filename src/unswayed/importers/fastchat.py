@@ -11,17 +11,16 @@ Source: lm-sys/FastChat, `fastchat/llm_judge`, `model_judgment/*_pair.jsonl`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from unswayed.decisions import Choice, Decision
-from unswayed.importers.protocol import BadFieldError, Judged, Record, Source, read_as
+from unswayed.decisions import Choice
+from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source, has, pair_decision
 from unswayed.items import Item
 from unswayed.presentation import X0, X2
 
-__all__ = ["FastChat"]
+__all__ = ["FASTCHAT"]
 
 LABELS: Final = ("A", "B")
 
@@ -44,51 +43,52 @@ class _Match(msgspec.Struct):
     m2_score: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FastChat:
-    """FastChat `model_judgment/*_pair.jsonl`: models judged in pairs, both orders."""
-
-    def detects(self, record: Record) -> bool:
-        """Two models and the winners of two games."""
-        return {"question_id", "model_1", "model_2", "g1_winner", "g2_winner"} <= record.keys()
-
-    def convert(self, record: Record, source: Source) -> Judged:
-        """One match; a game whose call failed is counted, not kept."""
-        match = read_as(_Match, record)
-        item = Item(
-            id=f"{match.question_id};{match.turn or 1};{match.model_1};{match.model_2}",
-            prompt="",
-            candidates=("", ""),
-            group=match.category,
-            meta={
-                "question_id": match.question_id,
-                "turn": match.turn,
-                "models": [match.model_1, match.model_2],
-            },
+def _read(match: _Match, source: Source) -> Judged:
+    """One match; a game whose call failed is counted, not kept."""
+    item = Item(
+        id=f"{match.question_id};{match.turn or 1};{match.model_1};{match.model_2}",
+        prompt="",
+        candidates=("", ""),
+        group=match.category,
+        meta={
+            "question_id": match.question_id,
+            "turn": match.turn,
+            "models": [match.model_1, match.model_2],
+        },
+    )
+    scores = None
+    if match.m1_score is not None and match.m2_score is not None:
+        scores = (match.m1_score, match.m2_score)
+    games = (
+        ("g1_winner", X0, match.g1_winner, match.g1_judgment),
+        ("g2_winner", X2, match.g2_winner, match.g2_judgment),
+    )
+    decisions = tuple(
+        pair_decision(
+            item,
+            shown,
+            LABELS,
+            _winner(winner, field),
+            scores=scores,
+            text=judgment,
+            model="/".join(match.judge) if isinstance(match.judge, list) else match.judge,
         )
-        scored = match.m1_score is not None and match.m2_score is not None
-        decisions = tuple(
-            Decision(
-                item_id=item.id,
-                order=shown.order,
-                labels=LABELS,
-                label_set=LABELS,
-                choice=_winner(said, f"g{game}_winner"),
-                scores=(match.m1_score, match.m2_score) if scored else None,  # type: ignore[arg-type]
-                text=judgment,
-                model="/".join(match.judge) if isinstance(match.judge, list) else match.judge,
-            )
-            for game, shown, said, judgment in (
-                (1, X0, match.g1_winner, match.g1_judgment),
-                (2, X2, match.g2_winner, match.g2_judgment),
-            )
-            if judgment != _FAILED
-        )
-        failed = ("calls that failed ($ERROR$), left out",) * (2 - len(decisions))
-        return Judged(item, decisions, remarks=failed)
+        for field, shown, winner, judgment in games
+        if judgment != _FAILED
+    )
+    failed = ("calls that failed ($ERROR$), left out",) * (2 - len(decisions))
+    return Judged(item, decisions, remarks=failed)
 
 
-def _winner(said: str, field: str) -> Choice:
-    if said not in _WINNER:
-        raise BadFieldError(field, f"{said!r} is not model_1, model_2, tie or error")
-    return _WINNER[said]
+def _winner(name: str, field: str) -> Choice:
+    if name not in _WINNER:
+        raise BadFieldError(field, f"{name!r} is not model_1, model_2, tie or error")
+    return _WINNER[name]
+
+
+FASTCHAT: Final = Importer(
+    title="FastChat `model_judgment/*_pair.jsonl`: models judged in pairs, both orders.",
+    detects=has("question_id", "model_1", "model_2", "g1_winner", "g2_winner"),
+    schema=_Match,
+    read=_read,
+)

@@ -9,17 +9,24 @@ Source: ScalerLab/JudgeBench, `outputs/*.jsonl`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from unswayed.decisions import Choice, Decision
-from unswayed.importers.protocol import BadFieldError, Judged, Record, Source, read_as
+from unswayed.importers.protocol import (
+    BadFieldError,
+    Importer,
+    Judged,
+    Source,
+    candidate_at,
+    has,
+    pair_decision,
+)
 from unswayed.items import Item
 from unswayed.presentation import X0, X2
 
-__all__ = ["JudgeBench", "bucket_of"]
+__all__ = ["JUDGEBENCH"]
 
 LABELS: Final = ("A", "B")
 
@@ -31,12 +38,7 @@ BUCKETS: Final = {
 }
 """Bucket by the beginning of the source."""
 
-_POSITION: Final[dict[str | None, int | str | None]] = {
-    "A>B": 0,
-    "B>A": 1,
-    "A=B": "tie",
-    None: None,
-}
+_POSITION: Final[dict[str | None, Choice]] = {"A>B": 0, "B>A": 1, "A=B": "tie", None: None}
 
 
 class _Judgment(msgspec.Struct):
@@ -57,67 +59,59 @@ class _Pair(msgspec.Struct):
     judge_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeBench:
-    """JudgeBench `outputs/*.jsonl`: pairs judged in both orders, four buckets as groups."""
-
-    def detects(self, record: Record) -> bool:
-        """Pairs with a list of judgments."""
-        return {"pair_id", "response_A", "response_B", "judgments"} <= record.keys()
-
-    def convert(self, record: Record, source: Source) -> Judged:
-        """One pair and its judgments; a judgment that is null is a call that failed."""
-        pair = read_as(_Pair, record)
-        if len(pair.judgments) > 2:
-            raise BadFieldError("judgments", f"expected 1 or 2, got {len(pair.judgments)}")
-        item = Item(
-            id=pair.pair_id,
-            prompt=pair.question,
-            candidates=(pair.response_A, pair.response_B),
-            gold=_displayed(pair.label, "label"),
-            group=bucket_of(pair.source),
-            meta={
-                "source": pair.source,
-                "original_id": pair.original_id,
-                "response_model": pair.response_model,
-            },
-        )
-        decisions = tuple(
-            _decision(pair, judgment, swapped=bool(k))
-            for k, judgment in enumerate(pair.judgments)
-            if judgment is not None
-        )
-        return Judged(item, decisions)
-
-
-def bucket_of(source: str) -> str | None:
-    """The benchmark's bucket of a source; None for one it does not have."""
-    return next((bucket for start, bucket in BUCKETS.items() if source.startswith(start)), None)
+def _read(pair: _Pair, source: Source) -> Judged:
+    """One pair and its judgments; a judgment that is null is a call that failed."""
+    if len(pair.judgments) > 2:
+        raise BadFieldError("judgments", f"expected 1 or 2, got {len(pair.judgments)}")
+    buckets = (bucket for start, bucket in BUCKETS.items() if pair.source.startswith(start))
+    item = Item(
+        id=pair.pair_id,
+        prompt=pair.question,
+        candidates=(pair.response_A, pair.response_B),
+        gold=_displayed(pair.label, "label"),
+        group=next(buckets, None),
+        meta={
+            "source": pair.source,
+            "original_id": pair.original_id,
+            "response_model": pair.response_model,
+        },
+    )
+    decisions = tuple(
+        _decision(item, pair.judge_name, judgment, place)
+        for place, judgment in enumerate(pair.judgments)
+        if judgment is not None
+    )
+    return Judged(item, decisions)
 
 
 def _displayed(decision: str | None, field: str) -> Choice:
     """The position that a decision names, "tie", or None."""
     if decision not in _POSITION:
         raise BadFieldError(field, f"{decision!r} is not A>B, B>A, A=B or null")
-    return _POSITION[decision]  # type: ignore[return-value]
+    return _POSITION[decision]
 
 
-def _decision(pair: _Pair, judgment: _Judgment, *, swapped: bool) -> Decision:
-    shown = X2 if swapped else X0
-    said = _displayed(judgment.decision, f"judgments[{int(swapped)}].decision")
+def _decision(item: Item, judge: str | None, judgment: _Judgment, place: int) -> Decision:
+    shown = (X0, X2)[place]
     recorded = judgment.judgment if isinstance(judgment.judgment, dict) else {}
-    by_position = recorded.get("scores")  # of a reward model
-    scores = None
-    if isinstance(by_position, list) and len(by_position) == 2:
-        scores = tuple(float(by_position[shown.position_of_candidate(c)]) for c in (0, 1))
-    judge = recorded.get("judge_model")
-    return Decision(
-        item_id=pair.pair_id,
-        order=shown.order,
-        labels=LABELS,
-        label_set=LABELS,
-        choice=shown.order[said] if isinstance(said, int) else said,
-        scores=scores,
+    scores = recorded.get("scores")  # of a reward model, by position
+    if isinstance(scores, list) and len(scores) == 2:
+        first, second = (float(scores[shown.position_of_candidate(c)]) for c in (0, 1))
+    names = [str(name) for name in (judge, recorded.get("judge_model")) if name]
+    return pair_decision(
+        item,
+        shown,
+        LABELS,
+        candidate_at(shown, _displayed(judgment.decision, f"judgments[{place}].decision")),
+        scores=(first, second) if isinstance(scores, list) and len(scores) == 2 else None,
         text=recorded.get("response") or None,
-        model="/".join(str(part) for part in (pair.judge_name, judge) if part) or None,
+        model="/".join(names) or None,
     )
+
+
+JUDGEBENCH: Final = Importer(
+    title="JudgeBench `outputs/*.jsonl`: pairs judged in both orders, four buckets as groups.",
+    detects=has("pair_id", "response_A", "response_B", "judgments"),
+    schema=_Pair,
+    read=_read,
+)

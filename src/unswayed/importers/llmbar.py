@@ -14,26 +14,27 @@ Source: princeton-nlp/LLMBar, `Dataset/*/*/evaluators/*/*/result.json`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
 
 import msgspec
 
-from unswayed.decisions import Choice, Decision
+from unswayed.decisions import Choice
 from unswayed.digests import digest
 from unswayed.importers.protocol import (
     BadFieldError,
+    Importer,
     Judged,
-    Record,
     Source,
+    has,
+    pair_decision,
     read_as,
     short_name,
 )
 from unswayed.items import Item
-from unswayed.presentation import X0, X2, Presentation
+from unswayed.presentation import X0, X2
 
-__all__ = ["LLMBar"]
+__all__ = ["LLMBAR"]
 
 LABELS: Final = ("a", "b")
 """The prompts call the answers Output (a) and Output (b)."""
@@ -59,39 +60,42 @@ class _Row(msgspec.Struct):
     label: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LLMBar:
-    """LLMBar `result.json`: pairs judged in both orders by one evaluator."""
-
-    def detects(self, record: Record) -> bool:
-        """Two outputs and a list of results for both orders."""
-        return {"input", "output_1", "output_2", "results"} <= record.keys()
-
-    def convert(self, record: Record, source: Source) -> Judged:
-        """One pair and its last result."""
-        row = read_as(_Row, record)
-        if not row.results:
-            raise BadFieldError("results", "is empty")
-        if row.label not in (1, 2, None):
-            raise BadFieldError("label", f"{row.label} is not 1, 2 or null")
-        subset, model = _place(source.file)
-        name = digest(row.input, row.output_1, row.output_2).hex()[:16]
-        item = Item(
-            id=f"llmbar-{name}",
-            prompt=row.input,
-            candidates=(row.output_1, row.output_2),
-            gold=None if row.label is None else row.label - 1,
-            group=subset,
-        )
-        if not isinstance(row.results[-1], dict):
-            raise BadFieldError("results", "the last entry is no verdict")
-        last = read_as(_Result, row.results[-1])
-        decisions = tuple(
-            _decision(item.id, shown, answer, last, model)
-            for shown, answer in ((X0, last.own), (X2, last.swapped))
-            if answer is not None
-        )
-        return Judged(item, decisions, left_out=None if decisions else "no verdict was recorded")
+def _read(row: _Row, source: Source) -> Judged:
+    """One pair and its last result."""
+    if not row.results:
+        raise BadFieldError("results", "is empty")
+    if row.label not in (1, 2, None):
+        raise BadFieldError("label", f"{row.label} is not 1, 2 or null")
+    if not isinstance(row.results[-1], dict):
+        raise BadFieldError("results", "the last entry is no verdict")
+    result = read_as(_Result, row.results[-1])
+    subset, model = _place(source.file)
+    item = Item(
+        id=f"llmbar-{digest(row.input, row.output_1, row.output_2).hex()[:16]}",
+        prompt=row.input,
+        candidates=(row.output_1, row.output_2),
+        gold=None if row.label is None else row.label - 1,
+        group=subset,
+    )
+    decisions = []
+    for shown, answer in ((X0, result.own), (X2, result.swapped)):
+        if answer is not None:
+            text, reason = _completion(answer.completion)
+            choice, scores = _choice(answer, result), _scores(result)
+            decisions.append(
+                pair_decision(
+                    item,
+                    shown,
+                    LABELS,
+                    choice,
+                    scores=scores,
+                    text=text,
+                    model=model,
+                    finish_reason=reason,
+                )
+            )
+    left_out = None if decisions else "no verdict was recorded"
+    return Judged(item, tuple(decisions), left_out=left_out)
 
 
 def _place(file: str) -> tuple[str | None, str]:
@@ -105,27 +109,11 @@ def _place(file: str) -> tuple[str | None, str]:
     return subset, "/".join(parts[at + 1 : -1]) or short_name(file)
 
 
-def _decision(
-    item_id: str, shown: Presentation, answer: _Answer, result: _Result, model: str
-) -> Decision:
-    text, reason = _completion(answer.completion)
-    return Decision(
-        item_id=item_id,
-        order=shown.order,
-        labels=LABELS,
-        label_set=LABELS,
-        choice=_choice(answer, result),
-        scores=_scores(result),
-        text=text,
-        finish_reason=reason,
-        model=model,
-    )
-
-
 def _choice(answer: _Answer, result: _Result) -> Choice:
     """The winner; a draw where two separate ratings made the orders disagree."""
     rated = result.score_1 is not None and result.score_2 is not None
-    winners = {str(one.winner).strip() for one in (result.own, result.swapped) if one is not None}
+    answers = (result.own, result.swapped)
+    winners = {str(given.winner).strip() for given in answers if given is not None}
     if rated and winners == {"1", "2"}:
         return "tie"
     return {"1": 0, "2": 1}.get(str(answer.winner).strip())
@@ -146,3 +134,11 @@ def _completion(completion: object) -> tuple[str | None, str | None]:
     parts = completion if isinstance(completion, list) else [completion]
     texts = [part if isinstance(part, str) and part else None for part in (*parts, None, None)]
     return texts[0], texts[1]
+
+
+LLMBAR: Final = Importer(
+    title="LLMBar `result.json`: pairs judged in both orders by one evaluator.",
+    detects=has("input", "output_1", "output_2", "results"),
+    schema=_Row,
+    read=_read,
+)

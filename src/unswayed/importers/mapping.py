@@ -8,7 +8,7 @@ Pairs are separated by commas, lists by bars, and a dot reaches into nested obje
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Final, Literal, get_args
 
 from unswayed.errors import UsageError
@@ -19,22 +19,8 @@ __all__ = ["Arrangement", "FieldMap", "Meaning", "look_up", "parse_map"]
 Meaning = Literal["label", "candidate", "name"]
 Arrangement = Literal["own", "shown"]
 
-FIELD_PARTS: Final = frozenset(
-    [
-        "id",
-        "verdict",
-        "order",
-        "gold",
-        "prompt",
-        "candidates",
-        "names",
-        "group",
-        "model",
-        "text",
-        "sample",
-    ]
-)
-"""The parts of a map that name fields; the others say what fields hold."""
+MEANINGS: Final = frozenset({"verdict_is", "labels", "tie", "gold_is", "candidates_are"})
+"""The parts of a map that say what fields hold; the others name fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +98,10 @@ class FieldMap:
     def absent(self, names: Container[str]) -> dict[str, str]:
         """The parts whose field is none of `names`, with the field; dotted fields by their head."""
         return {
-            part.name: value
-            for part in fields(self)
-            if part.name in FIELD_PARTS
-            for value in _listed(getattr(self, part.name))
+            part: value
+            for part, values in asdict(self).items()
+            if part not in MEANINGS
+            for value in _listed(values)
             if value not in names and value.partition(".")[0] not in names
         }
 
@@ -130,20 +116,20 @@ def parse_map(text: str) -> FieldMap:
     Raises:
         UsageError: Naming the part that is unknown, repeated, missing or malformed.
     """
-    known = {field.name: field for field in fields(FieldMap)}
+    parts = {field.name: field for field in fields(FieldMap)}
     lists = {"labels", "tie", "candidates", "names"}
     given: dict[str, str | tuple[str, ...]] = {}
     for pair in text.split(","):
         name, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not value:
             raise UsageError(f"--map {pair.strip()!r}: write field=name, such as id=pair_id.")
-        if name not in known:
-            raise UsageError(f"--map: unknown part {name!r}. {did_you_mean(name, known)}")
+        if name not in parts:
+            raise UsageError(f"--map: unknown part {name!r}. {did_you_mean(name, parts)}")
         if name in given:
             raise UsageError(f"--map: {name} is given twice.")
         given[name] = tuple(value.split("|")) if name in lists else value
     lacking = [
-        name for name, field in known.items() if field.default is MISSING and name not in given
+        name for name, field in parts.items() if field.default is MISSING and name not in given
     ]
     if lacking:
         raise UsageError(f"--map needs {' and '.join(lacking)}.")

@@ -16,26 +16,41 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from unswayed.decisions import Choice, Decision
-from unswayed.importers.protocol import BadFieldError, Judged, Record, Source, read_as
+from unswayed.decisions import Choice
+from unswayed.importers.protocol import (
+    BadFieldError,
+    Importer,
+    Judged,
+    Record,
+    Source,
+    candidate_at,
+    pair_decision,
+    read_as,
+)
 from unswayed.items import Item, Message, Text
 from unswayed.presentation import X0, X2
 
-__all__ = ["MTBench"]
+__all__ = ["MT_BENCH"]
 
 LABELS: Final = ("A", "B")
+REFERENCE: Final = "vicuna-13b-v1.3"
+"""The model that is candidate 0; without it the first name in the alphabet is."""
 
 _VERDICT: Final = re.compile(r"\[\[([A-D])\]\]")
 _CHOICE: Final = re.compile(r"Choice:\W*([A-D])\b")
 """DevBench's prompt asks for this form."""
+_POSITION: Final[Mapping[str, Choice]] = {"A": 0, "B": 1, "C": "tie"}
+"""By letter; D is no verdict."""
+_PICKLE: Final = {"question_id", "model_shown_as_A", "model_shown_as_B", "raw"}
 _ONE_TURN: Final = {"cmp_index", "A", "B", "question", "answer1", "answer2"}
 _TWO_TURNS: Final = {"cmp_index", "A", "B"} | {
     f"{name}_{turn}" for name in ("question", "answer1", "answer2") for turn in (1, 2)
 }
+_LAYOUTS: Final = (_PICKLE, _ONE_TURN, _TWO_TURNS)
 _REFERENCES: Final = ("reference_answer", "reference_answer_1", "reference_answer_2")
 _COLUMNS: Final = _ONE_TURN | _TWO_TURNS | {*_REFERENCES, "task", "evaluating_guidance"}
 """Of the public tables; one more is called after the judge."""
@@ -48,49 +63,6 @@ class _Row(msgspec.Struct):
     model_shown_as_B: str  # noqa: N815
     raw: str
     judge: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MTBench:
-    """Position-Bias-Analyzer (MT-Bench, DevBench): pairs in both orders, verdicts read from the text.
-
-    Attributes:
-        reference: The model that is candidate 0; without it the first name in the alphabet is.
-    """
-
-    reference: str = "vicuna-13b-v1.3"
-
-    def detects(self, record: Record) -> bool:
-        """The names of the models by displayed letter."""
-        return {"question_id", "model_shown_as_A", "model_shown_as_B", "raw"} <= record.keys() or (
-            record.keys() >= _ONE_TURN or record.keys() >= _TWO_TURNS
-        )
-
-    def convert(self, record: Record, source: Source) -> Judged:
-        """One call and its pair of models."""
-        call = _from_pickle(record) if "raw" in record else _from_table(record, source)
-        names = sorted(call.models, key=lambda name: (name != self.reference, name))
-        shown = X0 if names[0] == call.models[0] else X2
-        item = Item(
-            id=f"{call.question};{names[0]};{names[1]}",
-            prompt=call.prompt,
-            candidates=tuple(call.answers[shown.position_of_candidate(c)] for c in (0, 1)),
-            reference=call.reference,
-            group=call.group,
-            meta={"question_id": call.question, "models": names},
-        )
-        place = _place(call.text, call.pattern)
-        decision = Decision(
-            item_id=item.id,
-            order=shown.order,
-            labels=LABELS,
-            label_set=LABELS,
-            sample=call.sample,
-            choice=shown.order[place] if isinstance(place, int) else place,
-            text=call.text,
-            model=call.judge,
-        )
-        return Judged(item, (decision,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +79,27 @@ class _Call:
     reference: str | None = None
     group: str | None = None
     sample: int = 0
+
+
+def _read(record: dict[str, Any], source: Source) -> Judged:
+    """One call and its pair of models."""
+    call = _from_pickle(record) if "raw" in record else _from_table(record, source)
+    names = sorted(call.models, key=lambda name: (name != REFERENCE, name))
+    shown = X0 if names[0] == call.models[0] else X2
+    item = Item(
+        id=f"{call.question};{names[0]};{names[1]}",
+        prompt=call.prompt,
+        candidates=tuple(call.answers[shown.position_of_candidate(c)] for c in (0, 1)),
+        reference=call.reference,
+        group=call.group,
+        meta={"question_id": call.question, "models": names},
+    )
+    verdict = call.pattern.search(call.text)
+    choice = candidate_at(shown, _POSITION.get(verdict[1]) if verdict else None)
+    decision = pair_decision(
+        item, shown, LABELS, choice, text=call.text, model=call.judge, sample=call.sample
+    )
+    return Judged(item, (decision,))
 
 
 def _from_pickle(record: Record) -> _Call:
@@ -151,8 +144,9 @@ def _answer(row: Mapping[str, str], place: int) -> Text:
     )
 
 
-def _place(text: str, pattern: re.Pattern[str]) -> Choice:
-    """Displayed position of the first verdict in the text; D is no verdict."""
-    verdict = pattern.search(text)
-    places: dict[str, Choice] = {"A": 0, "B": 1, "C": "tie"}
-    return places.get(verdict.group(1)) if verdict else None
+MT_BENCH: Final = Importer(
+    title="Position-Bias-Analyzer (MT-Bench, DevBench): pairs in both orders, verdicts read from the text.",
+    detects=lambda record: any(record.keys() >= names for names in _LAYOUTS),
+    schema=dict[str, Any],
+    read=_read,
+)

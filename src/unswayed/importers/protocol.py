@@ -1,26 +1,33 @@
-"""What an importer is: one foreign record in, an item and its decisions out."""
+"""What an importer is: one foreign record in, an item and its decisions out.
+
+An importer is one file with one value: the fields that tell its format, the schema of a record, and
+the function that says what a record means. Reading files, checking and counting are the driver's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Generic, TypeVar
 
 import msgspec
 
-from unswayed.decisions import Decision
+from unswayed.decisions import Choice, Decision
 from unswayed.errors import field_and_reason
 from unswayed.items import BadFieldError, Item
+from unswayed.presentation import Presentation
 
 __all__ = [
     "BadFieldError",
     "Entry",
     "Importer",
-    "Joining",
     "Judged",
     "Record",
     "Source",
+    "candidate_at",
+    "has",
+    "pair_decision",
     "read_as",
     "short_name",
 ]
@@ -68,12 +75,24 @@ Entry = tuple[Source, Record | BadFieldError]
 """A record and where it stands, or what is wrong there."""
 
 
-class Importer(Protocol):
-    """Reads one foreign format. Implementations are small frozen dataclasses."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Importer(Generic[T]):
+    """Reads one foreign format.
 
-    def detects(self, record: Record) -> bool:
-        """Whether the first record of a file looks like this format."""
-        ...
+    Attributes:
+        title: What it reads, in a sentence.
+        detects: Whether the first record of a file looks like this format.
+        schema: A record's fields; unknown ones are ignored.
+        read: What a record means; raises BadFieldError naming the field and the reason.
+        join: Where one record is spread over several files: the records that the files (paths and
+            records) make together. Raises UsageError if they do not belong together.
+    """
+
+    title: str
+    detects: Callable[[Record], bool]
+    schema: type[T]
+    read: Callable[[T, Source], Judged]
+    join: Callable[[Sequence[tuple[str, Iterator[Entry]]]], Iterator[Entry]] | None = None
 
     def convert(self, record: Record, source: Source) -> Judged:
         """Turn one record into our types.
@@ -81,23 +100,7 @@ class Importer(Protocol):
         Raises:
             BadFieldError: Naming the field and the reason.
         """
-        ...
-
-
-@runtime_checkable
-class Joining(Importer, Protocol):
-    """An importer whose format spreads one record over several files."""
-
-    def join(self, files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
-        """The records that the files make together, each at its place in the first file.
-
-        Args:
-            files: Path and records of each file, in the order given.
-
-        Raises:
-            UsageError: If the files do not belong together.
-        """
-        ...
+        return self.read(read_as(self.schema, record), source)
 
 
 def read_as(schema: type[T], record: Record) -> T:
@@ -111,6 +114,43 @@ def read_as(schema: type[T], record: Record) -> T:
     except msgspec.ValidationError as error:
         field, reason = field_and_reason(error)
         raise BadFieldError(field or "record", reason) from None
+
+
+def has(*names: str) -> Callable[[Record], bool]:
+    """Whether a record has all of these fields."""
+    return lambda record: record.keys() >= set(names)
+
+
+def candidate_at(shown: Presentation, position: Choice) -> Choice:
+    """The candidate shown at a position; "tie" and None stay."""
+    return shown.order[position] if isinstance(position, int) else position
+
+
+def pair_decision(
+    item: Item,
+    shown: Presentation,
+    labels: tuple[str, str],
+    choice: Choice,
+    *,
+    scores: tuple[float, float] | None = None,
+    text: str | None = None,
+    model: str | None = None,
+    sample: int = 0,
+    finish_reason: str | None = None,
+) -> Decision:
+    """One call on a pair; choice and scores by candidate, the first label at the first position."""
+    return Decision(
+        item_id=item.id,
+        order=shown.order,
+        labels=labels,
+        label_set=labels,
+        sample=sample,
+        choice=choice,
+        scores=scores,
+        text=text,
+        model=model,
+        finish_reason=finish_reason,
+    )
 
 
 def short_name(file: str) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from unswayed.importers.protocol import Importer
 from unswayed.registry import Registry
 
 __all__ = ["IMPORTERS"]
 
-IMPORTERS: Registry[type[Importer]] = Registry(
+IMPORTERS: Registry[Importer[Any]] = Registry(  # Any: each has a schema of its own
     "importer",
     {
-        "alpaca-eval": "unswayed.importers.alpaca_eval:AlpacaEval",
-        "autoj": "unswayed.importers.autoj:AutoJ",
-        "fastchat": "unswayed.importers.fastchat:FastChat",
-        "judgebench": "unswayed.importers.judgebench:JudgeBench",
-        "jsonl": "unswayed.importers.jsonl:OwnDecisions",
-        "llmbar": "unswayed.importers.llmbar:LLMBar",
-        "mt-bench": "unswayed.importers.mt_bench:MTBench",
+        "alpaca-eval": "unswayed.importers.alpaca_eval:ALPACA_EVAL",
+        "autoj": "unswayed.importers.autoj:AUTOJ",
+        "fastchat": "unswayed.importers.fastchat:FASTCHAT",
+        "judgebench": "unswayed.importers.judgebench:JUDGEBENCH",
+        "jsonl": "unswayed.importers.jsonl:OWN_DECISIONS",
+        "llmbar": "unswayed.importers.llmbar:LLMBAR",
+        "mt-bench": "unswayed.importers.mt_bench:MT_BENCH",
     },
 )

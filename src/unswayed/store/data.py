@@ -1,4 +1,4 @@
-"""Which data a run directory belongs to."""
+"""Which model and data a run directory belongs to, and its items."""
 
 from __future__ import annotations
 
@@ -7,32 +7,66 @@ from collections.abc import Mapping
 
 import msgspec
 
-from unswayed.errors import RunDirectoryError
-from unswayed.items import Item, encode_item
+from unswayed.errors import ItemError, RunDirectoryError, StoreError
+from unswayed.items import Item, ItemSet, decode_item, encode_item
+from unswayed.store.database import NOTE, Database
 
-__all__ = ["check_same_data", "what_is_asked"]
+__all__ = ["bind", "bound_items"]
 
 
-def what_is_asked(item: Item) -> bytes:
+def bind(database: Database, model: str, items: ItemSet) -> None:
+    """Tie a run directory to a model and its data; see `CallStore.bind`."""
+    bound = database.noted("model")
+    if bound is not None and bound != model:
+        raise RunDirectoryError(
+            f"{database.directory} holds calls of model {bound!r}, not {model!r}. "
+            "Give another --out."
+        )
+    asked = {item.id: _what_is_asked(item) for item in items}
+    stored: dict[str, bytes] = dict(database.rows("SELECT id, asked FROM items"))
+    _check_same_data(stored, asked, name=items.name, directory=database.directory)
+    with database.transaction() as connection:
+        connection.execute("UPDATE items SET place = NULL")
+        connection.executemany(
+            "INSERT INTO items VALUES (?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET place = excluded.place, json = excluded.json",
+            (
+                (item.id, place, asked[item.id], encode_item(item))
+                for place, item in enumerate(items)
+            ),
+        )
+        connection.executemany(
+            NOTE, [("model", model), ("data", items.name), ("fingerprint", items.fingerprint)]
+        )
+
+
+def bound_items(database: Database) -> ItemSet:
+    """The items of the latest run; see `CallStore.items`."""
+    rows = database.rows("SELECT json FROM items WHERE place IS NOT NULL ORDER BY place")
+    if not rows:
+        raise RunDirectoryError(f"{database.directory} holds no items: no run was made in it.")
+    try:
+        items = ItemSet.of((decode_item(row) for (row,) in rows), name=database.noted("data") or "")
+    except ItemError as error:
+        raise StoreError(f"the items in {database.directory} are damaged ({error}).") from None
+    if items.fingerprint != database.noted("fingerprint"):
+        raise StoreError(
+            f"the items in {database.directory} are damaged: their fingerprint has changed. Run "
+            "the audit again in it: recorded calls are not made again."
+        )
+    return items
+
+
+def _what_is_asked(item: Item) -> bytes:
     """Hash of what calls can depend on: the item without gold, group and meta, 32 bytes."""
     asked = msgspec.structs.replace(item, gold=None, group=None, meta={})
     return hashlib.sha256(encode_item(asked)).digest()
 
 
-def check_same_data(
+def _check_same_data(
     stored: Mapping[str, bytes], asked: Mapping[str, bytes], *, name: str, directory: str
 ) -> None:
-    """Check that the same data have only grown or shrunk (`--limit`).
-
-    Args:
-        stored: `what_is_asked` of the items in the run directory, by id.
-        asked: The same of the items of this run.
-        name: Name of this run's data, for the message.
-        directory: The run directory, for the message.
-
-    Raises:
-        RunDirectoryError: If an item has changed, or each side has items that the other lacks.
-    """
+    """Check that the same data have only grown or shrunk (`--limit`), by item id."""
     shared = stored.keys() & asked.keys()
     changed = sorted(item_id for item_id in shared if stored[item_id] != asked[item_id])
     if changed:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from unswayed.calls import Failure, Request, Response
-from unswayed.errors import ItemError, RunDirectoryError, StoreError
-from unswayed.items import ItemSet, decode_item, encode_item
-from unswayed.store.data import check_same_data, what_is_asked
+from unswayed.errors import RunDirectoryError
+from unswayed.items import ItemSet
+from unswayed.store.data import bind, bound_items
+from unswayed.store.database import Database
 from unswayed.store.lock import WriterLock
 from unswayed.store.records import (
     CallFailure,
@@ -35,7 +34,6 @@ from unswayed.store.schema import (
     connect_readonly,
     connect_writer,
     database_file,
-    explained,
     places_of,
 )
 
@@ -44,7 +42,7 @@ __all__ = ["CallStore"]
 CHUNK: Final = 500  # keys per query
 
 
-class CallStore:
+class CallStore(Database):
     """The pool of recorded calls of one run directory: one writer, any number of readers.
 
     All methods may be called from any thread. What `put_many` returned from is committed: it
@@ -59,15 +57,10 @@ class CallStore:
         read_only: bool = False,
         lock: WriterLock | None = None,
     ) -> None:
-        self.path = path
-        self.read_only = read_only
-        self._connection = connection
+        super().__init__(connection, path, read_only=read_only)
         self._lock = lock
-        self._guard = threading.RLock()
         self._places = () if path is None or read_only else places_of(path)
-        with explained(path, "read"):
-            rows = connection.execute("SELECT DISTINCT key FROM failures")
-            self._failed = {key for (key,) in rows}
+        self._failed = {key for (key,) in self.rows("SELECT DISTINCT key FROM failures")}
         self._damaged: set[bytes] = set()
 
     @classmethod
@@ -137,7 +130,7 @@ class CallStore:
         self.close()
 
     def __len__(self) -> int:
-        return int(self._rows("SELECT count(*) FROM calls")[0][0])
+        return int(self.rows("SELECT count(*) FROM calls")[0][0])
 
     def check_in_place(self) -> None:
         """Check that the file and its journal are still the ones that were opened.
@@ -153,7 +146,7 @@ class CallStore:
 
     def keys(self) -> set[bytes]:
         """The keys of all committed calls (1e6 in about a second)."""
-        return {key for (key,) in self._rows("SELECT key FROM calls")}
+        return {key for (key,) in self.rows("SELECT key FROM calls")}
 
     def known(self, keys: Iterable[bytes]) -> set[bytes]:
         """Those of `keys` that are committed."""
@@ -175,23 +168,13 @@ class CallStore:
         """How many damaged answers were met; each is asked for again and replaced."""
         return len(self._damaged)
 
-    def _whole(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes, int]]:
-        """Key, response and mark of the rows that are what was written."""
-        for key, response, truncated in self._select(
-            "SELECT key, response, truncated FROM calls", keys
-        ):
-            if is_whole(response, key):
-                yield key, response, truncated
-            else:
-                self._damaged.add(key)
-
     def get(self, key: bytes) -> tuple[Request, Response] | None:
         """One call, or None if it is not committed.
 
         Raises:
             StoreError: If the row is damaged.
         """
-        rows = self._rows("SELECT request, response FROM calls WHERE key = ?", (key,))
+        rows = self.rows("SELECT request, response FROM calls WHERE key = ?", (key,))
         if not rows:
             return None
         request, response = rows[0]
@@ -213,7 +196,7 @@ class CallStore:
         """
         last = 0
         sql = "SELECT id, key, request, response, made_at FROM calls WHERE id > ? ORDER BY id"
-        while rows := self._rows(f"{sql} LIMIT {CHUNK}", (last,)):
+        while rows := self.rows(f"{sql} LIMIT {CHUNK}", (last,)):
             for row_id, key, request, response, made_at in rows:
                 last = row_id
                 yield RecordedCall(
@@ -258,7 +241,7 @@ class CallStore:
         with self._guard:
             healed = self._failed.intersection(key for key, _, _ in rows)
             spoilt = self._damaged.intersection(key for key, _, _ in rows)
-            with self._transaction() as connection:
+            with self.transaction() as connection:
                 connection.executemany("DELETE FROM calls WHERE key = ?", zip(spoilt))
                 connection.executemany(
                     "INSERT OR IGNORE INTO calls (key, made_at, request, response, truncated) "
@@ -280,7 +263,7 @@ class CallStore:
 
     def totals(self) -> Totals:
         """What all calls of the run directory have cost so far."""
-        return Totals(*self._rows("SELECT * FROM totals")[0])
+        return Totals(*self.rows("SELECT * FROM totals")[0])
 
     # --- failures ----------------------------------------------------------------------------
 
@@ -296,7 +279,7 @@ class CallStore:
             for key, request, failure in rows
         ]
         with self._guard:
-            with self._transaction() as connection:
+            with self.transaction() as connection:
                 connection.executemany(
                     "INSERT INTO failures (key, failed_at, request, failure, error) "
                     "VALUES (?, ?, ?, ?, ?)",
@@ -310,7 +293,7 @@ class CallStore:
         Raises:
             StoreError: If a row is damaged.
         """
-        for key, request, failure, failed_at in self._rows(
+        for key, request, failure, failed_at in self.rows(
             "SELECT key, request, failure, failed_at FROM failures ORDER BY id"
         ):
             yield CallFailure(
@@ -326,26 +309,9 @@ class CallStore:
         """Calls that have failed and not succeeded since, by the error they failed with last."""
         # SQLite takes the other columns from the row that has the maximum
         latest = "SELECT error, max(id) FROM failures GROUP BY key"
-        return dict(self._rows(f"SELECT error, count(*) FROM ({latest}) GROUP BY error"))
+        return dict(self.rows(f"SELECT error, count(*) FROM ({latest}) GROUP BY error"))
 
     # --- what the run is about ---------------------------------------------------------------
-
-    def note(self, name: str, value: str) -> None:
-        """Remember a fact about the run.
-
-        Raises:
-            StoreError: If it cannot be written.
-        """
-        with self._transaction() as connection:
-            connection.execute(
-                "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-                (name, value),
-            )
-
-    def noted(self, name: str) -> str | None:
-        """A remembered fact, or None."""
-        rows = self._rows("SELECT value FROM meta WHERE name = ?", (name,))
-        return None if not rows else str(rows[0][0])
 
     def bind(self, *, model: str, items: ItemSet) -> None:
         """Tie the run directory to a model and its data, and keep the items in it.
@@ -358,29 +324,7 @@ class CallStore:
             RunDirectoryError: If it belongs to another model or to other data.
             StoreError: If it cannot be written.
         """
-        bound = self.noted("model")
-        if bound is not None and bound != model:
-            raise RunDirectoryError(
-                f"{self._directory()} holds calls of model {bound!r}, not {model!r}. "
-                "Give another --out."
-            )
-        asked = {item.id: what_is_asked(item) for item in items}
-        stored: dict[str, bytes] = dict(self._rows("SELECT id, asked FROM items"))
-        check_same_data(stored, asked, name=items.name, directory=self._directory())
-        with self._transaction() as connection:
-            connection.execute("UPDATE items SET place = NULL")
-            connection.executemany(
-                "INSERT INTO items VALUES (?, ?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET place = excluded.place, json = excluded.json",
-                (
-                    (item.id, place, asked[item.id], encode_item(item))
-                    for place, item in enumerate(items)
-                ),
-            )
-            connection.executemany(
-                "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-                [("model", model), ("data", items.name), ("fingerprint", items.fingerprint)],
-            )
+        bind(self, model, items)
 
     @property
     def model(self) -> str | None:
@@ -399,19 +343,7 @@ class CallStore:
             RunDirectoryError: If no run was bound to this directory.
             StoreError: If they are not those that were bound.
         """
-        rows = self._rows("SELECT json FROM items WHERE place IS NOT NULL ORDER BY place")
-        if not rows:
-            raise RunDirectoryError(f"{self._directory()} holds no items: no run was made in it.")
-        try:
-            items = ItemSet.of((decode_item(row) for (row,) in rows), name=self.noted("data") or "")
-        except ItemError as error:
-            raise StoreError(f"the items in {self._directory()} are damaged ({error}).") from None
-        if items.fingerprint != self.fingerprint:
-            raise StoreError(
-                f"the items in {self._directory()} are damaged: their fingerprint has changed. Run "
-                "the audit again in it: recorded calls are not made again."
-            )
-        return items
+        return bound_items(self)
 
     def forget(self, most_bytes: int) -> None:
         """Drop the older half of the calls in memory as often as it takes; totals stay.
@@ -422,7 +354,7 @@ class CallStore:
             most_bytes: What calls and failures may take.
         """
         while self.exceeds(most_bytes) and len(self):
-            with self._transaction() as connection:
+            with self.transaction() as connection:
                 middle = "(SELECT (min(id) + max(id)) / 2 FROM calls)"
                 connection.execute(f"DELETE FROM calls WHERE id <= {middle}")
                 connection.execute("DELETE FROM failures")
@@ -432,39 +364,16 @@ class CallStore:
         """Whether calls in memory take more than that; a file may take any."""
         return self.path is None and self._n_bytes() > most_bytes
 
-    def _n_bytes(self) -> int:
-        names = ("page_count", "freelist_count", "page_size")
-        n_pages, n_free, size = (self._rows(f"PRAGMA {name}")[0][0] for name in names)
-        return int((n_pages - n_free) * size)
-
-    # --- SQL ---------------------------------------------------------------------------------
-
-    def _directory(self) -> str:
-        return "the pool in memory" if self.path is None else str(self.path.parent)
-
-    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        # Any: the types of SQLite's columns are those of schema.py, beyond the type checker
-        with self._guard, explained(self.path, "read"):
-            rows: list[tuple[Any, ...]] = self._connection.execute(sql, values).fetchall()
-            return rows
-
-    def _select(self, sql: str, keys: Sequence[bytes]) -> list[tuple[Any, ...]]:
-        return self._rows(f"{sql} WHERE key IN ({','.join('?' * len(keys))})", keys)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        connection = self._connection
-        if self.read_only:
-            raise StoreError(f"{self.path} was opened for reading only.")
-        with self._guard, explained(self.path, "write"):
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+    def _whole(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes, int]]:
+        """Key, response and mark of the rows that are what was written."""
+        places = ",".join("?" * len(keys))
+        for key, response, truncated in self.rows(
+            f"SELECT key, response, truncated FROM calls WHERE key IN ({places})", keys
+        ):
+            if is_whole(response, key):
+                yield key, response, truncated
+            else:
+                self._damaged.add(key)
 
 
 def _chunks(keys: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -1,0 +1,82 @@
+"""The SQL of the store: rows out, transactions in, from any thread."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from unswayed.errors import StoreError
+from unswayed.store.schema import explained
+
+__all__ = ["NOTE", "Database"]
+
+NOTE: Final = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+
+
+class Database:
+    """A connection that one thread at a time uses.
+
+    Args:
+        connection: Opened.
+        path: The file; None for one in memory.
+        read_only: Whether every transaction is refused.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path | None, *, read_only: bool = False
+    ) -> None:
+        self._connection = connection
+        self.path = path
+        self.read_only = read_only
+        self._guard = threading.RLock()
+
+    @property
+    def directory(self) -> str:
+        """Where it lies, for messages."""
+        return "the pool in memory" if self.path is None else str(self.path.parent)
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        # Any: the types of SQLite's columns are those of schema.py, beyond the type checker
+        with self._guard, explained(self.path, "read"):
+            rows: list[tuple[Any, ...]] = self._connection.execute(sql, values).fetchall()
+            return rows
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """What is done within is committed at the end, all or nothing.
+
+        Raises:
+            StoreError: If it cannot be written.
+        """
+        if self.read_only:
+            raise StoreError(f"{self.path} was opened for reading only.")
+        with self._guard, explained(self.path, "write"):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def note(self, name: str, value: str) -> None:
+        """Remember a fact about the run, over what was remembered under its name."""
+        with self.transaction() as connection:
+            connection.execute(NOTE, (name, value))
+
+    def noted(self, name: str) -> str | None:
+        """A remembered fact, or None."""
+        rows = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
+        return None if not rows else str(rows[0][0])
+
+    def _n_bytes(self) -> int:
+        """What its rows take, in bytes."""
+        names = ("page_count", "freelist_count", "page_size")
+        n_pages, n_free, size = (self.rows(f"PRAGMA {name}")[0][0] for name in names)
+        return int((n_pages - n_free) * size)
