@@ -29,6 +29,7 @@ __all__ = [
     "item_of",
     "question_mark",
     "text_of",
+    "turns_of",
 ]
 
 
@@ -129,6 +130,11 @@ def text_of(text: Text) -> str:
     if isinstance(text, str):
         return text
     return "\n\n".join(f"{message.role}: {message.content}" for message in text)
+
+
+def turns_of(text: Text) -> tuple[str, ...]:
+    """The contents of the turns of a conversation; a string is one turn."""
+    return (text,) if isinstance(text, str) else tuple(message.content for message in text)
 
 
 def question_mark(item: Item) -> str:

@@ -10,7 +10,7 @@ A refusal, or what a content filter left, is no verdict whatever its text and it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ import msgspec
 from unswayed.calls import Response
 from unswayed.decisions import Choice, Decision, tie_rank
 from unswayed.errors import ShapeError
-from unswayed.items import Item
+from unswayed.items import Item, turns_of
 from unswayed.parsing.labels import DECLARED_TIE, read_label
 from unswayed.parsing.logprobs import LabelProbs, probs_of_response
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
@@ -68,7 +68,11 @@ def read_decision(
     parsed = read_label(
         response.text,
         symbols,
-        quoted=_texts(item),
+        quoted=(
+            turn
+            for text in (item.prompt, *item.candidates, item.reference or "")
+            for turn in turns_of(text)
+        ),
         truncated=response.finish_reason in _CUT_OFF
         and not _is_settled(position, response, symbols),
     )
@@ -198,12 +202,3 @@ def _likeliest(item: Item, probs: tuple[float, ...]) -> int:
         return probs.index(best)
     ranks = tie_rank(item)
     return min((c for c, value in enumerate(probs) if value == best), key=ranks.__getitem__)
-
-
-def _texts(item: Item) -> Iterator[str]:
-    """The texts a judge may have quoted."""
-    for text in (item.prompt, *item.candidates, item.reference or ""):
-        if isinstance(text, str):
-            yield text
-        else:
-            yield from (message.content for message in text)
