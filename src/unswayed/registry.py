@@ -45,6 +45,7 @@ class Registry(Generic[T]):
     def _all(self) -> dict[str, str]:
         from importlib.metadata import entry_points
 
+        self._loaded.clear()
         found = {point.name: point.value for point in entry_points(group=f"unswayed.{self.kind}s")}
         return {**found, **self._table}  # a built-in name cannot be taken over silently
 
@@ -64,12 +65,11 @@ class Registry(Generic[T]):
             UnknownNameError: If nothing is registered under `name`.
             MissingExtraError: If the entry needs an optional dependency that is not installed.
         """
-        if name in self._loaded:
-            return self._loaded[name]
         if name not in self._all:
             raise UnknownNameError(f"unknown {self.kind} {name!r}. {did_you_mean(name, self._all)}")
-        module_name, _, attribute = self._all[name].partition(":")
-        self._loaded[name] = getattr(importlib.import_module(module_name), attribute)
+        if name not in self._loaded:
+            module_name, _, attribute = self._all[name].partition(":")
+            self._loaded[name] = getattr(importlib.import_module(module_name), attribute)
         return self._loaded[name]
 
 

@@ -35,4 +35,4 @@ def test_a_template_without_bounds_is_refused(tmp_path: Path, text: str, reason:
 def test_a_template_that_computes_within_bounds_is_read(tmp_path: Path) -> None:
     file = tmp_path / "mine.jinja"
     file.write_text(BODY + "{{ '=' * 20 }}{% for a in range(10) %}{{ a }}{% endfor %}")
-    assert read_template(str(file)).answer_only
+    assert read_template(str(file)).reply.answer_only

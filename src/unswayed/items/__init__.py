@@ -22,6 +22,7 @@ from unswayed.items.item import (
     question_mark,
     text_of,
     to_json,
+    turns_of,
 )
 from unswayed.items.loading import items_of, load_items
 from unswayed.items.tables import BadFieldError, is_table
@@ -54,4 +55,5 @@ __all__ = [
     "read_table",
     "text_of",
     "to_json",
+    "turns_of",
 ]

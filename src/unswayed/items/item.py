@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, cast, overload
 import msgspec
 
 from unswayed.digests import digest
-from unswayed.errors import ItemError, field_and_reason
+from unswayed.errors import ItemError, UnknownNameError, field_and_reason
 from unswayed.items.tables import BadFieldError, fields_of
 from unswayed.registry import Registry, did_you_mean
 
@@ -29,6 +29,7 @@ __all__ = [
     "item_of",
     "question_mark",
     "text_of",
+    "turns_of",
 ]
 
 
@@ -121,7 +122,10 @@ class Item(
 
     def gold_candidates(self) -> tuple[int, ...]:
         """The right candidates; empty where gold is a tie, a score or unknown."""
-        return TASKS.load(self.task).gold(self) if self.task in TASKS else ()
+        try:
+            return TASKS.load(self.task).gold(self)
+        except UnknownNameError:  # a name of the format whose task is not available
+            return ()
 
 
 def text_of(text: Text) -> str:
@@ -129,6 +133,11 @@ def text_of(text: Text) -> str:
     if isinstance(text, str):
         return text
     return "\n\n".join(f"{message.role}: {message.content}" for message in text)
+
+
+def turns_of(text: Text) -> tuple[str, ...]:
+    """The contents of the turns of a conversation; a string is one turn."""
+    return (text,) if isinstance(text, str) else tuple(message.content for message in text)
 
 
 def question_mark(item: Item) -> str:

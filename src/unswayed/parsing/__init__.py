@@ -8,14 +8,13 @@ from __future__ import annotations
 from unswayed.parsing.labels import parse_label
 from unswayed.parsing.logprobs import LabelProbs, label_probs
 from unswayed.parsing.reading import decision_of, read_decision, was_refused, was_truncated
-from unswayed.parsing.replies import LABEL, Reply, ReplySpec, ReplyStyle
+from unswayed.parsing.replies import LABEL, Reply, ReplySpec
 
 __all__ = [
     "LABEL",
     "LabelProbs",
     "Reply",
     "ReplySpec",
-    "ReplyStyle",
     "decision_of",
     "label_probs",
     "parse_label",

@@ -112,10 +112,10 @@ def parse_label(
     Returns:
         One of `symbols`, `"tie"`, or None where the reply states no verdict.
     """
-    found = read_label(text, symbols_of(symbols), quoted=quoted)
-    if found >= 0:
-        return symbols[found]
-    return "tie" if found == DECLARED_TIE and allow_tie else None
+    code = read_label(text, symbols_of(symbols), quoted=quoted)
+    if code >= 0:
+        return symbols[code]
+    return "tie" if code == DECLARED_TIE and allow_tie else None
 
 
 def read_label(
@@ -180,9 +180,9 @@ def _settled(text: str, symbols: Symbols, *, truncated: bool) -> int:
 
 
 def _whole(text: str, symbols: Symbols) -> int:
-    found = symbols.bare(text)
-    if found != NO_LABEL:
-        return found
+    code = symbols.bare(text)
+    if code != NO_LABEL:
+        return code
     if len(text) < 80 and _TIE_ALONE.fullmatch(text):
         return DECLARED_TIE
     return NO_LABEL

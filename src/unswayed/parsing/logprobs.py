@@ -73,15 +73,15 @@ def label_probs(
         log-probabilities, or a token that begins several labels. A single returned token says
         nothing about the others' smallest; there the floor is what it leaves over.
     """
-    known = symbols_of(symbols)
-    n = len(known.labels)
+    label_set = symbols_of(symbols)
+    n = len(label_set.labels)
     full: list[list[float]] = [[] for _ in range(n)]
     begun: list[list[float]] = [[] for _ in range(n)]
     unclear: list[str] = []
     smallest = math.inf
     valid = 0
     seen: set[TokenLogprob] = set()
-    codes = known.codes
+    codes = label_set.codes
     for pair in top:
         token, logprob = pair
         if logprob > 0.0:
@@ -94,7 +94,7 @@ def label_probs(
         smallest = min(smallest, logprob)
         code = codes.get(token)
         if code is None:
-            code = known.token(token)
+            code = label_set.token(token)
         if code == NO_LABEL or pair in seen:
             continue
         seen.add(pair)
@@ -104,31 +104,31 @@ def label_probs(
             begun[-3 - code].append(logprob)
         else:
             unclear.append(token)
-            if exact and (label := known.index(token)) >= 0:
+            if exact and (label := label_set.index(token)) >= 0:
                 full[label].append(logprob)
     if not valid:
         return _UNKNOWN
-    if unclear and not exact and not _settles(top, known, full, unclear):
+    if unclear and not exact and not _settles(top, label_set, full, unclear):
         return _UNKNOWN
     if valid == 1 or (valid < 4 and len(seen) == 1 and len(set(top)) == 1):
         smallest = min(smallest, math.log(max(-math.expm1(smallest), 1e-10)))
-    found = [whole or part for whole, part in zip(full, begun, strict=True)]
-    return _normalise(found, smallest, least=0.0 if exact else _LEAST)
+    logprobs = [whole or part for whole, part in zip(full, begun, strict=True)]
+    return _normalise(logprobs, smallest, least=0.0 if exact else _LEAST)
 
 
-def _normalise(found: list[list[float]], floor: float, *, least: float) -> LabelProbs:
-    """Sum, put the floor where nothing was found, renormalise."""
-    peak = max((value for values in found for value in values), default=-math.inf)
+def _normalise(logprobs: list[list[float]], floor: float, *, least: float) -> LabelProbs:
+    """Sum, put the floor where a label has none, renormalise."""
+    peak = max((value for values in logprobs for value in values), default=-math.inf)
     if peak == -math.inf:
         return LabelProbs(None, 0.0, True)
     # Relative to the peak, so that very small probabilities do not vanish before renormalising.
-    weights = [sum([math.exp(value - peak) for value in values]) for values in found]
+    weights = [sum([math.exp(value - peak) for value in values]) for values in logprobs]
     mass = min(1.0, sum(weights) * math.exp(peak))
-    censored = not all(found)
+    censored = not all(logprobs)
     if censored:
         bound = math.exp(floor - peak)
         weights = [
-            weight if values else bound for weight, values in zip(weights, found, strict=True)
+            weight if values else bound for weight, values in zip(weights, logprobs, strict=True)
         ]
     weights = [max(weight, least) for weight in weights]
     total = sum(weights)
@@ -185,8 +185,8 @@ def probs_of_response(response: Response, symbols: Symbols) -> tuple[LabelProbs 
         rest = _after_shared(tokens[: len(lists)], position, symbols)
         if rest is not None:
             position, suffixes = rest
-            found = label_probs(lists[position], suffixes)
-            return found, symbols_of(suffixes).token(tokens[position])
+            probs = label_probs(lists[position], suffixes)
+            return probs, symbols_of(suffixes).token(tokens[position])
     return label_probs(lists[position], symbols.labels), code
 
 

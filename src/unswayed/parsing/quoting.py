@@ -78,9 +78,9 @@ def without_thinking(text: str) -> str:
     if start is not None:
         text = text[: start.start()]
     if text.endswith(">"):
-        found = _END_TOKENS.search(text, max(0, len(text) - 400))
-        if found is not None:
-            text = text[: found.start()]
+        tokens = _END_TOKENS.search(text, max(0, len(text) - 400))
+        if tokens is not None:
+            text = text[: tokens.start()]
     return text
 
 

@@ -10,7 +10,7 @@ A refusal, or what a content filter left, is no verdict whatever its text and it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ import msgspec
 from unswayed.calls import Response
 from unswayed.decisions import Choice, Decision, tie_rank
 from unswayed.errors import ShapeError
-from unswayed.items import Item
+from unswayed.items import Item, turns_of
 from unswayed.parsing.labels import DECLARED_TIE, read_label
 from unswayed.parsing.logprobs import LabelProbs, probs_of_response
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
@@ -33,7 +33,7 @@ _REFUSED: Final = frozenset(("refusal", "content_filter"))
 def read_decision(
     item: Item,
     ask: Ask,
-    label_set: Sequence[str],
+    labels: Sequence[str],
     response: Response,
     *,
     model: str,
@@ -44,7 +44,7 @@ def read_decision(
     Args:
         item: What was judged; its gold is never read.
         ask: How it was shown.
-        label_set: The labels in canonical order, one per candidate.
+        labels: The labels in canonical order, one per candidate.
         response: What came back.
         model: Full model name of the request.
         answer_only: The reply is the label itself, so its token probabilities are the verdict's.
@@ -54,29 +54,32 @@ def read_decision(
     """
     shown = ask.presentation
     n = len(shown.order)
-    if len(label_set) != n or len(item.candidates) != n:
+    if len(labels) != n or len(item.candidates) != n:
         raise ShapeError(
-            f"{item.id}: {len(label_set)} labels and {len(item.candidates)} candidates cannot be "
+            f"{item.id}: {len(labels)} labels and {len(item.candidates)} candidates cannot be "
             f"read through a presentation of {n}"
         )
     text = response.text
     if was_refused(response.finish_reason):  # neither its words nor its tokens are read
         response = msgspec.structs.replace(response, text="", tokens=None, top_logprobs=None)
-    labels = tuple(label_set)
     symbols = symbols_of(labels)
     position = probs_of_response(response, symbols) if answer_only else (None, NO_LABEL)
     parsed = read_label(
         response.text,
         symbols,
-        quoted=_texts(item),
+        quoted=(
+            turn
+            for text in (item.prompt, *item.candidates, item.reference or "")
+            for turn in turns_of(text)
+        ),
         truncated=response.finish_reason in _CUT_OFF
         and not _is_settled(position, response, symbols),
     )
-    found = _probs(*position, parsed)
+    by_label = _probs(*position, parsed)
     carriers = shown.candidates_by_label()
     probs = None
-    if found is not None and found.probs is not None:
-        by_candidate = dict(zip(carriers, found.probs, strict=True))
+    if by_label is not None and by_label.probs is not None:
+        by_candidate = dict(zip(carriers, by_label.probs, strict=True))
         probs = tuple([by_candidate[candidate] for candidate in range(n)])
     return decision_of(
         item,
@@ -87,8 +90,8 @@ def read_decision(
         text=text,
         choice=_choice(item, ask, response, parsed, carriers, probs),
         probs=probs,
-        label_mass=found.mass if found is not None else None,
-        censored=found is not None and found.censored,
+        label_mass=by_label.mass if by_label is not None else None,
+        censored=by_label is not None and by_label.censored,
     )
 
 
@@ -157,21 +160,23 @@ def _is_settled(
     position: tuple[LabelProbs | None, int], response: Response, symbols: Symbols
 ) -> bool:
     """Whether a cut-off reply is a label whose probabilities show that no longer one was begun."""
-    found = position[0]
+    by_label = position[0]
     return (
-        found is not None and found.probs is not None and symbols.index(response.text.strip()) >= 0
+        by_label is not None
+        and by_label.probs is not None
+        and symbols.index(response.text.strip()) >= 0
     )
 
 
-def _probs(found: LabelProbs | None, generated: int, parsed: int) -> LabelProbs | None:
+def _probs(by_label: LabelProbs | None, generated: int, parsed: int) -> LabelProbs | None:
     """The label probabilities; None where they are unknown or belong to something else."""
-    if found is None or (found.probs is None and not found.censored):
+    if by_label is None or (by_label.probs is None and not by_label.censored):
         return None
     if 0 <= parsed != generated >= 0:
         # "A careful look: the answer is B" begins with a token that looks like a label and is
         # none: those probabilities are of the sentence, not of the verdict.
         return None
-    return found
+    return by_label
 
 
 def _choice(
@@ -198,12 +203,3 @@ def _likeliest(item: Item, probs: tuple[float, ...]) -> int:
         return probs.index(best)
     ranks = tie_rank(item)
     return min((c for c, value in enumerate(probs) if value == best), key=ranks.__getitem__)
-
-
-def _texts(item: Item) -> Iterator[str]:
-    """The texts a judge may have quoted."""
-    for text in (item.prompt, *item.candidates, item.reference or ""):
-        if isinstance(text, str):
-            yield text
-        else:
-            yield from (message.content for message in text)

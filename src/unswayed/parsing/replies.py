@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
 from unswayed.calls import Response
@@ -12,7 +11,7 @@ from unswayed.items import Item
 from unswayed.parsing.reading import read_decision
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["LABEL", "Reply", "ReplySpec", "ReplyStyle"]
+__all__ = ["LABEL", "Reply", "ReplySpec"]
 
 
 class ReplySpec(NamedTuple):
@@ -20,26 +19,12 @@ class ReplySpec(NamedTuple):
 
     Attributes:
         max_tokens: Cap on generated tokens.
-        answer_only: The first token of the reply is the verdict, so that its log-probabilities
-            are those of the labels.
+        answer_only: The reply is the verdict itself, so that the log-probabilities of its first
+            token are those of the labels.
     """
 
     max_tokens: int
     answer_only: bool
-
-
-class ReplyStyle(Protocol):
-    """How a style or a template wants a label: alone or after reasoning, in how many tokens."""
-
-    @property
-    def answer_only(self) -> bool:
-        """The reply is the answer itself, without reasoning before it."""
-        ...
-
-    @property
-    def max_tokens(self) -> int:
-        """Cap on generated tokens for one label."""
-        ...
 
 
 class Reply(Protocol):
@@ -51,12 +36,12 @@ class Reply(Protocol):
 
     gives: ClassVar[frozenset[Evidence]]
 
-    def request(self, labels: Sequence[str], style: ReplyStyle) -> ReplySpec:
-        """What the server is asked for."""
+    def request(self, labels: Sequence[str], style: ReplySpec) -> ReplySpec:
+        """What is asked of the server, by a style that asks so for one label."""
         ...
 
     def example(
-        self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplyStyle
+        self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplySpec
     ) -> str:
         """The right reply about an item whose gold is known, as a worked example shows it."""
         ...
@@ -71,50 +56,28 @@ class Reply(Protocol):
         model: str,
         answer_only: bool,
     ) -> Decision:
-        """The decision that a response stands for.
-
-        Args:
-            item: What was judged; its gold is never read.
-            ask: How it was shown.
-            labels: The label set in canonical order, one per candidate.
-            response: What came back.
-            model: Full model name of the request.
-            answer_only: As the request's `ReplySpec` has it.
-        """
+        """The decision that a response stands for; see `read_decision` for the arguments."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
 class LabelReply:
     """The label of the chosen candidate: alone, or tagged behind reasoning."""
 
     gives: ClassVar[frozenset[Evidence]] = frozenset({Evidence.CHOICE, Evidence.PROBS})
+    read = staticmethod(read_decision)
 
-    def request(self, labels: Sequence[str], style: ReplyStyle) -> ReplySpec:
-        """As many tokens as the style wants, whatever the labels."""
-        return ReplySpec(style.max_tokens, style.answer_only)
+    def request(self, labels: Sequence[str], style: ReplySpec) -> ReplySpec:
+        """What the style asks for."""
+        return style
 
     def example(
-        self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplyStyle
+        self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplySpec
     ) -> str:
         """The label of the (first) right candidate."""
         label = labels[shown.label_of_candidate(item.gold_candidates()[0])]
         if style.answer_only:
             return label
         return f"<think>(left out in this example)</think><answer>{label}</answer>"
-
-    def read(
-        self,
-        item: Item,
-        ask: Ask,
-        labels: Sequence[str],
-        response: Response,
-        *,
-        model: str,
-        answer_only: bool,
-    ) -> Decision:
-        """See `read_decision`."""
-        return read_decision(item, ask, labels, response, model=model, answer_only=answer_only)
 
 
 LABEL = LabelReply()

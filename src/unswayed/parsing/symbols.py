@@ -89,10 +89,10 @@ class Symbols:
 
     def index(self, text: str) -> int:
         """The label that `text` is, letter for letter (case by the case rule), or `NO_LABEL`."""
-        found = self._exact.get(text)
-        if found is None:
-            found = self._folded.get(text.casefold(), NO_LABEL)
-        return found
+        label = self._exact.get(text)
+        if label is None:
+            label = self._folded.get(text.casefold(), NO_LABEL)
+        return label
 
     def bare(self, text: str) -> int:
         """The label that is all `text` says, or `NO_LABEL`.
@@ -108,9 +108,9 @@ class Symbols:
             return NO_LABEL
         for edge in (None, _MARKUP, _EDGE):
             core = text.strip(edge)
-            found = self.index(core)
-            if found != NO_LABEL:
-                return found
+            label = self.index(core)
+            if label != NO_LABEL:
+                return label
         match = self._said.fullmatch(core)
         return NO_LABEL if match is None else self.index(match[1])
 
@@ -126,24 +126,24 @@ class Symbols:
             The label; `NO_LABEL`; or `AMBIGUOUS` where several labels begin that way. A token
             that is the beginning of a label, not all of it, is coded `-3 - label`.
         """
-        known = self.codes.get(token)
-        if known is None:
-            known = self._read_token(token)
+        code = self.codes.get(token)
+        if code is None:
+            code = self._read_token(token)
             if len(self.codes) < _TOKEN_MEMORY:
-                self.codes[token] = known
-        return known
+                self.codes[token] = code
+        return code
 
     def _read_token(self, token: str) -> int:
         text = straighten(token)
         for core in (text.strip(" ▁ĠĊ\n\t\r"), text.lstrip(_TOKEN_FRONT).rstrip(_TOKEN_BACK)):
-            found = self.index(core)
-            if found != NO_LABEL:
+            label = self.index(core)
+            if label != NO_LABEL:
                 longer = [
-                    label
-                    for label in self.labels
-                    if len(label) > len(core) and label.startswith(core)
+                    other
+                    for other in self.labels
+                    if len(other) > len(core) and other.startswith(core)
                 ]
-                return AMBIGUOUS if longer else found
+                return AMBIGUOUS if longer else label
             # One letter begins far too many other words to be taken for the start of a name.
             if len(core) >= 2:
                 begun = [k for k, label in enumerate(self.labels) if label.startswith(core)]

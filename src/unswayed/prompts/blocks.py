@@ -10,109 +10,113 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from unswayed.items import Item, Text
-from unswayed.presentation import Substitution
+from unswayed.items import Item, Text, turns_of
+from unswayed.permutations import Order
+from unswayed.presentation import Presentation, Substitution
 from unswayed.prompts.spans import NO_CANDIDATE, Piece
 from unswayed.tasks import TaskSpec
 
-__all__ = ["Contents", "contents_of", "user_pieces"]
+__all__ = ["Layout", "layout_of", "user_pieces"]
 
 _RUN: Final = "====="
 _RUNS: Final = re.compile(r"={5,}")
 _ROLE: Final = re.compile(r"[a-z_]{1,16}")
 
 
-class Contents(NamedTuple):
-    """What is printed: the item's own texts, or content-free ones in their place.
+class Layout(NamedTuple):
+    """What is printed, and where: the item's own texts, or content-free ones in their place.
 
     Attributes:
+        task: Name of the task.
         question: The prompt.
         candidates: By candidate.
         reference: The reference answer, if any.
+        labels: The label set in canonical order.
+        order: `order[p]` = candidate at position p.
+        symbols: `symbols[p]` = label printed at position p.
     """
 
+    task: str
     question: Text
     candidates: tuple[Text, ...]
     reference: str | None
+    labels: tuple[str, ...]
+    order: Order
+    symbols: tuple[str, ...]
+
+    def strings(self) -> list[str]:
+        """Every text of the item."""
+        strings: list[str] = []
+        for text in (self.question, *self.candidates, self.reference or ""):
+            strings += turns_of(text)
+        return strings
 
 
-def contents_of(item: Item, substitute: Substitution | None) -> Contents:
-    """The texts to show.
+def layout_of(
+    item: Item,
+    shown: Presentation,
+    labels: tuple[str, ...],
+    substitute: Substitution | None = None,
+) -> Layout:
+    """How an item is shown.
 
     Where a content-free prompt is given it also stands in for the reference answer, so that
     nothing of the item is left.
     """
-    if substitute is None:
-        return Contents(item.prompt, item.candidates, item.reference)
-    if substitute.prompt is None:
-        return Contents(item.prompt, substitute.candidates, item.reference)
-    reference = None if item.reference is None else substitute.prompt
-    return Contents(substitute.prompt, substitute.candidates, reference)
+    question, candidates, reference = item.prompt, item.candidates, item.reference
+    if substitute is not None:
+        candidates = substitute.candidates
+        if substitute.prompt is not None:
+            question = substitute.prompt
+            reference = None if reference is None else question
+    symbols = shown.symbols(labels)
+    return Layout(str(item.task), question, candidates, reference, labels, shown.order, symbols)
 
 
-def user_pieces(
-    contents: Contents,
-    order: Sequence[int],
-    symbols: Sequence[str],
-    *,
-    task: TaskSpec,
-    closing: str,
-) -> list[Piece]:
-    """The blocks of one item in display order, cut at the candidates' texts.
-
-    Args:
-        contents: The texts, by candidate.
-        order: `order[p]` = candidate at position p.
-        symbols: `symbols[p]` = label printed at position p.
-        task: What is asked about them.
-        closing: The sentence at the end.
-    """
-    question, candidates, reference = contents
-    bar = _bar(contents)
-    pieces = _block(bar, "Question", question)
-    if reference is not None:
-        pieces += _block(bar, "Reference", reference)
-    if task.listed and all(
-        isinstance(text, str) and len(text.splitlines()) < 2 for text in candidates
-    ):
-        pieces.append((f"{bar} {task.noun.capitalize()}s {bar}", NO_CANDIDATE))
-        for symbol, candidate in zip(symbols, order, strict=True):
+def user_pieces(layout: Layout, task: TaskSpec, closing: str) -> list[Piece]:
+    """The blocks of one item in display order and the sentence at the end, cut at the candidates."""
+    bar = _bar(layout)
+    pieces = [*_block(bar, "Question", layout.question)]
+    if layout.reference is not None:
+        pieces += _block(bar, "Reference", layout.reference)
+    noun = task.noun.capitalize()
+    placed = zip(layout.symbols, layout.order, strict=True)
+    if task.listed and _all_are_lines(layout.candidates):
+        pieces.append((f"{bar} {noun}s {bar}", NO_CANDIDATE))
+        for symbol, candidate in placed:
             pieces.append((f"\n{symbol}. ", NO_CANDIDATE))
-            pieces.append((str(candidates[candidate]), candidate))
+            pieces.append((str(layout.candidates[candidate]), candidate))
         pieces.append(("\n\n", NO_CANDIDATE))
     else:
-        noun = task.noun.capitalize()
-        for symbol, candidate in zip(symbols, order, strict=True):
-            pieces += _block(bar, f"{noun} {symbol}", candidates[candidate], candidate)
+        for symbol, candidate in placed:
+            pieces += _block(bar, f"{noun} {symbol}", layout.candidates[candidate], candidate)
     pieces.append((f"{bar} Your reply {bar}\n{closing}", NO_CANDIDATE))
     return pieces
 
 
-def _block(bar: str, title: str, text: Text, candidate: int = NO_CANDIDATE) -> list[Piece]:
+def _block(bar: str, title: str, text: Text, candidate: int = NO_CANDIDATE) -> tuple[Piece, ...]:
     if isinstance(text, str) or len(text) == 1:
-        content = text if isinstance(text, str) else text[0].content
-        return [
+        (content,) = turns_of(text)
+        return (
             (f"{bar} {title} {bar}\n", NO_CANDIDATE),
             (content, candidate),
             ("\n\n", NO_CANDIDATE),
-        ]
+        )
     pieces: list[Piece] = []
-    for turn, message in enumerate(text, start=1):
+    for number, turn in enumerate(text, start=1):
         # A role is content too: only a plain word goes into a heading.
-        role = message.role if _ROLE.fullmatch(message.role) else "other"
-        pieces += [
-            (f"{bar} {title}, turn {turn} ({role}) {bar}\n", NO_CANDIDATE),
-            (message.content, candidate),
-            ("\n\n", NO_CANDIDATE),
-        ]
-    return pieces
+        role = turn.role if _ROLE.fullmatch(turn.role) else "other"
+        pieces += _block(bar, f"{title}, turn {number} ({role})", turn.content, candidate)
+    return tuple(pieces)
 
 
-def _bar(contents: Contents) -> str:
-    question, candidates, reference = contents
+def _all_are_lines(texts: Sequence[Text]) -> bool:
+    return all(isinstance(text, str) and len(text.splitlines()) < 2 for text in texts)
+
+
+def _bar(layout: Layout) -> str:
     longest = 0
-    for text in (question, *candidates, reference or ""):
-        for part in (text,) if isinstance(text, str) else [message.content for message in text]:
-            if _RUN in part:
-                longest = max(longest, *(len(run) for run in _RUNS.findall(part)))
+    for text in layout.strings():
+        if _RUN in text:
+            longest = max(longest, *(len(run) for run in _RUNS.findall(text)))
     return "=" * max(len(_RUN), longest + 1)

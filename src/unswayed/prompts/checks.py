@@ -8,13 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-import msgspec
-
 from unswayed.errors import TemplateError
-from unswayed.items import Item, Task, Text, encode_item, to_json
+from unswayed.items import Item, Task, encode_item, to_json, turns_of
 from unswayed.permutations import compose
 from unswayed.presentation import Ask, Presentation, canonical
-from unswayed.prompts.blocks import Contents
+from unswayed.prompts.blocks import layout_of
 from unswayed.prompts.rendering import render, template_of
 from unswayed.prompts.settings import PromptSettings, label_set_of
 from unswayed.prompts.shots import gold_of_shot
@@ -92,7 +90,7 @@ def prompt_fingerprint(settings: PromptSettings) -> str:
             words = task_of(task).sentences.keys() | style.words.keys()
             if not {*style.system, *style.closing} <= words:
                 continue
-            probe = msgspec.structs.replace(_probe_item(2, task), reference=_REFERENCE)
+            probe, _ = _probe(2, task, _REFERENCE)
             rendered = render(probe, Ask(canonical(2)), replace(settings, shots=()))
             text_of_task = [[message.role, message.content] for message in rendered.messages]
             wording.append([task.value, style.name, text_of_task])
@@ -109,19 +107,12 @@ def check_template(template: Template, n: int, *, task: Task) -> None:
             where the presentation puts it.
     """
     where = f"template {template.path}"
-    item = _probe_item(n, task)
-    texts = tuple(str(candidate) for candidate in item.candidates)
-    labels = tuple(f"qzlabel{k}zq" for k in range(n))
+    item, labels = _probe(n, task)
+    texts = [str(candidate) for candidate in item.candidates]
     turn = tuple((p + 1) % n for p in range(n))
     # The second presentation moves labels against positions, and (n > 2) against candidates.
     for shown in (canonical(n), Presentation(turn, compose(turn, turn) if n > 2 else turn)):
-        messages = template.messages(
-            Contents(item.prompt, item.candidates, None),
-            shown.order,
-            shown.symbols(labels),
-            labels,
-            task=str(task),
-        )
+        messages = template.messages(layout_of(item, shown, labels))
         text = "\n".join(message.content for message in messages)
         if _QUESTION not in text:
             raise TemplateError(f"{where}: never shows the question. Use {{{{ question }}}}.")
@@ -152,43 +143,38 @@ def check_template(template: Template, n: int, *, task: Task) -> None:
 
 def _labels_belong(text: str, starts: list[int], symbols: tuple[str, ...]) -> bool:
     """Whether every text's nearest label before it, or after it, is its own."""
-    found = sorted(
+    places = sorted(
         (match.start(), symbol)
         for symbol in symbols
         for match in re.finditer(re.escape(symbol), text)
     )
     before = after = True
     for start, symbol in zip(starts, symbols, strict=True):
-        earlier = [name for at, name in found if at < start]
-        later = [name for at, name in found if at > start]
+        earlier = [name for at, name in places if at < start]
+        later = [name for at, name in places if at > start]
         before &= bool(earlier) and earlier[-1] == symbol
         after &= bool(later) and later[0] == symbol
     return before or after
 
 
-def _probe_item(n: int, task: Task) -> Item:
-    return Item(
+def _probe(n: int, task: Task, reference: str | None = None) -> tuple[Item, tuple[str, ...]]:
+    """An item and labels of words that occur nowhere else."""
+    item = Item(
         id="probe",
         task=task,
         prompt=_QUESTION,
         candidates=tuple(f"qztext{k}zq" for k in range(n)),
+        reference=reference,
     )
+    return item, tuple(f"qzlabel{k}zq" for k in range(n))
 
 
 def _unused_reference(items: Sequence[Item], template: Template) -> list[str]:
     with_reference = [item for item in items if item.reference is not None]
     if not with_reference:
         return []
-    probe = _probe_item(with_reference[0].n, with_reference[0].task)
-    own = canonical(probe.n)
-    labels = tuple(f"qzlabel{k}zq" for k in range(probe.n))
-    messages = template.messages(
-        Contents(probe.prompt, probe.candidates, _REFERENCE),
-        own.order,
-        own.symbols(labels),
-        labels,
-        task=str(probe.task),
-    )
+    item, labels = _probe(with_reference[0].n, with_reference[0].task, _REFERENCE)
+    messages = template.messages(layout_of(item, canonical(item.n), labels))
     if any(_REFERENCE in message.content for message in messages):
         return []
     return [
@@ -259,16 +245,10 @@ def _check_content(items: Iterable[Item], labels: tuple[str, ...]) -> list[str]:
 
 
 def _texts_of(item: Item) -> Iterator[tuple[str, str]]:
-    def parts(text: Text) -> Iterator[str]:
-        if isinstance(text, str):
-            yield text
-        else:
-            yield from (message.content for message in text)
-
-    for text in parts(item.prompt):
+    for text in turns_of(item.prompt):
         yield "prompt", text
     for candidate, content in enumerate(item.candidates):
-        for text in parts(content):
+        for text in turns_of(content):
             yield f"text of candidate {candidate}", text
     if item.reference is not None:
         yield "reference", item.reference

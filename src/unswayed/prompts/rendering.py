@@ -2,34 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Protocol
 
 from unswayed.errors import ShapeError, TemplateError
 from unswayed.items import Item, Message
 from unswayed.parsing import ReplySpec
 from unswayed.presentation import Ask
-from unswayed.prompts.blocks import contents_of, user_pieces
+from unswayed.prompts.blocks import Layout, layout_of, user_pieces
 from unswayed.prompts.settings import PromptSettings, Rendered, label_set_of
 from unswayed.prompts.shots import shot_presentations
-from unswayed.prompts.spans import Spans, message_of
-from unswayed.prompts.styles import PROMPTS, sentences
+from unswayed.prompts.spans import Piece, Spans, spans_of
+from unswayed.prompts.styles import PROMPTS, Style, sentences
 from unswayed.prompts.template import Template, read_template
 from unswayed.tasks import TaskSpec, task_of
 
 __all__ = ["render", "template_of"]
 
+Chat = tuple[Message, ...]
+
+
+class _Prompt(Protocol):
+    """A style in the words of a task, or a template."""
+
+    @property
+    def reply(self) -> ReplySpec:
+        """What it asks of the server for one label."""
+        ...
+
+    def messages(self, layout: Layout) -> Chat:
+        """The messages about one item."""
+        ...
+
+    def spans(self, layout: Layout) -> Spans:
+        """Where the candidates stand in them."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
-    """What all prompts of one style, task, number of candidates share."""
-
-    labels: tuple[str, ...]
-    before: tuple[Message, ...]
+class _Words:
+    style: Style
     task: TaskSpec
-    closing: str
-    reply: ReplySpec
+    sentences: dict[tuple[tuple[str, ...], bool], tuple[Message, str]] = field(default_factory=dict)
+
+    @property
+    def reply(self) -> ReplySpec:
+        return self.style.reply
+
+    def messages(self, layout: Layout) -> Chat:
+        system, _ = self._sentences(layout)
+        user = "".join([text for text, _ in self._pieces(layout)])
+        return (system, Message("user", user))
+
+    def spans(self, layout: Layout) -> Spans:
+        return spans_of(self._pieces(layout), len(layout.order), place=1)
+
+    def _pieces(self, layout: Layout) -> list[Piece]:
+        return user_pieces(layout, self.task, self._sentences(layout)[1])
+
+    def _sentences(self, layout: Layout) -> tuple[Message, str]:
+        key = (layout.labels, layout.reference is not None)
+        if key not in self.sentences:
+            style, task, labels = self.style, self.task, layout.labels
+            names = style.system if layout.reference is None else (*style.system, "reference")
+            system = Message("system", sentences(names, style, task, labels))
+            self.sentences[key] = system, sentences(style.closing, style, task, labels)
+        return self.sentences[key]
 
 
 class _Same:
@@ -53,10 +92,10 @@ class _Book:
 
     settings: PromptSettings
     shot_ids: frozenset[str]
-    frames: dict[tuple[str, str, int, bool], _Frame] = field(default_factory=dict)
+    words: dict[tuple[str, str], _Words] = field(default_factory=dict)
+    templates: dict[str, Template] = field(default_factory=dict)
     labels: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    templates: list[Template] = field(default_factory=list)
-    examples: list[tuple[Message, ...]] = field(default_factory=list)
+    turns: dict[tuple[str, str], Chat] = field(default_factory=dict)
 
     def label_set(self, n: int) -> tuple[str, ...]:
         if n not in self.labels:
@@ -64,16 +103,31 @@ class _Book:
         return self.labels[n]
 
     def template(self, path: str) -> Template:
-        if not self.templates:
-            self.templates.append(read_template(path))
-        return self.templates[0]
+        if path not in self.templates:
+            self.templates[path] = read_template(path)
+        return self.templates[path]
 
-    def frame(self, prompt: str, task: str, n: int, with_reference: bool) -> _Frame:
-        key = (prompt, task, n, with_reference)
-        frame = self.frames.get(key)
-        if frame is None:
-            frame = self.frames[key] = _make_frame(self, prompt, task, n, with_reference)
-        return frame
+    def prompt(self, name: str, task: str) -> _Prompt:
+        if name == "default" and self.settings.template is not None:
+            return self.template(self.settings.template)
+        if (name, task) not in self.words:
+            style = PROMPTS.load(self.settings.prompt if name == "default" else name)
+            self.words[name, task] = _Words(style, task_of(task))
+        return self.words[name, task]
+
+    def examples(self, name: str, task: str) -> Chat:
+        """The examples as earlier turns of the chat."""
+        if (name, task) not in self.turns:
+            prompt, shots = self.prompt(name, task), self.settings.shots
+            turns: list[Message] = []
+            for shot, shown in zip(shots, shot_presentations(shots), strict=True):
+                labels = self.label_set(shot.n)
+                messages = prompt.messages(layout_of(shot, shown, labels))
+                reply = task_of(shot.task).reply.example(shot, shown, labels, prompt.reply)
+                turns += [message for message in messages if message.role != "system"]
+                turns.append(Message("assistant", reply))
+            self.turns[name, task] = tuple(turns)
+        return self.turns[name, task]
 
 
 @lru_cache(maxsize=16)
@@ -98,7 +152,7 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
 
     Raises:
         TemplateError: If the prompt, the label set or the template does not fit the item.
-        UnknownNameError: If there is no prompt of that name.
+        UnknownNameError: If there is no prompt of that name, or the task is not available.
         ShapeError: If the presentation is for another number of candidates.
     """
     order = ask.presentation.order
@@ -116,112 +170,41 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
             "gold. Leave it out of one of the two."
         )
     try:
-        if settings.template is not None and ask.prompt_id == "default":
-            return _render_template(item, ask, book, book.template(settings.template))
-        prompt = settings.prompt if ask.prompt_id == "default" else ask.prompt_id
-        frame = book.frame(prompt, item.task, n, item.reference is not None)
+        prompt = book.prompt(ask.prompt_id, item.task)
+        labels = book.label_set(n)
+        layout = layout_of(item, ask.presentation, labels, ask.substitute)
+        messages = prompt.messages(layout)
+        examples = book.examples(ask.prompt_id, item.task) if settings.shots else ()
     except TemplateError as error:
         raise TemplateError(f"{item.id}: {error}") from None
-    pieces = user_pieces(
-        contents_of(item, ask.substitute),
-        order,
-        ask.presentation.symbols(frame.labels),
-        task=frame.task,
-        closing=frame.closing,
-    )
-    user, spans = message_of(pieces, n, place=len(frame.before), role="user")
-    return _rendered((*frame.before, user), spans, frame.labels, frame.reply, settings)
-
-
-def _rendered(
-    messages: tuple[Message, ...],
-    spans: Spans,
-    labels: tuple[str, ...],
-    reply: ReplySpec,
-    settings: PromptSettings,
-) -> Rendered:
+    reply = task_of(item.task).reply.request(labels, prompt.reply)
     return Rendered(
-        messages,
+        _with_examples(messages, examples) if examples else messages,
         labels,
         settings.max_tokens or reply.max_tokens,
         settings.top_logprobs if reply.answer_only else 0,
         reply.answer_only,
-        spans,
+        partial(_spans, prompt, layout, messages, len(examples)),
     )
 
 
-def _make_frame(book: _Book, prompt: str, name: str, n: int, with_reference: bool) -> _Frame:
-    settings = book.settings
-    style, task = PROMPTS.load(prompt), task_of(name)
-    labels = book.label_set(n)
-    names = [*style.system, "reference"] if with_reference else style.system
-    before = [Message("system", sentences(names, style, task, labels))]
-    for shot, shown in zip(settings.shots, shot_presentations(settings.shots), strict=True):
-        own = book.label_set(shot.n)
-        pieces = user_pieces(
-            contents_of(shot, None),
-            shown.order,
-            shown.symbols(own),
-            task=task,
-            closing=sentences(style.closing, style, task, own),
-        )
-        question, _ = message_of(pieces, shot.n, place=len(before), role="user")
-        reply = task.reply.example(shot, shown, own, style)
-        before += [question, Message("assistant", reply)]
-    return _Frame(
-        labels=labels,
-        before=tuple(before),
-        task=task,
-        closing=sentences(style.closing, style, task, labels),
-        reply=task.reply.request(labels, style),
-    )
-
-
-def _render_template(item: Item, ask: Ask, book: _Book, template: Template) -> Rendered:
-    labels = book.label_set(item.n)
-    messages, spans = template.chat(
-        contents_of(item, ask.substitute),
-        ask.presentation.order,
-        ask.presentation.symbols(labels),
-        labels,
-        task=str(item.task),
-    )
-    if book.settings.shots:
-        if not book.examples:
-            book.examples.append(_template_examples(book, template))
-        messages, spans = _with_examples(messages, spans, book.examples[0])
-    reply = task_of(item.task).reply.request(labels, template)
-    return _rendered(messages, spans, labels, reply, book.settings)
-
-
-def _with_examples(
-    messages: Sequence[Message], spans: Spans, examples: Sequence[Message]
-) -> tuple[tuple[Message, ...], Spans]:
+def _with_examples(messages: Chat, examples: Chat) -> Chat:
     """A chat with examples behind its system messages."""
-    system = [place for place, message in enumerate(messages) if message.role == "system"]
-    rest = [place for place, message in enumerate(messages) if message.role != "system"]
-    chat = [messages[place] for place in system] + [*examples] + [messages[p] for p in rest]
-    moved = {place: after for after, place in enumerate(system)}
-    moved |= {place: len(system) + len(examples) + after for after, place in enumerate(rest)}
-    by_candidate = (
-        sorted(span._replace(message=moved[span.message]) for span in own) for own in spans
+    system = [message for message in messages if message.role == "system"]
+    rest = [message for message in messages if message.role != "system"]
+    return (*system, *examples, *rest)
+
+
+def _spans(prompt: _Prompt, layout: Layout, messages: Chat, n_examples: int) -> Spans:
+    """Where the candidates stand in a chat with so many messages of examples in it."""
+    spans = prompt.spans(layout)
+    if not n_examples:
+        return spans
+    places = sorted(range(len(messages)), key=lambda place: messages[place].role != "system")
+    moved = {
+        place: after if messages[place].role == "system" else after + n_examples
+        for after, place in enumerate(places)
+    }
+    return tuple(
+        tuple(sorted(span._replace(message=moved[span.message]) for span in own)) for own in spans
     )
-    return tuple(chat), tuple(tuple(own) for own in by_candidate)
-
-
-def _template_examples(book: _Book, template: Template) -> tuple[Message, ...]:
-    shots = book.settings.shots
-    examples: list[Message] = []
-    for shot, shown in zip(shots, shot_presentations(shots), strict=True):
-        labels = book.label_set(shot.n)
-        messages = template.messages(
-            contents_of(shot, None),
-            shown.order,
-            shown.symbols(labels),
-            labels,
-            task=str(shot.task),
-        )
-        examples += [message for message in messages if message.role != "system"]
-        reply = task_of(shot.task).reply.example(shot, shown, labels, template)
-        examples.append(Message("assistant", reply))
-    return tuple(examples)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from unswayed.errors import TemplateError, UsageError
 from unswayed.items import Item, Message
@@ -74,7 +74,8 @@ def prompt_settings(
         ) from None
 
 
-class Rendered(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rendered:
     """A prompt ready to be sent.
 
     Attributes:
@@ -83,8 +84,7 @@ class Rendered(NamedTuple):
         max_tokens: Cap on generated tokens.
         top_logprobs: Alternatives per token to ask for; 0 for reasoning prompts.
         answer_only: The answer is the label itself, so next-token label logits are the answer.
-        spans: By candidate, every place where its text (or each turn of it) stands. A template
-            that makes another text of it, by cutting it for example, has no place for it.
+        locate: Finds the spans.
     """
 
     messages: tuple[Message, ...]
@@ -92,7 +92,15 @@ class Rendered(NamedTuple):
     max_tokens: int
     top_logprobs: int
     answer_only: bool
-    spans: Spans
+    locate: Callable[[], Spans] = field(compare=False, repr=False)
+
+    @property
+    def spans(self) -> Spans:
+        """By candidate, every place where its text (or each turn of it) stands.
+
+        A template that makes another text of it, by cutting it for example, has no place for it.
+        """
+        return self.locate()
 
 
 _FORBIDDEN: Final = re.compile(r"[<>\[\]{}\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")

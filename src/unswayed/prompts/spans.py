@@ -1,12 +1,10 @@
-"""Where the candidates' texts stand in a chat, noted while it is written."""
+"""Where the candidates' texts stand in a chat, from the pieces that it was written of."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
-
-from unswayed.items import Message
 
 __all__ = [
     "NO_CANDIDATE",
@@ -15,7 +13,7 @@ __all__ = [
     "Spans",
     "mark_beside",
     "marked",
-    "message_of",
+    "spans_of",
     "unmarked",
 ]
 
@@ -37,24 +35,15 @@ Piece = tuple[str, int]
 """A part of a message, and the candidate whose text it is or NO_CANDIDATE."""
 
 
-def message_of(pieces: Iterable[Piece], n: int, *, place: int, role: str) -> tuple[Message, Spans]:
-    """A message from its pieces, and where the n candidates stand in it.
-
-    Args:
-        pieces: In the order of the text.
-        n: Number of candidates.
-        place: Index of the message in its chat.
-        role: Its role.
-    """
-    texts = []
+def spans_of(pieces: Iterable[Piece], n: int, *, place: int) -> Spans:
+    """Where n candidates stand in the message that the pieces make, the `place`-th of its chat."""
     spans: list[tuple[Span, ...]] = [()] * n
     end = 0
     for text, candidate in pieces:
         start, end = end, end + len(text)
-        texts.append(text)
         if candidate != NO_CANDIDATE:
             spans[candidate] += (Span(place, start, end),)
-    return Message(role, "".join(texts)), tuple(spans)
+    return tuple(spans)
 
 
 class _Marked(str):

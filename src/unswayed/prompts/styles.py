@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from unswayed.errors import TemplateError
+from unswayed.parsing import ReplySpec
 from unswayed.registry import Registry
 from unswayed.tasks import TaskSpec
 
-__all__ = ["PROMPTS", "Style", "max_tokens_of", "sentences"]
+__all__ = ["LABEL_ALONE", "PROMPTS", "REASONED", "Style", "sentences"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +28,7 @@ class Style:
         title: What it asks for, in a phrase.
         system: Names of the sentences of the system message, in order.
         closing: Names of the sentences that end the user message.
-        answer_only: The answer is the label itself (next-token label logits are the answer).
-        max_tokens: Cap on generated tokens.
+        reply: What it asks of the server for one label.
         words: Sentences by name that the style brings, for tasks without such a sentence.
     """
 
@@ -36,8 +36,7 @@ class Style:
     title: str
     system: tuple[str, ...]
     closing: tuple[str, ...]
-    answer_only: bool
-    max_tokens: int
+    reply: ReplySpec
     words: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -63,34 +62,21 @@ _TAGGED: Final = {
 }
 
 
-def max_tokens_of(*, answer_only: bool) -> int:
-    """The cap: room for a label alone ("The better answer is B" too), or for reasoning first.
+LABEL_ALONE: Final = ReplySpec(max_tokens=16, answer_only=True)
+"""Room for a name of several tokens or for "The better answer is B"."""
 
-    A truncated answer is retried once with a larger cap.
-    """
-    return 16 if answer_only else 2048
+REASONED: Final = ReplySpec(max_tokens=2048, answer_only=False)
+"""Reasoning and verdict; a truncated answer is retried once with a larger cap."""
 
 
 def _label_alone(name: str, title: str, *system: str) -> Style:
-    return Style(
-        name=name,
-        title=title,
-        system=system,
-        closing=("question",),
-        answer_only=True,
-        max_tokens=max_tokens_of(answer_only=True),
-    )
+    return Style(name=name, title=title, system=system, closing=("question",), reply=LABEL_ALONE)
 
 
 def _reasoning(name: str, title: str, *system: str) -> Style:
+    closing = ("question", "tags")
     return Style(
-        name=name,
-        title=title,
-        system=system,
-        closing=("question", "tags"),
-        answer_only=False,
-        max_tokens=max_tokens_of(answer_only=False),
-        words=_TAGGED,
+        name=name, title=title, system=system, closing=closing, reply=REASONED, words=_TAGGED
     )
 
 

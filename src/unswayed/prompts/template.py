@@ -22,17 +22,17 @@ text is read as a template or as a section line.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from unswayed.errors import TemplateError
 from unswayed.items import Message, Text, text_of
-from unswayed.prompts.blocks import Contents
+from unswayed.parsing import ReplySpec
+from unswayed.prompts.blocks import Layout
 from unswayed.prompts.limits import check_limits
-from unswayed.prompts.spans import Span, Spans, mark_beside, marked, message_of, unmarked
-from unswayed.prompts.styles import max_tokens_of
+from unswayed.prompts.spans import Spans, mark_beside, marked, spans_of, unmarked
+from unswayed.prompts.styles import LABEL_ALONE, REASONED
 from unswayed.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -87,68 +87,45 @@ class Template:
     Attributes:
         path: Where it came from, for messages.
         source: The whole file.
-        answer_only: The answer is the label itself.
-        max_tokens: Cap on generated tokens.
+        reply: What it asks of the server for one label.
         sections: Role and compiled text of each message.
     """
 
     path: str
     source: str
-    answer_only: bool
-    max_tokens: int
+    reply: ReplySpec
     sections: tuple[tuple[str, jinja2.Template], ...]
 
-    def messages(
-        self,
-        contents: Contents,
-        order: Sequence[int],
-        symbols: Sequence[str],
-        labels: tuple[str, ...],
-        *,
-        task: str,
-    ) -> tuple[Message, ...]:
+    def messages(self, layout: Layout) -> tuple[Message, ...]:
         """Render every message.
-
-        Args:
-            contents: The texts, by candidate.
-            order: `order[p]` = candidate at position p.
-            symbols: `symbols[p]` = label printed at position p.
-            labels: The label set in canonical order.
-            task: Name of the task.
 
         Raises:
             TemplateError: If the template uses something that does not exist.
         """
-        fields = _fields(contents, order, symbols, labels, task=task)
+        fields = _fields(layout)
         return tuple(Message(role, self._render(text, fields)) for role, text in self.sections)
 
-    def chat(
-        self,
-        contents: Contents,
-        order: Sequence[int],
-        symbols: Sequence[str],
-        labels: tuple[str, ...],
-        *,
-        task: str,
-    ) -> tuple[tuple[Message, ...], Spans]:
-        """The messages, and where the candidates stand in them.
+    def spans(self, layout: Layout) -> Spans:
+        """Where the candidates stand in the messages.
 
         They are rendered again with the candidates' texts between marks. Where taking the marks
         out does not give the message, the template looked into the texts: no place is known there.
         """
-        messages = self.messages(contents, order, symbols, labels, task=task)
-        mark = mark_beside([self.source, *_strings(contents)])
-        fields = _fields(contents, order, symbols, labels, task=task, mark=mark)
-        spans: list[tuple[Span, ...]] = [()] * len(order)
-        for place, (message, (role, text)) in enumerate(zip(messages, self.sections, strict=True)):
+        n = len(layout.order)
+        mark = mark_beside([self.source, *layout.strings()])
+        fields = _fields(layout, mark)
+        spans: Spans = ((),) * n
+        for place, (message, (_, text)) in enumerate(
+            zip(self.messages(layout), self.sections, strict=True)
+        ):
             try:
                 pieces = unmarked(self._render(text, fields), mark)
             except TemplateError:
                 continue
-            found, places = message_of(pieces, len(order), place=place, role=role)
-            if found == message:
-                spans = [own + more for own, more in zip(spans, places, strict=True)]
-        return messages, tuple(spans)
+            if "".join(piece for piece, _ in pieces) == message.content:
+                more = spans_of(pieces, n, place=place)
+                spans = tuple(own + new for own, new in zip(spans, more, strict=True))
+        return spans
 
     def _render(self, text: jinja2.Template, fields: dict[str, object]) -> str:
         import jinja2
@@ -166,45 +143,30 @@ class Template:
             raise TemplateError(f"template {self.path}: {error}") from None
 
 
-def _fields(
-    contents: Contents,
-    order: Sequence[int],
-    symbols: Sequence[str],
-    labels: tuple[str, ...],
-    *,
-    task: str,
-    mark: str | None = None,
-) -> dict[str, object]:
+def _fields(layout: Layout, mark: str | None = None) -> dict[str, object]:
     """What a template is given; with a mark, the candidates' texts between marks."""
-    turns = _turns(contents.question, "user")
-    candidates = [
-        _Candidate(symbol, _plain(text), _turns(text, "assistant"))
-        for symbol, text in zip(symbols, (contents.candidates[c] for c in order), strict=True)
-    ]
-    if mark is not None:
-        candidates = [
-            _marked(candidate, c, mark) for candidate, c in zip(candidates, order, strict=True)
-        ]
+    turns = _turns(layout.question, "user")
     return {
-        "question": _plain(contents.question),
+        "question": _plain(layout.question),
         "turns": turns,
         "system": "\n\n".join(turn.text for turn in turns if turn.role == "system"),
-        "candidates": candidates,
-        "labels": labels,
-        "reference": contents.reference,
-        "n": len(labels),
-        "task": task,
+        "candidates": [
+            _candidate(symbol, layout.candidates[candidate], candidate, mark)
+            for symbol, candidate in zip(layout.symbols, layout.order, strict=True)
+        ],
+        "labels": layout.labels,
+        "reference": layout.reference,
+        "n": len(layout.labels),
+        "task": layout.task,
     }
 
 
-def _marked(shown: _Candidate, candidate: int, mark: str) -> _Candidate:
-    turns = (_Turn(turn.role, marked(turn.text, candidate, mark=mark)) for turn in shown.turns)
-    return _Candidate(shown.label, marked(shown.text, candidate, mark=mark), tuple(turns))
-
-
-def _strings(contents: Contents) -> list[str]:
-    texts = (contents.question, *contents.candidates, contents.reference or "")
-    return [text_of(text) for text in texts]
+def _candidate(symbol: str, content: Text, candidate: int, mark: str | None) -> _Candidate:
+    text, turns = _plain(content), _turns(content, "assistant")
+    if mark is not None:
+        text = marked(text, candidate, mark=mark)
+        turns = tuple(_Turn(t.role, marked(t.text, candidate, mark=mark)) for t in turns)
+    return _Candidate(symbol, text, turns)
 
 
 def _plain(text: Text) -> str:
@@ -245,12 +207,11 @@ def read_template(path: str) -> Template:
     for role, start, text in sections:
         check_limits(text, _PROBE, where=f"template {path}")  # compiling computes constants
         compiled.append((role, _compile(environment, path, text, start)))
-    answer_only = answer == "direct"
+    reply = LABEL_ALONE if answer == "direct" else REASONED
     return Template(
         path=path,
         source=source,
-        answer_only=answer_only,
-        max_tokens=max_tokens_of(answer_only=answer_only) if limit is None else int(limit),
+        reply=reply if limit is None else reply._replace(max_tokens=int(limit)),
         sections=tuple(compiled),
     )
 

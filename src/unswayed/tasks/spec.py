@@ -49,11 +49,12 @@ def task_of(name: str) -> TaskSpec:
     Raises:
         UnknownNameError: If there is none, or what is registered is none.
     """
-    if name not in TASKS:
+    try:
+        task = TASKS.load(name)
+    except UnknownNameError:
         raise UnknownNameError(
             f"task {str(name)!r} is not available; there are {' and '.join(TASKS)}."
-        )
-    task = TASKS.load(name)
+        ) from None
     if not isinstance(task, TaskSpec):
         raise UnknownNameError(f"task {str(name)!r}: what is registered is no TaskSpec.")
     return task

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from unswayed.digests import digest
 from unswayed.errors import ItemError, UsageError
-from unswayed.items import Item, Message, Task, blind, fingerprint
+from unswayed.items import TASKS, Item, Message, blind, fingerprint
 from unswayed.presentation import Ask, Presentation, presentations
 from unswayed.prompts import PromptSettings, render
+from unswayed.tasks import task_of
 from unswayed.training.recipe_parts import Data, Prompt
 
 __all__ = [
@@ -135,13 +136,20 @@ def prompt_settings(prompt: Prompt) -> PromptSettings:
     )
 
 
-def group_presentations(data: Data, n: int) -> tuple[Presentation, ...]:
+def group_presentations(
+    data: Data, n: int, *, default: str = "structured"
+) -> tuple[Presentation, ...]:
     """The P presentations of a permutation group, the canonical one first.
+
+    Args:
+        data: Names the set of orders, or leaves it to the task.
+        n: Number of candidates.
+        default: The task's set of orders.
 
     Raises:
         UsageError: If the set has fewer than two orders: there would be nothing to compare.
     """
-    name = data.orders or ("swap" if n == 2 else "structured")
+    name = data.orders or default
     shown = presentations(name, n, seed=data.order_seed)
     if len(shown) < 2:
         raise UsageError(
@@ -172,10 +180,11 @@ def build_groups(
         ItemError: If gold is missing, the numbers of candidates differ, or nothing is left.
         UsageError: If the orders do not make a group.
     """
+    default = _train_orders(items)
     usable, without_gold = _with_gold(items, data)
     permutable = [item for item in usable if item.permutable]
     n = _one_number_of_candidates(permutable)
-    shown = group_presentations(data, n)
+    shown = group_presentations(data, n, default=default)
     groups, longest = _lay_out(permutable, shown, prompt, data.max_prompt_tokens, count_tokens)
     apart = _held_out_ids([item.id for item, _ in groups], data.held_out, seed)
     trained = [(item, rows) for item, rows in groups if item.id not in apart]
@@ -226,12 +235,18 @@ def _lay_out(
     return groups, longest
 
 
-def _with_gold(items: Sequence[Item], data: Data) -> tuple[list[Item], int]:
+def _train_orders(items: Sequence[Item]) -> str:
+    """The set of orders that the items' task is trained in; any where there are no items."""
+    trained = {name: orders for name in TASKS if (orders := task_of(name).train_orders)}
     for item in items:
-        if item.task not in (Task.PAIRWISE, Task.MCQ):
+        if item.task not in trained:
             raise ItemError(
-                f"{item.id}: task {item.task.value} cannot be trained; pairwise and mcq can."
+                f"{item.id}: task {item.task.value} cannot be trained; {' and '.join(trained)} can."
             )
+    return trained[items[0].task] if items else "structured"
+
+
+def _with_gold(items: Sequence[Item], data: Data) -> tuple[list[Item], int]:
     usable = [item for item in items if item.gold_candidates()]
     missing = [item for item in items if not item.gold_candidates()]
     if missing and data.without_gold == "stop":

@@ -61,10 +61,10 @@ def filter_asks(
     Args:
         n: Number of candidates.
         prompt_id: The prompt, normally the one that training uses.
-        orders: Set of orders; None for swap (n = 2) or cyclic.
+        orders: Set of orders; None for cyclic (for two candidates, that is the swap).
     """
-    name = orders or ("swap" if n == 2 else "cyclic")
-    return tuple(Ask(shown, prompt_id=prompt_id) for shown in presentations(name, n))
+    asked = presentations(orders or "cyclic", n)
+    return tuple(Ask(shown, prompt_id=prompt_id) for shown in asked)
 
 
 def keep_inconsistent(
