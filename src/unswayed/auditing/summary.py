@@ -11,7 +11,7 @@ from unswayed.auditing.contrasts import compare_methods
 from unswayed.auditing.evaluation import Scored, direct_outcomes, score_method
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource
-from unswayed.decisions import DecisionTable, Estimate
+from unswayed.decisions import DecisionTable
 from unswayed.methods import BASE
 from unswayed.methods.threshold import threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
@@ -61,7 +61,7 @@ def evaluate(
             for name, row in rows.items()
         },
         "differences": {
-            "-".join(pair): {metric: _difference(value) for metric, value in values.items()}
+            "-".join(pair): msgspec.to_builtins(values)
             for pair, values in comparison.differences.items()
         },
         "recommendation": msgspec.to_builtins(comparison.recommendation),
@@ -73,12 +73,6 @@ def evaluate(
         **_thresholds(plan, tables, scored),
         **_estimation_curve(plan, tables, source, options),
     }
-
-
-def _difference(estimate: Estimate) -> dict[str, Any]:
-    """As JSON gives it back: a list for the joint interval."""
-    record: dict[str, Any] = msgspec.to_builtins(estimate)
-    return record if estimate.joint is None else {**record, "joint": list(estimate.joint)}
 
 
 def _thresholds(
