@@ -461,12 +461,12 @@ def test_failed_calls_are_counted_kept_apart_and_tried_again_next_time(store: Ca
     counts = run(questions(5), FakeBackend(reply), store)
     assert (counts.planned, counts.made, counts.failed, counts.exit_code) == (10, 6, 4, 3)
     assert counts.retried == 6 * 1 + 4 * 3
-    assert store.failure_counts() == {"ServerError": 4}
+    assert [row.failure.error for row in store.failures()] == ["ServerError"] * 4
     decisions = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(5)))
     assert {decision.item_id for decision in decisions} == {"q0", "q2", "q4"}
     counts = run(questions(5), FakeBackend(), store)
     assert (counts.made, counts.cached, counts.failed) == (4, 6, 0)
-    assert store.failure_counts() == {}
+    assert list(store.failures()) == []
 
 
 def test_a_fatal_failure_stops_the_run_and_keeps_what_was_done(store: CallStore) -> None:

@@ -150,10 +150,10 @@ def server_words(body: bytes) -> str:
     """The server's own message in an error body, whatever its form; on one line."""
     text = body[:20_000].decode("utf-8", "replace")
     try:
-        found = _find_message(msgspec.json.decode(body))
+        message = _find_message(msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        found = None
-    return " ".join((found or text).split())
+        message = None
+    return " ".join((message or text).split())
 
 
 def shown(text: str, address: Address) -> str:
@@ -170,11 +170,11 @@ def _find_message(value: object) -> str | None:
     for name in ("error", "message", "detail", "errors"):
         inner = value.get(name)
         if isinstance(inner, dict | str) and inner:
-            found = _find_message(inner)
-            if found is None:
+            message = _find_message(inner)
+            if message is None:
                 continue
             code = inner.get("code") if isinstance(inner, dict) else None
-            return f"{found} ({code})" if isinstance(code, str) and code else found
+            return f"{message} ({code})" if isinstance(code, str) and code else message
     return None
 
 

@@ -132,13 +132,13 @@ def _looks_like_path(base: str) -> bool:
 
 
 def _checked_fingerprint(folder: Path, base: str, wanted: str | None) -> str:
-    found = fingerprint_folder(folder)
-    if wanted is not None and wanted != found:
+    fingerprint = fingerprint_folder(folder)
+    if wanted is not None and wanted != fingerprint:
         raise UsageError(
-            f"hf/{base}@{wanted}: the folder's files have fingerprint {found} now; it is another "
+            f"hf/{base}@{wanted}: the folder's files have fingerprint {fingerprint} now; it is another "
             f"model than the one named. Write hf/{base} to use it as it is."
         )
-    return found
+    return fingerprint
 
 
 def _adapter_folder(adapter: str, model: str) -> Path:
@@ -195,17 +195,17 @@ def fingerprint_folder(folder: Path) -> str:
     stamps = [(file.name, stat.st_size, stat.st_mtime_ns) for file, stat in _stats(files)]
     remember = sum(size for _, size, _ in stamps) >= CACHED_FROM_BYTES
     stamp = hashlib.sha256(json.dumps([str(folder.resolve()), stamps]).encode()).hexdigest()
-    if remember and (known := _remembered().get(stamp)):
-        return known
+    if remember and (remembered := _remembered().get(stamp)):
+        return remembered
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as opened:
             content = hashlib.file_digest(opened, "sha256").hexdigest()
         digest.update(f"{file.name}\0{content}\n".encode())
-    found = f"sha256:{digest.hexdigest()[:FINGERPRINT_DIGITS]}"
+    fingerprint = f"sha256:{digest.hexdigest()[:FINGERPRINT_DIGITS]}"
     if remember:
-        _remember(stamp, found)
-    return found
+        _remember(stamp, fingerprint)
+    return fingerprint
 
 
 def _stats(files: list[Path]) -> Iterator[tuple[Path, os.stat_result]]:
@@ -219,17 +219,17 @@ def _memory_file() -> Path:
 
 def _remembered() -> dict[str, str]:
     try:
-        found = json.loads(_memory_file().read_text())
+        fingerprints = json.loads(_memory_file().read_text())
     except (OSError, ValueError, RecursionError):
         return {}  # only a cache: hashing again gives the same
-    return found if isinstance(found, dict) else {}
+    return fingerprints if isinstance(fingerprints, dict) else {}
 
 
-def _remember(stamp: str, found: str) -> None:
+def _remember(stamp: str, fingerprint: str) -> None:
     file = _memory_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(file) as whole:
-            whole.write(json.dumps({**_remembered(), stamp: found}).encode())
+            whole.write(json.dumps({**_remembered(), stamp: fingerprint}).encode())
     except OSError:
         return  # a read-only home costs a hash per start, nothing else

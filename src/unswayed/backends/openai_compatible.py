@@ -306,9 +306,9 @@ _BY_LOGPROB: Final[Callable[[TokenLogprob], float]] = itemgetter(1)
 
 
 def _ranked(alternatives: list[_Alternative]) -> tuple[TokenLogprob, ...]:
-    known = [TokenLogprob(a.token, a.logprob) for a in alternatives if a.logprob is not None]
-    known.sort(key=_BY_LOGPROB, reverse=True)
-    return tuple(known)
+    ranked = [TokenLogprob(a.token, a.logprob) for a in alternatives if a.logprob is not None]
+    ranked.sort(key=_BY_LOGPROB, reverse=True)
+    return tuple(ranked)
 
 
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -214,5 +214,5 @@ class Gate:
             sleeper.cancel()
 
 
-async def _either(one: asyncio.Future[None], other: asyncio.Future[None]) -> None:
-    await asyncio.wait((one, other), return_when=asyncio.FIRST_COMPLETED)
+async def _either(first: asyncio.Future[None], second: asyncio.Future[None]) -> None:
+    await asyncio.wait((first, second), return_when=asyncio.FIRST_COMPLETED)

@@ -109,8 +109,8 @@ def _from_run(path: Path, settings: BackendSettings) -> ReplayBackend:
         raise RunDirectoryError(f"{path} holds no calls: no run was made in it.")
 
     def find(query: Query) -> Response | None:
-        found = store.get(key_of(query.request))
-        return None if found is None else msgspec.structs.replace(found[1], cost_usd=0.0)
+        call = store.get(key_of(query.request))
+        return None if call is None else msgspec.structs.replace(call[1], cost_usd=0.0)
 
     first = next(store.calls(), None)
     return ReplayBackend(

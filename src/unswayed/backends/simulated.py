@@ -196,11 +196,11 @@ MOST_UTILITY: Final = 1e6
 
 def utilities(item: Item) -> list[float]:
     """What the candidates are worth: `meta.utility`, else drawn once from item id and text."""
-    known = item.meta.get("utility")
-    if isinstance(known, list | tuple) and len(known) == item.n:
-        if not all(type(value) in {int, float} and abs(value) < MOST_UTILITY for value in known):
-            raise ItemError(f"{item.id}: meta.utility: {known} is not a list of numbers.")
-        return [float(value) for value in known]
+    stated = item.meta.get("utility")
+    if isinstance(stated, list | tuple) and len(stated) == item.n:
+        if not all(type(value) in {int, float} and abs(value) < MOST_UTILITY for value in stated):
+            raise ItemError(f"{item.id}: meta.utility: {stated} is not a list of numbers.")
+        return [float(value) for value in stated]
     return [
         UTILITY_SD
         / math.sqrt(2)

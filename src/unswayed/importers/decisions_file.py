@@ -14,7 +14,7 @@ import msgspec
 from unswayed.decisions import Decision, check_decision
 from unswayed.errors import ItemError, StoreError, field_and_reason
 from unswayed.files import whole_file
-from unswayed.items import TOO_DEEP, BadLine, Item, Task, iter_lines
+from unswayed.items import TOO_DEEP, BadFieldError, BadLine, Item, Task, iter_lines
 
 __all__ = [
     "DecisionSet",
@@ -88,24 +88,19 @@ def read_decisions_file(
     bad: list[BadLine] = []
     first: dict[Hashable, int] = {}
     for number, line in iter_lines(path):
-        problem = None
-        decision = _decode(line)
-        if isinstance(decision, tuple):
-            problem = BadLine(str(path), number, *decision)
-        else:
-            key = question_key(decision)
-            before = first.setdefault(key, number)
+        try:
+            decision = _decode(line)
+            before = first.setdefault(question_key(decision), number)
             if before != number:
                 reason = f"{decision.item_id}: the same question was answered on line {before}"
-                problem = BadLine(str(path), number, "item_id", reason)
-        if problem is None:
-            assert isinstance(decision, Decision)
+                raise BadFieldError("item_id", reason)
             kept.append(decision)
-        elif on_bad_item == "stop":
-            raise ItemError(
-                f"{problem}. Mend the line, or leave bad lines out with --on-bad-item skip."
-            )
-        else:
+        except BadFieldError as error:
+            problem = BadLine(str(path), number, error.field, error.reason)
+            if on_bad_item == "stop":
+                raise ItemError(
+                    f"{problem}. Mend the line, or leave bad lines out with --on-bad-item skip."
+                ) from None
             bad.append(problem)
     if not kept:
         left_out = f" ({len(bad)} bad lines left out)" if bad else ""
@@ -113,20 +108,19 @@ def read_decisions_file(
     return DecisionSet(tuple(kept), tuple(bad))
 
 
-def _decode(line: bytes) -> Decision | tuple[str, str]:
-    """The decision, or the field and the reason why there is none."""
+def _decode(line: bytes) -> Decision:
     try:
         decision = _DECODER.decode(line)
         check_decision(decision)
     except msgspec.ValidationError as error:
         field, reason = field_and_reason(error)
-        return field or "decision", reason
+        raise BadFieldError(field or "decision", reason) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return "JSON", f"not valid JSON ({error})"
+        raise BadFieldError("JSON", f"not valid JSON ({error})") from None
     except RecursionError:
-        return "JSON", TOO_DEEP
+        raise BadFieldError("JSON", TOO_DEEP) from None
     except ItemError as error:
-        return "decision", str(error)
+        raise BadFieldError("decision", str(error)) from None
     return decision
 
 
@@ -168,9 +162,9 @@ def items_from_decisions(decisions: Iterable[Decision]) -> tuple[Item, ...]:
     listwise = False
     for decision in decisions:
         n = len(decision.order)
-        known = sizes.setdefault(decision.item_id, n)
-        if known != n:
-            raise ItemError(f"{decision.item_id}: decided among {known} candidates and among {n}.")
+        before = sizes.setdefault(decision.item_id, n)
+        if before != n:
+            raise ItemError(f"{decision.item_id}: decided among {before} candidates and among {n}.")
         listwise = listwise or decision.ranking is not None
     pairwise = all(n == 2 for n in sizes.values()) and not listwise
     task = Task.LISTWISE if listwise else Task.PAIRWISE if pairwise else Task.MCQ

@@ -78,9 +78,9 @@ class _Collected:
             self.items.setdefault(judged.item.id, (judged.item, source))
         self.asked.update((key, source) for key in keys)
         self.decisions.extend(judged.decisions)
-        self.remarks.update(judged.remarks)
         if judged.left_out:
             self.remarks[f"left_out: {judged.left_out}"] += 1
+        self.remarks.update(judged.remarks)
 
     def _check(self, item: Item) -> None:
         """Check that an item is one, and that no record before contradicts it."""

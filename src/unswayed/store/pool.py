@@ -157,11 +157,11 @@ class CallStore(Database):
 
         A row whose answer is damaged counts as not committed; see `damaged`.
         """
-        found: dict[bytes, bool] = {}
+        marks: dict[bytes, bool] = {}
         for chunk in _chunks(keys):
             for key, _, truncated in self._whole(chunk):
-                found[key] = bool(truncated)
-        return found
+                marks[key] = bool(truncated)
+        return marks
 
     @property
     def damaged(self) -> int:
@@ -183,10 +183,10 @@ class CallStore(Database):
     def responses(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Response]]:
         """The responses of those of `keys` that are committed and whole, in the order of `keys`."""
         for chunk in _chunks(keys):
-            found = {key: response for key, response, _ in self._whole(chunk)}
+            encoded = {key: response for key, response, _ in self._whole(chunk)}
             for key in chunk:
-                if key in found:
-                    yield key, decode_response(found[key], key)
+                if key in encoded:
+                    yield key, decode_response(encoded[key], key)
 
     def calls(self) -> Iterator[RecordedCall]:
         """Every committed call in the order it was recorded.
@@ -304,12 +304,6 @@ class CallStore(Database):
         """Those of `keys` that failed and were not answered since."""
         with self._guard:
             return self._failed.intersection(keys)
-
-    def failure_counts(self) -> dict[str, int]:
-        """Calls that have failed and not succeeded since, by the error they failed with last."""
-        # SQLite takes the other columns from the row that has the maximum
-        latest = "SELECT error, max(id) FROM failures GROUP BY key"
-        return dict(self.rows(f"SELECT error, count(*) FROM ({latest}) GROUP BY error"))
 
     # --- what the run is about ---------------------------------------------------------------
 
