@@ -13,6 +13,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from unswayed.version import VERSION
+
 if TYPE_CHECKING:
     from unswayed import methods as methods
     from unswayed.api import audit as audit
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from unswayed.presentation import Presentation as Presentation
     from unswayed.result import AuditResult as AuditResult
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _WHERE = {
     "AuditResult": "unswayed.result:AuditResult",

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import unswayed
 from unswayed.arguments import checked
 from unswayed.auditing.planning import left_out
 from unswayed.auditing.settings import audit_settings
@@ -27,6 +26,7 @@ from unswayed.runner import Progress, RunSettings, Session, stop_on_interrupt
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
 from unswayed.tiny import SETS
+from unswayed.version import VERSION
 
 __all__ = ["audit", "calibrate", "load_data"]
 
@@ -339,7 +339,7 @@ def calibrate(
         estimation_fingerprint=data.fingerprint,
         estimation_ids=fitted.item_ids,
         diagnostics=fitted.diagnostics,
-        version=unswayed.__version__,
+        version=VERSION,
         force=force,
     )
     return replace(fitted, warnings=(*left, *fitted.warnings))

@@ -106,7 +106,7 @@ def test_one_task_of_a_mixed_file_can_be_taken(run: Run) -> None:
         (["--methods", "vot"], "unknown method 'vot'. Did you mean 'vote'?"),
         (["--methods", "pride:prir=group"], "unknown parameter 'prir'. Did you mean 'prior'?"),
         (["--methods", "pride:prior=grop"], "Did you mean 'group'?"),
-        (["--methods", ","], "--methods names no method"),
+        (["--methods", ","], "methods names no method"),
         (["--orders", "swp"], "unknown orders 'swp'. Did you mean 'swap'?"),
         (["--orders", "random:x"], "random:K"),
         (["--orders", "graeco-latin"], "no Graeco-Latin set for 2 candidates"),

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-import unswayed
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource, with_content
 from unswayed.auditing.records import Calls, Data, Metrics, Protocol, Run, RunItems
@@ -19,6 +18,7 @@ from unswayed.auditing.summary import evaluate
 from unswayed.decisions import UNPARSED, DecisionTable
 from unswayed.items import ItemSet
 from unswayed.runner import RunCounts
+from unswayed.version import VERSION
 
 __all__ = ["metrics_of", "run_of"]
 
@@ -34,7 +34,7 @@ def metrics_of(
 ) -> Metrics:
     """The content of `metrics.json`, for calls made and for recorded decisions alike."""
     sections = {
-        "unswayed": unswayed.__version__,
+        "unswayed": VERSION,
         "model": model,
         "data": _data(plan.items),
         "protocol": _protocol(plan),
@@ -97,7 +97,7 @@ def run_of(
     """What `run.json` says of every audit."""
     data, settings = metrics.data, plan.settings
     return Run(
-        version=unswayed.__version__,
+        version=VERSION,
         command=command,
         model=metrics.model,
         data=RunItems(

@@ -36,7 +36,9 @@ class AuditSettings:
         group_by: "group" or a field of meta, as `meta.source`.
         resamples: Bootstrap resamples.
         gold_ties: "exclude" leaves items with gold "tie" out of accuracy; "class" scores ties.
-        max_missing_share: Above this share of failed calls no recommendation is made.
+        seed: Seed of folds, orders and resamples.
+        prompts: How items are put into words.
+        sample_temperature: Temperature of repeated samples.
     """
 
     methods: tuple[str, ...] = ("direct", "vote", "average")

@@ -19,10 +19,10 @@ import aiohttp
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-import unswayed
 from unswayed.backends.addresses import Address
 from unswayed.backends.faults import Reply, TimedOutError, UnreachableError
 from unswayed.errors import ServerError
+from unswayed.version import VERSION
 
 __all__ = ["HttpTransport"]
 
@@ -69,7 +69,7 @@ class HttpTransport:
             headers={
                 "Accept-Encoding": "gzip",
                 "Content-Type": "application/json",
-                "User-Agent": f"unswayed/{unswayed.__version__}",
+                "User-Agent": f"unswayed/{VERSION}",
                 **headers,
             },
             auto_decompress=False,

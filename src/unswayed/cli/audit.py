@@ -8,27 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from unswayed.backends import BackendSettings
 from unswayed.cli.command import command_line
 from unswayed.cli.options import (
-    BaseUrl,
+    DEFAULTS,
     Budget,
     DryRun,
     Labels,
     Limit,
-    MaxConnections,
-    MaxRetries,
     Model,
     OnBadItem,
-    Patience,
     Prices,
     Prompt,
     Shots,
     TaskName,
     Template,
-    Timeout,
     is_built_in,
     model_for,
     shots_from,
+    with_reach,
 )
 from unswayed.cli.results import finish, show_price
 from unswayed.errors import UsageError
@@ -45,6 +43,7 @@ DATA = Annotated[
 ]
 
 
+@with_reach
 def audit(
     data: DATA = None,
     model: Model = None,
@@ -92,11 +91,7 @@ def audit(
     ] = None,
     budget: Budget = None,
     prices: Prices = None,
-    base_url: BaseUrl = None,
-    max_connections: MaxConnections = 64,
-    timeout: Timeout = 120.0,
-    max_retries: MaxRetries = 5,
-    patience: Patience = 180.0,
+    reach: BackendSettings = DEFAULTS,
     dry_run: DryRun = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print metrics.json and nothing else.")
@@ -111,7 +106,7 @@ def audit(
     With nothing after it: the built-in tiny judge on its built-in items, no key, no download.
     """
     from unswayed.auditing.run_directory import default_directory
-    from unswayed.auditing.settings import AuditSettings
+    from unswayed.auditing.settings import audit_settings
     from unswayed.audits import audit_calls, audit_recorded, price_calls
     from unswayed.backends import backend_settings
     from unswayed.prompts import prompt_settings
@@ -128,12 +123,12 @@ def audit(
                 "--shots": shots,
                 "--budget": budget,
                 "--prices": prices,
-                "--base-url": base_url,
+                "--base-url": reach.base_url,
                 "--dry-run": dry_run or None,
             }
         )
-    settings = AuditSettings(
-        methods=_names(methods),
+    settings = audit_settings(
+        methods=methods,
         orders=orders,
         protocol=protocol or ("all" if decisions is None and is_built_in(data) else "coupled"),
         probs=probs,
@@ -160,14 +155,7 @@ def audit(
         return finish(result, json=json, max_flip_rate=max_flip_rate)
     assert items is not None
     name = model_for(model, data)
-    reach = backend_settings(
-        base_url=base_url,
-        max_connections=max_connections,
-        timeout=timeout,
-        max_retries=max_retries,
-        patience=patience,
-        prices=prices,
-    )
+    reach = backend_settings(reach, prices=prices)
     directory = out or default_directory(items.name, name, settings.prompts)
     if dry_run:
         show_price(price_calls(items, settings, name, reach, directory=directory), json=json)
@@ -196,13 +184,6 @@ def _refuse_with_decisions(given: Mapping[str, object]) -> None:
             raise UsageError(
                 f"{option} does not go with --decisions: they were made already, and say how."
             )
-
-
-def _names(methods: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in methods.split(",") if part.strip())
-    if not names:
-        raise UsageError("--methods names no method. Give all, or names separated by commas.")
-    return names
 
 
 def _numbers(text: str | None) -> list[int]:

@@ -7,23 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unswayed.backends import BackendSettings
 from unswayed.cli.options import (
-    BaseUrl,
+    DEFAULTS,
     Labels,
     Limit,
-    MaxConnections,
-    MaxRetries,
     Model,
     OnBadItem,
-    Patience,
     Prompt,
     Shots,
     TaskName,
     Template,
-    Timeout,
     check_out,
     model_for,
     shots_from,
+    with_reach,
 )
 from unswayed.cli.output import note, show, write
 
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from unswayed.calibration import Calibration
 
 
+@with_reach
 def calibrate(
     method: Annotated[str, typer.Argument(help="A method that learns, such as pride.")],
     data: Annotated[str, typer.Argument(help="Items; gold is not looked at.")],
@@ -43,11 +42,7 @@ def calibrate(
     task: TaskName = None,
     on_bad_item: OnBadItem = "stop",
     limit: Limit = None,
-    base_url: BaseUrl = None,
-    max_connections: MaxConnections = 64,
-    timeout: Timeout = 120.0,
-    max_retries: MaxRetries = 5,
-    patience: Patience = 180.0,
+    reach: BackendSettings = DEFAULTS,
     calls: Annotated[
         Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
     ] = None,
@@ -71,11 +66,7 @@ def calibrate(
         task=task,
         on_bad_item=on_bad_item,
         limit=limit,
-        base_url=base_url,
-        max_connections=max_connections,
-        timeout=timeout,
-        max_retries=max_retries,
-        patience=patience,
+        backend=reach,
         calls=calls,
         force=force,
     )

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unswayed.backends import BackendSettings
 from unswayed.cli.options import (
-    BaseUrl,
+    DEFAULTS,
     Labels,
     Limit,
-    MaxConnections,
-    MaxRetries,
     Model,
     OnBadItem,
-    Patience,
     Prompt,
     Template,
-    Timeout,
     check_out,
     model_for,
+    with_reach,
 )
 from unswayed.cli.output import note, write
 
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from unswayed.runner import RunCounts
 
 
+@with_reach
 def filter_(
     data: Annotated[str, typer.Argument(help="Items to choose from; never evaluation items.")],
     out: Annotated[Path, typer.Option(help="Items file to write (.jsonl).")],
@@ -52,11 +51,7 @@ def filter_(
     template: Template = None,
     labels: Labels = None,
     limit: Limit = None,
-    base_url: BaseUrl = None,
-    max_connections: MaxConnections = 64,
-    timeout: Timeout = 120.0,
-    max_retries: MaxRetries = 5,
-    patience: Patience = 180.0,
+    reach: BackendSettings = DEFAULTS,
     on_bad_item: OnBadItem = "stop",
     calls: Annotated[
         Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
@@ -67,7 +62,7 @@ def filter_(
 
     from unswayed.api import load_data
     from unswayed.auditing.run_directory import write_text
-    from unswayed.backends import backend_settings, open_backend
+    from unswayed.backends import open_backend
     from unswayed.calibration import prompts_for
     from unswayed.items import encode_item, load_items
     from unswayed.prompts import prompt_settings
@@ -77,13 +72,7 @@ def filter_(
     items = load_data(data, limit=limit, on_bad_item=on_bad_item)
     backend = open_backend(
         model_for(model, data),
-        backend_settings(
-            base_url=base_url,
-            max_connections=max_connections,
-            timeout=timeout,
-            max_retries=max_retries,
-            patience=patience,
-        ),
+        reach,
     )
     prompts = prompts_for(backend, prompt_settings(prompt, template, labels))
     directory = calls or out.with_name(f"{out.name.partition('.')[0]}.calls")

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from unswayed.backends import BackendSettings
 from unswayed.cli.command import command_line, with_budget
 from unswayed.cli.options import (
-    BaseUrl,
+    DEFAULTS,
     Budget,
     DryRun,
     Labels,
-    MaxConnections,
-    MaxRetries,
     Model,
     OnBadItem,
-    Patience,
     Prices,
     Prompt,
     Shots,
     TaskName,
     Template,
-    Timeout,
     check_out,
     is_built_in,
     model_for,
     shots_from,
+    with_reach,
 )
 from unswayed.cli.output import aside, note, write_bytes
 from unswayed.cli.results import show_price
@@ -47,6 +46,7 @@ CHUNK = 1 << 16
 """Most bytes taken at once; a pipe gives what has arrived, however little."""
 
 
+@with_reach
 def judge(
     data: Annotated[str, typer.Argument(help="Items, one per line; - for standard input.")],
     method: Annotated[
@@ -70,11 +70,7 @@ def judge(
     labels: Labels = None,
     shots: Shots = None,
     task: TaskName = None,
-    base_url: BaseUrl = None,
-    max_connections: MaxConnections = 64,
-    timeout: Timeout = 120.0,
-    max_retries: MaxRetries = 5,
-    patience: Patience = 180.0,
+    reach: BackendSettings = DEFAULTS,
     prices: Prices = None,
     budget: Budget = None,
     dry_run: DryRun = False,
@@ -91,7 +87,6 @@ def judge(
 
     With --out the calls are recorded, and the same command goes on where it was stopped.
     """
-    from unswayed.backends import BackendSettings
     from unswayed.judge import Judge
     from unswayed.runner import Progress
 
@@ -108,16 +103,11 @@ def judge(
         template=template,
         labels=labels,
         shots=shots_from(shots),
-        base_url=base_url,
-        max_connections=max_connections,
-        timeout=timeout,
-        max_retries=max_retries,
-        patience=patience,
         prices=prices,
         budget=budget,
         calls=_recorded(pool) if dry_run else pool,
         shadow=shadow,
-        backend=BackendSettings(pricing_only=dry_run),
+        backend=replace(reach, pricing_only=dry_run),
         progress=progress,
     ) as made:
         if dry_run:

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 import typer
 
+from unswayed.backends import BackendSettings, backend_settings
 from unswayed.errors import RunDirectoryError, UsageError
 from unswayed.tiny import SETS
 
 if TYPE_CHECKING:
     from unswayed.items import Item
 
+R = TypeVar("R")
+
 __all__ = [
-    "BaseUrl",
     "Budget",
     "DryRun",
     "Labels",
     "Limit",
-    "MaxConnections",
-    "MaxRetries",
     "Model",
     "OnBadItem",
-    "Patience",
     "Prices",
     "Prompt",
     "Shots",
     "TaskName",
     "Template",
-    "Timeout",
     "check_out",
     "is_built_in",
     "model_for",
     "shots_from",
+    "with_reach",
 ]
 
 Model = Annotated[
@@ -60,6 +62,8 @@ TaskName = Annotated[
 OnBadItem = Annotated[
     Literal["stop", "skip"], typer.Option(help="stop at a bad line, or skip and count it.")
 ]
+DEFAULTS: Final = BackendSettings()
+
 MaxConnections = Annotated[int, typer.Option(min=1, help="Most requests in flight.")]
 Timeout = Annotated[float, typer.Option(min=0.001, help="Seconds one attempt of a call may take.")]
 MaxRetries = Annotated[
@@ -71,6 +75,44 @@ Patience = Annotated[
         min=0.001, help="Seconds to wait for a server that is down or turns every call away."
     ),
 ]
+
+
+def _reach(
+    base_url: BaseUrl = None,
+    max_connections: MaxConnections = DEFAULTS.max_connections,
+    timeout: Timeout = DEFAULTS.timeout,
+    max_retries: MaxRetries = DEFAULTS.max_retries,
+    patience: Patience = DEFAULTS.patience,
+) -> BackendSettings:
+    """How to reach a model."""
+    return backend_settings(
+        base_url=base_url,
+        max_connections=max_connections,
+        timeout=timeout,
+        max_retries=max_retries,
+        patience=patience,
+    )
+
+
+def with_reach(command: Callable[..., R]) -> Callable[..., R]:
+    """A command whose parameter `reach` is five options of the command line."""
+    options = inspect.signature(_reach, eval_str=True).parameters
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [
+        option
+        for parameter in signature.parameters.values()
+        for option in (options.values() if parameter.name == "reach" else [parameter])
+    ]
+
+    @functools.wraps(command)
+    def reaching(*values: object, **given: object) -> R:
+        own = {name: given.pop(name) for name in options if name in given}
+        return command(*values, **given, reach=_reach(**own))  # type: ignore[arg-type]
+
+    shown = signature.replace(parameters=[p.replace(kind=p.KEYWORD_ONLY) for p in parameters])
+    reaching.__signature__ = shown  # type: ignore[attr-defined]
+    reaching.__annotations__ = {p.name: p.annotation for p in parameters}
+    return reaching
 
 
 def is_built_in(data: str | None) -> bool:
