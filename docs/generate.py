@@ -21,11 +21,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from unswayed.decisions import Evidence
 from unswayed.methods import METHODS
 from unswayed.methods.names import parameters
 from unswayed.methods.protocol import Method, learned_fields
 from unswayed.metrics import METRICS
 from unswayed.reward_settings import REWARDS
+from unswayed.tasks import tasks_giving
 
 DOCS = Path(__file__).parent
 BEGIN, END = "<!-- written by hand: begin -->", "<!-- written by hand: end -->"
@@ -63,9 +65,9 @@ def _facts(name: str, method: type[Method]) -> str:
     about = method.about
     rows = [
         ("Paper", linked(about.source)),
-        ("Tasks", tasks_of(method)),
+        ("Tasks", ", ".join(tasks_giving(method.reads))),
         ("Candidates", "any number" if about.candidates is None else f"{about.candidates} only"),
-        ("Label probabilities", "needed" if method.needs_probs else "not needed"),
+        ("Label probabilities", "needed" if Evidence.PROBS in method.reads else "not needed"),
         ("Calls per item", about.calls),
         ("Calls to fit", about.estimation or "none"),
         ("In `--methods all`", "yes" if about.default else f"no; ask for `{name}` by name"),
@@ -121,11 +123,6 @@ def linked(source: str) -> str:
     return re.sub(r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", source)
 
 
-def tasks_of(method: type[Method]) -> str:
-    """The names of a method's tasks."""
-    return ", ".join(sorted(task.value for task in method.tasks))
-
-
 def method_table(prefix: str = "", *, fit: bool = True) -> str:
     """All methods: paper, tasks, calls per item, whether they need probabilities.
 
@@ -143,10 +140,10 @@ def method_table(prefix: str = "", *, fit: bool = True) -> str:
         cells = [
             f"[`{name}`]({prefix}{name}.md)",
             linked(about.source),
-            tasks_of(method),
+            ", ".join(tasks_giving(method.reads)),
             about.calls,
             *([about.estimation or "–"] if fit else []),
-            "yes" if method.needs_probs else "no",
+            "yes" if Evidence.PROBS in method.reads else "no",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

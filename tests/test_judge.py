@@ -281,7 +281,7 @@ def test_items_the_method_is_not_for_are_refused_before_any_call(tmp_path: Path)
     listwise = msgspec.structs.replace(simulated_items(1, 4, seed=1)[0], task=Task.LISTWISE)
     with (
         Judge(MODEL, method="average", calls=tmp_path) as judge,
-        pytest.raises(UsageError, match="average cannot judge it: it works on mcq, pairwise"),
+        pytest.raises(UsageError, match="task 'listwise' is not available"),
     ):
         list(judge.verdicts([listwise]))
     reasoning = PromptSettings(prompt="reasoning")

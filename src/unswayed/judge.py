@@ -25,7 +25,7 @@ import msgspec
 from unswayed.arguments import checked
 from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
 from unswayed.calibration import answers_are_labels, prompts_for
-from unswayed.decisions import Decision, Verdict
+from unswayed.decisions import Decision, Evidence, Verdict
 from unswayed.digests import digest
 from unswayed.errors import BackendError, UsageError
 from unswayed.items import Item, Task, Text, blind, check_item, question_mark
@@ -370,7 +370,7 @@ class Judge:
             )
         if reason is None and self._fitted is not None:
             self._fitted.check(label_set=label_set_of(item.n, self.prompts))
-        if reason is None and self.method.needs_probs:
+        if reason is None and Evidence.PROBS in self.method.reads:
             probs = answers_are_labels(item, self.prompts)
             reason = why_not(self.method, task=item.task, probs=probs)
         if reason is not None:
@@ -390,7 +390,7 @@ class Judge:
                 SINGLE.decide(item, decisions), method=self.method.name
             )
         if verdict.choice is None:
-            lacks = self.method.needs_probs and any(
+            lacks = Evidence.PROBS in self.method.reads and any(
                 one.probs is None and one.choice is not None for one in decisions
             )
             self.null_reasons["without label probabilities" if lacks else "unread answers"] += 1
@@ -519,7 +519,7 @@ def _method_for(
             f"{name} has learned nothing yet: fit it with `unswayed calibrate {name} ...` and "
             "give the file that it writes."
         )
-    if chosen.needs_probs and not backend.gives_logprobs:
+    if Evidence.PROBS in chosen.reads and not backend.gives_logprobs:
         raise UsageError(
             f"{chosen.name} needs label probabilities, which {backend.model} does not give. "
             "Use vote."

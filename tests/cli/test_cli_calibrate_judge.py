@@ -307,7 +307,10 @@ def test_a_damaged_file_is_refused(run: Run, pairs: Path) -> None:
         (["absent.jsonl"], "cannot read absent.jsonl"),
         (["pairs.jsonl", "--out", "pairs.jsonl"], "read and written at once"),
         (["pairs.jsonl", "--out", "."], "it is a directory"),
-        (["listwise.jsonl", "--method", "average"], "it works on mcq, pairwise"),
+        (
+            ["listwise.jsonl", "--method", "average"],
+            "task 'listwise' is not available; there are mcq and pairwise",
+        ),
     ],
 )
 def test_what_cannot_be_judged_is_said_in_a_line(

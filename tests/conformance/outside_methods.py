@@ -16,12 +16,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from unswayed.decisions import DecisionTable, Estimate, VerdictTable
-from unswayed.items import Task
+from unswayed.decisions import DecisionTable, Estimate, Evidence, VerdictTable
 from unswayed.methods import METHODS
 from unswayed.methods.estimation import Tables, not_fitted, warn_if_few
 from unswayed.methods.priors import decide_by_offsets
-from unswayed.methods.protocol import CHOOSING, COMPARING, About, Learned, Method, learned
+from unswayed.methods.protocol import About, Learned, Method, learned
 from unswayed.methods.sets import canonical_ask
 from unswayed.methods.tables import agreement, log_probs_by_label, plurality, verdict_table
 from unswayed.methods.voting import count_votes
@@ -38,7 +37,6 @@ class FirstTwo(Method):
     """A vote over the rotations that stops where the first two agree."""
 
     name: ClassVar[str] = "first-two"
-    tasks: ClassVar[frozenset[Task]] = CHOOSING
     about: ClassVar[About] = About(
         title="First two",
         source="another package",
@@ -84,8 +82,7 @@ class LabelShift(Method):
     shifts: tuple[Shift, ...] | None = learned()
 
     name: ClassVar[str] = "label-shift"
-    tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
     fitted_from: ClassVar[int] = 10
     about: ClassVar[About] = About(
         title="Label shift",

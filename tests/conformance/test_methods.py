@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from outside_methods import installed
 
-from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, choice_of
+from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, Evidence, choice_of
 from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item, Task, blind
 from unswayed.methods import METHODS
@@ -27,6 +27,7 @@ from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import Method, MethodWarning, is_fitted, learned_fields, why_not
 from unswayed.permutations import cyclic, invert
 from unswayed.presentation import Ask, Presentation, canonical, presentations, settled, through
+from unswayed.tasks import tasks_giving
 
 VARIANTS = (
     "vote:layouts=all",
@@ -51,7 +52,7 @@ VARIANTS = (
 OUTSIDE = ("first-two", "label-shift", "label-shift:strength=0.5")
 with TemporaryDirectory() as folder, installed(Path(folder)):
     SPECS = (*METHODS, *VARIANTS, OUTSIDE[-1])
-    WITH_PROBS = tuple(spec for spec in SPECS if parse_method(spec).needs_probs)
+    WITH_PROBS = tuple(spec for spec in SPECS if Evidence.PROBS in parse_method(spec).reads)
     LEARNING = tuple(spec for spec in SPECS if learned_fields(parse_method(spec)))
 SYMBOLS = "ABCDEFG"
 QUICK = settings(
@@ -220,7 +221,7 @@ def test_the_class_is_a_frozen_slotted_dataclass_with_a_full_description(spec: s
     assert method.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert not hasattr(method, "__dict__")
     assert method.name == spec.partition(":")[0]
-    assert method.tasks <= frozenset(Task)
+    assert tasks_giving(method.reads)
     about = method.about
     for text in (about.title, about.source, about.idea, about.calls, about.equation):
         assert text.strip()
@@ -525,15 +526,15 @@ def test_needing_probabilities_is_declared_honestly(spec: str) -> None:
         return msgspec.structs.replace(answer(item, ask, 0), probs=None)
 
     planned = method.plan_fit(items)
-    if method.needs_probs and planned:
+    if Evidence.PROBS in method.reads and planned:
         with pytest.raises(NeedsLogprobs, match=method.name):
             method.fit(items, [bare(item, ask) for item, ask in planned])
         return
     fitted = method.fit(items, [bare(item, ask) for item, ask in planned])
     verdict = fitted.decide(items[0], [bare(items[0], ask) for ask in fitted.asks(n)])
-    assert (verdict.choice is None) == method.needs_probs
+    assert (verdict.choice is None) == (Evidence.PROBS in method.reads)
     reason = why_not(method, task=task_for(n), n=n, probs=False)
-    assert (reason is not None) == method.needs_probs
+    assert (reason is not None) == (Evidence.PROBS in method.reads)
 
 
 @pytest.mark.parametrize("spec", WITH_PROBS)

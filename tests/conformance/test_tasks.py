@@ -278,6 +278,10 @@ def test_a_task_from_outside_is_audited_priced_judged_and_exported(
     assert metrics["protocol"]["name"] == "cyclic"
     assert {"direct", "vote"} <= metrics["methods"].keys()
     assert "average" not in metrics["methods"]  # the reply has no label probabilities
+    sampled = ("--probs", "sampled:5", "--methods", "average", "--resamples", "100")
+    assert main(["audit", str(data), *model, *sampled, "--out", "sampled"]) == 0
+    metrics_sampled = json.loads(Path("sampled/metrics.json").read_text(encoding="utf-8"))
+    assert metrics_sampled["methods"]["average"]["accuracy"]["n"] == 30
     assert metrics["methods"]["direct"]["accuracy"]["n"] == 30
     capsys.readouterr()
     assert main(["export", "run", "--out", "decisions.jsonl"]) == 0

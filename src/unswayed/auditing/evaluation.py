@@ -24,6 +24,7 @@ from unswayed.decisions import (
     BoolArray,
     Decision,
     DecisionTable,
+    Evidence,
     FloatArray,
     IntArray,
 )
@@ -132,7 +133,7 @@ def score_method(
             by_fold, fit_calls = _fit_folds(method, stratum, source, estimation_items)
         cautions.extend(str(w.message) for w in caught if w.category is MethodWarning)
         fitted.extend(own for own in by_fold if own is not method)
-        blind_to = samples is not None and not method.needs_probs
+        blind_to = samples is not None and Evidence.PROBS not in method.reads
         scored, read = _score_stratum(by_fold, stratum, table, group_by, without_probs=blind_to)
         outcomes.append(scored)
         judged += float(read.sum())
@@ -141,7 +142,7 @@ def score_method(
         judging = frozenset(method.asks(stratum.n))  # asked about every item anyway
         union += sum(ask not in judging for _, ask in fit_calls)
         constructed &= is_constructed(method, stratum)
-    calls = 1 if samples is None or not method.needs_probs else 1 + samples
+    calls = 1 if samples is None or Evidence.PROBS not in method.reads else 1 + samples
     per_item = calls * judged / n_items
     return Scored(
         outcomes=tuple(outcomes),
@@ -223,9 +224,9 @@ def _score_stratum(
             own = verdicts.renumbered(back)
             choices[rows, column], tied[rows, column] = own.choices, own.tied
             n_calls[rows, column] = own.n_calls
-            if method.needs_probs and own.scores is not None:
+            if Evidence.PROBS in method.reads and own.scores is not None:
                 scores[rows, column] = own.scores
-        if len(asked) == 1 and not method.needs_probs:
+        if len(asked) == 1 and Evidence.PROBS not in method.reads:
             probs = table.select(asked, through=outer).probs
             if probs is not None:
                 scores[:, column] = probs[:, 0, list(back)]

@@ -22,7 +22,7 @@ from unswayed.auditing.settings import (
     protocols_of,
     samples_per_call,
 )
-from unswayed.decisions import MISSING, UNPARSED, DecisionTable
+from unswayed.decisions import MISSING, UNPARSED, DecisionTable, Evidence
 from unswayed.errors import MethodError, UsageError
 from unswayed.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.methods import METHODS, Method
@@ -140,7 +140,7 @@ def plan_audit(
         strata,
         items.task,
         groups=groups,
-        gives_probs=gives_probs or samples is not None,
+        gives_probs=(gives_probs and Evidence.PROBS in task.reply.gives) or samples is not None,
         unknown_words=unknown_words,
     )
     return AuditPlan(items, settings, orders, strata, chosen, skipped, samples)
@@ -168,7 +168,7 @@ def without_probabilities(
     Returns:
         The plan, and what to tell the user.
     """
-    needing = [name for name, method in plan.methods.items() if method.needs_probs]
+    needing = [name for name, method in plan.methods.items() if Evidence.PROBS in method.reads]
     tables = [with_content(table) for table in tables]
     read = [(table.choices != MISSING) & (table.choices != UNPARSED) for table in tables]
     answers = sum(int(part.sum()) for part in read)

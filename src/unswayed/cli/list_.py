@@ -49,15 +49,19 @@ def _tables(kind: str) -> list[tuple[tuple[str, ...], Rows]]:
 
 
 def _methods() -> tuple[tuple[str, ...], Rows]:
+    from unswayed.decisions import Evidence
     from unswayed.methods import METHODS
     from unswayed.methods.names import parameters
+    from unswayed.tasks import tasks_giving
 
     rows: Rows = []
     for name in METHODS:
         method = METHODS.load(name)
         given = ", ".join(f"{key}={_written(value)}" for key, value in parameters(method).items())
-        probs = "needs label probabilities; " if method.needs_probs else ""
-        facts = f"Calls per item: {method.about.calls}; {probs}{', '.join(sorted(method.tasks))}."
+        probs = "needs label probabilities; " if Evidence.PROBS in method.reads else ""
+        facts = (
+            f"Calls per item: {method.about.calls}; {probs}{', '.join(tasks_giving(method.reads))}."
+        )
         rows.append((name, f"{method.about.idea}\n{facts}", given))
     return ("method", "what it does", "parameters and their defaults"), rows
 

@@ -16,10 +16,10 @@ __all__ = ["Decision", "Evidence", "check_decision"]
 
 
 class Evidence(StrEnum):
-    """What a reply can tell: the best candidate, label probabilities, a score of each candidate."""
+    """What a decision can hold: `choice`, `probs` or `scores`; in words."""
 
-    CHOICE = "choice"
-    PROBS = "probs"
+    CHOICE = "a chosen candidate"
+    PROBS = "label probabilities"
     SCORES = "scores"
 
 

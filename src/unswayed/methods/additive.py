@@ -18,8 +18,14 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import DecisionTable, Estimate, FloatArray, VerdictTable, argmax_by_tie_rule
-from unswayed.items import Task
+from unswayed.decisions import (
+    DecisionTable,
+    Estimate,
+    Evidence,
+    FloatArray,
+    VerdictTable,
+    argmax_by_tie_rule,
+)
 from unswayed.methods.checks import check_layout, check_numbers
 from unswayed.methods.estimation import (
     FEW_ITEMS,
@@ -31,7 +37,7 @@ from unswayed.methods.estimation import (
 )
 from unswayed.methods.intervals import FEWEST, mean_interval, percentile_interval
 from unswayed.methods.priors import layout_name
-from unswayed.methods.protocol import COMPARING, About, Learned, Method, learned
+from unswayed.methods.protocol import About, Learned, Method, learned
 from unswayed.methods.sets import Reading, presentation_set
 from unswayed.methods.tables import (
     EPSILON,
@@ -132,8 +138,7 @@ class Additive(Method):
     effects: tuple[Effects, ...] | None = learned()
 
     name: ClassVar[str] = "additive"
-    tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
     fitted_from: ClassVar[int] = FEW_ITEMS
     about: ClassVar[About] = About(
         title="Additive position and label effects",

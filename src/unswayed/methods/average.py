@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from unswayed.decisions import DecisionTable, VerdictTable
-from unswayed.items import Task
-from unswayed.methods.protocol import COMPARING, About, Method
+from unswayed.decisions import DecisionTable, Evidence, VerdictTable
+from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import Reading, presentation_set, presentation_weights
 from unswayed.methods.voting import decide_by_average
 from unswayed.presentation import Ask
@@ -37,8 +36,7 @@ class Average(Method):
     seed: int = 0
 
     name: ClassVar[str] = "average"
-    tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
     about: ClassVar[About] = About(
         title="Average over orders",
         source="PriDe's estimator for its estimation items (Zheng et al. 2024, arXiv 2309.03882)",

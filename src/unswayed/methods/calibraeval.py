@@ -32,12 +32,12 @@ from unswayed.decisions import (
     BoolArray,
     DecisionTable,
     Estimate,
+    Evidence,
     FloatArray,
     VerdictTable,
     argmax_by_tie_rule,
 )
 from unswayed.errors import MethodError, UsageError
-from unswayed.items import Task
 from unswayed.methods.checks import UnsoundError, check_numbers, check_rising
 from unswayed.methods.estimation import (
     FEW_ITEMS,
@@ -58,7 +58,7 @@ from unswayed.methods.monotone import (
     solve,
     thin,
 )
-from unswayed.methods.protocol import COMPARING, About, Learned, Method, learned
+from unswayed.methods.protocol import About, Learned, Method, learned
 from unswayed.methods.sets import canonical_ask, presentation_set
 from unswayed.methods.tables import TOLERANCE, labels_by_candidate, probs_of, softmax, verdict_table
 from unswayed.permutations import invert
@@ -180,8 +180,7 @@ class CalibraEval(Method):
     curves: tuple[Curve, ...] | None = learned()
 
     name: ClassVar[str] = "calibraeval"
-    tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
     fitted_from: ClassVar[int] = FEW_ITEMS
     about: ClassVar[About] = About(
         title="CalibraEval",

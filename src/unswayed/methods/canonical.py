@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unswayed.decisions import DecisionTable, VerdictTable
-from unswayed.items import Task
-from unswayed.methods.protocol import CHOOSING, About, Method
+from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import content_ask
 from unswayed.methods.voting import decide_by_vote
 from unswayed.presentation import Ask
@@ -28,7 +27,6 @@ class Canonical(Method):
     """One call in an order that the content decides, taken as it is."""
 
     name: ClassVar[str] = "canonical"
-    tasks: ClassVar[frozenset[Task]] = CHOOSING
     about: ClassVar[About] = About(
         title="Order by content",
         source="control",

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unswayed.decisions import DecisionTable, VerdictTable
-from unswayed.items import Task
-from unswayed.methods.protocol import COMPARING, About, Method
+from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import canonical_ask
 from unswayed.methods.voting import decide_by_vote
 from unswayed.presentation import Ask
@@ -25,7 +24,6 @@ class DebiasPrompt(Method):
     """One call with an instruction against bias."""
 
     name: ClassVar[str] = "debias-prompt"
-    tasks: ClassVar[frozenset[Task]] = COMPARING
     about: ClassVar[About] = About(
         title="Debiasing instruction",
         source="baseline of CalibraEval (Li et al. 2024, arXiv 2410.15393)",

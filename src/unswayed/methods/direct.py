@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unswayed.decisions import DecisionTable, VerdictTable
-from unswayed.items import Task
-from unswayed.methods.protocol import CHOOSING, About, Method
+from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import canonical_ask
 from unswayed.methods.voting import decide_by_vote
 from unswayed.presentation import Ask, Presentation
@@ -26,7 +25,6 @@ class Direct(Method):
     """One call, taken as it is."""
 
     name: ClassVar[str] = "direct"
-    tasks: ClassVar[frozenset[Task]] = CHOOSING
     about: ClassVar[About] = About(
         title="Direct answer",
         source="baseline",

@@ -94,7 +94,7 @@ def spec_name(method: Method) -> str:
 
 
 def default_methods(
-    task: Task, candidates: Collection[int], *, groups: bool = False, probs: bool = True
+    task: Task, candidates: Collection[int], *, groups: bool = False, probs: bool | None = None
 ) -> tuple[Method, ...]:
     """What `--methods all` stands for: every method that applies, and the useful variants.
 

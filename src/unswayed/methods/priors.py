@@ -15,8 +15,14 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import DecisionTable, Estimate, FloatArray, VerdictTable, argmax_by_tie_rule
-from unswayed.items import Task
+from unswayed.decisions import (
+    DecisionTable,
+    Estimate,
+    Evidence,
+    FloatArray,
+    VerdictTable,
+    argmax_by_tie_rule,
+)
 from unswayed.methods.checks import UnsoundError, check_layout, check_numbers
 from unswayed.methods.estimation import (
     FEW_ITEMS,
@@ -26,7 +32,7 @@ from unswayed.methods.estimation import (
     warn_of,
     warn_uncorrected,
 )
-from unswayed.methods.protocol import COMPARING, Learned, Method, learned
+from unswayed.methods.protocol import Learned, Method, learned
 from unswayed.methods.sets import canonical_ask
 from unswayed.methods.tables import (
     TOLERANCE,
@@ -84,8 +90,7 @@ class PriorMethod(Method):
 
     priors: tuple[LabelPrior, ...] | None = learned()
 
-    tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
     fitted_from: ClassVar[int] = FEW_ITEMS
     evidence: ClassVar[str] = "items"
     caution: ClassVar[str] = ""

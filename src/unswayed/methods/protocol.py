@@ -13,16 +13,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from unswayed.decisions import MISSING, Decision, DecisionTable, Estimate, Verdict, VerdictTable
+from unswayed.decisions import (
+    MISSING,
+    Decision,
+    DecisionTable,
+    Estimate,
+    Evidence,
+    Verdict,
+    VerdictTable,
+)
 from unswayed.errors import MethodError, NeedsLogprobs, UsageError
 from unswayed.items import Item, Task, blind
 from unswayed.methods.estimation import MOST_ITEMS, MethodWarning, Tables, split, tables_of
 from unswayed.permutations import check_size
 from unswayed.presentation import Ask, Presentation, askable
+from unswayed.tasks import task_of
 
 __all__ = [
-    "CHOOSING",
-    "COMPARING",
     "About",
     "Layouts",
     "Learned",
@@ -38,12 +45,6 @@ __all__ = [
 ]
 
 M = TypeVar("M", bound="Method")
-
-COMPARING: frozenset[Task] = frozenset({Task.PAIRWISE, Task.MCQ})
-"""Tasks whose answer is one label, so that label probabilities mean something."""
-
-CHOOSING: frozenset[Task] = COMPARING | {Task.LISTWISE}
-"""Tasks whose decision names a best candidate."""
 
 Layouts = Literal["canonical", "all"]
 """Label sequences a prior is estimated for: the label set's own, or every rotation of it."""
@@ -111,17 +112,15 @@ class Method(ABC):
 
     Attributes:
         name: Registered name.
-        tasks: Tasks it works on.
         about: What the docs say about it.
-        needs_probs: True if it reads label probabilities.
+        reads: What it reads of a decision: it works on every task whose replies give that.
         fitted_from: Smallest number of estimation items that is not warned about; 0 if the method
             learns nothing.
     """
 
     name: ClassVar[str]
-    tasks: ClassVar[frozenset[Task]]
     about: ClassVar[About]
-    needs_probs: ClassVar[bool] = False
+    reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.CHOICE})
     fitted_from: ClassVar[int] = 0
 
     @abstractmethod
@@ -211,7 +210,8 @@ class Method(ABC):
         estimation_items, recorded = split(items, decisions)
         tables = tables_of(self.plan_fit(estimation_items), recorded)
         answered = any((table.choices >= 0).any() for table in tables.values())
-        if self.needs_probs and answered and all(t.probs is None for t in tables.values()):
+        needs_probs = Evidence.PROBS in self.reads
+        if needs_probs and answered and all(t.probs is None for t in tables.values()):
             raise NeedsLogprobs(
                 f"{self.name} needs label probabilities, and none of the {len(recorded)} "
                 "estimation decisions has any. Use vote, or ask for sampled probabilities "
@@ -280,23 +280,28 @@ def is_fitted(method: Method) -> bool:
     return all(getattr(method, name) is not None for name in learned_fields(method))
 
 
-def why_not(method: Method, *, task: Task, n: int | None = None, probs: bool = True) -> str | None:
+def why_not(
+    method: Method, *, task: Task, n: int | None = None, probs: bool | None = None
+) -> str | None:
     """Why a method cannot be used here, as the end of a sentence; None if it can.
 
     Args:
         method: The method.
         task: Task of the items.
         n: Number of candidates; None if not known.
-        probs: Whether there are label probabilities.
+        probs: Whether there are label probabilities; None if the task's replies give them.
+
+    Raises:
+        UnknownNameError: If the task is not available.
     """
-    if task not in method.tasks:
-        allowed = ", ".join(sorted(allowed.value for allowed in method.tasks))
-        return f"it works on {allowed}, not on {task.value}"
+    gives = task_of(task).reply.gives
+    if probs is not None:
+        gives = gives | {Evidence.PROBS} if probs else gives - {Evidence.PROBS}
     only = method.about.candidates
     if n is not None and only is not None and n != only:
         return f"it needs {only} candidates, got {n}"
-    if method.needs_probs and not probs:
-        return "it needs label probabilities and there are none"
+    if not method.reads <= gives:
+        return f"it needs {' and '.join(sorted(method.reads - gives))} and there are none"
     try:
         if n is not None and method.fitted_from:
             check_size("cyclic", n)  # what methods learn from

@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unswayed.decisions import DecisionTable, VerdictTable
+from unswayed.decisions import DecisionTable, Evidence, VerdictTable
 from unswayed.errors import UsageError
-from unswayed.items import Task
-from unswayed.methods.protocol import CHOOSING, COMPARING, About, Method
+from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import canonical_ask
 from unswayed.methods.voting import decide_by_average, decide_by_vote
 from unswayed.presentation import Ask
@@ -33,7 +32,6 @@ class Repeat(Method):
     samples: int = 3
 
     name: ClassVar[str] = "repeat"
-    tasks: ClassVar[frozenset[Task]] = CHOOSING
     about: ClassVar[About] = About(
         title="Repeated sampling",
         source="control",
@@ -68,8 +66,7 @@ class RepeatMean(Method):
     samples: int = 3
 
     name: ClassVar[str] = "repeat-mean"
-    tasks: ClassVar[frozenset[Task]] = COMPARING
-    needs_probs: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
     about: ClassVar[About] = About(
         title="Repeated sampling, averaged",
         source="control",

@@ -29,8 +29,8 @@ from unswayed.decisions import (
     VerdictTable,
 )
 from unswayed.errors import UsageError
-from unswayed.items import Item, Task, blind
-from unswayed.methods.protocol import CHOOSING, About, Method
+from unswayed.items import Item, blind
+from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import presentation_set
 from unswayed.methods.tables import agreement, plurality, verdict_table
 from unswayed.methods.voting import count_votes, decide_by_vote
@@ -61,7 +61,6 @@ class Sequential(Method):
     seed: int = 0
 
     name: ClassVar[str] = "sequential"
-    tasks: ClassVar[frozenset[Task]] = CHOOSING
     about: ClassVar[About] = About(
         title="Sequential vote",
         source="ours (curtailed sampling)",

@@ -40,8 +40,8 @@ def presentation_set(
     """The presentations of a set of orders, the canonical one first.
 
     Args:
-        orders: A set of `permutations.orders`, `graeco-latin`, or `auto`: swap for two candidates,
-            cyclic for more.
+        orders: A set of `permutations.orders`, `graeco-latin`, or `auto`: cyclic, which is the
+            swap for two candidates.
         n: Number of candidates.
         layouts: What moves; `all` is the union of coupled, order-only and label-only (X0, X2, X1,
             X3 for two candidates).
@@ -51,7 +51,7 @@ def presentation_set(
         UsageError: If the set does not exist for n.
         UnknownNameError: If there is no such set.
     """
-    name = ("swap" if n == 2 else "cyclic") if orders == "auto" else orders
+    name = "cyclic" if orders == "auto" else orders
     if layouts != "all" or name == "graeco-latin":
         protocol = "coupled" if layouts == "all" else layouts
         return presentations(name, n, protocol=protocol, seed=seed)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unswayed.decisions import DecisionTable, VerdictTable
-from unswayed.items import Task
-from unswayed.methods.protocol import CHOOSING, About, Method
+from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import Reading, presentation_set, presentation_weights
 from unswayed.methods.voting import decide_by_vote
 from unswayed.presentation import Ask
@@ -36,7 +35,6 @@ class Vote(Method):
     seed: int = 0
 
     name: ClassVar[str] = "vote"
-    tasks: ClassVar[frozenset[Task]] = CHOOSING
     about: ClassVar[About] = About(
         title="Majority vote over orders",
         source="Wang et al. 2023 (arXiv 2305.17926)",

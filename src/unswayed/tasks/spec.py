@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from unswayed.decisions import Evidence
 from unswayed.errors import UnknownNameError
 from unswayed.items import TASKS, Item
 from unswayed.parsing import Reply
 
-__all__ = ["TaskSpec", "task_of"]
+__all__ = ["TaskSpec", "task_of", "tasks_giving"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,11 @@ class TaskSpec:
     train_orders: str | None
     sentences: Mapping[str, str]
     reply: Reply
+
+
+def tasks_giving(evidence: frozenset[Evidence]) -> list[str]:
+    """The tasks whose replies give all of it: where a method that reads it works."""
+    return [name for name in TASKS if evidence <= task_of(name).reply.gives]
 
 
 def task_of(name: str) -> TaskSpec:
