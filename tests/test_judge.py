@@ -19,7 +19,8 @@ from unswayed.calls import Failure, Query, Response
 from unswayed.decisions import Decision, Verdict
 from unswayed.errors import BackendError, ItemError, MethodError, UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task
-from unswayed.judge import Judge, JudgeFailure, named, windows
+from unswayed.judge import Judge
+from unswayed.judging import JudgeFailure, named, windows
 from unswayed.methods.additive import Effects
 from unswayed.methods.files import FittedFile, load_method, save_method
 from unswayed.methods.names import parse_method

@@ -14,7 +14,7 @@ from unswayed.auditing.audit import (
     Asked,
     Audit,
     AuditRecord,
-    Evidence,
+    Exchange,
     plan_for,
     run_settings_for,
     write_record,
@@ -122,11 +122,11 @@ def _reopening(audit: Audit, directory: Path, record: AuditRecord) -> AuditRecor
         with reopened() as again:
             yield from again.read(questions)
 
-    def evidence(questions: Iterable[Question]) -> Iterator[Evidence]:
+    def exchanges(questions: Iterable[Question]) -> Iterator[Exchange]:
         with reopened() as again:
-            yield from again.evidence(questions)
+            yield from again.exchanges(questions)
 
-    return replace(record, source=source, evidence=evidence)
+    return replace(record, source=source, exchanges=exchanges)
 
 
 def price_calls(

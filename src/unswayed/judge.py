@@ -11,30 +11,24 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-import msgspec
-
 from unswayed.arguments import checked
 from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
-from unswayed.calibration import answers_are_labels, prompts_for
-from unswayed.decisions import Decision, Evidence, Verdict
-from unswayed.digests import digest
+from unswayed.calibration import prompts_for
+from unswayed.decisions import Decision, Verdict
 from unswayed.errors import BackendError, UsageError
-from unswayed.items import Item, Task, Text, blind, check_item, question_mark
+from unswayed.items import Item, Task, Text, blind
+from unswayed.judging import JudgeFailure, Judging, failures_of, named, windows
 from unswayed.methods import Method
 from unswayed.methods.files import FittedFile
-from unswayed.methods.names import parse_method, spec_name
-from unswayed.methods.protocol import is_fitted, learned_sizes, why_not
 from unswayed.presentation import Ask
-from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint, prompt_settings
+from unswayed.prompts import PromptSettings, prompt_settings
 from unswayed.runner import (
     CallPlan,
     Question,
@@ -51,34 +45,9 @@ __all__ = ["Judge", "JudgeFailure"]
 
 T = TypeVar("T")
 
-SINGLE: Final = parse_method("direct")
-"""The single call, whose verdict items get that must keep their order."""
-
 FULL_POLL_S: Final = 0.01
 MOST_IN_MEMORY: Final = 64 << 20
 """Bytes of answers kept without a store: about 25 000 calls with 20 logprobs each."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeFailure:
-    """An item without a verdict because calls failed; never a default verdict.
-
-    Attributes:
-        missing: How many of its calls failed.
-        reason: Why one of them failed.
-        fatal: Whether no other call can be answered either (a wrong key, a server that is down,
-            the budget is spent).
-    """
-
-    item_id: str
-    missing: int
-    reason: str
-    fatal: bool = False
-
-    def __str__(self) -> str:
-        calls = "1 call" if self.missing == 1 else f"{self.missing} calls"
-        lost = "missing" if self.fatal else "failed"
-        return f"{self.item_id}: no verdict, {calls} {lost}: {self.reason}"
 
 
 class Judge:
@@ -156,13 +125,11 @@ class Judge:
         self._progress = progress
         self.counts = RunCounts()
         self.null_reasons: Counter[str] = Counter()
-        self._fitted = method if isinstance(method, FittedFile) else None
-        self.method = _method_for(method, self._backend, self.prompts)
-        self._shadow = Shadow(self.method, shadow)
+        self._judging = Judging.by(method, self._backend, self.prompts)
+        self._shadow = Shadow(self._judging.method, shadow)
         recorded = ":memory:" if calls is None else calls
         self._store = recorded if isinstance(recorded, CallStore) else CallStore.open(recorded)
         self._judged_fitted_on: dict[str, None] = {}
-        self._checked: set[tuple[Task, int]] = set()
         self._n_windows = 0
         self._loop: LoopThread | None = None
         self._closed = False
@@ -182,6 +149,11 @@ class Judge:
         if self._loop is None:
             self._loop = LoopThread()
         return self._loop.run(work())
+
+    @property
+    def method(self) -> Method:
+        """The method that decides."""
+        return self._judging.method
 
     @property
     def model(self) -> str:
@@ -284,7 +256,7 @@ class Judge:
     async def _judge_window(self, items: Sequence[Item]) -> list[Verdict | JudgeFailure]:
         self._check_usable()
         for item in items:
-            self._check(item)
+            self._judging.check(item)
         session = self._session()
         seen: dict[str, list[Decision]] = {item.id: [] for item in items}
         asked: dict[str, set[Ask]] = {item.id: set() for item in items}
@@ -293,7 +265,7 @@ class Judge:
         while waiting:
             questions: list[Question] = []
             for item in waiting:
-                wanted = self._wanted(item, seen[item.id])
+                wanted = self._judging.wanted(item, seen[item.id])
                 new = [ask for ask in wanted if ask not in asked[item.id]]
                 asked[item.id].update(new)
                 questions.extend(Question(item, ask) for ask in new)
@@ -305,11 +277,18 @@ class Judge:
             missing = {
                 i: len(asked[i]) - len(seen[i]) for i in asked if len(seen[i]) < len(asked[i])
             }
-            failed.update(self._failures(session, missing, questions, counts))
+            failed.update(failures_of(missing, questions, session, counts))
             going_on = {question.item.id for question in questions} - failed.keys()
             waiting = [item for item in waiting if item.id in going_on]
         await self._ask_shadow(session, [item for item in items if item.id not in failed])
         return [failed.get(item.id) or self._decide(blind(item), seen[item.id]) for item in items]
+
+    def _decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
+        verdict = self._judging.decide(item, decisions)
+        reason = self._judging.null_reason(verdict, decisions)
+        if reason is not None:
+            self.null_reasons[reason] += 1
+        return verdict
 
     def _session(self) -> Session:
         """What asks about one window; another one may have other items under the same ids."""
@@ -339,98 +318,23 @@ class Judge:
 
     def _every(self, items: Iterable[Item]) -> Iterator[Question]:
         for item in map(blind, items):
-            self._check(item)
-            method = self.method if self._reads(item) else SINGLE
-            yield from (Question(item, ask) for ask in method.asks(item.n))
+            self._judging.check(item)
+            yield from (Question(item, ask) for ask in self._judging.asks(item))
             if self._shadow.draws(item):
                 yield from self._shadow.questions([item])
 
     def was_asked(self, item: Item) -> bool:
         """Whether every call that judging an item begins with is recorded, answered or failed."""
         session = self._session()
-        keys = {session.key(Question(blind(item), ask)) for ask in self._wanted(blind(item), [])}
+        keys = {
+            session.key(Question(blind(item), ask)) for ask in self._judging.wanted(blind(item), [])
+        }
         return keys == self._store.known(keys) | self._store.failed(keys)
-
-    def _check(self, item: Item) -> None:
-        """Refuse what the method, the file or the prompt is not for, before any call.
-
-        Raises:
-            UsageError: If the method cannot work on the item.
-            MethodError: If the fitted file is for other labels.
-        """
-        kind = (item.task, item.n)
-        if kind in self._checked:
-            return
-        reason = why_not(self.method, task=item.task, n=item.n)
-        sizes = learned_sizes(self.method)
-        if reason is None and sizes and item.n not in sizes:
-            reason = (
-                f"it was fitted for {' and '.join(map(str, sizes))} candidates, and this item has "
-                f"{item.n}. Calibrate it on such items, or use a method without a fit"
-            )
-        if reason is None and self._fitted is not None:
-            self._fitted.check(label_set=label_set_of(item.n, self.prompts))
-        if reason is None and Evidence.PROBS in self.method.reads:
-            probs = answers_are_labels(item, self.prompts)
-            reason = why_not(self.method, task=item.task, probs=probs)
-        if reason is not None:
-            raise UsageError(f"{item.id}: {spec_name(self.method)} cannot judge it: {reason}.")
-        self._checked.add(kind)
-
-    def _wanted(self, item: Item, seen: Sequence[Decision]) -> Sequence[Ask]:
-        if self._reads(item):
-            return self.method.plan(item, seen)
-        return SINGLE.plan(item, seen)
-
-    def _decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        if self._reads(item):
-            verdict = self.method.decide(item, decisions)
-        else:
-            verdict = msgspec.structs.replace(
-                SINGLE.decide(item, decisions), method=self.method.name
-            )
-        if verdict.choice is None:
-            lacks = Evidence.PROBS in self.method.reads and any(
-                one.probs is None and one.choice is not None for one in decisions
-            )
-            self.null_reasons["without label probabilities" if lacks else "unread answers"] += 1
-        return verdict
-
-    def _reads(self, item: Item) -> bool:
-        """Whether the method may ask what it needs; if not the single call decides, as in audits.
-
-        It may not where an item must keep its order and the method needs others.
-        """
-        return item.permutable or all(ask.as_given for ask in self.method.asks(item.n))
-
-    def _failures(
-        self,
-        session: Session,
-        missing: Mapping[str, int],
-        questions: Sequence[Question],
-        counts: RunCounts,
-    ) -> Iterator[tuple[str, JudgeFailure]]:
-        """The failures of items with missing answers, each with the reason that was recorded."""
-        if not missing:
-            return
-        said = {failure.key: failure.failure.message for failure in self._store.failures()}
-        reasons: dict[str, str] = {}
-        for question in questions:
-            if question.item.id in missing and (key := session.key(question)) in said:
-                reasons[question.item.id] = said[key].removeprefix(f"{question.item.id}: ")
-        fatal = counts.fatal
-        if counts.budget_spent:
-            fatal = (
-                f"the budget of ${self._settings.budget_usd:g} does not reach for the next call."
-            )
-        for item_id, count in missing.items():
-            reason = reasons.get(item_id) or fatal or "it was not answered."
-            yield item_id, JudgeFailure(item_id, count, reason, fatal is not None)
 
     async def _ask_shadow(self, session: Session, items: Sequence[Item]) -> None:
         """Ask the drawn items again in every presentation the method was fitted on."""
-        if self._fitted is not None:
-            self._judged_fitted_on.update(dict.fromkeys(self._fitted.overlap(items)))
+        if self._judging.file is not None:
+            self._judged_fitted_on.update(dict.fromkeys(self._judging.file.overlap(items)))
         drawn = [blind(item) for item in items if self._shadow.wants(item)]
         if not drawn:
             return
@@ -492,61 +396,3 @@ class _Onward:
 
     def close(self) -> None:
         """Other rounds may follow."""
-
-
-def _method_for(
-    method: str | Method | FittedFile, backend: Backend, prompts: PromptSettings
-) -> Method:
-    """The method that decides, checked against the model and the prompt.
-
-    Raises:
-        MethodError: If a fitted file belongs to another model, prompt or label set.
-        UsageError: If it has learned nothing yet, or cannot work with this model.
-    """
-    fingerprint = prompt_fingerprint(prompts)  # an unknown prompt is found now
-    if isinstance(method, FittedFile):
-        method.check(model=backend.model)
-        # labels before the prompt, whose fingerprint differs as well
-        size = len(method.label_set)
-        method.check(label_set=(prompts.label_set or label_set_of(size, prompts))[:size])
-        method.check(prompt_fingerprint=fingerprint)
-        chosen = method.load()
-    else:
-        chosen = parse_method(method) if isinstance(method, str) else method
-    if not is_fitted(chosen):
-        name = spec_name(chosen)
-        raise UsageError(
-            f"{name} has learned nothing yet: fit it with `unswayed calibrate {name} ...` and "
-            "give the file that it writes."
-        )
-    if Evidence.PROBS in chosen.reads and not backend.gives_logprobs:
-        raise UsageError(
-            f"{chosen.name} needs label probabilities, which {backend.model} does not give. "
-            "Use vote."
-        )
-    return chosen
-
-
-def named(item: Item) -> Item:
-    """The item under a name made from its content, so that equal questions get equal verdicts.
-
-    The order of the candidates is no part of the name, because the tie rule hashes it.
-
-    Raises:
-        ItemError: If it is malformed.
-    """
-    name = f"item-{digest(question_mark(item), item.reference or '').hex()[:16]}"
-    check_item(renamed := msgspec.structs.replace(item, id=name))
-    return renamed
-
-
-def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:
-    """Items in lists of at most `size` with distinct ids (a stream may repeat them)."""
-    window: dict[str, Item] = {}
-    for item in items:
-        if item.id in window or len(window) == size:
-            yield list(window.values())
-            window = {}
-        window[item.id] = item
-    if window:
-        yield list(window.values())

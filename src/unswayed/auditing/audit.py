@@ -53,15 +53,15 @@ __all__ = [
     "Asked",
     "Audit",
     "AuditRecord",
-    "Evidence",
-    "EvidenceSource",
+    "Exchange",
+    "ExchangeSource",
     "plan_for",
     "run_settings_for",
     "write_record",
 ]
 
 
-class Evidence(NamedTuple):
+class Exchange(NamedTuple):
     """A question as it was put and answered, word for word.
 
     Attributes:
@@ -74,7 +74,7 @@ class Evidence(NamedTuple):
     text: str | None
 
 
-EvidenceSource = Callable[[Iterable[Question]], Iterator[Evidence]]
+ExchangeSource = Callable[[Iterable[Question]], Iterator[Exchange]]
 """Reads what was said; what is missing is left out."""
 
 
@@ -88,7 +88,7 @@ class AuditRecord:
         plan: What was asked.
         tables: The pool, one table per stratum.
         source: Reads single decisions back.
-        evidence: Reads prompts and answers back.
+        exchanges: Reads prompts and answers back.
     """
 
     metrics: Metrics
@@ -96,7 +96,7 @@ class AuditRecord:
     plan: AuditPlan
     tables: tuple[DecisionTable, ...]
     source: DecisionSource
-    evidence: EvidenceSource
+    exchanges: ExchangeSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class Audit:
             failures=asked.failures,
             budget_to_finish=asked.needed_usd if counts.budget_spent else None,
         )
-        return AuditRecord(metrics, run, plan, tables, source, self.evidence)
+        return AuditRecord(metrics, run, plan, tables, source, self.exchanges)
 
     def read(self, questions: Iterable[Question]) -> Iterator[Decision]:
         """The decisions of questions, with the probabilities of their samples where asked for."""
@@ -249,10 +249,10 @@ class Audit:
         decisions = self.session.read(with_samples(questions, samples))
         return decisions if samples is None else sampled(decisions, samples)
 
-    def evidence(self, questions: Iterable[Question]) -> Iterator[Evidence]:
+    def exchanges(self, questions: Iterable[Question]) -> Iterator[Exchange]:
         """The prompts and answers of questions, as they are recorded."""
         for question, request, response in self.session.calls(questions):
-            yield Evidence(question, request.messages, response.text)
+            yield Exchange(question, request.messages, response.text)
 
 
 def _failures(

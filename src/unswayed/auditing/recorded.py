@@ -9,7 +9,7 @@ from functools import partial
 
 import msgspec
 
-from unswayed.auditing.audit import AuditRecord, Evidence
+from unswayed.auditing.audit import AuditRecord, Exchange
 from unswayed.auditing.design import check_group_by, group_items
 from unswayed.auditing.measurement import metrics_of, run_of
 from unswayed.auditing.planning import (
@@ -81,7 +81,7 @@ def audit_decisions(
         warnings=warnings,
     )
     run = msgspec.structs.replace(run, recorded=True)
-    return AuditRecord(metrics, run, plan, tables, source, partial(_evidence, source))
+    return AuditRecord(metrics, run, plan, tables, source, partial(_exchanges, source))
 
 
 Answers = dict[str, dict[Ask, Decision]]
@@ -108,7 +108,7 @@ def _source_of(answers: Answers) -> DecisionSource:
     return source
 
 
-def _evidence(source: DecisionSource, questions: Iterable[Question]) -> Iterator[Evidence]:
+def _exchanges(source: DecisionSource, questions: Iterable[Question]) -> Iterator[Exchange]:
     """What was asked, laid out, because its prompt is not known, and the recorded answers."""
     for question in questions:
         for decision in source([question]):
@@ -116,7 +116,7 @@ def _evidence(source: DecisionSource, questions: Iterable[Question]) -> Iterator
             texts = [text_of(item.candidates[candidate]) for candidate in decision.order]
             shown = [f"{label}: {text}" for label, text in zip(decision.labels, texts, strict=True)]
             layout = Message("shown", "\n\n".join([text_of(item.prompt), *shown]))
-            yield Evidence(question, (layout,) if any(texts) else (), decision.text)
+            yield Exchange(question, (layout,) if any(texts) else (), decision.text)
 
 
 def _gaps(

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.auditing.audit import AuditRecord, Evidence, EvidenceSource
+from unswayed.auditing.audit import AuditRecord, Exchange, ExchangeSource
 from unswayed.auditing.comparison import changes, load_answers
 from unswayed.auditing.records import Metrics, Run, read_metrics, read_run
 from unswayed.auditing.run_directory import belongs, read_bytes, write_text
@@ -144,7 +144,7 @@ def _collect(record: AuditRecord) -> _Flips:
     ]
     return _Flips(
         n_flipped=len(flipped),
-        flipped=tuple(_described(kept, record.evidence)),
+        flipped=tuple(_described(kept, record.exchanges)),
         unparsed_examples=tuple(_unparsed(record)),
     )
 
@@ -173,7 +173,7 @@ def _least_sure(seen: DecisionTable, rows: NDArray[np.intp]) -> NDArray[np.float
 
 
 def _described(
-    flipped: Sequence[tuple[Item, DecisionTable, int]], read: EvidenceSource
+    flipped: Sequence[tuple[Item, DecisionTable, int]], read: ExchangeSource
 ) -> Iterator[FlippedItem]:
     """Items with what was said about them, read many items at a time."""
     for start in range(0, len(flipped), ITEMS_AT_ONCE):
@@ -209,7 +209,7 @@ def _most_telling(choices: Sequence[int]) -> list[int]:
     return [*first, *(view for view in range(len(choices)) if view not in first)][:MOST_SHOWN]
 
 
-def _shown(seen: DecisionTable, row: int, view: int, words: Evidence) -> Shown:
+def _shown(seen: DecisionTable, row: int, view: int, words: Exchange) -> Shown:
     shown, choice = seen.asks[view].presentation, choice_of(int(seen.choices[row, view]))
     labels = shown.symbols(seen.label_set)
     label = prob = None
@@ -244,9 +244,9 @@ def _unparsed(record: AuditRecord) -> Iterator[str]:
     for stratum, table in zip(record.plan.strata, record.tables, strict=True):
         for row, column in np.argwhere(table.choices == UNPARSED)[:50]:
             question = Question(blind(stratum.items[row]), table.asks[column])
-            for evidence in record.evidence([question]):
-                if evidence.text:
-                    yield evidence.text[:2000]
+            for said in record.exchanges([question]):
+                if said.text:
+                    yield said.text[:2000]
                     told += 1
             if told >= MOST_EXAMPLES:
                 return

@@ -1,0 +1,228 @@
+"""How one item is judged: which method decides, what it asks, and its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from unswayed.backends import Backend
+from unswayed.calibration import answers_are_labels
+from unswayed.decisions import Decision, Evidence, Verdict
+from unswayed.digests import digest
+from unswayed.errors import UsageError
+from unswayed.items import Item, Task, check_item, question_mark
+from unswayed.methods import Method
+from unswayed.methods.files import FittedFile
+from unswayed.methods.names import parse_method, spec_name
+from unswayed.methods.protocol import is_fitted, learned_sizes, why_not
+from unswayed.presentation import Ask
+from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint
+from unswayed.runner import Question, RunCounts, Session
+
+__all__ = ["JudgeFailure", "Judging", "failures_of", "named", "windows"]
+
+SINGLE: Final = parse_method("direct")
+"""The single call, whose verdict items get that must keep their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFailure:
+    """An item without a verdict because calls failed; never a default verdict.
+
+    Attributes:
+        missing: How many of its calls failed.
+        reason: Why one of them failed.
+        fatal: Whether no other call can be answered either (a wrong key, a server that is down,
+            the budget is spent).
+    """
+
+    item_id: str
+    missing: int
+    reason: str
+    fatal: bool = False
+
+    def __str__(self) -> str:
+        calls = "1 call" if self.missing == 1 else f"{self.missing} calls"
+        lost = "missing" if self.fatal else "failed"
+        return f"{self.item_id}: no verdict, {calls} {lost}: {self.reason}"
+
+
+@dataclass(frozen=True, eq=False)
+class Judging:
+    """A method that judges items one by one, checked against the model and the prompt.
+
+    Attributes:
+        method: Fitted where it learns.
+        file: What it was fitted from, if that is a file.
+        prompts: How items are asked.
+    """
+
+    method: Method
+    file: FittedFile | None
+    prompts: PromptSettings
+    _checked: set[tuple[Task, int]] = field(default_factory=set)
+
+    @classmethod
+    def by(
+        cls, method: str | Method | FittedFile, backend: Backend, prompts: PromptSettings
+    ) -> Judging:
+        """The method that decides.
+
+        Raises:
+            MethodError: If a fitted file belongs to another model, prompt or label set.
+            UsageError: If it has learned nothing yet, or cannot work with this model.
+        """
+        chosen = _method_for(method, backend, prompts)
+        return cls(chosen, method if isinstance(method, FittedFile) else None, prompts)
+
+    def check(self, item: Item) -> None:
+        """Refuse what the method, the file or the prompt is not for, before any call.
+
+        Raises:
+            UsageError: If the method cannot work on the item.
+            MethodError: If the fitted file is for other labels.
+        """
+        kind = (item.task, item.n)
+        if kind in self._checked:
+            return
+        reason = why_not(self.method, task=item.task, n=item.n)
+        sizes = learned_sizes(self.method)
+        if reason is None and sizes and item.n not in sizes:
+            reason = (
+                f"it was fitted for {' and '.join(map(str, sizes))} candidates, and this item has "
+                f"{item.n}. Calibrate it on such items, or use a method without a fit"
+            )
+        if reason is None and self.file is not None:
+            self.file.check(label_set=label_set_of(item.n, self.prompts))
+        if reason is None and Evidence.PROBS in self.method.reads:
+            probs = answers_are_labels(item, self.prompts)
+            reason = why_not(self.method, task=item.task, probs=probs)
+        if reason is not None:
+            raise UsageError(f"{item.id}: {spec_name(self.method)} cannot judge it: {reason}.")
+        self._checked.add(kind)
+
+    def asks(self, item: Item) -> Sequence[Ask]:
+        """Everything that may be asked about an item."""
+        return (self.method if self._reads(item) else SINGLE).asks(item.n)
+
+    def wanted(self, item: Item, seen: Sequence[Decision]) -> Sequence[Ask]:
+        """What is asked next about an item."""
+        if self._reads(item):
+            return self.method.plan(item, seen)
+        return SINGLE.plan(item, seen)
+
+    def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
+        """The verdict on an item."""
+        if self._reads(item):
+            verdict = self.method.decide(item, decisions)
+        else:
+            verdict = msgspec.structs.replace(
+                SINGLE.decide(item, decisions), method=self.method.name
+            )
+        return verdict
+
+    def null_reason(self, verdict: Verdict, decisions: Sequence[Decision]) -> str | None:
+        """Why a verdict names no candidate and no tie."""
+        if verdict.choice is not None:
+            return None
+        lacks = Evidence.PROBS in self.method.reads and any(
+            decision.probs is None and decision.choice is not None for decision in decisions
+        )
+        return "without label probabilities" if lacks else "unread answers"
+
+    def _reads(self, item: Item) -> bool:
+        """Whether the method may ask what it needs; if not the single call decides, as in audits.
+
+        It may not where an item must keep its order and the method needs others.
+        """
+        return item.permutable or all(ask.as_given for ask in self.method.asks(item.n))
+
+
+def _method_for(
+    method: str | Method | FittedFile, backend: Backend, prompts: PromptSettings
+) -> Method:
+    """The method that decides, checked against the model and the prompt.
+
+    Raises:
+        MethodError: If a fitted file belongs to another model, prompt or label set.
+        UsageError: If it has learned nothing yet, or cannot work with this model.
+    """
+    fingerprint = prompt_fingerprint(prompts)  # an unknown prompt is found now
+    if isinstance(method, FittedFile):
+        method.check(model=backend.model)
+        # labels before the prompt, whose fingerprint differs as well
+        size = len(method.label_set)
+        method.check(label_set=(prompts.label_set or label_set_of(size, prompts))[:size])
+        method.check(prompt_fingerprint=fingerprint)
+        chosen = method.load()
+    else:
+        chosen = parse_method(method) if isinstance(method, str) else method
+    if not is_fitted(chosen):
+        name = spec_name(chosen)
+        raise UsageError(
+            f"{name} has learned nothing yet: fit it with `unswayed calibrate {name} ...` and "
+            "give the file that it writes."
+        )
+    if Evidence.PROBS in chosen.reads and not backend.gives_logprobs:
+        raise UsageError(
+            f"{chosen.name} needs label probabilities, which {backend.model} does not give. "
+            "Use vote."
+        )
+    return chosen
+
+
+def failures_of(
+    missing: Mapping[str, int],
+    questions: Sequence[Question],
+    session: Session,
+    counts: RunCounts,
+) -> Iterator[tuple[str, JudgeFailure]]:
+    """The failures of items with missing answers, each with the reason that was recorded.
+
+    Args:
+        missing: How many answers an item lacks, by its id.
+        questions: What was asked.
+        session: Who was asked.
+        counts: What came of it.
+    """
+    if not missing:
+        return
+    said = {failure.key: failure.failure.message for failure in session.store.failures()}
+    reasons: dict[str, str] = {}
+    for question in questions:
+        if question.item.id in missing and (key := session.key(question)) in said:
+            reasons[question.item.id] = said[key].removeprefix(f"{question.item.id}: ")
+    fatal = counts.fatal
+    if counts.budget_spent:
+        fatal = f"the budget of ${session.settings.budget_usd:g} does not reach for the next call."
+    for item_id, count in missing.items():
+        reason = reasons.get(item_id) or fatal or "it was not answered."
+        yield item_id, JudgeFailure(item_id, count, reason, fatal is not None)
+
+
+def named(item: Item) -> Item:
+    """The item under a name made from its content, so that equal questions get equal verdicts.
+
+    The order of the candidates is no part of the name, because the tie rule hashes it.
+
+    Raises:
+        ItemError: If it is malformed.
+    """
+    name = f"item-{digest(question_mark(item), item.reference or '').hex()[:16]}"
+    check_item(renamed := msgspec.structs.replace(item, id=name))
+    return renamed
+
+
+def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:
+    """Items in lists of at most `size` with distinct ids (a stream may repeat them)."""
+    window: dict[str, Item] = {}
+    for item in items:
+        if item.id in window or len(window) == size:
+            yield list(window.values())
+            window = {}
+        window[item.id] = item
+    if window:
+        yield list(window.values())
