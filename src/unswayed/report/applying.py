@@ -11,6 +11,7 @@ from typing import Final
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import shown_address
+from unswayed.methods import METHODS
 from unswayed.methods.names import parse_method
 from unswayed.prompts import PromptSettings
 from unswayed.report.findings import Finding
@@ -80,6 +81,8 @@ def application_of(finding: Finding) -> Application | None:
     if name is None or name == finding.audit.base or not asked.get("model"):
         return None
     if asked.get("shots") == "" or asked.get("data") == "-":
+        return None
+    if name.partition(":")[0] not in METHODS:  # of a package that is not installed here
         return None
     directory = asked.get("directory")
     folder = Path(str(directory or ""))
