@@ -10,10 +10,9 @@ import unswayed as us
 from claim_rates.rate import Rate
 from unswayed.backends.simulated import simulated_items
 from unswayed.items import ItemSet
-from unswayed.report.claims import cause_claim, groups_claim
+from unswayed.report.claims import Cause, cause_of, groups_of
 from unswayed.report.collect import run_data
 from unswayed.report.findings import find
-from unswayed.report.wording import plain_text
 
 TRIALS = 150
 ITEMS, GROUPS = 300, 10
@@ -21,8 +20,8 @@ JUDGE = "slot=0.6&label=0.6"
 """Position and label weigh the same, and every group is drawn alike."""
 
 
-def titles(seed: int) -> tuple[str, str]:
-    """What one audit's report says of groups and of the cause."""
+def statements(seed: int) -> tuple[bool, bool]:
+    """Whether one audit's report says that groups, and that position and letter, differ."""
     items = [
         msgspec.structs.replace(item, group=f"g{number % GROUPS}")
         for number, item in enumerate(simulated_items(ITEMS, 2, seed=5000 + seed))
@@ -36,18 +35,17 @@ def titles(seed: int) -> tuple[str, str]:
         resamples=400,
     )
     finding = find(run_data(result.record))
-    groups, cause = groups_claim(finding), cause_claim(finding)
-    assert groups is not None
+    cause = cause_of(finding)
     assert cause is not None
-    return plain_text(groups.title), plain_text(cause.title)
+    return groups_of(finding).differ, cause[0] in {Cause.POSITION, Cause.LABEL}
 
 
 def rates(trials: int | None = None) -> Iterator[Rate]:
     """Both statements from the same audits."""
-    said = [titles(seed) for seed in range(trials or TRIALS)]
+    said = [statements(seed) for seed in range(trials or TRIALS)]
     for statement, count in (
-        ("a group is called worst", sum("Worst on" in groups for groups, _ in said)),
-        ("position or letter is said to matter more", sum("more than" in c for _, c in said)),
+        ("a group is called worst", sum(groups for groups, _ in said)),
+        ("position or letter is said to matter more", sum(cause for _, cause in said)),
     ):
         yield Rate(
             statement=statement,

@@ -30,7 +30,7 @@ def biased(n: int, protocol: str, trials: int) -> Iterator[bool]:
             protocol=protocol,
             resamples=RESAMPLES,
         )
-        state = find(without_items(found.metrics, found.run)).state
+        state = find(without_items(found.record.metrics, found.record.run)).state
         yield state in {State.POSITION, State.HIDDEN}
 
 

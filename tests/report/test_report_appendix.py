@@ -9,10 +9,9 @@ from report_samples import est, method, plain_run, sample_run, with_metrics
 
 from unswayed.auditing.records import Prompt, Run
 from unswayed.cli import main
-from unswayed.report import RunData, headline, render_report
+from unswayed.report import RunData, render_report
 from unswayed.report.appendix import appendix
 from unswayed.report.findings import State, find
-from unswayed.report.lead import missing_calls
 from unswayed.report.page import run_names
 
 
@@ -64,9 +63,15 @@ def test_the_estimation_curve_is_shown_point_by_point() -> None:
     run = with_metrics(sample_run(n_items=50), estimation_curve={"pride": [point]})
     (table,) = [t for t in appendix([find(run)], ["b"]) if "estimation" in t.title]
     assert table.title == "Fewer or more estimation items, b"
-    ((name, cells),) = table.rows
-    assert (name, [cell.text for cell in cells]) == ("pride", ["40", "1.05", "80.0"])
-    assert table.heading[-1] == "Accuracy"  # no consistency was measured
+    (chart,) = table.charts  # no consistency was measured
+    (block,) = chart.blocks
+    (point_row,) = block.rows
+    assert (chart.caption, block.title, point_row.label) == ("Accuracy", "pride", "40 items")
+    assert (point_row.value, point_row.range, point_row.flow) == (
+        "80.0",
+        "75.0–85.0",
+        "1.05 calls per item",
+    )
 
 
 def test_nothing_to_fold_is_no_table() -> None:
@@ -95,10 +100,8 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
     run = plain_run(methods=rows, calls=calls)
     reason = "60 of 60 calls failed, such as q1: HTTP 400. The same command tries them again."
     run = replace(run, run=Run(failures=(reason,)))
-    found = find(run)
-    assert found.state is State.FAILED
-    assert headline(run) == "None of 60 calls was answered: nothing was measured."
-    assert missing_calls(found) == reason
+    finding = find(run)
+    assert (finding.state, finding.failures) == (State.FAILED, reason)
     page = render_report([run])
     assert page.index("None of 60 calls") < page.index("such as q1: HTTP 400")
     assert "pays best" not in page

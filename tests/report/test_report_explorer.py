@@ -12,7 +12,7 @@ from unswayed.items import Message
 from unswayed.report.data import FlippedItem, Shown
 from unswayed.report.explorer import embed, item_view, script_json
 from unswayed.report.findings import find
-from unswayed.report.wording import plain_text
+from unswayed.report.words import plain
 
 
 def view(order: tuple[int, ...], choice: Choice, **more: object) -> Shown:
@@ -41,12 +41,12 @@ def test_the_summary_names_ties_and_missing_gold() -> None:
 
 
 def test_the_verdict_says_what_the_label_stood_for() -> None:
-    said = [plain_text(one.said) for one in item_view(pair(0, 1)).views]
+    said = [plain(one.said) for one in item_view(pair(0, 1)).views]
     assert said == [
         "The judge said A, which is answer 1.",
         "The judge said A, which is answer 2.",
     ]
-    assert plain_text(item_view(pair(0, None)).views[1].said) == "The answer could not be read."
+    assert plain(item_view(pair(0, None)).views[1].said) == "The answer could not be read."
 
 
 def test_headings_name_the_order() -> None:

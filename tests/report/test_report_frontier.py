@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from report_samples import est, method, plain_run, sample_run
 
 from unswayed.report.findings import find
-from unswayed.report.frontier import FRAMES, Frame, dots_of, panels, scale_of, shortened
-from unswayed.report.labels import CHARACTER, Box, Label, Spot, covers, place
+from unswayed.report.frontier import FRAMES, dots_of, panels, scale_of, shortened
+from unswayed.report.labels import CHARACTER, Box, Frame, Label, Spot, covers, place
 from unswayed.report.reading import Audit
 
 

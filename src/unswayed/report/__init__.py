@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from unswayed.report.data import FlippedItem, RunData, Shown
-from unswayed.report.lead import headline, lede
 from unswayed.report.page import render_report
 from unswayed.report.papers import write_figures
-from unswayed.report.remedies import recommendation
 from unswayed.report.terminal import terminal_report
 
 __all__ = [
     "FlippedItem",
     "RunData",
     "Shown",
-    "headline",
-    "lede",
-    "recommendation",
     "render_report",
     "terminal_report",
     "write_figures",

@@ -5,14 +5,16 @@ They repeat nothing that the page shows already but the groups, whose names a fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from unswayed.decisions import Estimate
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import calls_text, count, interval, ordinal, share
+from unswayed.report.numerals import calls_text, count, interval, ordinal, plural, share
+from unswayed.report.plots import Block, PlotTable, row
+from unswayed.report.reading import Row
 from unswayed.visible import one_line
 
 __all__ = ["Cell", "PlainTable", "appendix"]
@@ -30,11 +32,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class PlainTable:
-    """A table without sorting; each row begins with its name.
+    """A table without sorting, or charts; each row begins with its name.
 
     Attributes:
         intro: A sentence above the table; empty for none.
         printed: Whether it unfolds on paper.
+        charts: What stands above it.
     """
 
     title: str
@@ -42,6 +45,7 @@ class PlainTable:
     heading: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     printed: bool = False
+    charts: tuple[PlotTable, ...] = ()
 
 
 def appendix(findings: Sequence[Finding], names: Sequence[str]) -> tuple[PlainTable, ...]:
@@ -78,15 +82,18 @@ def _measured(table: PlainTable) -> PlainTable:
 
 def group_table(finding: Finding) -> PlainTable | None:
     """Every group under the single call, with its full name."""
-    groups = groups_of(finding)
+    groups = groups_of(finding).rows
     if len(groups) < 2:
         return None
     place = ordinal(finding.position)
     rows = []
-    for group, row in groups:
-        rates = row.positions(finding.n)
+    for group, figures in groups:
+        rates = figures.positions(finding.n)
         shares = rates[finding.position] if len(rates) > finding.position else None
-        cells = [Cell(count(row.items)), *map(_cell, map(row.get, ("accuracy", "consistency")))]
+        cells = [
+            Cell(count(figures.items)),
+            *map(_cell, map(figures.get, ("accuracy", "consistency"))),
+        ]
         rows.append((one_line(group), (*cells, _cell(shares))))
     return PlainTable(
         "Every group",
@@ -120,29 +127,37 @@ def threshold_table(finding: Finding) -> PlainTable | None:
 
 
 def curve_table(finding: Finding) -> PlainTable | None:
-    """What methods that learn are worth with fewer or more estimation items."""
+    """What methods that learn are worth with fewer or more estimation items, as charts."""
     curve = finding.run.metrics.estimation_curve or {}
-    rows = [
-        (
-            one_line(name),
-            (
-                Cell(count(point.estimation_items or 0)),
-                Cell(calls_text(point.calls or 0.0)),
-                _cell(point.get("accuracy")),
-                _cell(point.get("consistency")),
-            ),
+    charts = tuple(
+        PlotTable(
+            metric.capitalize(), "%, by number of estimation items", "dot", blocks,
+            ticks=(0, 0.5, 1), height=32, wide="r",
         )
-        for name, points in curve.items()
-        for point in points
-    ]
-    if not rows:
+        for metric in ("accuracy", "consistency")
+        if (blocks := tuple(_curves(curve, metric)))
+    )  # fmt: skip
+    if not charts:
         return None
-    return PlainTable(
-        "Fewer or more estimation items",
-        "Methods that learn, fitted on so many items of the other folds.",
-        ("Method", "Estimation items", "Calls per item", "Accuracy", "Consistency"),
-        tuple(rows),
-    )
+    intro = "Methods that learn, fitted on so many items of the other folds."
+    return PlainTable("Fewer or more estimation items", intro, ("",), (), charts=charts)
+
+
+def _curves(curve: Mapping[str, Sequence[Row]], metric: str) -> Iterator[Block]:
+    """A block for each method, a row for each number of estimation items."""
+    for name, points in curve.items():
+        rows = tuple(
+            row(
+                plural(point.estimation_items or 0, "item"),
+                estimate,
+                on=True,
+                flow=f"{calls_text(point.calls or 0.0)} calls per item",
+            )
+            for point in points
+            if (estimate := point.get(metric)) is not None
+        )
+        if rows:
+            yield Block(rows, title=one_line(name))
 
 
 def _cell(estimate: Estimate | None) -> Cell:

@@ -11,6 +11,7 @@ from typing import Final
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import shown_address
+from unswayed.methods import METHODS
 from unswayed.methods.names import parse_method
 from unswayed.prompts import PromptSettings
 from unswayed.report.findings import Finding
@@ -73,13 +74,15 @@ def asked_for(
     return {name: value for name, value in named.items() if value is not None}
 
 
-def application_of(found: Finding) -> Application | None:
+def application_of(finding: Finding) -> Application | None:
     """How to use the recommended method; None where none but a single call is recommended."""
-    asked: Asked = found.run.run.asked
-    name = found.recommended
-    if name is None or name == found.audit.base or not asked.get("model"):
+    asked: Asked = finding.run.run.asked
+    name = finding.recommended
+    if name is None or name == finding.audit.base or not asked.get("model"):
         return None
     if asked.get("shots") == "" or asked.get("data") == "-":
+        return None
+    if name.partition(":")[0] not in METHODS:  # of a package that is not installed here
         return None
     directory = asked.get("directory")
     folder = Path(str(directory or ""))
@@ -87,7 +90,7 @@ def application_of(found: Finding) -> Application | None:
     fitted = str(folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}.json")
     return Application(
         shell=_shell(asked, name, fitted if fits else None, str(folder / "verdicts.jsonl")),
-        python=_python(asked, name, fitted if fits else None, task=found.run.run.task),
+        python=_python(asked, name, fitted if fits else None, task=finding.run.run.task),
     )
 
 
@@ -100,7 +103,9 @@ def _shell(asked: Asked, method: str, fitted: str | None, verdicts: str) -> tupl
     first = ["unswayed", "calibrate", method, data, *options, *_flags(asked, "limit")]
     second = ["unswayed", "judge", data, *options, "--method", fitted or method]
     commands = [[*first, "--out", fitted, *pool]] if fitted is not None else []
-    return tuple(shlex.join(one) for one in [*commands, [*second, "--out", verdicts, *pool]])
+    return tuple(
+        shlex.join(command) for command in [*commands, [*second, "--out", verdicts, *pool]]
+    )
 
 
 def _flags(asked: Asked, *names: str) -> list[str]:

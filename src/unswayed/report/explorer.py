@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from unswayed.decisions import Choice
 from unswayed.report.data import FlippedItem, Shown
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import count, percent, plural
+from unswayed.report.numerals import percent
 from unswayed.report.parts import Part, cut, parts_of
-from unswayed.report.wording import Line, line, listed, strong
+from unswayed.report.words import phrase, plain, sentence, spans
 from unswayed.visible import one_line, visible
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 __all__ = ["Embedded", "ItemView", "View", "embed", "item_view", "script_json"]
 
@@ -31,7 +36,7 @@ class View:
     heading: str
     parts: tuple[Part, ...]
     choice: int
-    said: Line
+    said: Markup
     quiet: str
     details: tuple[tuple[str, str], ...]
 
@@ -56,22 +61,13 @@ class ItemView:
     others: tuple[View, ...]
 
 
-def word_for(n: int) -> str:
-    """What the candidates are called."""
-    return "answer" if n == 2 else "option"
-
-
-def _choice_key(choice: Choice) -> str:
-    return str(choice)
-
-
 def distinct(shown: Sequence[Shown]) -> tuple[list[Shown], list[Shown]]:
     """The first presentation of each distinct answer (at most four), and all the others."""
-    first: dict[str, Shown] = {}
-    for one in shown:
-        first.setdefault(_choice_key(one.choice), one)
+    first: dict[Choice, Shown] = {}
+    for view in shown:
+        first.setdefault(view.choice, view)
     kept = list(first.values())[:SIDE_BY_SIDE]
-    return kept, [one for one in shown if not any(one is other for other in kept)]
+    return kept, [view for view in shown if not any(view is other for other in kept)]
 
 
 def item_view(item: FlippedItem, run: int = 0, presentations: int = 0) -> ItemView:
@@ -84,100 +80,44 @@ def item_view(item: FlippedItem, run: int = 0, presentations: int = 0) -> ItemVi
             are here.
     """
     n = len(item.candidates)
-    word = word_for(n)
     kept, others = distinct(item.shown)
-    tally: dict[str, int] = {}
-    for one in item.shown:
-        key = _choice_key(one.choice)
-        tally[key] = tally.get(key, 0) + 1
-    total = len(item.shown) if len(item.shown) == presentations else 0
+    votes = Counter(view.choice for view in item.shown)
+    asked = len(item.shown) if len(item.shown) == presentations else 0
+    went = tuple((view.label, view.choice) for view in kept)
     return ItemView(
         item_id=visible(item.item_id),
         group=visible(item.group or ""),
         run=run,
-        word=word,
+        word="answer" if n == 2 else "option",
         candidates=tuple(cut(text) for text in item.candidates),
-        summary=f"{_summary(item, kept, word)} {_gold(item, word)}",
+        summary=plain(phrase("went", went, item.gold, n)),
         views=tuple(
-            _view(
-                one,
-                item.candidates,
-                _heading(one, n, (tally[_choice_key(one.choice)], total), own=i == 0),
-            )
-            for i, one in enumerate(kept)
+            _view(view, item, _heading(view, n, votes[view.choice], asked, own=i == 0))
+            for i, view in enumerate(kept)
         ),
-        others=tuple(_view(one, item.candidates, _heading(one, n, None)) for one in others),
+        others=tuple(_view(view, item, _heading(view, n)) for view in others),
     )
 
 
-def _heading(one: Shown, n: int, tally: tuple[int, int] | None, *, own: bool = False) -> str:
-    identity = one.order == tuple(range(n))
-    if n == 2 and one.labels == tuple(sorted(one.labels)):
-        return "As given" if identity else "Answers swapped"
-    shown = f"Order {' '.join(str(c + 1) for c in one.order)}"
-    if one.labels != tuple(sorted(one.labels)):
-        shown += f", labels {' '.join(one_line(label) for label in one.labels)}"
-    if own and identity:
-        shown = "As given"
-    if tally is None or tally[1] <= 2:
-        return shown
-    return f"{shown}; {tally[0]} of {tally[1]} orders say this"
+def _heading(view: Shown, n: int, votes: int = 0, asked: int = 0, *, own: bool = False) -> str:
+    given = view.order == tuple(range(n))
+    straight = view.labels == tuple(sorted(view.labels))
+    order, labels = view.order, () if straight else view.labels
+    return plain(phrase("heading", given, straight, n, order, labels, votes, asked, own))
 
 
-def _chosen(choice: Choice, word: str) -> str:
-    if choice is None:
-        return "no readable answer"
-    return "a tie" if choice == "tie" else f"{word} {int(choice) + 1}"
-
-
-def _summary(item: FlippedItem, kept: Sequence[Shown], word: str) -> str:
-    if len(item.candidates) > 2 or len(kept) != 2:
-        chosen = [_chosen(one.choice, word) for one in kept]
-        return f"Depending on the order it chose {listed(chosen, 'or')}."
-    a, b = kept
-    went = f"its choice went from {_chosen(a.choice, word)} to {_chosen(b.choice, word)}."
-    if not isinstance(a.choice, int) or not isinstance(b.choice, int):
-        return f"{went[:1].upper()}{went[1:]}"
-    if a.label is None or b.label is None:
-        return f"{went[:1].upper()}{went[1:]}"
-    if a.label == b.label:
-        return f"It said {one_line(a.label)} both times, so {went}"
-    return f"It said {one_line(a.label)}, then {one_line(b.label)}: {went}"
-
-
-def _gold(item: FlippedItem, word: str) -> str:
-    if item.gold is None:
-        return "This item has no gold label."
-    if item.gold == "tie":
-        return "The gold label is a tie."
-    if isinstance(item.gold, tuple):
-        return f"Right are {listed([f'{word} {c + 1}' for c in item.gold])}."
-    return f"The gold label is {_chosen(item.gold, word)}."
-
-
-def _said(one: Shown, word: str) -> Line:
-    if one.choice is None:
-        return line("The answer could not be read.")
-    if one.choice == "tie":
-        return line("The judge called it ", strong("a tie"), ".")
-    chosen = strong(f"{word} {int(one.choice) + 1}")
-    if one.label is None:
-        return line("The judge chose ", chosen, ".")
-    return line("The judge said ", strong(one_line(one.label)), ", which is ", chosen, ".")
-
-
-def _view(one: Shown, candidates: Sequence[str], heading: str) -> View:
+def _view(view: Shown, item: FlippedItem, heading: str) -> View:
     details = []
-    if one.reasoning:
-        details.append(("Reasoning", cut(one.reasoning)))
-    if one.text and one.text.strip() != (one.label or "").strip():
-        details.append(("Answer as it came", cut(one.text)))
+    if view.reasoning:
+        details.append(("Reasoning", cut(view.reasoning)))
+    if view.text and view.text.strip() != (view.label or "").strip():
+        details.append(("Answer as it came", cut(view.text)))
     return View(
         heading=heading,
-        parts=parts_of(one, candidates),
-        choice=one.choice if isinstance(one.choice, int) else -1,
-        said=_said(one, word_for(len(candidates))),
-        quiet="" if one.prob is None else f"probability {percent(one.prob, 0)}",
+        parts=parts_of(view, item.candidates),
+        choice=view.choice if isinstance(view.choice, int) else -1,
+        said=phrase("said", view.label, view.choice, len(item.candidates)),
+        quiet="" if view.prob is None else f"probability {percent(view.prob, 0)}",
         details=tuple(details),
     )
 
@@ -244,7 +184,7 @@ def _packed_view(view: View, texts: _Texts) -> dict[str, object]:
         "h": texts.add(view.heading),
         "p": parts,
         "c": view.choice,
-        "s": [[texts.add(span.text), int(span.kind == "strong")] for span in view.said],
+        "s": [[texts.add(text), int(strong)] for text, strong in spans(view.said)],
     }
     if view.quiet:
         packed["q"] = texts.add(view.quiet)
@@ -271,11 +211,11 @@ def _packed(item: ItemView, texts: _Texts) -> dict[str, object]:
 
 def _in_turn(findings: Sequence[Finding]) -> Iterable[tuple[int, FlippedItem]]:
     """Items of all runs, the surest of each run first."""
-    longest = max((len(found.run.flipped) for found in findings), default=0)
+    longest = max((len(finding.run.flipped) for finding in findings), default=0)
     for rank in range(longest):
-        for run, found in enumerate(findings):
-            if rank < len(found.run.flipped):
-                yield run, found.run.flipped[rank]
+        for run, finding in enumerate(findings):
+            if rank < len(finding.run.flipped):
+                yield run, finding.run.flipped[rank]
 
 
 def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float) -> Embedded:
@@ -295,14 +235,14 @@ def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float)
             break
         packed.append(text)
         first = view if first is None else first
-    total = sum(found.run.n_flipped for found in findings)
+    total = sum(finding.run.n_flipped for finding in findings)
     sure = any(
         view.prob is not None
-        for found in findings
-        for item in found.run.flipped[:1]
+        for finding in findings
+        for item in finding.run.flipped[:1]
         for view in item.shown
     )
-    shown = _count_line(len(packed), total, sure=sure)
+    shown = plain(sentence("embedded", len(packed), total, sure))
     head = {
         "total": total,
         "count": shown,
@@ -311,9 +251,3 @@ def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float)
     }
     data = f'{script_json(head)[:-1]},"items":[{",".join(packed)}]}}'
     return Embedded(first, data, shown)
-
-
-def _count_line(embedded: int, total: int, *, sure: bool) -> str:
-    if embedded < total:
-        return f"{'surest' if sure else 'first'} {count(embedded)} of {count(total)}; all: unswayed export"
-    return f"{plural(total, 'flipped item')}{', surest first' if sure else ''}"

@@ -8,20 +8,21 @@ all the shares that are looked at together.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import NormalDist
+from typing import Literal
 
 import msgspec
 
 from unswayed.decisions import Estimate
 from unswayed.report.data import RunData
-from unswayed.report.numerals import ordinal, two_digits_up
-from unswayed.report.reading import Audit, Rates
+from unswayed.report.numerals import two_digits_up
+from unswayed.report.reading import Audit, Rates, model_name
 from unswayed.visible import one_line
 
-__all__ = ["Finding", "State", "disjoint", "find", "half_width"]
+__all__ = ["Finding", "Place", "State", "apart", "disjoint", "find", "half_width"]
 
 SETTLED_POINTS = 0.03
 """Half-width of an interval below which "no bias" may be said."""
@@ -34,6 +35,9 @@ UNPARSED_NOTE = 0.05
 FLIPS_MATTER = 0.10
 """Flip rate whose interval must lie above this for flips without a favoured position to be the
 headline."""
+
+COUNTED_UP_TO = 10_000
+"""Flips are given as a count up to this many items, above as a share."""
 
 ITEMS_FOR_SETTLED = 1067
 """Items that give a share of one half an interval of ±3 points: (1.96 * 0.5 / 0.03) ** 2."""
@@ -53,6 +57,15 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A position or a label, and its share of the choices."""
+
+    kind: Literal["position", "label"]
+    index: int
+    rate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """The state of a run and the numbers that decided it.
 
@@ -63,9 +76,9 @@ class Finding:
         favoured: Position whose joint interval lies above 1/n (the largest share); None if there is
             none.
         avoided: Position whose joint interval lies below 1/n where none is favoured.
-        widest: What its widest interval is about, and that estimate.
+        widest: The share whose interval decides whether "no bias" may be said.
         settling: Items that would settle ±3 points; only in state FEW.
-        hidden: In state HIDDEN: "position" or "label" with its index and share.
+        hidden: In state HIDDEN: what is favoured on its own.
     """
 
     run: RunData
@@ -76,14 +89,14 @@ class Finding:
     rates: Rates
     favoured: int | None = None
     avoided: int | None = None
-    widest: tuple[str, Estimate] | None = None
+    widest: Place | None = None
     settling: int | None = None
-    hidden: tuple[str, int, Estimate] | None = None
+    hidden: Place | None = None
 
     @property
     def width(self) -> float | None:
         """Half of the widest interval, as a fraction."""
-        return None if self.widest is None else half_width(self.widest[1])
+        return None if self.widest is None else half_width(self.widest.rate)
 
     @property
     def expected(self) -> float:
@@ -118,9 +131,65 @@ class Finding:
         return self.favoured or 0
 
     @property
+    def consistency(self) -> Estimate | None:
+        """That of single calls, as the judge is normally asked."""
+        return self.audit.plain.get("consistency") or self.audit.base_row.get("consistency")
+
+    @property
+    def flips(self) -> int:
+        """Items whose verdict changed with the order."""
+        return self.run.n_flipped
+
+    @property
+    def flip_share(self) -> float | None:
+        """Flips as a share of the items, where there are too many to count."""
+        return self.flips / self.items if self.items > COUNTED_UP_TO else None
+
+    @property
+    def flips_are_plain(self) -> bool:
+        """Whether pairs flip beyond doubt, although no position can be named."""
+        if self.n != 2 or self.items < FEWEST_ITEMS or not self.flips or self.consistency is None:
+            return False
+        return self.consistency.high is not None and 1 - self.consistency.high > FLIPS_MATTER
+
+    @property
+    def favours_last(self) -> bool:
+        """Of two answers: whether the last one is favoured, or the first one avoided."""
+        return self.favoured == 1 or (self.favoured is None and self.avoided == 0)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether no call was made."""
+        return self.run.run.recorded
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return model_name(self.audit.model)
+
+    @property
+    def failures(self) -> str:
+        """Why calls are missing, in the sentences of the run; empty where it kept none."""
+        return " ".join(self.run.run.failures)
+
+    @property
+    def nothing_read(self) -> bool:
+        """Whether no answer at all could be read."""
+        return self.state is State.UNPARSED and self.audit.unparsed >= self.audit.answered
+
+    def symbols(self, labels: Iterable[int]) -> list[str]:
+        """The symbols of some labels."""
+        return [self.labels[label] for label in labels]
+
+    @property
     def unparsed_share(self) -> float:
         """Share of the answers that could not be read."""
         return self.audit.unparsed / self.audit.answered if self.audit.answered else 0.0
+
+    @property
+    def unparsed_matters(self) -> bool:
+        """Whether unreadable answers are worth a sentence beside the finding."""
+        return self.state is not State.UNPARSED and self.unparsed_share > UNPARSED_NOTE
 
     @property
     def recommends(self) -> bool:
@@ -131,12 +200,32 @@ class Finding:
     @property
     def recommended(self) -> str | None:
         """The recommended method, where one may be recommended."""
-        found = self.audit.recommendation
-        if not self.recommends or found is None or len(self.audit.methods) < 2:
+        advice = self.audit.recommendation
+        if not self.recommends or advice is None or len(self.audit.methods) < 2:
             return None
-        if found.method not in self.audit.methods:
-            return None
-        return found.method
+        return advice.method if advice.method in self.audit.methods else None
+
+    @property
+    def no_advice(self) -> str:
+        """Why no method is recommended where the data would carry one; empty if nobody said."""
+        advice = self.audit.recommendation
+        told = advice is not None and self.recommends and self.recommended is None
+        return advice.reason if advice is not None and told else ""
+
+    @property
+    def label_free(self) -> bool:
+        """Whether methods were judged without gold labels."""
+        advice = self.audit.recommendation
+        return advice is not None and advice.metric == "agreement"
+
+    @property
+    def settled_by_order(self) -> tuple[str, ...]:
+        """Methods of this run that give one verdict whatever the order."""
+        return tuple(
+            method
+            for method, row in self.audit.methods.items()
+            if (e := row.get("consistency")) is not None and e.by_construction
+        )
 
 
 def half_width(estimate: Estimate) -> float | None:
@@ -197,7 +286,7 @@ def _looks(audit: Audit) -> int:
     return (1 + sum(bool(rates) for rates in others)) * (audit.n if audit.n > 2 else 1)
 
 
-def favoured_of(rates: Rates, looks: int) -> int | None:
+def favoured_of(rates: Sequence[Estimate], looks: int) -> int | None:
     """The index with the largest share among those whose joint interval lies above 1/n."""
     over = [i for i, rate in enumerate(rates) if above(_jointly(rate, looks), 1 / len(rates))]
     return max(over, key=lambda i: rates[i].value or 0.0, default=None)
@@ -208,7 +297,7 @@ def find(run: RunData, audit: Audit | None = None) -> Finding:
     audit = Audit(run.metrics) if audit is None else audit
     rates, looks = audit.rates("coupled", "position"), _looks(audit)
     avoided = (i for i, rate in enumerate(rates) if below(_jointly(rate, looks), 1 / len(rates)))
-    made = Finding(
+    finding = Finding(
         run=run,
         audit=audit,
         state=State.CLEAN,
@@ -217,74 +306,71 @@ def find(run: RunData, audit: Audit | None = None) -> Finding:
         rates=rates,
         favoured=favoured_of(rates, looks),
         avoided=next(avoided, None),
+        widest=_widest(audit),
     )
-    return _with_state(replace(made, widest=_widest(audit, made.labels)))
+    return _with_state(finding)
 
 
-def _widest(audit: Audit, labels: tuple[str, ...]) -> tuple[str, Estimate] | None:
+def _widest(audit: Audit) -> Place | None:
     """The interval that decides whether "no bias" may be said.
 
     The widest by position; the widest by label only where the positions are settled.
     """
-    positions = [
-        (f"the {ordinal(position)}-position rate", rate)
-        for position, rate in enumerate(audit.rates("coupled", "position"))
-    ]
-    by_label = [
-        (f"the share of the label {label}", rate)
-        for label, rate in zip(labels, audit.rates("label", "label"), strict=False)
-    ]
-    first, second = _widest_of(positions), _widest_of(by_label)
+    first = _widest_of(_places(audit, "coupled", "position"))
+    second = _widest_of(_places(audit, "label", "label"))
     if first is None or second is None:
         return first or second
-    unsettled = (half_width(first[1]) or 0.0) > SETTLED_POINTS
-    wider = (half_width(second[1]) or 0.0) > SETTLED_POINTS
+    unsettled = (half_width(first.rate) or 0.0) > SETTLED_POINTS
+    wider = (half_width(second.rate) or 0.0) > SETTLED_POINTS
     return first if unsettled or not wider or audit.complete_items < FEWEST_ITEMS else second
 
 
-def _widest_of(rows: Sequence[tuple[str, Estimate]]) -> tuple[str, Estimate] | None:
-    known = [row for row in rows if half_width(row[1]) is not None]
-    return max(known, key=lambda row: round(half_width(row[1]) or 0.0, 9), default=None)
+def _places(audit: Audit, protocol: str, kind: Literal["position", "label"]) -> list[Place]:
+    return [Place(kind, index, rate) for index, rate in enumerate(audit.rates(protocol, kind))]
 
 
-def _with_state(found: Finding) -> Finding:
-    audit = found.audit
+def _widest_of(places: Iterable[Place]) -> Place | None:
+    measured = [place for place in places if half_width(place.rate) is not None]
+    return max(measured, key=lambda place: round(half_width(place.rate) or 0.0, 9), default=None)
+
+
+def _with_state(finding: Finding) -> Finding:
+    audit = finding.audit
     if audit.missing and not audit.answered:
-        return replace(found, state=State.FAILED)
-    if found.unparsed_share > UNPARSED_LIMIT:
-        return replace(found, state=State.UNPARSED)
-    if audit.plain.get("consistency") is None and audit.base_row.get("consistency") is None:
-        return replace(found, state=State.ONE_ORDER)
-    if found.items < FEWEST_ITEMS:
-        return replace(found, state=State.FEW, settling=_settling(found))
-    if found.favoured is not None or found.avoided is not None:
-        return replace(found, state=State.POSITION)
+        return replace(finding, state=State.FAILED)
+    if finding.unparsed_share > UNPARSED_LIMIT:
+        return replace(finding, state=State.UNPARSED)
+    if finding.consistency is None:
+        return replace(finding, state=State.ONE_ORDER)
+    few = replace(finding, state=State.FEW, settling=_settling(finding))
+    if finding.items < FEWEST_ITEMS:
+        return few
+    if finding.favoured is not None or finding.avoided is not None:
+        return replace(finding, state=State.POSITION)
     hidden = _hidden(audit)
     if hidden is not None:
-        return replace(found, state=State.HIDDEN, hidden=hidden)
-    if found.width is None or found.width > SETTLED_POINTS:
-        return replace(found, state=State.FEW, settling=_settling(found))
-    consistency = audit.plain.get("consistency") or audit.base_row.get("consistency")
-    if consistency is not None and consistency.high is not None:
-        flips = 1 - consistency.high
-        return replace(found, state=State.FLIPS if flips > FLIPS_MATTER else State.CLEAN)
-    return found
+        return replace(finding, state=State.HIDDEN, hidden=hidden)
+    if finding.width is None or finding.width > SETTLED_POINTS:
+        return few
+    high = finding.consistency.high
+    flips = high is not None and 1 - high > FLIPS_MATTER
+    return replace(finding, state=State.FLIPS if flips else State.CLEAN)
 
 
-def _settling(found: Finding) -> int:
+def _settling(finding: Finding) -> int:
     """Items that would settle ±3 points: the interval shrinks with the root of their number."""
-    if not found.width:
+    if not finding.width:
         return two_digits_up(ITEMS_FOR_SETTLED)
-    scaled = found.items * (found.width / SETTLED_POINTS) ** 2
+    scaled = finding.items * (finding.width / SETTLED_POINTS) ** 2
     return max(FEWEST_ITEMS, two_digits_up(scaled))
 
 
-def _hidden(audit: Audit) -> tuple[str, int, Estimate] | None:
+def _hidden(audit: Audit) -> Place | None:
     """A position or label favoured on its own although the two together favour nothing."""
-    found: list[tuple[str, int, Estimate]] = []
-    for kind, protocol in (("position", "order"), ("label", "label")):
-        rates = audit.rates(protocol, kind)
-        index = favoured_of(rates, _looks(audit)) if rates else None
+    looks = _looks(audit)
+    places = []
+    for alone in (_places(audit, "order", "position"), _places(audit, "label", "label")):
+        index = favoured_of([place.rate for place in alone], looks) if alone else None
         if index is not None:
-            found.append((kind, index, rates[index]))
-    return max(found, key=lambda one: one[2].value or 0.0, default=None)
+            places.append(alone[index])
+    return max(places, key=lambda place: place.rate.value or 0.0, default=None)

@@ -13,7 +13,7 @@ from typing import Final
 
 from unswayed.decisions import Estimate
 from unswayed.report.findings import Finding
-from unswayed.report.labels import Box, Label, Spot, place
+from unswayed.report.labels import Box, Frame, Label, Spot, place
 from unswayed.report.numerals import calls_text, share
 from unswayed.report.reading import Audit
 from unswayed.visible import one_line
@@ -21,7 +21,6 @@ from unswayed.visible import one_line
 __all__ = [
     "Dot",
     "Drawing",
-    "Frame",
     "Frontier",
     "KeyEntry",
     "Panel",
@@ -54,19 +53,6 @@ class Dot:
     def by_construction(self) -> bool:
         """Whether the value is no evidence."""
         return self.estimate.by_construction
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A drawing's size and margins in px."""
-
-    kind: str
-    width: int
-    height: int
-    top: int
-    left: int = 34
-    right: int = 14
-    bottom: int = 40
 
 
 FRAMES: Final = (
@@ -172,21 +158,23 @@ class Frontier:
 
 def dots_of(audit: Audit, metric: str, recommended: str | None) -> list[Dot]:
     """The methods that have this metric and a price, with the frontier marked."""
-    found = [
+    scored = [
         (name, row.calls, estimate)
         for name, row in audit.methods.items()
         if row.calls is not None and row.calls > 0 and (estimate := row.get(metric)) is not None
     ]
-    measured = [one for one in found if not one[2].by_construction]
+    measured = [triple for triple in scored if not triple[2].by_construction]
     on_frontier: set[str] = set()
     best = -math.inf
-    for name, _, estimate in sorted(measured, key=lambda one: (one[1], -(one[2].value or 0.0))):
+    for name, _, estimate in sorted(
+        measured, key=lambda triple: (triple[1], -(triple[2].value or 0.0))
+    ):
         if (estimate.value or 0.0) > best:
             on_frontier.add(name)
             best = estimate.value or 0.0
     return [
         Dot(name, calls, estimate, name in on_frontier, name == recommended)
-        for name, calls, estimate in found
+        for name, calls, estimate in scored
     ]
 
 
@@ -210,14 +198,14 @@ _TICK_GAP = 34
 
 
 def _x_ticks(scale: Scale) -> tuple[Tick, ...]:
-    made: list[Tick] = []
+    ticks: list[Tick] = []
     for calls in _NICE_CALLS:
         if not scale.fewest * 0.999 <= calls <= scale.most * 1.001:
             continue
         at = scale.x(calls)
-        if not made or at - made[-1].at >= _TICK_GAP:
-            made.append(Tick(at, calls_text(calls)))
-    return tuple(made)
+        if not ticks or at - ticks[-1].at >= _TICK_GAP:
+            ticks.append(Tick(at, calls_text(calls)))
+    return tuple(ticks)
 
 
 def _y_ticks(scale: Scale) -> tuple[Tick, ...]:
@@ -249,23 +237,25 @@ def _path(dots: Sequence[Dot], scale: Scale) -> tuple[str, list[Box]]:
     return f"{path}H{right:.0f}", boxes
 
 
-def _spots(dots: Sequence[Dot], scale: Scale, key: Mapping[str, int] | None) -> list[Spot]:
-    """Coinciding dots share one label: names with the value, or numbers of the key."""
+def _spots(
+    dots: Sequence[Dot], scale: Scale, key: Mapping[str, int] | None, cell: int = 1
+) -> list[Spot]:
+    """Dots in one cell of so many px share a label: names with the value, or numbers of the key."""
     together: dict[tuple[int, int], list[Dot]] = {}
     for dot in dots:
-        place_px = (round(scale.x(dot.calls)), round(scale.y(dot.value)))
+        place_px = (round(scale.x(dot.calls) / cell), round(scale.y(dot.value) / cell))
         together.setdefault(place_px, []).append(dot)
-    made = []
-    for some in together.values():
-        first = some[0]
+    spots = []
+    for dots_here in together.values():
+        first = dots_here[0]
         mark = "\u2009†" if first.by_construction else ""
         whole = first.by_construction and first.value == 1
         value = mark if key is not None else f"{'100' if whole else share(first.value)}{mark}"
-        made.append(
+        spots.append(
             Spot(
                 names=tuple(
                     (shortened(dot.name) if key is None else str(key[dot.name]), dot.recommended)
-                    for dot in some
+                    for dot in dots_here
                 ),
                 value=value.strip(),
                 x=scale.x(first.calls),
@@ -274,7 +264,7 @@ def _spots(dots: Sequence[Dot], scale: Scale, key: Mapping[str, int] | None) -> 
                 low=scale.y(_end(first, high=False)),
             )
         )
-    return made
+    return spots
 
 
 def shortened(name: str) -> str:
@@ -317,7 +307,9 @@ def _draw(
 ) -> Drawing | None:
     """One drawing; None if its labels do not all find a place."""
     path, line_boxes = _path(dots, scale)
-    labels = place(_spots(dots, scale, key), scale.frame, line_boxes)
+    labels = None
+    for cell in (1,) if key is None else (1, 12, 24, 48):
+        labels = labels or place(_spots(dots, scale, key, cell), scale.frame, line_boxes)
     if labels is None and key is None:
         return None
     return Drawing(
@@ -340,29 +332,31 @@ def panels(
     Dots carry names where all of them find room in every frame, else the numbers of a key.
     """
     wanted: list[tuple[Finding, str, str, list[Dot]]] = []
-    for found, run_name in zip(findings, names, strict=True):
+    for finding, run_name in zip(findings, names, strict=True):
         for metric, title in (
             ("accuracy", "Accuracy"),
             ("agreement", "Agreement with every order"),
             ("consistency", "Consistency"),
         ):
-            if metric == "agreement" and found.audit.has_gold:
+            if metric == "agreement" and finding.audit.has_gold:
                 continue
-            dots = dots_of(found.audit, metric, found.recommended)
+            dots = dots_of(finding.audit, metric, finding.recommended)
             if len(dots) > 1:
-                wanted.append((found, metric, f"{title}, {run_name}" if run_name else title, dots))
+                wanted.append(
+                    (finding, metric, f"{title}, {run_name}" if run_name else title, dots)
+                )
     every = [dot for *_, dots in wanted for dot in dots]
     by_calls = sorted(every, key=lambda dot: dot.calls)
     numbers = {name: k + 1 for k, name in enumerate(dict.fromkeys(dot.name for dot in by_calls))}
 
     def drawn(key: Mapping[str, int] | None) -> list[Panel] | None:
         shown = []
-        for found, metric, title, dots in wanted:
+        for finding, metric, title, dots in wanted:
             drawings = [_draw(title, dots, scale_of(frame, every), key) for frame in frames]
             if None in drawings:
                 return None
             whole = tuple(drawing for drawing in drawings if drawing is not None)
-            shown.append(Panel(title, _sub(metric, found.n), whole))
+            shown.append(Panel(title, _sub(metric, finding.n), whole))
         return shown
 
     named = drawn(None)

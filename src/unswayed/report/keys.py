@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from unswayed.decisions import Estimate
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import interval, ordinal, share, spelled
+from unswayed.report.numerals import expected, interval, share
 from unswayed.report.plots import Block, Mark, PlotRow, PlotTable, mark, row
+from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
 
 __all__ = ["KeyFigure", "key_figures", "key_tables"]
@@ -21,10 +22,12 @@ class KeyFigure:
     """A number to remember.
 
     Attributes:
+        kind: What it is: position, flips, kept, consistent_accuracy, accuracy, order, label.
         reference: Where a judge without bias, or the recommended method, would be.
         compared: That reference in words.
     """
 
+    kind: str
     label: str
     estimate: Estimate
     reference: float | None
@@ -46,98 +49,90 @@ class KeyFigure:
         return "; ".join(part for part in (interval(self.estimate), self.compared) if part)
 
 
-def key_figures(found: Finding) -> list[KeyFigure]:
+def key_figures(finding: Finding) -> list[KeyFigure]:
     """At most four figures: position, steadiness, and how often it is right."""
-    made = [_position(found), _steadiness(found)]
-    made += [_right_in_all(found), _right(found)] if found.audit.has_gold else _alone(found)
-    return [figure for figure in made if figure is not None][:MOST]
+    figures = [_position(finding), _steadiness(finding)]
+    if finding.audit.has_gold:
+        figures += [_right(finding, kind) for kind in ("consistent_accuracy", "accuracy")]
+    else:
+        figures += _alone(finding)
+    return [figure for figure in figures if figure is not None][:MOST]
 
 
-def _position(found: Finding) -> KeyFigure | None:
-    if not found.rates:
+def _figure(
+    kind: str,
+    finding: Finding,
+    estimate: Estimate,
+    reference: float | None,
+    compared: str,
+    *more: object,
+) -> KeyFigure:
+    label = plain(sentence("key", kind, finding, *more))
+    return KeyFigure(kind, label, estimate, reference, compared)
+
+
+def _no_bias(finding: Finding) -> str:
+    return f"no bias: {expected(finding.n)[:-2]}"  # as beside it, without the sign
+
+
+def _position(finding: Finding) -> KeyFigure | None:
+    if not finding.rates:
         return None
-    where = ordinal(found.position)
-    label = f"of calls pick the answer in {where} position"
-    if found.n == 2 and found.position == 1:
-        label = "of calls pick the answer in last position"
-    if found.n > 2:
-        label = f"of calls pick the {where} option"
-    compared = f"no bias: {share(found.expected, 0 if 100 % found.n == 0 else 1)}"
-    return KeyFigure(label, found.rates[found.position], found.expected, compared)
+    rate = finding.rates[finding.position]
+    return _figure("position", finding, rate, finding.expected, _no_bias(finding))
 
 
-def _steadiness(found: Finding) -> KeyFigure | None:
-    estimate = found.audit.plain.get("consistency") or found.audit.base_row.get("consistency")
-    if estimate is None or estimate.value is None:
+def _steadiness(finding: Finding) -> KeyFigure | None:
+    steady = finding.consistency
+    if steady is None or steady.value is None:
         return None
-    if found.n > 2:
-        orders = found.audit.orders_each
-        of = f"an item's {spelled(orders)} orders" if orders else "an item's orders"
-        label = f"of {of} agree with its most frequent answer"
-        return KeyFigure(label, estimate, 1.0, "no bias: 100")
+    if finding.n > 2:
+        return _figure("kept", finding, steady, 1.0, "no bias: 100")
     flips = Estimate(
-        value=1 - estimate.value,
-        low=None if estimate.high is None else 1 - estimate.high,
-        high=None if estimate.low is None else 1 - estimate.low,
-        n=estimate.n,
+        value=1 - steady.value,
+        low=None if steady.high is None else 1 - steady.high,
+        high=None if steady.low is None else 1 - steady.low,
+        n=steady.n,
     )
-    also = "flip or cannot be read" if found.audit.flips.get("unread") else "flip"
-    label = f"of verdicts {also} when the answers change places"
-    return KeyFigure(label, flips, 0.0, "no bias: 0")
+    unread = bool(finding.audit.flips.get("unread"))
+    return _figure("flips", finding, flips, 0.0, "no bias: 0", 0, unread)
 
 
-def _with_remedy(found: Finding, metric: str) -> tuple[float | None, str]:
-    method = found.recommended
-    if method is None or method == found.audit.base:
-        return None, ""
-    estimate = found.audit.methods[method].get(metric)
-    if estimate is None or estimate.value is None:
-        return None, ""
-    return estimate.value, f"with {one_line(method)}: {share(estimate.value)}"
-
-
-def _right_in_all(found: Finding) -> KeyFigure | None:
-    estimate = found.audit.base_row.get("consistent_accuracy")
+def _right(finding: Finding, metric: str) -> KeyFigure | None:
+    """A figure of single calls beside that of the recommended method."""
+    estimate = finding.audit.base_row.get(metric)
     if estimate is None:
         return None
-    label = "of items are judged right in both orders"
-    if found.n > 2:
-        label = "of items have the right answer as their most frequent one"
-    return KeyFigure(label, estimate, *_with_remedy(found, "consistent_accuracy"))
+    method = finding.recommended
+    better = None
+    if method is not None and method != finding.audit.base:
+        better = finding.audit.methods[method].get(metric)
+    if better is None or better.value is None:
+        return _figure(metric, finding, estimate, None, "")
+    compared = f"with {one_line(method or '')}: {share(better.value)}"
+    return _figure(metric, finding, estimate, better.value, compared)
 
 
-def _right(found: Finding) -> KeyFigure | None:
-    estimate = found.audit.base_row.get("accuracy")
-    if estimate is None:
-        return None
-    label = "of single verdicts are right, as used today"
-    return KeyFigure(label, estimate, *_with_remedy(found, "accuracy"))
-
-
-def _alone(found: Finding) -> list[KeyFigure | None]:
+def _alone(finding: Finding) -> list[KeyFigure | None]:
     """What stands in for accuracy without gold: each bias on its own."""
-    made: list[KeyFigure | None] = []
-    expected = found.expected
-    compared = f"no bias: {share(expected, 0 if 100 % found.n == 0 else 1)}"
-    alone = found.audit.rates("order", "position")
-    named = found.audit.rates("label", "label")
-    if alone:
-        text = f"pick the {ordinal(found.position)} position with the labels balanced out"
-        made.append(KeyFigure(text, alone[found.position], expected, compared))
-    if named:
-        index = max(range(len(named)), key=lambda i: named[i].value or 0.0)
-        text = f"pick the label {found.labels[index]} with the positions balanced out"
-        made.append(KeyFigure(text, named[index], expected, compared))
-    return made
+    figures: list[KeyFigure | None] = []
+    for kind, what, index in (("order", "position", finding.position), ("label", "label", None)):
+        rates = finding.audit.rates(kind, what)
+        if rates:
+            largest = max(range(len(rates)), key=lambda i: rates[i].value or 0.0)
+            place = largest if index is None else index
+            compared = _no_bias(finding)
+            figures.append(_figure(kind, finding, rates[place], finding.expected, compared, place))
+    return figures
 
 
 def key_tables(findings: Sequence[Finding], names: Sequence[str]) -> list[PlotTable]:
     """The key figures of several runs: one small table per figure, a row per run."""
     by_label: dict[str, list[PlotRow]] = {}
-    for found, run_name in zip(findings, names, strict=True):
-        for figure in key_figures(found):
-            made = row(run_name, figure.estimate, expected=figure.reference, on=True)
-            by_label.setdefault(figure.label, []).append(made)
+    for finding, run_name in zip(findings, names, strict=True):
+        for figure in key_figures(finding):
+            line = row(run_name, figure.estimate, expected=figure.reference, on=True)
+            by_label.setdefault(figure.label, []).append(line)
     return [
         PlotTable(f"% {label}", "", "dot", (Block(tuple(rows)),), ticks=(0, 0.5, 1), wide="r")
         for label, rows in by_label.items()

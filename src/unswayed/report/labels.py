@@ -1,18 +1,18 @@
 """Where to write the names in a crowded scatter plot, so that no two texts ever touch.
 
-Every label tries its places in order of preference: beside the dot, diagonal, above or below, then
-flags on a vertical leader. A place that covers another label or a dot is never taken; one that
-crosses the frontier or an interval is taken late. Where some name finds no place, the caller writes
-numbers instead.
+One label after the other, the recommended one first, takes its nearest free place: beside the dot,
+diagonal, above or below, then as a flag on a vertical leader. A place that covers another label or
+a dot is never taken; one that crosses a line counts as further away. A label that finds no place
+goes first in the next try; where no try succeeds, the caller writes numbers instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
-__all__ = ["Box", "Label", "Spot", "place"]
+__all__ = ["CHARACTER", "Box", "Frame", "Label", "Spot", "covers", "place"]
 
 Anchor = Literal["start", "middle", "end"]
 
@@ -21,22 +21,25 @@ CHARACTER = 7.4
 of the page's fonts."""
 
 HALF_LINE = 7.5
-COVERS_LINE = 70
+CROSSING = 18
+"""Places further down the list that are taken rather than crossing one line."""
+
+TRIES = 12
 FLAG_STEP = 14
 FLAGS = 22
 
 
-class Area(Protocol):
-    """The drawing's size and margins."""
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A drawing's size and margins in px."""
 
-    @property
-    def width(self) -> int: ...
-    @property
-    def height(self) -> int: ...
-    @property
-    def left(self) -> int: ...
-    @property
-    def bottom(self) -> int: ...
+    kind: str
+    width: int
+    height: int
+    top: int
+    left: int = 34
+    right: int = 14
+    bottom: int = 40
 
 
 class Box(NamedTuple):
@@ -58,12 +61,16 @@ def covers(first: Box, second: Box) -> bool:
     )
 
 
+def _free(box: Box, boxes: Sequence[Box]) -> bool:
+    return not any(covers(box, other) for other in boxes)
+
+
 @dataclass(frozen=True, slots=True)
 class Spot:
     """A dot, or several that coincide.
 
     Attributes:
-        names: Names to write with whether each is recommended; empty for a dot without label.
+        names: Names to write with whether each is recommended.
         high, low: Ends of the interval in px (high is further up).
     """
 
@@ -86,14 +93,19 @@ class Spot:
         return len(f"{text} {self.value}".strip()) * CHARACTER
 
     @property
-    def box(self) -> Box:
+    def dot(self) -> Box:
         """The dot itself."""
         return Box(self.x - 6.5, self.y - 6.5, self.x + 6.5, self.y + 6.5)
+
+    @property
+    def stem(self) -> Box:
+        """Its interval."""
+        return Box(self.x - 2, self.high, self.x + 2, self.low)
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A placed label; with a leader where it stands away from its dot."""
+    """A placed label; with a leader (x, from, to) where it stands away from its dot."""
 
     names: tuple[tuple[str, bool], ...]
     value: str
@@ -103,140 +115,113 @@ class Label:
     leader: tuple[float, float, float] | None
 
 
-class _Try(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place for a label; `pole` is where a leader starts."""
+
+    spot: Spot
     anchor: Anchor
     x: float
     y: float
-    cost: float
     pole: float | None = None
 
+    @property
+    def text(self) -> Box:
+        """What the label covers."""
+        shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor] * self.spot.width
+        left = self.x - shift
+        width = self.spot.width
+        return Box(left - 1, self.y - HALF_LINE, left + width + 1, self.y + HALF_LINE)
 
-def _tries(spot: Spot) -> list[_Try]:
-    """Places in order of preference; `pole` is where a leader starts."""
+    @property
+    def leader(self) -> Box | None:
+        """What its leader covers."""
+        if self.pole is None:
+            return None
+        x = self.spot.x
+        return Box(x - 1, min(self.y, self.pole), x + 1, max(self.y, self.pole))
+
+    def inside(self, frame: Frame) -> bool:
+        """Whether the label lies inside the drawing, above its axis."""
+        box, right = self.text, frame.width + (10 if self.anchor == "start" else 2)
+        return (
+            box.left >= frame.left - 2
+            and box.right <= right
+            and box.top >= 2
+            and box.bottom <= frame.height - frame.bottom
+        )
+
+    def label(self) -> Label:
+        """The label as it is drawn."""
+        spot, leader = self.spot, None
+        if self.pole is not None:
+            leader = (spot.x, self.pole, self.y - 5 if self.y < spot.y else self.y + 4)
+        return Label(spot.names, spot.value, self.x, self.y + 4, self.anchor, leader)
+
+
+def _places(spot: Spot) -> Iterator[_Place]:
+    """Places in order of preference."""
     x, y = spot.x, spot.y
     gap = 12 if spot.recommended else 8
     over, under = min(spot.high, y - gap), max(spot.low, y + gap)
-    made = [
-        _Try("start", x + gap, y, 0),
-        _Try("end", x - gap, y, 2),
-        _Try("middle", x, over - 9, 4),
-        _Try("middle", x, under + 9, 5),
-        _Try("start", x + 7, y - 12, 3),
-        _Try("start", x + 7, y + 12, 3),
-        _Try("end", x - 7, y - 12, 4),
-        _Try("end", x - 7, y + 12, 4),
-        _Try("start", x - 6, over - 9, 5),
-        _Try("end", x + 6, over - 9, 5),
-        _Try("start", x - 6, under + 9, 6),
-        _Try("end", x + 6, under + 9, 6),
-    ]
+    yield _Place(spot, "start", x + gap, y)
+    yield _Place(spot, "end", x - gap, y)
+    for side in (y - 12, y + 12):
+        yield _Place(spot, "start", x + 7, side)
+        yield _Place(spot, "end", x - 7, side)
+    for side in (over - 9, under + 9):
+        yield _Place(spot, "middle", x, side)
+        yield _Place(spot, "start", x - 6, side)
+        yield _Place(spot, "end", x + 6, side)
     for step in range(1, FLAGS):
-        up, down = over - 3 - step * FLAG_STEP, under + 3 + step * FLAG_STEP
-        for flag, pole in ((up, over + 2), (down, under - 2)):
-            made.append(_Try("start", x + 4, flag, 10 + 4 * step, pole))
-            made.append(_Try("end", x - 4, flag, 13 + 4 * step, pole))
-    return made
+        away = 3 + step * FLAG_STEP
+        for flag, pole in ((over - away, over + 2), (under + away, under - 2)):
+            yield _Place(spot, "start", x + 4, flag, pole)
+            yield _Place(spot, "end", x - 4, flag, pole)
 
 
-def _box(spot: Spot, one: _Try) -> Box:
-    shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[one.anchor] * spot.width
-    left = one.x - shift
-    return Box(left - 1, one.y - HALF_LINE, left + spot.width + 1, one.y + HALF_LINE)
-
-
-def _fits(box: Box, anchor: Anchor, area: Area) -> bool:
-    """Whether a label lies inside the drawing, above its axis."""
-    right = area.width + (10 if anchor == "start" else 2)
-    return (
-        box.left >= area.left - 2
-        and box.right <= right
-        and box.top >= 2
-        and box.bottom <= area.height - area.bottom
-    )
-
-
-def _pole(spot: Spot, one: _Try) -> Box | None:
-    if one.pole is None:
-        return None
-    return Box(spot.x - 1, min(one.y, one.pole), spot.x + 1, max(one.y, one.pole))
-
-
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """What labels must not cover, and what they had better not cross."""
-
-    texts: tuple[Box, ...]
-    poles: tuple[Box, ...]
-    lines: tuple[Box, ...]
-
-    def cost(self, spot: Spot, one: _Try, others: Sequence[Spot]) -> float | None:
-        """What a place costs; None if it is not free."""
-        box, pole = _box(spot, one), _pole(spot, one)
-        dots = [other.box for other in others]
-        if any(covers(box, taken) for taken in (*self.texts, *self.poles, *dots)):
-            return None
-        if pole is not None and any(covers(pole, taken) for taken in (*self.texts, *dots)):
-            return None
-        stems = [Box(o.x - 2, o.high, o.x + 2, o.low) for o in others]
-        crossed = sum(covers(box, line) for line in (*self.lines, *stems))
-        crossed += sum(pole is not None and covers(pole, line) for line in self.lines)
-        return one.cost + COVERS_LINE * crossed
-
-
-def place(spots: Sequence[Spot], area: Area, lines: Sequence[Box]) -> tuple[Label, ...] | None:
+def place(spots: Sequence[Spot], frame: Frame, lines: Sequence[Box]) -> tuple[Label, ...] | None:
     """Choose a place for every label.
 
     Args:
         spots: All dots.
-        area: The drawing.
+        frame: The drawing.
         lines: The frontier as boxes.
 
     Returns:
-        One label per spot that has names; None if they do not all find a free place.
+        One label per spot; None if they do not all find a free place.
     """
-    turns: Iterable[Callable[[Spot], tuple[float, ...]]] = (
-        lambda spot: (not spot.recommended, -spot.x, spot.y),
-        lambda spot: (spot.x, spot.y),
-        lambda spot: (-spot.y, -spot.x),
-        lambda spot: (-spot.width, spot.x),
-    )
-    for turn in turns:
-        labels = _placed(sorted(spots, key=turn), area, lines)
-        if labels is not None:
+    order = sorted(spots, key=lambda spot: (not spot.recommended, -spot.x, spot.y))
+    for _ in range(TRIES):
+        labels, stuck = _placed(order, frame, lines)
+        if stuck is None:
             return labels
+        order = [stuck, *(spot for spot in order if spot is not stuck)]
     return None
 
 
-def _placed(spots: Sequence[Spot], area: Area, lines: Sequence[Box]) -> tuple[Label, ...] | None:
-    """Labels placed in turn, each at its cheapest free place."""
+def _placed(
+    spots: Sequence[Spot], frame: Frame, lines: Sequence[Box]
+) -> tuple[tuple[Label, ...], Spot | None]:
+    """Labels placed in turn, each at its nearest free place, and the spot that found none."""
     labels: list[Label] = []
-    taken = _Taken((), (), tuple(lines))
+    texts: list[Box] = []
+    leaders: list[Box] = []
     for spot in spots:
-        if not spot.names:
-            continue
         others = [other for other in spots if other is not spot]
+        solid = [*texts, *(other.dot for other in others)]
+        crossed = [*lines, *(other.stem for other in others)]
         free = [
-            (cost, one)
-            for one in _tries(spot)
-            if _fits(_box(spot, one), one.anchor, area)
-            and (cost := taken.cost(spot, one, others)) is not None
+            (rank + CROSSING * sum(covers(option.text, line) for line in crossed), rank, option)
+            for rank, option in enumerate(_places(spot))
+            if option.inside(frame)
+            and _free(option.text, [*solid, *leaders])
+            and (option.leader is None or _free(option.leader, solid))
         ]
         if not free:
-            return None
-        _, best = min(free, key=lambda pair: pair[0])
-        pole = _pole(spot, best)
-        taken = _Taken(
-            (*taken.texts, _box(spot, best)),
-            taken.poles if pole is None else (*taken.poles, pole),
-            taken.lines,
-        )
-        labels.append(_label(spot, best))
-    return tuple(labels)
-
-
-def _label(spot: Spot, one: _Try) -> Label:
-    leader = None
-    if one.pole is not None:
-        end = one.y - 5 if one.y < spot.y else one.y + 4
-        leader = (spot.x, one.pole, end)
-    return Label(spot.names, spot.value, one.x, one.y + 4, one.anchor, leader)
+            return (), spot
+        best = min(free, key=lambda triple: triple[:2])[2]
+        texts.append(best.text)
+        leaders += [] if best.leader is None else [best.leader]
+        labels.append(best.label())
+    return tuple(labels), None

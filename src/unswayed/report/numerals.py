@@ -6,20 +6,27 @@ Percent with one decimal and a narrow no-break space, intervals with an en dash,
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 from unswayed.decisions import Estimate
 
 __all__ = [
     "calls_phrase",
     "calls_text",
+    "capital",
     "count",
+    "css",
+    "expected",
     "interval",
+    "money",
     "ordinal",
     "percent",
     "plural",
     "points",
+    "px",
     "share",
     "signed",
+    "small",
     "spelled",
     "two_digits_up",
     "whole",
@@ -49,7 +56,7 @@ def percent(value: float, digits: int = 1) -> str:
     return f"{share(value, digits)}{NARROW}%"
 
 
-def whole(value: float, *, beside: float | None = None) -> str:
+def whole(value: float, beside: float | None = None) -> str:
     """Whole percent, without the sign; with a decimal where that would hide a difference.
 
     Args:
@@ -62,11 +69,17 @@ def whole(value: float, *, beside: float | None = None) -> str:
     return text if 0.005 <= value <= 0.995 or value in (0.0, 1.0) else share(value, 1)
 
 
-def interval(estimate: Estimate, *, digits: int = 1) -> str:
+def expected(n: int) -> str:
+    """1/n in percent: 50 %, 25 %, 33.3 %."""
+    return percent(1 / n, 0 if 100 % n == 0 else 1)
+
+
+def interval(estimate: Estimate) -> str:
     """The interval in percent, without the sign; empty if there is none."""
     if estimate.low is None or estimate.high is None:
         return ""
-    return f"{share(estimate.low, digits)}–{share(estimate.high, digits)}"
+    dash = "–" if estimate.low >= 0 else " to "  # no dash beside a minus sign
+    return f"{share(estimate.low)}{dash}{share(estimate.high)}"
 
 
 def signed(value: float) -> str:
@@ -75,16 +88,48 @@ def signed(value: float) -> str:
     return text.replace("-", MINUS) if float(text) else "0.0"
 
 
-def points(estimate: Estimate) -> str:
-    """A difference with its interval: "−0.3 points, 95 % interval −1.2 to +0.5".
+class Difference(Protocol):
+    """A paired difference of fractions with its interval."""
 
-    The interval that holds for all methods compared at once, where there is one.
-    """
-    value = f"{signed(estimate.value or 0.0)} points"
-    low, high = estimate.joint or (estimate.low, estimate.high)
-    if low is None or high is None:
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def points(gain: Difference) -> str:
+    """A difference with its interval: "−0.3 points, 95 % interval −1.2 to +0.5"."""
+    value = f"{signed(gain.value)} points"
+    if gain.low is None or gain.high is None:
         return value
-    return f"{value}, 95{NARROW}% interval {signed(low)} to {signed(high)}"
+    return f"{value}, 95{NARROW}% interval {signed(gain.low)} to {signed(gain.high)}"
+
+
+def capital(text: str) -> str:
+    """The text with a capital at its start."""
+    return text[:1].upper() + text[1:]
+
+
+def small(text: str) -> str:
+    """A title inside a sentence: "Accuracy" is "accuracy", but "RStd" stays."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def money(amount: float) -> str:
+    """An amount with thousands separators, without its currency."""
+    return f"{amount:,.2f}"
+
+
+def css(fraction: float) -> str:
+    """A fraction as a CSS percentage."""
+    return f"{100 * fraction:.2f}%"
+
+
+def px(length: float) -> str:
+    """A length in a drawing."""
+    return f"{length:.1f}"
 
 
 def count(number: int) -> str:
@@ -97,14 +142,14 @@ def spelled(number: int) -> str:
     return _CARDINALS[number] if 0 <= number < len(_CARDINALS) else count(number)
 
 
-def plural(number: int, one: str, many: str | None = None) -> str:
+def plural(number: int, noun: str) -> str:
     """A count with its noun."""
-    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
-def calls_text(calls: float) -> str:
+def calls_text(calls: float, digits: int = 2) -> str:
     """Calls per item with at most two decimals: 2, 1.2, 1.05."""
-    return f"{calls:.2f}".rstrip("0").rstrip(".")
+    return f"{calls:.{digits}f}".rstrip("0").rstrip(".")
 
 
 def calls_phrase(calls: float) -> str:

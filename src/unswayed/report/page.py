@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
 from unswayed.errors import UsageError
+from unswayed.report.advice import gain_of, remedy_of, steadier_of
 from unswayed.report.appendix import appendix
 from unswayed.report.applying import application_of
-from unswayed.report.changes import changes_of
 from unswayed.report.data import RunData
 from unswayed.report.explorer import embed
-from unswayed.report.facts import (
-    caveats,
-    command_text,
-    date_text,
-    definitions,
-    facts,
-    measured,
-)
+from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding, State, find
 from unswayed.report.keys import key_figures, key_tables
-from unswayed.report.lead import headline_of, lede_of, missing_calls, remedy_of
-from unswayed.report.numerals import ordinal, percent, spelled
 from unswayed.report.reading import model_name
 from unswayed.report.sections import (
-    Figures,
+    Runs,
     TableSection,
     bias_section,
     cause_section,
@@ -39,11 +30,12 @@ from unswayed.report.sections import (
     remedies_section,
     table_section,
 )
-from unswayed.report.wording import Line, Span, joined, line, strong
+from unswayed.report.table import column_of
+from unswayed.report.words import environment, plain, say, sentence
 from unswayed.visible import one_line, visible
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from markupsafe import Markup
 
 __all__ = ["render_report", "run_names"]
 
@@ -64,8 +56,8 @@ def render_report(runs: Sequence[RunData], *, embed_mb: float = 4.0) -> str:
     if not runs:
         raise UsageError("a report needs at least one run.")
     findings = [find(run) for run in runs]
-    context = _context(findings, run_names(findings), embed_mb=embed_mb)
-    return visible(_template().render(context))
+    context = _context(Runs(findings, run_names(findings)), embed_mb=embed_mb)
+    return visible(environment().get_template("page.html.j2").render(context))
 
 
 def run_names(findings: Sequence[Finding]) -> list[str]:
@@ -74,9 +66,9 @@ def run_names(findings: Sequence[Finding]) -> list[str]:
     """
     if len(findings) == 1:
         return [""]
-    models = without_shared_folders([model_name(found.audit.model) for found in findings])
-    prompts = [_prompt_name(found) for found in findings]
-    sets = [found.audit.data for found in findings]
+    models = without_shared_folders([model_name(finding.audit.model) for finding in findings])
+    prompts = [_prompt_name(finding) for finding in findings]
+    sets = [finding.audit.data for finding in findings]
     if len(set(prompts)) > 1:
         models = [f"{model}, {prompt}" for model, prompt in zip(models, prompts, strict=True)]
     names = [f"{model} on {data}" for model, data in zip(models, sets, strict=True)]
@@ -84,43 +76,29 @@ def run_names(findings: Sequence[Finding]) -> list[str]:
         names = models
     elif len(set(models)) == 1:
         names = without_shared_folders(sets)
-    names = [found.run.name or name for found, name in zip(findings, names, strict=True)]
-    seen: dict[str, int] = {}
-    made = []
-    for run_name in names:
-        seen[run_name] = seen.get(run_name, 0) + 1
-        again = f" ({seen[run_name]})" if seen[run_name] > 1 else ""
-        made.append(f"{run_name}{again}")
-    return made
+    names = [finding.run.name or name for finding, name in zip(findings, names, strict=True)]
+    counts: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        counts[name] += 1
+        numbered.append(f"{name} ({counts[name]})" if counts[name] > 1 else name)
+    return numbered
 
 
-def _prompt_name(found: Finding) -> str:
-    prompt = found.run.run.prompt
+def _prompt_name(finding: Finding) -> str:
+    prompt = finding.run.run.prompt
     return "" if prompt is None else prompt.name
 
 
 def without_shared_folders(names: Sequence[str]) -> list[str]:
     """Names without the leading path that all of them share: rows have little room."""
-    parts = [run_name.split("/") for run_name in names]
+    parts = [name.split("/") for name in names]
     shared = 0
-    while all(len(some) > shared + 1 for some in parts) and len({p[shared] for p in parts}) == 1:
+    while (
+        all(len(part) > shared + 1 for part in parts) and len({part[shared] for part in parts}) == 1
+    ):
         shared += 1
-    return ["/".join(some[shared:]) for some in parts]
-
-
-@functools.cache
-def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("unswayed.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters["px"] = lambda value: f"{value:.1f}"
-    return environment.get_template("page.html.j2")
+    return ["/".join(part[shared:]) for part in parts]
 
 
 def _own(file: str) -> str:
@@ -137,58 +115,38 @@ class _Subject:
     data: str
 
 
-def _context(
-    findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float
-) -> Mapping[str, object]:
+def _context(runs: Runs, *, embed_mb: float) -> Mapping[str, object]:
     from markupsafe import Markup
 
-    figures = Figures()
+    findings, names, alone = runs.findings, runs.names, len(runs.findings) == 1
+    first = findings[0]
     style, script = _own("page.css"), _own("page.js")
-    bias = bias_section(findings, names, figures)
-    cause = cause_section(findings, names, figures)
-    remedies = remedies_section(findings, names, figures)
-    groups = groups_section(findings, names, figures)
     embedded = embed(findings, names, embed_mb=embed_mb)
-    told = [f for f in findings if f.state not in {State.FAILED, State.ONE_ORDER}]
-    items = items_section(findings, names, embedded) if told or embedded.first else None
-    table = table_section(findings, names)
-    version = one_line(findings[0].run.metrics.unswayed)
+    told = any(f.state not in {State.FAILED, State.ONE_ORDER} for f in findings)
+    sections = {
+        "bias": bias_section(runs),
+        "cause": cause_section(runs),
+        "remedies": remedies_section(runs),
+        "groups": groups_section(runs),
+        "table": (table := table_section(runs)),
+        "items": items_section(runs, embedded) if told or embedded.first else None,
+    }
     return {
-        "title": f"{one_line(_title(findings))} | unswayed audit",
-        "version": version,
+        **sections,
+        "title": plain(sentence("title", findings)),
+        "version": one_line(first.run.metrics.unswayed),
         "date": date_text(findings[-1].run.run.created),
-        "subjects": list(
-            dict.fromkeys(_Subject(model_name(f.audit.model), f.audit.data) for f in findings)
-        ),
-        "anchors": [
-            (anchor, word)
-            for anchor, word, section in (
-                ("bias", "Bias", bias),
-                ("cause", "Cause", cause),
-                ("methods", "Remedies", remedies),
-                ("groups", "Groups", groups),
-                ("table", "Table", table),
-                ("items", "Flipped items", items),
-                ("how", "Method", findings),
-            )
-            if section is not None
-        ],
-        "headline": visible(_headline(findings, names)),
-        "warnings": _warnings(findings, names),
-        "each": _each(findings, names),
-        "lede": joined(lede_of(findings[0])) if len(findings) == 1 else (),
-        "keys": key_figures(findings[0]) if len(findings) == 1 else [],
-        "key_tables": key_tables(findings, names) if len(findings) > 1 else [],
-        "bias": bias,
-        "cause": cause,
-        "remedies": remedies,
+        "subjects": list(dict.fromkeys(_Subject(f.model, f.audit.data) for f in findings)),
+        "headline": headline_of(runs),
+        "warnings": [warning for finding, name in runs for warning in _warning(finding, name)],
+        "each": [] if alone else [line for f, name in runs for line in _each(f, name, names[0])],
+        "lede": lede_of(first) if alone else "",
+        "keys": key_figures(first) if alone else [],
+        "key_tables": [] if alone else key_tables(findings, names),
         "applications": [use for use in map(application_of, findings) if use is not None],
-        "groups": groups,
-        "table": table,
         "appendix": appendix(findings, names),
-        "items": items,
         "items_data": Markup(embedded.data),  # JSON in which every < is escaped
-        "how": _how(findings, names, table),
+        "how": _how(runs, table),
         "style": Markup(style),
         "script": Markup(script),
         "style_hash": Markup(_hash(style)),
@@ -196,82 +154,49 @@ def _context(
     }
 
 
-def _title(findings: Sequence[Finding]) -> str:
-    if len(findings) > 1:
-        return f"{len(findings)} runs side by side"
-    found = findings[0]
-    if found.rates and found.favoured is not None and found.recommends:
-        where = "last" if found.n == 2 and found.favoured == 1 else ordinal(found.favoured)
-        word = "answer" if found.n == 2 else "option"
-        rate = percent(found.rates[found.favoured].value or 0.0, 0)
-        return f"{model_name(found.audit.model)} picks the {where} {word} {rate} of the time"
-    return f"{model_name(found.audit.model)} on {found.audit.data}"
+def headline_of(runs: Runs) -> Markup:
+    """What the page says first."""
+    first = runs.findings[0]
+    if len(runs.findings) == 1:
+        return sentence("headline", first)
+    comparable = all(f.n == first.n and f.rates and f.recommends for f in runs.findings)
+    rates = [f.rates[first.position].value or 0.0 for f in runs.findings] if comparable else []
+    return sentence("headline_of_runs", first, rates, runs.names)
 
 
-def _headline(findings: Sequence[Finding], names: Sequence[str]) -> str:
-    if len(findings) == 1:
-        return headline_of(findings[0])
-    comparable = len({found.n for found in findings}) == 1 and all(
-        found.rates and found.recommends for found in findings
-    )
-    if not comparable:
-        return f"{spelled(len(findings)).capitalize()} runs side by side."
-    position = findings[0].position
-    word = "answer" if findings[0].n == 2 else "option"
-    rates = [percent(found.rates[position].value or 0.0, 0) for found in findings]
-    if len(findings) == 2:
-        a, b = (one_line(run_name) for run_name in names)
-        return (
-            f"The {ordinal(position)} {word} is picked {rates[0]} of the time by {a} "
-            f"and {rates[1]} by {b}."
-        )
-    low = min(findings, key=lambda found: found.rates[position].value or 0.0)
-    high = max(findings, key=lambda found: found.rates[position].value or 0.0)
-    return (
-        f"The {ordinal(position)} {word} is picked between "
-        f"{percent(low.rates[position].value or 0.0, 0)} and "
-        f"{percent(high.rates[position].value or 0.0, 0)} of the time in {spelled(len(findings))} runs."
-    )
+def lede_of(finding: Finding) -> Markup:
+    """The sentences below the headline."""
+    return sentence("lede", finding, remedy_of(finding), steadier_of(finding))
 
 
-def _warnings(findings: Sequence[Finding], names: Sequence[str]) -> list[Line]:
-    made = []
-    for found, run_name in zip(findings, names, strict=True):
-        text = missing_calls(found)
-        if text:
-            made.append(line(strong(run_name), f": {text}") if run_name else line(text))
-    return made
+def _warning(finding: Finding, name: str) -> list[Markup]:
+    """That calls are missing, under the run's name where there are several."""
+    text = say("missing", finding)
+    return [sentence("of_run", name, text[0])] if name and text else list(text)
 
 
-def _each(findings: Sequence[Finding], names: Sequence[str]) -> list[Line]:
-    """Each run's own headline, where there are several."""
-    if len(findings) == 1:
-        return []
-    made = []
-    for found, run_name in zip(findings, names, strict=True):
-        rest = joined(remedy_of(found))
-        space = (Span(" "),) if rest else ()
-        made.append((*line(strong(run_name), f": {headline_of(found)}"), *space, *rest))
-        change = changes_of(found.run, names[0])
-        if change:
-            made.append(change)
-    return made
+def _each(finding: Finding, name: str, first: str) -> list[Markup]:
+    """A run's own headline and what changed since the first one, where there are several."""
+    remedy = sentence("remedy_words", finding, remedy_of(finding), steadier_of(finding))
+    own = sentence("of_run", name, sentence("both", sentence("headline", finding), remedy))
+    return [own, *say("changes", *_changes(finding.run), first)]
 
 
-def _how(
-    findings: Sequence[Finding], names: Sequence[str], table: TableSection
-) -> Mapping[str, object]:
-    shown = [column for one in (*table.tables, *table.more) for column in one.columns]
-    commands = [command_text(found.run.run.command) for found in findings]
+def _changes(run: RunData) -> tuple[list[tuple[str, object]], int]:
+    """The paired differences of a run to the first one, and on how many items."""
+    gains = [(column_of(metric).title, gain_of(e)) for metric, e in run.changes.items()]
+    items = max((e.n for e in run.changes.values() if e.value is not None), default=0)
+    return [(title, gain) for title, gain in gains if gain is not None], items
+
+
+def _how(runs: Runs, table: TableSection) -> Mapping[str, object]:
+    columns = dict.fromkeys(c for shown in (*table.tables, *table.more) for c in shown.columns)
+    commands = [command_text(finding.run.run.command) for finding in runs.findings]
+    alone = len(runs.names) == 1
     return {
-        "lines": list(dict.fromkeys(measured(found) for found in findings)),
-        "runs": [
-            {"name": run_name, "facts": facts(found)}
-            for found, run_name in zip(findings, names, strict=True)
-        ],
+        "lines": list(dict.fromkeys(sentence("measured", f) for f in runs.findings)),
+        "runs": [{"name": name, "facts": facts(finding)} for finding, name in runs],
         "commands": [command for command in dict.fromkeys(commands) if command],
-        "definitions": definitions(list(dict.fromkeys(shown))),
-        "caveats": list(
-            dict.fromkeys(t for found in findings for t in caveats(found, alone=len(names) == 1))
-        ),
+        "columns": list(columns),
+        "caveats": list(dict.fromkeys(t for f in runs.findings for t in say("caveats", f, alone))),
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
 from collections.abc import Callable, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +17,16 @@ from unswayed.report.findings import Finding, find
 from unswayed.report.frontier import FRAMES, Drawing, panels
 from unswayed.report.labels import Label
 from unswayed.report.page import run_names
-from unswayed.report.plots import PROTOCOLS, rate_name
+from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
 from unswayed.visible import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from unswayed.decisions import Estimate
-
 __all__ = ["write_figures"]
 
 FORMATS = ("pdf", "svg", "png")
-ACCENT, GREY, INK = "#1b5e9e", "#8a9198", "#1c2024"
-MUTED, GRID = "#59616a", "#e9e6e0"
 COLUMN_IN = 3.35
 """Width of one column of a two-column paper, in inches."""
 KEY_WIDTH = 130
@@ -79,12 +77,12 @@ def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with mpl.rc_context(STYLE):
-            for number, (found, run_name) in enumerate(
+            for number, (finding, run_name) in enumerate(
                 zip(findings, run_names(findings), strict=True), start=1
             ):
                 prefix = f"{number}-" if len(findings) > 1 else ""
                 for name, make in makers:
-                    figure = make(found)
+                    figure = make(finding)
                     if figure is None:
                         continue
                     if run_name:
@@ -95,6 +93,13 @@ def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
             f"cannot write figures to {directory}: {error.strerror or error}."
         ) from None
     return written
+
+
+@functools.cache
+def _colour(name: str) -> str:
+    """A colour of the page on white paper."""
+    style = (resources.files("unswayed.report") / "templates" / "page.css").read_text("utf-8")
+    return style.partition(f"--{name}:")[2][: len("#rrggbb")]
 
 
 def _save(figure: Figure, stem: Path) -> list[Path]:
@@ -119,88 +124,72 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
-def _errors(estimates: Sequence[Estimate]) -> tuple[list[float], list[list[float]]]:
-    """Values and distances to the interval's ends, in percent."""
-    values = [100 * (e.value or 0.0) for e in estimates]
-    low = [
-        v - 100 * (v / 100 if e.low is None else e.low)
-        for v, e in zip(values, estimates, strict=True)
+def _rows(axes: Axes, table: PlotTable) -> None:
+    """A plot table as the page has it, one row below the other."""
+    rows = [
+        (": ".join(part for part in (block.title, row.label) if part), row.mark)
+        for block in table.blocks
+        for row in block.rows
+        if row.mark is not None
     ]
-    high = [
-        100 * (v / 100 if e.high is None else e.high) - v
-        for v, e in zip(values, estimates, strict=True)
-    ]
-    return values, [[max(0.0, x) for x in low], [max(0.0, x) for x in high]]
-
-
-def _rows(axes: Axes, names: Sequence[str], estimates: Sequence[Estimate]) -> None:
-    """Estimates with intervals, one row each, the first at the top."""
-    values, errors = _errors(estimates)
-    places = list(range(len(values)))
-    axes.errorbar(
-        values, places, xerr=errors, fmt="|", color=ACCENT, ecolor=ACCENT, elinewidth=1.2,
-        markersize=8, markeredgewidth=1.6,
-    )  # fmt: skip
-    axes.set_yticks(places, [_escaped(name) for name in names])
-    axes.set_ylim(len(values) - 0.5, -0.5)
+    for place, (_, mark) in enumerate(rows):
+        colour = _colour("accent" if mark.on else "bar" if table.kind == "bar" else "ink")
+        value, low, high = (100 * part for part in (mark.value, mark.low, mark.high))
+        if table.kind == "bar":
+            axes.barh(place, value, color=colour, height=0.55)
+            axes.plot([low, high], [place, place], color=_colour("ink"), linewidth=0.9)
+        else:
+            axes.plot([low, high], [place, place], color=colour, linewidth=1.2)
+            axes.plot(value, place, "|", color=colour, markersize=8, markeredgewidth=1.6)
+        if mark.expected is not None:
+            ends = [place - 0.5, place + 0.5]
+            axes.plot(
+                [100 * mark.expected] * 2, ends, color=_colour("ink"), linewidth=0.8, dashes=(3, 3)
+            )
+    axes.set_yticks(range(len(rows)), [_escaped(name) for name, _ in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, 100)
-    axes.grid(axis="x", color=GRID, linewidth=0.6)
+    axes.grid(axis="x", color=_colour("grid"), linewidth=0.6)
     axes.set_axisbelow(True)
 
 
-def position_figure(found: Finding) -> Figure | None:
+def _tables(tables: Sequence[PlotTable], width: float, height: float, label: str) -> Figure | None:
+    """Plot tables side by side; None where there is none."""
+    if not tables:
+        return None
+    rows = max(sum(len(block.rows) for block in table.blocks) for table in tables)
+    figure, axes = _figure(width * len(tables), 0.7 + height * rows, len(tables))
+    for ax, table in zip(axes, tables, strict=True):
+        _rows(ax, table)
+        ax.set_xlabel(label)
+        if not table.hidden_caption:
+            ax.set_title(table.caption)
+    return figure
+
+
+def position_figure(finding: Finding) -> Figure | None:
     """Shares by position and by label with their intervals."""
-    panels = [
-        (title, protocol, what, rates)
-        for title, protocol, what in (
-            ("As normally asked", "coupled", "position"),
-            ("Position alone", "order", "position"),
-            ("Label alone", "label", "label"),
-        )
-        if (rates := found.audit.rates(protocol, what))
-    ]
-    if not panels:
-        return None
-    figure, axes = _figure(2.3 * len(panels), 0.7 + 0.24 * found.n, len(panels))
-    for ax, (title, protocol, what, rates) in zip(axes, panels, strict=True):
-        names = [rate_name(found.labels, i, found.n, protocol, what) for i in range(len(rates))]
-        values, errors = _errors(rates)
-        expected = 100 / len(rates)
-        colours = [
-            ACCENT if v - e > expected else GREY for v, e in zip(values, errors[0], strict=True)
-        ]
-        places = list(range(len(rates)))
-        ax.barh(places, values, color=colours, height=0.55)
-        ax.errorbar(values, places, xerr=errors, fmt="none", ecolor=INK, elinewidth=0.9)
-        ax.axvline(expected, color=INK, linewidth=0.8, linestyle=(0, (3, 3)))
-        ax.set_yticks(places, [_escaped(name) for name in names])
-        ax.invert_yaxis()
-        ax.set_xlim(0, 100)
-        ax.set_title(title)
-        ax.set_xlabel("% of choices")
-    return figure
+    return _tables(bias_tables([finding], [""]), 2.3, 0.24, "% of choices")
 
 
-def protocols_figure(found: Finding) -> Figure | None:
+def protocols_figure(finding: Finding) -> Figure | None:
     """Consistency by protocol."""
-    rows = [
-        (title, estimate)
-        for protocol, title in PROTOCOLS
-        if (row := found.audit.protocols.get(protocol)) is not None
-        and (estimate := row.get("consistency")) is not None
-    ]
-    if len(rows) < 2:
+    table = cause_table([finding], [""])
+    return _tables([table] if len(table.blocks) > 1 else [], COLUMN_IN, 0.3, "consistency, %")
+
+
+def groups_figure(finding: Finding) -> Figure | None:
+    """Consistency by group, the worst at the top."""
+    if len(groups_of(finding).rows) < 2:
         return None
-    figure, (ax,) = _figure(COLUMN_IN, 0.7 + 0.3 * len(rows))
-    _rows(ax, [title for title, _ in rows], [estimate for _, estimate in rows])
-    ax.set_xlabel("consistency, %")
-    return figure
+    tables, _ = group_tables([finding], [""])
+    return _tables(tables[:1], COLUMN_IN, 0.17, "consistency, %; dashed: all items")
 
 
-def frontier_figure(found: Finding) -> Figure | None:
+def frontier_figure(finding: Finding) -> Figure | None:
     """Accuracy and consistency against calls per item, laid out as on the page's paper version."""
     paper = [frame for frame in FRAMES if frame.kind == "paper"]
-    shown = panels([found], [""], frames=paper)
+    shown = panels([finding], [""], frames=paper)
     drawings = [(panel.title, panel.drawings[0]) for panel in shown.panels]
     if not drawings:
         return None
@@ -213,7 +202,7 @@ def frontier_figure(found: Finding) -> Figure | None:
     )
     height += 0.13 * len(key.splitlines())
     figure, axes = _figure(COLUMN_IN * len(drawings), height, len(drawings))
-    figure.supxlabel(_escaped(key), fontsize=6.5, color=INK, x=0.02, ha="left")
+    figure.supxlabel(_escaped(key), fontsize=6.5, color=_colour("ink"), x=0.02, ha="left")
     for ax, (title, drawing) in zip(axes, drawings, strict=True):
         ax.set_title(title)
         _frontier(ax, drawing)
@@ -227,9 +216,9 @@ def _frontier(ax: Axes, drawing: Drawing) -> None:
     ax.set_ylim(frame.height, 0)
     ax.axis("off")
     right = frame.width - frame.right
-    small: dict[str, Any] = {"fontsize": 7, "color": MUTED}
+    small: dict[str, Any] = {"fontsize": 7, "color": _colour("muted")}
     for tick in drawing.y_ticks:
-        ax.plot([frame.left, right], [tick.at, tick.at], color=GRID, linewidth=0.6)
+        ax.plot([frame.left, right], [tick.at, tick.at], color=_colour("grid"), linewidth=0.6)
         ax.text(frame.left - 6, tick.at, tick.text, ha="right", va="center", **small)
     for tick in drawing.x_ticks:
         ax.text(tick.at, drawing.floor + 8, tick.text, ha="center", va="top", **small)
@@ -237,7 +226,7 @@ def _frontier(ax: Axes, drawing: Drawing) -> None:
     ax.text(middle, frame.height, "calls per item, log scale", ha="center", va="bottom", **small)
     _stair(ax, drawing, right)
     for dot in drawing.dots:
-        colour = ACCENT if dot.accent else GREY
+        colour = _colour("accent") if dot.accent else _colour("bar")
         if dot.low is not None and dot.high is not None:
             ax.plot([dot.x, dot.x], [dot.low, dot.high], color=colour, linewidth=0.9)
         face = colour if dot.filled else "white"
@@ -253,13 +242,13 @@ def _stair(ax: Axes, drawing: Drawing, right: float) -> None:
     if steps:
         x = [*(dot.x for dot in steps), right]
         y = [*(dot.y for dot in steps), steps[-1].y]
-        ax.step(x, y, where="post", color=ACCENT, linewidth=0.9, alpha=0.75)
+        ax.step(x, y, where="post", color=_colour("accent"), linewidth=0.9, alpha=0.75)
 
 
 def _label(ax: Axes, label: Label) -> None:
     if label.leader is not None:
         x, start, end = label.leader
-        ax.plot([x, x], [start, end], color=GREY, linewidth=0.5)
+        ax.plot([x, x], [start, end], color=_colour("bar"), linewidth=0.5)
     names = _escaped(" and ".join(name for name, _ in label.names))
     chosen = any(chosen for _, chosen in label.names)
     ax.text(
@@ -269,19 +258,5 @@ def _label(ax: Axes, label: Label) -> None:
         ha={"start": "left", "middle": "center", "end": "right"}[label.anchor],
         va="baseline",
         fontsize=6.5,
-        color=ACCENT if chosen else INK,
+        color=_colour("accent") if chosen else _colour("ink"),
     )
-
-
-def groups_figure(found: Finding) -> Figure | None:
-    """Consistency by group, the worst at the top."""
-    rows = groups_of(found)
-    if len(rows) < 2:
-        return None
-    figure, (ax,) = _figure(COLUMN_IN, 0.7 + 0.17 * len(rows))
-    _rows(ax, [group for group, _ in rows], [row.estimates["consistency"] for _, row in rows])
-    overall = found.audit.base_row.get("consistency")
-    if overall is not None and overall.value is not None:
-        ax.axvline(100 * overall.value, color=INK, linewidth=0.8, linestyle=(0, (3, 3)))
-    ax.set_xlabel("consistency, %; dashed: all items")
-    return figure

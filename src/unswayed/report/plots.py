@@ -13,7 +13,7 @@ from typing import Literal
 from unswayed.decisions import Estimate
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import Finding, above, below
-from unswayed.report.lead import expected_text
+from unswayed.report.numerals import expected as expected_text
 from unswayed.report.numerals import interval, ordinal, share
 from unswayed.report.reading import Row
 
@@ -39,19 +39,22 @@ NEAR_EDGE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One estimate as geometry: positions are CSS percentages.
+    """One estimate as geometry: fractions of the row's width.
 
     Attributes:
-        width: Width of the interval band.
         on: Drawn in the accent: the sentence beside speaks about it.
     """
 
-    value: str
-    low: str
-    high: str
-    width: str
-    expected: str | None
+    value: float
+    low: float
+    high: float
+    expected: float | None
     on: bool
+
+    @property
+    def width(self) -> float:
+        """Width of the interval band."""
+        return self.high - self.low
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Note:
     """The name of a dashed line, above it."""
 
     text: str
-    x: str
+    x: float
     anchor: Literal["start", "middle", "end"]
     shift: int
 
@@ -112,9 +115,9 @@ class PlotTable:
     unit: str = ""
 
 
-def at(fraction: float) -> str:
-    """A fraction as a CSS percentage, kept inside the row."""
-    return f"{100 * min(1.0, max(0.0, fraction)):.2f}%"
+def clipped(fraction: float) -> float:
+    """A fraction, kept inside the row."""
+    return min(1.0, max(0.0, fraction))
 
 
 def mark(estimate: Estimate, *, expected: float | None = None, on: bool = False) -> Mark | None:
@@ -124,11 +127,10 @@ def mark(estimate: Estimate, *, expected: float | None = None, on: bool = False)
     low = estimate.value if estimate.low is None else estimate.low
     high = estimate.value if estimate.high is None else estimate.high
     return Mark(
-        value=at(estimate.value),
-        low=at(low),
-        high=at(high),
-        width=at(high - low),
-        expected=None if expected is None else at(expected),
+        value=clipped(estimate.value),
+        low=clipped(low),
+        high=clipped(high),
+        expected=None if expected is None else clipped(expected),
         on=on,
     )
 
@@ -136,8 +138,8 @@ def mark(estimate: Estimate, *, expected: float | None = None, on: bool = False)
 def note(text: str, x: float) -> Note:
     """The name of a dashed line at x, kept inside the row."""
     if x <= NEAR_EDGE:
-        return Note(text, at(x), "start", -4)
-    return Note(text, at(x), "end" if x >= 1 - NEAR_EDGE else "middle", 0)
+        return Note(text, clipped(x), "start", -4)
+    return Note(text, clipped(x), "end" if x >= 1 - NEAR_EDGE else "middle", 0)
 
 
 def row(
@@ -174,10 +176,10 @@ def bias_tables(findings: Sequence[Finding], names: Sequence[str]) -> list[PlotT
         ("Label alone", "positions balanced over labels", "label", "label"),
     ):
         blocks = [
-            _rate_block(found, n, protocol, what, run_name)
-            for found, run_name in zip(findings, names, strict=True)
-            for n in found.audit.sizes
-            if found.audit.rates(protocol, what, n)
+            _rate_block(finding, n, protocol, what, run_name)
+            for finding, run_name in zip(findings, names, strict=True)
+            for n in finding.audit.sizes
+            if finding.audit.rates(protocol, what, n)
         ]
         if not blocks:
             continue
@@ -186,19 +188,19 @@ def bias_tables(findings: Sequence[Finding], names: Sequence[str]) -> list[PlotT
     return tables
 
 
-def _rate_block(found: Finding, n: int, protocol: str, what: str, run_name: str) -> Block:
-    rates = found.audit.rates(protocol, what, n)
+def _rate_block(finding: Finding, n: int, protocol: str, what: str, run_name: str) -> Block:
+    rates = finding.audit.rates(protocol, what, n)
     expected = 1 / n
     rows = tuple(
         row(
-            rate_name(found.labels, index, n, protocol, what),
+            rate_name(finding.labels, index, n, protocol, what),
             rate,
             expected=expected,
             on=above(rate, expected),
         )
         for index, rate in enumerate(rates)
     )
-    sized = f"{n} candidates" if len(found.audit.sizes) > 1 else ""
+    sized = f"{n} candidates" if len(finding.audit.sizes) > 1 else ""
     title = ", ".join(part for part in (run_name, sized) if part)
     return Block(rows, title=title, note=note(f"no bias: {expected_text(n)}", expected))
 
@@ -240,10 +242,10 @@ PROTOCOLS = (
 )
 
 
-def _flow(found: Finding, protocol: str) -> str:
+def _flow(finding: Finding, protocol: str) -> str:
     """What the protocol changes, drawn with the labels for two candidates."""
-    a, b = found.labels[0], found.labels[1]
-    if found.n == 2 and {len(a), len(b)} == {1} and not {a, b} & {"x", "y"}:
+    a, b = finding.labels[0], finding.labels[1]
+    if finding.n == 2 and {len(a), len(b)} == {1} and not {a, b} & {"x", "y"}:
         after = {
             "coupled": f"{a}:y {b}:x",
             "order": f"{b}:y {a}:x",
@@ -262,9 +264,9 @@ def cause_table(findings: Sequence[Finding], names: Sequence[str]) -> PlotTable:
     blocks = []
     for protocol, title in PROTOCOLS:
         shown = [
-            (found, run_name, found.audit.protocols[protocol].get("consistency"))
-            for found, run_name in zip(findings, names, strict=True)
-            if protocol in found.audit.protocols
+            (finding, run_name, finding.audit.protocols[protocol].get("consistency"))
+            for finding, run_name in zip(findings, names, strict=True)
+            if protocol in finding.audit.protocols
         ]
         if not any(estimate for _, _, estimate in shown):
             continue
@@ -307,7 +309,9 @@ def group_tables(findings: Sequence[Finding], names: Sequence[str]) -> tuple[lis
         The tables, and how many groups in the middle were left out to keep them readable.
     """
     first = findings[0]
-    order = list(dict.fromkeys(group for found in findings for group, _ in groups_of(found)))
+    order = list(
+        dict.fromkeys(group for finding in findings for group, _ in groups_of(finding).rows)
+    )
     left_out = max(0, len(order) - MOST_GROUPS)
     if left_out:
         half = MOST_GROUPS // 2
@@ -329,8 +333,8 @@ def _group_table(
     column: _Column, findings: Sequence[Finding], names: Sequence[str], order: Sequence[str]
 ) -> PlotTable | None:
     position = findings[0].position
-    references = [_reference(found, column.metric) for found in findings]
-    rows_of = [dict(groups_of(found)) for found in findings]
+    references = [_reference(finding, column.metric) for finding in findings]
+    rows_of = [dict(groups_of(finding).rows) for finding in findings]
     blocks: list[Block] = []
     for group in order:
         rows = []
@@ -361,19 +365,19 @@ def _group_table(
     )
 
 
-def _reference(found: Finding, metric: str) -> float | None:
+def _reference(finding: Finding, metric: str) -> float | None:
     if metric == "position":
-        return found.expected
-    overall = found.audit.base_row.get("consistency")
+        return finding.expected
+    overall = finding.audit.base_row.get("consistency")
     return None if overall is None else overall.value
 
 
-def _group_estimate(found_row: Row | None, metric: str, position: int) -> Estimate | None:
-    if found_row is None:
+def _group_estimate(group_row: Row | None, metric: str, position: int) -> Estimate | None:
+    if group_row is None:
         return None
     if metric == "consistency":
-        return found_row.get("consistency")
-    rates = found_row.position_rate
+        return group_row.get("consistency")
+    rates = group_row.position_rate
     return rates[position] if len(rates) > position else None
 
 

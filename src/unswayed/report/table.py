@@ -6,16 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unswayed.decisions import Estimate
+from unswayed.metrics import METRICS
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import MINUS, interval, ordinal, percent, share
+from unswayed.report.numerals import MINUS, interval, share
 from unswayed.report.reading import Row
-from unswayed.report.wording import listed
-from unswayed.visible import one_line
+from unswayed.report.words import plain, say, sentence
 
-__all__ = ["Cell", "Column", "MetricsTable", "TableRow", "main_table", "more_table"]
+__all__ = ["Cell", "Column", "MetricsTable", "TableRow", "column_of", "main_table", "more_table"]
 
 TIES_MATTER = 0.1
 """Share of verdicts without a winner from which a sentence says so."""
+
+POSITION = "position"
+"""The column of one position's share, out of the metric `position_rate`."""
+
+MAIN = (
+    "accuracy", "agreement", "consistency", "consistent_accuracy", "rstd", POSITION, "tie_rate",
+    "unparsed_rate",
+)  # fmt: skip
+"""What the page speaks about, in order; everything else that is registered is folded away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +39,8 @@ class Column:
 
     key: str
     title: str
-    better: int
-    meaning: str
+    meaning: str = ""
+    better: int = 0
     percent: bool = True
 
 
@@ -53,11 +62,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A method.
-
-    Attributes:
-        remark: "recommended", "as it is used now" or nothing.
-    """
+    """A method; `kind` is "rec" for the recommended one, "ref" for the one in use now."""
 
     name: str
     remark: str
@@ -68,131 +73,64 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class MetricsTable:
-    """Methods and metrics of one run."""
+    """Methods and metrics of one run; `notes` say why values are missing."""
 
     run_name: str
     columns: tuple[Column, ...]
     rows: tuple[TableRow, ...]
-    notes: tuple[str, ...]
+    notes: str
+
+    @property
+    def by_construction(self) -> bool:
+        """Whether any value holds by construction."""
+        return any(cell.by_construction for row in self.rows for cell in row.cells)
 
 
-def main_columns(found: Finding) -> list[Column]:
-    """The columns of the main table, in order."""
-    orders = "both orders" if found.n == 2 else "every order"
-    where = ordinal(found.position) if found.n > 2 else "first"
-    consistency = (
-        "share of items with the same verdict in both orders; unparsed never agrees, two ties do"
-        if found.n == 2
-        else f"share of an item's {found.audit.orders_each or ''} orders that agree with its "
-        "most frequent answer, mean over items; few orders push it up".replace("  ", " ")
-    )
-    return [
-        Column(
-            "accuracy", "Accuracy", 1,
-            f"share of right verdicts, averaged over {orders}; ties and unparsed answers count as "
-            "wrong",
-        ),
-        Column(
-            "agreement", "Agreement", 1,
-            "share of verdicts like those of the average over every order; stands in for accuracy "
-            "where there is no gold",
-        ),
-        Column("consistency", "Consistency", 1, consistency),
-        Column(
-            "consistent_accuracy",
-            "Right in both orders" if found.n == 2 else "Right most often", 1,
-            "share of items judged right in every order (consistent accuracy)" if found.n == 2
-            else "share of items whose one most frequent answer is right (consistent accuracy)",
-        ),
-        Column(
-            "rstd", "RStd", -1,
-            "spread (standard deviation) of recall over the labels; 0 when "
-            f"{listed(found.labels[: found.n])} are recognised equally often",
-        ),
-        Column(
-            "position", f"{where.capitalize()} position", 0,
-            f"share of parsed choices that fall on the {where} position; "
-            f"{share(found.expected, 0 if 100 % found.n == 0 else 1)}\u202f% without bias"
-            + (f" (items with {found.n} candidates)" if len(found.audit.sizes) > 1 else ""),
-        ),
-        Column("tie_rate", "Ties", -1, "share of verdicts that name no winner"),
-        Column("unparsed_rate", "Unparsed", -1, "share of answers that could not be read"),
-    ]  # fmt: skip
+def column_of(key: str) -> Column:
+    """A metric's column in its own words."""
+    metric = METRICS.load(key)
+    return Column(key, metric.title, metric.meaning, metric.better, metric.percent)
 
 
-MORE_COLUMNS = (
-    Column(
-        "accuracy_fractional", "Accuracy, ties shared", 1,
-        "accuracy in which a tie between k candidates earns 1/k",
-    ),
-    Column(
-        "ckld", "CKLD", -1,
-        "Kullback-Leibler divergence from the gold labels to the chosen ones, smoothed; 0 when "
-        "labels are chosen as often as they are right", percent=False,
-    ),
-    Column(
-        "fleiss_kappa", "Fleiss κ", 1,
-        "agreement between orders beyond chance; 1 is full agreement", percent=False,
-    ),
-    Column(
-        "icc2k", "ICC(2,k)", 1,
-        "agreement of probabilities between orders, shifts counted as disagreement",
-        percent=False,
-    ),
-    Column(
-        "icc3k", "ICC(3,k)", 1,
-        "agreement of probabilities between orders, shifts left out", percent=False,
-    ),
-    Column(
-        "score_sd",
-        "Score sd",
-        0,
-        "standard deviation of the probabilities behind the ICC; near 0 the ICC says little",
-        percent=False,
-    ),
-    Column(
-        "kendall_tau", "Kendall τ", 1, "rank agreement between orders", percent=False,
-    ),
-    Column("spearman", "Spearman ρ", 1, "rank correlation with the human score", percent=False),
-    Column("pearson", "Pearson r", 1, "linear correlation with the human score", percent=False),
-    Column(
-        "within_item_sd", "Within-item sd", -1,
-        "standard deviation of an item's scores over orders", percent=False,
-    ),
-    Column(
-        "label_mass", "Label mass", 0,
-        "probability that fell on the labels before it was renormalised",
-    ),
-)  # fmt: skip
+def columns_of(finding: Finding) -> tuple[list[Column], list[Column]]:
+    """The columns with a value: those of the main table, and all others that are registered.
+
+    Some titles and meanings are said anew for the number of candidates and the position at hand.
+    """
+    main = []
+    for key in MAIN:
+        column = Column(key, "") if key == POSITION else column_of(key)
+        title, meaning = (*map(plain, say("column", key, finding)), "", "")[:2]
+        if title:
+            column = replace(column, title=title, meaning=meaning)
+        main.append(column)
+    more = [column_of(key) for key in METRICS if key not in MAIN]
+    return [c for c in main if _shown(c, finding)], [c for c in more if _shown(c, finding)]
 
 
-def estimate_of(row: Row, column: Column, found: Finding) -> Estimate | None:
-    """A method's value for a column."""
-    if column.key != "position":
-        return row.estimates.get(column.key)
-    position = found.position if found.n > 2 else 0
-    rates = row.positions(found.n)
-    return rates[position] if len(rates) > position else row.estimates.get("position_rate")
-
-
-def _used(columns: Sequence[Column], found: Finding) -> tuple[Column, ...]:
-    """The columns with a value anywhere; rates of trouble only where there is trouble."""
-
-    def shown(column: Column) -> bool:
-        values = [estimate_of(row, column, found) for row in found.audit.methods.values()]
-        known = [e for e in values if e is not None and e.value is not None]
-        if column.key == "unparsed_rate":
-            return any(e.value for e in known)
-        if column.key == "accuracy_fractional":
-            return any(_differs(row) for row in found.audit.methods.values())
-        return bool(known)
-
-    return tuple(column for column in columns if shown(column))
+def _shown(column: Column, finding: Finding) -> bool:
+    """Whether there is a value; of some rates, whether there is trouble to tell of."""
+    rows = finding.audit.methods.values()
+    values = [e for row in rows if (e := estimate_of(row, column, finding)) and e.value is not None]
+    if column.key == "unparsed_rate":
+        return any(e.value for e in values)
+    if column.key == "accuracy_fractional":
+        return any(_differs(row) for row in rows)
+    return bool(values)
 
 
 def _differs(row: Row) -> bool:
     whole, shared = row.get("accuracy"), row.get("accuracy_fractional")
     return whole is not None and shared is not None and whole.value != shared.value
+
+
+def estimate_of(row: Row, column: Column, finding: Finding) -> Estimate | None:
+    """A method's value for a column."""
+    if column.key != POSITION:
+        return row.estimates.get(column.key)
+    position = finding.position if finding.n > 2 else 0
+    rates = row.positions(finding.n)
+    return rates[position] if len(rates) > position else row.estimates.get("position_rate")
 
 
 def _number(value: float) -> str:
@@ -229,12 +167,12 @@ def _best(column: Column, estimates: Sequence[Estimate | None]) -> float | None:
     return max(values) if column.better > 0 else min(values)
 
 
-def _table(found: Finding, run_name: str, columns: tuple[Column, ...]) -> MetricsTable:
+def _table(finding: Finding, run_name: str, columns: Sequence[Column], notes: str) -> MetricsTable:
     methods = sorted(
-        found.audit.methods.items(),
-        key=lambda one: float("inf") if one[1].calls is None else one[1].calls,
+        finding.audit.methods.items(),
+        key=lambda pair: float("inf") if pair[1].calls is None else pair[1].calls,
     )
-    by_column = [[estimate_of(row, c, found) for _, row in methods] for c in columns]
+    by_column = [[estimate_of(row, c, finding) for _, row in methods] for c in columns]
     best = [_best(c, estimates) for c, estimates in zip(columns, by_column, strict=True)]
     rows = []
     for index, (method, row) in enumerate(methods):
@@ -242,57 +180,57 @@ def _table(found: Finding, run_name: str, columns: tuple[Column, ...]) -> Metric
             _cell(by_column[c][index], column, best[c]) for c, column in enumerate(columns)
         )
         kind, remark = "", ""
-        if method == found.recommended:
+        if method == finding.recommended:
             kind, remark = "rec", "recommended"
-        elif method == found.audit.base and len(methods) > 1:
+        elif method == finding.audit.base and len(methods) > 1:
             kind, remark = "ref", "as it is used now"
-        calls = Cell("–") if row.calls is None else _calls_cell(row.calls)
-        rows.append(TableRow(method, remark, kind, calls, cells))
-    return MetricsTable(run_name, columns, tuple(rows), tuple(_notes(found, columns)))
+        rows.append(TableRow(method, remark, kind, _calls(row.calls), cells))
+    return MetricsTable(run_name, tuple(columns), tuple(rows), notes)
 
 
-def _calls_cell(calls: float) -> Cell:
-    return Cell(f"{calls:.2f}", "", f"{calls:.6f}")
+def _calls(calls: float | None) -> Cell:
+    return Cell("–") if calls is None else Cell(f"{calls:.2f}", "", f"{calls:.6f}")
 
 
-def main_table(found: Finding, run_name: str = "") -> MetricsTable:
+def main_table(finding: Finding, run_name: str = "") -> MetricsTable:
     """All methods with the metrics that the page speaks about."""
-    made = _table(found, run_name, _used(main_columns(found), found))
-    return replace(made, notes=(*_tied(found), *made.notes))
+    columns, _ = columns_of(finding)
+    notes = sentence("table_notes", ties_of(finding), lacking(finding, columns))
+    return _table(finding, run_name, columns, plain(notes))
 
 
-def more_table(found: Finding, run_name: str = "") -> MetricsTable | None:
+def more_table(finding: Finding, run_name: str = "") -> MetricsTable | None:
     """The remaining metrics that were measured; None if there are none."""
-    columns = _used(MORE_COLUMNS, found)
-    return _table(found, run_name, columns) if columns else None
+    _, columns = columns_of(finding)
+    notes = sentence("table_notes", (), lacking(finding, columns))
+    return _table(finding, run_name, columns, plain(notes)) if columns else None
 
 
-def _tied(found: Finding) -> list[str]:
-    """Methods that often name no winner, whose accuracy would otherwise be misread as harm."""
+def ties_of(finding: Finding) -> list[tuple[str, float, float | None]]:
+    """Methods that often name no winner, whose accuracy would otherwise be misread as harm.
+
+    Returns:
+        Method, how often it names no winner, and its accuracy if ties are shared.
+    """
     told = []
-    for method, row in found.audit.methods.items():
+    for method, row in finding.audit.methods.items():
         ties, shared = row.get("tie_rate"), row.get("accuracy_fractional")
-        if ties is None or ties.value is None or ties.value < TIES_MATTER:
-            continue
-        text = f"{one_line(method)} names no winner in {percent(ties.value)}"
-        if shared is not None and shared.value is not None:
-            text += f", which counts as wrong (accuracy {percent(shared.value)} if ties are shared)"
-        told.append(f"{text}.")
+        if ties is not None and ties.value is not None and ties.value >= TIES_MATTER:
+            told.append((method, ties.value, None if shared is None else shared.value))
     return told
 
 
-def _notes(found: Finding, columns: Sequence[Column]) -> list[str]:
-    """Why values are missing: one sentence per reason."""
-    lacking: dict[tuple[str, str], list[str]] = {}
+def lacking(
+    finding: Finding, columns: Sequence[Column]
+) -> list[tuple[list[str], tuple[str, ...], str]]:
+    """Why values are missing: titles, methods and the reason, those alike together."""
+    methods_by: dict[tuple[str, str], list[str]] = {}
     for column in columns:
-        for method, row in found.audit.methods.items():
-            estimate = estimate_of(row, column, found)
+        for method, row in finding.audit.methods.items():
+            estimate = estimate_of(row, column, finding)
             if estimate is not None and estimate.value is None and estimate.reason:
-                lacking.setdefault((column.title, estimate.reason), []).append(one_line(method))
-    together: dict[tuple[str, str], list[str]] = {}
-    for (title, reason), methods in lacking.items():
-        together.setdefault((listed(methods), reason), []).append(title)
-    return [
-        f"No {listed(titles, 'or')} for {methods}: {one_line(reason).rstrip('.')}."
-        for (methods, reason), titles in together.items()
-    ]
+                methods_by.setdefault((column.title, estimate.reason), []).append(method)
+    titles_by: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for (title, reason), methods in methods_by.items():
+        titles_by.setdefault((tuple(methods), reason), []).append(title)
+    return [(titles, methods, reason) for (methods, reason), titles in titles_by.items()]

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unswayed.report.advice import advice_of, remedy_of, steadier_of
 from unswayed.report.applying import Application, application_of
 from unswayed.report.data import RunData
-from unswayed.report.findings import Finding, find
-from unswayed.report.lead import headline_of, lede_of, missing_calls
-from unswayed.report.numerals import interval, percent
-from unswayed.report.remedies import recommendation_of
+from unswayed.report.findings import find
 from unswayed.report.table import Cell, MetricsTable, main_table
-from unswayed.report.wording import Line, joined, listed, plain_text
+from unswayed.report.words import plain, sentence, spans
 from unswayed.visible import one_line, visible
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.table import Table
     from rich.text import Text
 
 __all__ = ["terminal_report"]
-
-PROTOCOLS = (
-    ("coupled", "order and labels"),
-    ("order", "order only"),
-    ("label", "labels only"),
-)
 
 FEWEST_COLUMNS = 2
 GAP = 2
@@ -36,24 +29,25 @@ def terminal_report(run: RunData) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    found = find(run)
-    parts: list[RenderableType] = [Text(_spaced(headline_of(found)), style="bold")]
-    warning = missing_calls(found)
+    finding = find(run)
+    parts: list[RenderableType] = [Text(_plain("headline", finding), style="bold")]
+    warning = _plain("missing", finding)
     if warning:
-        parts.append(Text(_spaced(warning), style="yellow"))
-    said = lede_of(found)
-    if said:
-        parts.append(_text(joined(said)))
-    protocols = _protocols(found)
+        parts.append(Text(warning, style="yellow"))
+    lede = sentence("lede", finding, remedy_of(finding), steadier_of(finding))
+    if lede:
+        parts.append(_text(lede))
+    protocols = _plain("protocols", finding)
     if protocols:
         parts += [Text(""), Text(protocols)]
-    table = main_table(found)
+    table = main_table(finding)
     if table.rows:
-        parts += [Text(""), _Methods(table), *_notes(table)]
-    advice = recommendation_of(found)
+        notes = _plain("terminal_notes", table.by_construction, table.notes)
+        parts += [Text(""), _Methods(table), Text(notes, style="dim")]
+    advice = sentence("advice", finding, advice_of(finding))
     if advice:
-        parts += [Text(""), _text(joined(advice))]
-    use = application_of(found)
+        parts += [Text(""), _text(advice)]
+    use = application_of(finding)
     if use is not None:
         parts += [Text(""), Text("Apply this", style="bold"), _Verbatim(use)]
     return Group(*parts)
@@ -64,25 +58,17 @@ def _spaced(text: str) -> str:
     return visible(text).replace("\u202f", " ").replace("\u2009", " ")
 
 
-def _text(sentence: Line) -> Text:
+def _plain(macro: str, *given: object) -> str:
+    return _spaced(plain(sentence(macro, *given)))
+
+
+def _text(words: Markup) -> Text:
     from rich.text import Text
 
     made = Text()
-    for span in sentence:
-        made.append(_spaced(plain_text((span,))), style="bold" if span.kind == "strong" else None)
+    for text, strong in spans(words):
+        made.append(_spaced(text), style="bold" if strong else None)
     return made
-
-
-def _protocols(found: Finding) -> str:
-    """Consistency by protocol on one line."""
-    made = []
-    for protocol, words in PROTOCOLS:
-        row = found.audit.protocols.get(protocol)
-        estimate = row.get("consistency") if row is not None else None
-        if estimate is not None and estimate.value is not None:
-            range_ = interval(estimate)
-            made.append(f"{words} {percent(estimate.value)}{f' ({range_})' if range_ else ''}")
-    return _spaced(f"Same verdict after changing: {'; '.join(made)}.") if len(made) > 1 else ""
 
 
 class _Verbatim:
@@ -115,7 +101,7 @@ class _Methods:
         yield self._drawn(shown)
         left_out = [column.title for column in self.table.columns[shown:]]
         if left_out:
-            yield Text(f"No room for {listed(left_out)}: see the report.", style="dim")
+            yield Text(_plain("no_room", left_out), style="dim")
 
     def _width(self, shown: int) -> int:
         """Width of the table with its first `shown` metrics."""
@@ -157,13 +143,3 @@ def _cell(cell: Cell) -> Text:
     if cell.below:
         made.append(f"\n{cell.below}", style="dim")
     return made
-
-
-def _notes(table: MetricsTable) -> list[Text]:
-    from rich.text import Text
-
-    notes = ["Values in %, except calls; 95 % intervals below; bold: best measured."]
-    if any(cell.by_construction for row in table.rows for cell in row.cells):
-        notes.append("† holds by construction; not compared.")
-    notes.extend(table.notes)
-    return [Text(_spaced(" ".join(notes)), style="dim")]

@@ -1,0 +1,130 @@
+"""The report's sentences: the macros of `templates/words.j2`, said over typed findings.
+
+A sentence is HTML with no markup but `<b>` around what is emphasised and `<bdi>` around names from
+data; everything else in it is escaped. Places without markup take its `spans` or `plain` text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import html
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unswayed.report import numerals
+from unswayed.visible import one_line
+
+if TYPE_CHECKING:
+    from jinja2 import BytecodeCache, Environment
+    from markupsafe import Markup
+
+__all__ = ["environment", "joined", "plain", "say", "sentence", "spans"]
+
+_TAG = re.compile(r"(</?b>)|</?bdi>")
+_BREAK_BEFORE = re.compile(r"[ \n]*\n[ \n]*(?=[.,;:)])")
+_GAP = re.compile(r"[ \n]+")
+
+
+@functools.cache
+def environment() -> Environment:
+    """The templates of page and words, with the report's ways to write numbers as filters."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("unswayed.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        bytecode_cache=_compiled(),
+    )
+    made.filters.update({name: getattr(numerals, name) for name in numerals.__all__})
+    made.filters.update(name=_name, strong=_strong, listed=_listed, line=one_line, clause=clause)
+    return made
+
+
+def _compiled() -> BytecodeCache | None:
+    """Compiled templates beside this module's own bytecode: compiling takes a fifth of a second."""
+    from jinja2 import FileSystemBytecodeCache
+    from jinja2.bccache import Bucket
+
+    class Cache(FileSystemBytecodeCache):
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            with contextlib.suppress(OSError):  # a directory that cannot be written
+                super().dump_bytecode(bucket)
+
+    folder = Path(__file__).parent / "__pycache__"
+    return None if sys.dont_write_bytecode or not folder.is_dir() else Cache(str(folder))
+
+
+def say(macro: str, *given: object) -> tuple[Markup, ...]:
+    """The paragraphs of a macro; none where it has nothing to say."""
+    from markupsafe import Markup
+
+    text = str(getattr(environment().get_template("words.j2").module, macro)(*given))
+    paragraphs = (_BREAK_BEFORE.sub("", part) for part in re.split(r"\n[ ]*\n\s*", text))
+    return tuple(
+        Markup(_GAP.sub(" ", part).strip(" \n")) for part in paragraphs if part.strip(" \n")
+    )
+
+
+def sentence(macro: str, *given: object) -> Markup:
+    """The paragraphs of a macro as one."""
+    return joined(say(macro, *given))
+
+
+@functools.lru_cache(maxsize=4096)
+def phrase(macro: str, *given: object) -> Markup:
+    """A sentence that is said again and again over the same values."""
+    return sentence(macro, *given)
+
+
+def joined(sentences: Sequence[Markup]) -> Markup:
+    """Sentences as one paragraph."""
+    from markupsafe import Markup
+
+    return Markup(" ").join(sentences)
+
+
+def spans(sentence: Markup) -> Iterator[tuple[str, bool]]:
+    """The pieces of a sentence with whether each is emphasised."""
+    strong = False
+    for piece in _TAG.split(sentence):
+        if piece in ("<b>", "</b>"):
+            strong = piece == "<b>"
+        elif piece:
+            yield html.unescape(piece), strong
+
+
+def plain(sentence: Markup) -> str:
+    """The sentence without emphasis."""
+    return "".join(text for text, _ in spans(sentence))
+
+
+def clause(text: str) -> str:
+    """A reason or an idea from elsewhere, as part of a sentence."""
+    return one_line(text).rstrip(".")
+
+
+def _name(text: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup("<bdi>%s</bdi>") % one_line(text)
+
+
+def _strong(text: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup("<b><bdi>%s</bdi></b>") % one_line(text)
+
+
+def _listed(words: Sequence[str], joint: str = "and") -> Markup:
+    """ "a", "a and b", "a, b and c"."""
+    from markupsafe import Markup
+
+    last = Markup(" %s ") % joint
+    return last.join(part for part in (Markup(", ").join(words[:-1]), *words[-1:]) if part)

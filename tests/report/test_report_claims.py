@@ -1,0 +1,260 @@
+"""What each section claims follows from intervals: states and numbers, before a word is said."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from report_samples import GROUPS, est, figures, fixed, plain_run, sample_run, with_metrics
+
+from unswayed.auditing.records import Run
+from unswayed.report.claims import (
+    Bias,
+    Cause,
+    Groups,
+    Stay,
+    Trend,
+    bias_of,
+    cause_of,
+    groups_of,
+    stay_of,
+)
+from unswayed.report.findings import find
+from unswayed.report.keys import key_figures
+
+EVEN = (0.50, 0.48, 0.52)
+
+
+def rates(share: float, half: float = 0.02) -> list[dict[str, Any]]:
+    return [
+        est(share, share - half, share + half),
+        est(1 - share, 1 - share - half, 1 - share + half),
+    ]
+
+
+def bias(position: float, label: float) -> Bias:
+    alone = {"order": {"position_rate": rates(position)}, "label": {"label_rate": rates(label)}}
+    return bias_of(find(plain_run(protocols=alone)))
+
+
+@pytest.mark.parametrize(
+    ("flips", "items", "share"),
+    [(0, 1000, None), (570, 1000, None), (570, 10_000, None), (11_400, 20_000, 0.57)],
+)
+def test_flips_are_counted_up_to_ten_thousand_items_and_above_a_share(
+    flips: int, items: int, share: float | None
+) -> None:
+    finding = find(plain_run(n_items=items, n_flipped=flips))
+    assert (finding.flips, finding.flip_share) == (flips, share)
+
+
+def test_flips_beyond_doubt_are_plain_though_no_position_can_be_named() -> None:
+    # at least 1 - .74 = 26 % of the verdicts flip, more than the 10 % that matter
+    few = find(plain_run((0.40, 0.30, 0.50), (0.57, 0.40, 0.74), n_items=35, n_flipped=15))
+    assert few.flips_are_plain
+    near = find(plain_run((0.50, 0.44, 0.56), (0.93, 0.88, 0.98), n_items=100, n_flipped=7))
+    assert not near.flips_are_plain
+    assert near.widest is not None
+    assert (near.widest.kind, near.widest.index, near.settling) == ("position", 0, 400)
+
+
+@pytest.mark.parametrize(("unparsed", "matters"), [(100, False), (101, True), (900, False)])
+def test_some_unparsed_matter_beside_the_finding(unparsed: int, matters: bool) -> None:
+    calls = {"planned": 2000, "made": 2000, "unparsed": unparsed}
+    assert find(with_metrics(plain_run(), calls=calls)).unparsed_matters is matters
+
+
+def test_missing_calls_are_counted() -> None:
+    calls = {"planned": 2000, "made": 1500, "cached": 300, "failed": 20}
+    assert find(with_metrics(plain_run(), calls=calls)).audit.missing == 200
+
+
+@pytest.mark.parametrize(
+    ("position", "label", "wins", "places"),
+    [
+        (0.7, 0.6, (True, True), (0, 0)),
+        (0.3, 0.6, (True, True), (1, 0)),
+        (0.7, 0.5, (True, False), (0, 0)),
+        (0.5, 0.4, (False, True), (0, 1)),
+        (0.5, 0.5, (False, False), (0, 0)),
+    ],
+)
+def test_position_is_told_from_label(
+    position: float, label: float, wins: tuple[bool, bool], places: tuple[int, int]
+) -> None:
+    found = bias(position, label)
+    assert found.position is not None
+    assert found.label is not None
+    assert (found.position.wins, found.label.wins) == wins
+    assert (found.position.index, found.label.index) == places
+    assert found.winning == ((places[1],) if wins[1] else ())
+
+
+@pytest.mark.parametrize(
+    ("position", "label", "excluded"),
+    [
+        (0.7, 0.6, (True, True)),
+        (0.7, 0.5, (True, False)),
+        (0.5, 0.6, (False, True)),
+        (0.5, 0.5, (False, False)),
+    ],
+)
+def test_each_interval_excludes_or_holds_the_share_without_bias(
+    position: float, label: float, excluded: tuple[bool, bool]
+) -> None:
+    found = bias(position, label)
+    assert found.position is not None
+    assert found.label is not None
+    assert (found.position.excluded, found.label.excluded) == excluded
+
+
+def test_an_interval_that_is_out_by_chance_wins_nothing() -> None:
+    near = [est(0.522, 0.502, 0.542), est(0.478, 0.458, 0.498)]  # 2.2 standard errors, 2.4 needed
+    alone = {"order": {"position_rate": near}, "label": {"label_rate": rates(0.5)}}
+    finding = find(plain_run(EVEN, protocols=alone))
+    found = bias_of(finding)
+    assert found.position is not None
+    assert (found.position.excluded, found.position.wins, finding.looks) == (True, False, 3)
+
+
+def test_one_protocol_cannot_tell_position_from_label() -> None:
+    found = bias_of(find(plain_run()))
+    assert found.together is not None
+    assert (found.together.index, found.together.wins) == (0, True)
+    assert found.position is found.label is None
+
+
+def test_several_favoured_labels_are_all_found() -> None:
+    third = [est(0.2, 0.18, 0.22), est(0.2, 0.18, 0.22), est(0.4, 0.38, 0.42), est(0.2, 0.18, 0.22)]
+    both = [est(0.3, 0.28, 0.32), est(0.2, 0.18, 0.22), est(0.3, 0.28, 0.32), est(0.2, 0.18, 0.22)]
+    rows = {
+        "coupled": {"consistency": est(0.6, 0.57, 0.63), "position_rate": third},
+        "order": {"position_rate": third},
+        "label": {"label_rate": both},
+    }
+    found = bias_of(find(replace(plain_run(protocols=rows), run=Run())))
+    assert found.position is not None
+    assert (found.position.index, found.winning) == (2, (0, 2))
+
+
+@pytest.mark.parametrize(
+    ("order", "label", "cause"),
+    [
+        ((0.57, 0.54, 0.60), (0.84, 0.82, 0.87), Cause.POSITION),
+        ((0.84, 0.82, 0.87), (0.57, 0.54, 0.60), Cause.LABEL),
+        ((0.80, 0.78, 0.82), (0.81, 0.79, 0.83), Cause.SAME),
+        ((0.80, 0.70, 0.90), (0.81, 0.71, 0.91), Cause.UNTOLD),
+    ],
+)
+def test_the_cause_is_named_only_where_intervals_are_disjoint(
+    order: tuple[float, float, float], label: tuple[float, float, float], cause: Cause
+) -> None:
+    rows = {"order": {"consistency": est(*order)}, "label": {"consistency": est(*label)}}
+    found = cause_of(find(plain_run(protocols=rows)))
+    assert found is not None
+    assert found[0] is cause
+    assert {k: e.value for k, e in found[1].items()} == {
+        "coupled": 0.43,
+        "order": order[0],
+        "label": label[0],
+    }
+
+
+def test_two_protocols_tell_what_one_change_alone_does() -> None:
+    rows = {"label": {"consistency": est(0.8, 0.7, 0.9)}}
+    found = cause_of(find(plain_run(protocols=rows)))
+    assert found is not None
+    assert found[0] is Cause.LABELS_ALONE
+
+
+def test_one_protocol_has_no_cause() -> None:
+    assert cause_of(find(plain_run())) is None
+
+
+def grouped(*consistencies: tuple[float, float, float], first: Any = None) -> Groups:
+    rows = {
+        name: {
+            "direct": {
+                "consistency": est(*c, 100),
+                **({} if first is None else {"position_rate": rates(first[i])}),
+            }
+        }
+        for i, (name, c) in enumerate(zip(GROUPS, consistencies, strict=False))
+    }
+    return groups_of(find(plain_run(groups=rows)))
+
+
+def test_groups_are_named_only_where_worst_and_best_are_apart() -> None:
+    found = grouped((0.4, 0.3, 0.5), (0.2, 0.15, 0.25), (0.6, 0.55, 0.65))
+    assert [name for name, _ in found.rows] == ["chess", "law", "soup"]  # the worst first
+    assert found.differ
+    assert found.trend is Trend.NONE  # no shares by position
+    assert not grouped((0.4, 0.3, 0.5), (0.5, 0.4, 0.6)).differ
+
+
+@pytest.mark.parametrize(
+    ("first", "trend"),
+    [((0.8, 0.6), Trend.WITH), ((0.6, 0.8), Trend.UNEVEN), ((0.7, 0.71), Trend.NONE)],
+)
+def test_the_position_rate_follows_consistency_or_does_not(
+    first: tuple[float, float], trend: Trend
+) -> None:
+    assert grouped((0.2, 0.15, 0.25), (0.6, 0.55, 0.65), first=first).trend is trend
+
+
+def test_groups_that_all_keep_everything_do_not_differ() -> None:
+    row = {"consistency": est(1.0, 0.99, 1.0, 400)}
+    found = groups_of(find(plain_run(groups={name: {"direct": row} for name in ("g0", "g7")})))
+    assert (len(found.rows), found.differ) == (2, False)
+
+
+def test_one_group_is_nothing_to_compare() -> None:
+    rows = {"law": {"direct": {"consistency": fixed(1.0, 10)}}}
+    assert len(groups_of(find(plain_run(groups=rows))).rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("flips", "stay"),
+    [
+        ({"total": 570, "first": 550, "last": 15}, Stay(570, "first", 550, 15, True, False)),
+        ({"total": 570, "first": 15, "last": 550}, Stay(570, "last", 550, 15, True, False)),
+        ({"total": 570, "first": 570, "last": 0}, Stay(570, "first", 570, 0, False, False)),
+        (
+            {"total": 9, "first": 1, "last": 0, "unread": 8, "ties": 0},
+            Stay(9, "first", 1, 0, False, True),
+        ),
+    ],
+)
+def test_flipped_items_say_where_the_judge_stayed(flips: dict[str, int], stay: Stay) -> None:
+    assert stay_of(find(plain_run(flips=flips))) == stay
+
+
+def test_where_the_judge_stayed_is_counted_from_the_items_where_nobody_did() -> None:
+    run = sample_run(n_items=60)
+    stay = stay_of(find(run))
+    assert (stay.total, stay.side) == (len(run.flipped), "first")
+    assert stay.most + stay.other + stay.rest == stay.total
+
+
+def test_a_flip_that_cannot_be_read_is_part_of_the_key_figure() -> None:
+    flips = {"total": 570, "first": 500, "last": 20, "unread": 30, "ties": 20}
+    figure = key_figures(find(plain_run(n_flipped=570, flips=flips)))[1]
+    assert (figure.kind, figure.number) == ("flips", "57.0")
+    assert "cannot be read" in figure.label
+
+
+def test_key_figures_are_four_with_and_without_gold() -> None:
+    run = sample_run(n_items=100)
+    assert [f.kind for f in key_figures(find(run))] == [
+        "position",
+        "flips",
+        "consistent_accuracy",
+        "accuracy",
+    ]
+    rows = {
+        name: {k: v for k, v in row.items() if "accuracy" not in k}
+        for name, row in figures(run)["methods"].items()
+    }
+    without = with_metrics(run, methods=rows)
+    assert [f.kind for f in key_figures(find(without))] == ["position", "flips", "order", "label"]
+    many = key_figures(find(sample_run(4, 100)))
+    assert [f.kind for f in many][:2] == ["position", "kept"]

@@ -1,0 +1,51 @@
+"""A method and a metric from another package appear in the report, with no edit here."""
+
+import dataclasses
+
+import pytest
+from report_samples import est, figures, method, plain_run, with_metrics
+
+from unswayed.metrics import METRICS
+from unswayed.report import RunData, render_report
+from unswayed.report.findings import find
+from unswayed.report.frontier import panels
+from unswayed.report.table import main_table, more_table
+
+SHORTNESS = dataclasses.replace(
+    METRICS.load("accuracy"), title="Shortness", meaning="share of short verdicts", better=-1
+)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> RunData:
+    monkeypatch.setitem(METRICS._all, "shortness", f"{__name__}:SHORTNESS")
+    base = plain_run()
+    rows = {
+        "direct": {**figures(base)["methods"]["direct"], "shortness": est(0.4, 0.35, 0.45)},
+        "oracle:depth=3": {**method((0.9, 0.88, 0.92), 2.5), "shortness": est(0.3, 0.25, 0.35)},
+    }
+    advice = {"method": "oracle:depth=3", "reason": "", "criterion": "accuracy"}
+    return with_metrics(base, methods=rows, recommendation=advice)
+
+
+def test_a_metric_has_its_column_in_its_own_words_and_its_best_value(run: RunData) -> None:
+    table = more_table(find(run))
+    assert table is not None
+    (column,) = [c for c in table.columns if c.key == "shortness"]
+    assert (column.title, column.meaning) == ("Shortness", "share of short verdicts")
+    cells = [row.cells[table.columns.index(column)] for row in table.rows]
+    assert [(cell.text, cell.best) for cell in cells] == [("40.0", False), ("30.0", True)]
+
+
+def test_a_method_has_its_row_its_dot_and_the_recommendation(run: RunData) -> None:
+    finding = find(run)
+    assert [row.kind for row in main_table(finding).rows] == ["ref", "rec"]
+    (accuracy, _) = panels([finding], [""]).panels
+    assert "oracle:depth=3: 2.5 calls, 90.0 percent" in accuracy.drawings[0].description
+    assert "oracle:depth=3" in render_report([run])
+
+
+def test_a_run_of_a_method_that_is_not_installed_shows_no_commands(run: RunData) -> None:
+    asked = {"model": "tiny/judge", "data": "pairs.jsonl"}
+    told = dataclasses.replace(run, run=type(run.run)(asked=asked))
+    assert "Apply this" not in render_report([told])
