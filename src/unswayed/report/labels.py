@@ -8,7 +8,7 @@ goes first in the next try; where no try succeeds, the caller writes numbers ins
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -117,46 +117,40 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A place for a label; `pole` is where a leader starts."""
+    """A place for a label: what its text and its leader cover; `pole` is where a leader starts."""
 
-    spot: Spot
     anchor: Anchor
     x: float
     y: float
-    pole: float | None = None
-
-    @property
-    def text(self) -> Box:
-        """What the label covers."""
-        shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor] * self.spot.width
-        left = self.x - shift
-        width = self.spot.width
-        return Box(left - 1, self.y - HALF_LINE, left + width + 1, self.y + HALF_LINE)
-
-    @property
-    def leader(self) -> Box | None:
-        """What its leader covers."""
-        if self.pole is None:
-            return None
-        x = self.spot.x
-        return Box(x - 1, min(self.y, self.pole), x + 1, max(self.y, self.pole))
+    text: Box
+    pole: float | None
+    leader: Box | None
 
     def inside(self, frame: Frame) -> bool:
         """Whether the label lies inside the drawing, above its axis."""
-        box, right = self.text, frame.width + (10 if self.anchor == "start" else 2)
+        right = frame.width + (10 if self.anchor == "start" else 2)
         return (
-            box.left >= frame.left - 2
-            and box.right <= right
-            and box.top >= 2
-            and box.bottom <= frame.height - frame.bottom
+            self.text.left >= frame.left - 2
+            and self.text.right <= right
+            and self.text.top >= 2
+            and self.text.bottom <= frame.height - frame.bottom
         )
 
-    def label(self) -> Label:
+    def label(self, spot: Spot) -> Label:
         """The label as it is drawn."""
-        spot, leader = self.spot, None
+        leader = None
         if self.pole is not None:
             leader = (spot.x, self.pole, self.y - 5 if self.y < spot.y else self.y + 4)
         return Label(spot.names, spot.value, self.x, self.y + 4, self.anchor, leader)
+
+
+def _place(spot: Spot, anchor: Anchor, x: float, y: float, pole: float | None = None) -> _Place:
+    left = x - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * spot.width
+    text = Box(left - 1, y - HALF_LINE, left + spot.width + 1, y + HALF_LINE)
+    leader = None
+    if pole is not None:
+        leader = Box(spot.x - 1, min(y, pole), spot.x + 1, max(y, pole))
+    return _Place(anchor, x, y, text, pole, leader)
 
 
 def _places(spot: Spot) -> Iterator[_Place]:
@@ -164,20 +158,20 @@ def _places(spot: Spot) -> Iterator[_Place]:
     x, y = spot.x, spot.y
     gap = 12 if spot.recommended else 8
     over, under = min(spot.high, y - gap), max(spot.low, y + gap)
-    yield _Place(spot, "start", x + gap, y)
-    yield _Place(spot, "end", x - gap, y)
+    yield _place(spot, "start", x + gap, y)
+    yield _place(spot, "end", x - gap, y)
     for side in (y - 12, y + 12):
-        yield _Place(spot, "start", x + 7, side)
-        yield _Place(spot, "end", x - 7, side)
+        yield _place(spot, "start", x + 7, side)
+        yield _place(spot, "end", x - 7, side)
     for side in (over - 9, under + 9):
-        yield _Place(spot, "middle", x, side)
-        yield _Place(spot, "start", x - 6, side)
-        yield _Place(spot, "end", x + 6, side)
+        yield _place(spot, "middle", x, side)
+        yield _place(spot, "start", x - 6, side)
+        yield _place(spot, "end", x + 6, side)
     for step in range(1, FLAGS):
         away = 3 + step * FLAG_STEP
         for flag, pole in ((over - away, over + 2), (under + away, under - 2)):
-            yield _Place(spot, "start", x + 4, flag, pole)
-            yield _Place(spot, "end", x - 4, flag, pole)
+            yield _place(spot, "start", x + 4, flag, pole)
+            yield _place(spot, "end", x - 4, flag, pole)
 
 
 def place(spots: Sequence[Spot], frame: Frame, lines: Sequence[Box]) -> tuple[Label, ...] | None:
@@ -191,9 +185,10 @@ def place(spots: Sequence[Spot], frame: Frame, lines: Sequence[Box]) -> tuple[La
     Returns:
         One label per spot; None if they do not all find a free place.
     """
+    places = {id(spot): [p for p in _places(spot) if p.inside(frame)] for spot in spots}
     order = sorted(spots, key=lambda spot: (not spot.recommended, -spot.x, spot.y))
     for _ in range(TRIES):
-        labels, stuck = _placed(order, frame, lines)
+        labels, stuck = _placed(order, places, lines)
         if stuck is None:
             return labels
         order = [stuck, *(spot for spot in order if spot is not stuck)]
@@ -201,7 +196,7 @@ def place(spots: Sequence[Spot], frame: Frame, lines: Sequence[Box]) -> tuple[La
 
 
 def _placed(
-    spots: Sequence[Spot], frame: Frame, lines: Sequence[Box]
+    spots: Sequence[Spot], places: Mapping[int, Sequence[_Place]], lines: Sequence[Box]
 ) -> tuple[tuple[Label, ...], Spot | None]:
     """Labels placed in turn, each at its nearest free place, and the spot that found none."""
     labels: list[Label] = []
@@ -213,9 +208,8 @@ def _placed(
         crossed = [*lines, *(other.stem for other in others)]
         free = [
             (rank + CROSSING * sum(covers(option.text, line) for line in crossed), rank, option)
-            for rank, option in enumerate(_places(spot))
-            if option.inside(frame)
-            and _free(option.text, [*solid, *leaders])
+            for rank, option in enumerate(places[id(spot)])
+            if _free(option.text, [*solid, *leaders])
             and (option.leader is None or _free(option.leader, solid))
         ]
         if not free:
@@ -223,5 +217,5 @@ def _placed(
         best = min(free, key=lambda triple: triple[:2])[2]
         texts.append(best.text)
         leaders += [] if best.leader is None else [best.leader]
-        labels.append(best.label())
+        labels.append(best.label(spot))
     return tuple(labels), None

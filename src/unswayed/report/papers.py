@@ -103,13 +103,13 @@ def _colour(name: str) -> str:
 
 
 def _save(figure: Figure, stem: Path) -> list[Path]:
-    made = []
+    paths = []
     for kind in FORMATS:
         path = stem.with_name(f"{stem.name}.{kind}")
         dated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[kind]
         figure.savefig(path, dpi=300, bbox_inches="tight", metadata=dated)
-        made.append(path)
-    return made
+        paths.append(path)
+    return paths
 
 
 def _escaped(text: str) -> str:

@@ -68,17 +68,17 @@ def parts_of(shown: Shown, candidates: Sequence[str]) -> tuple[Part, ...]:
         )
     whole = "\n".join(message.content for message in shown.messages)
     turns = _turns(shown.messages)
-    found = _located(whole, shown, candidates)
-    if any(not _inside(span.start, span.end, turns) for span in found):
-        found = []
+    spans = _located(whole, shown, candidates)
+    if any(not _inside(span.start, span.end, turns) for span in spans):
+        spans = []
     many = len(shown.messages) > 1
-    made: list[Part] = []
+    parts: list[Part] = []
     for (start, end), message in zip(turns, shown.messages, strict=True):
         if many:
-            made.append(Part("role", visible(message.role)))
-        inside = [span for span in found if start <= span.start and span.end <= end]
-        made.extend(_pieces(whole, start, end, inside))
-    return tuple(part for part in made if part.kind != "text" or part.text)
+            parts.append(Part("role", visible(message.role)))
+        inside = [span for span in spans if start <= span.start and span.end <= end]
+        parts.extend(_pieces(whole, start, end, inside))
+    return tuple(part for part in parts if part.kind != "text" or part.text)
 
 
 class _Span(NamedTuple):
@@ -118,25 +118,25 @@ def _pieces(whole: str, start: int, end: int, spans: Sequence[_Span]) -> list[Pa
 
     A candidate stands in a block of its own: line breaks beside it would show as empty lines.
     """
-    made: list[Part] = []
+    parts: list[Part] = []
     at = start
     for span in spans:
         text = whole[at : span.start].rstrip("\n")
-        made.append(Part("text", cut(text.lstrip("\n") if at > start else text)))
-        made.append(Part("candidate", span.text, span.candidate))
+        parts.append(Part("text", cut(text.lstrip("\n") if at > start else text)))
+        parts.append(Part("candidate", span.text, span.candidate))
         at = span.end
     text = whole[at:end]
-    made.append(Part("text", cut(text.lstrip("\n") if at > start else text)))
-    return made
+    parts.append(Part("text", cut(text.lstrip("\n") if at > start else text)))
+    return parts
 
 
 def _turns(messages: Sequence[Message]) -> list[tuple[int, int]]:
     """Where each message lies in the joined text."""
-    made, at = [], 0
+    turns, at = [], 0
     for message in messages:
-        made.append((at, at + len(message.content)))
+        turns.append((at, at + len(message.content)))
         at += len(message.content) + 1
-    return made
+    return turns
 
 
 def _inside(start: int, end: int, turns: Sequence[tuple[int, int]]) -> bool:
@@ -155,10 +155,10 @@ def find_places(
     """
     options: list[list[_Place]] = []
     for text, label in zip(texts, labels, strict=False):
-        found = _places(whole, text, label)
-        if not found:
+        places = _places(whole, text, label)
+        if not places:
             return None
-        options.append(found)
+        options.append(places)
     return _chain(options) if len(options) == len(texts) and options else None
 
 
@@ -173,8 +173,8 @@ def _places(whole: str, text: str, label: str) -> list[_Place]:
         at = whole.find(text, at + 1)
     if not spans and len(text) <= FLEXIBLE_UP_TO:
         pattern = r"\s+".join(re.escape(word) for word in text.split())
-        found = re.search(pattern, whole)
-        spans = [found.span()] if found is not None else []
+        match = re.search(pattern, whole)
+        spans = [match.span()] if match is not None else []
     behind = re.compile(rf"(?<!\w){re.escape(label)}(?!\w)")
     return [_Place(start, end, _score(whole, start, end, behind)) for start, end in spans]
 
@@ -197,10 +197,10 @@ def _chain(options: Sequence[Sequence[_Place]]) -> list[tuple[int, int]] | None:
                 if chain[-1].end <= place.start
             ]
             if before:
-                score, spread, chain = max(before, key=lambda one: one[:2])
+                score, spread, chain = max(before, key=lambda chain: chain[:2])
                 longer.append((score + place.score, spread, [*chain, place]))
         best = longer
     if not best:
         return None
-    chosen = max(best, key=lambda one: one[:2])[2]
+    chosen = max(best, key=lambda chain: chain[:2])[2]
     return [(place.start, place.end) for place in chosen]

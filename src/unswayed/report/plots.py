@@ -344,10 +344,10 @@ def _group_table(
             label = run_name or group
             rows.append(row(label, estimate, expected=reference, on=on))
         blocks.append(Block(tuple(rows), title=group if len(findings) > 1 else ""))
-    if not any(one.mark for block in blocks for one in block.rows):
+    if not any(line.mark for block in blocks for line in block.rows):
         return None
     if len(findings) == 1:
-        blocks = [Block(tuple(one for block in blocks for one in block.rows))]
+        blocks = [Block(tuple(line for block in blocks for line in block.rows))]
     shared = references[0] if len(set(references)) == 1 else None
     text = column.reference_name
     if column.metric == "consistency" and shared is not None:

@@ -65,10 +65,10 @@ def _plain(macro: str, *given: object) -> str:
 def _text(words: Markup) -> Text:
     from rich.text import Text
 
-    made = Text()
+    line = Text()
     for text, strong in spans(words):
-        made.append(_spaced(text), style="bold" if strong else None)
-    return made
+        line.append(_spaced(text), style="bold" if strong else None)
+    return line
 
 
 class _Verbatim:
@@ -121,17 +121,17 @@ class _Methods:
         from rich.table import Table
         from rich.text import Text
 
-        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-        made.add_column("Method", no_wrap=True)
-        made.add_column("Calls\nper item", justify="right")
+        drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+        drawn.add_column("Method", no_wrap=True)
+        drawn.add_column("Calls\nper item", justify="right")
         for column in self.table.columns[:shown]:
-            made.add_column(column.title.replace(" ", "\n"), justify="right", no_wrap=True)
+            drawn.add_column(column.title.replace(" ", "\n"), justify="right", no_wrap=True)
         for row in self.table.rows:
             name = Text(one_line(row.name), style="bold" if row.kind == "rec" else "")
             if row.remark:
                 name.append(f"\n{row.remark}", style="dim")
-            made.add_row(name, row.calls.text, *(_cell(cell) for cell in row.cells[:shown]))
-        return made
+            drawn.add_row(name, row.calls.text, *(_cell(cell) for cell in row.cells[:shown]))
+        return drawn
 
 
 def _cell(cell: Cell) -> Text:
@@ -139,7 +139,7 @@ def _cell(cell: Cell) -> Text:
 
     if cell.by_construction:
         return Text(f"{cell.text}†", style="dim")
-    made = Text(cell.text, style="bold" if cell.best else "")
+    text = Text(cell.text, style="bold" if cell.best else "")
     if cell.below:
-        made.append(f"\n{cell.below}", style="dim")
-    return made
+        text.append(f"\n{cell.below}", style="dim")
+    return text

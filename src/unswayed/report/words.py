@@ -34,7 +34,7 @@ def environment() -> Environment:
     """The templates of page and words, with the report's ways to write numbers as filters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    templates = Environment(
         loader=PackageLoader("unswayed.report"),
         autoescape=True,
         trim_blocks=True,
@@ -42,9 +42,11 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         bytecode_cache=_compiled(),
     )
-    made.filters.update({name: getattr(numerals, name) for name in numerals.__all__})
-    made.filters.update(name=_name, strong=_strong, listed=_listed, line=one_line, clause=clause)
-    return made
+    templates.filters.update({name: getattr(numerals, name) for name in numerals.__all__})
+    templates.filters.update(
+        name=_name, strong=_strong, listed=_listed, line=one_line, clause=clause
+    )
+    return templates
 
 
 def _compiled() -> BytecodeCache | None:
