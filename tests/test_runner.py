@@ -21,7 +21,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unswayed.backends.protocol import Backend, Wait
+from unswayed.backends import Backend, open_backend
+from unswayed.backends.protocol import Wait
 from unswayed.calls import Failure, Query, Request, Response, key_of
 from unswayed.errors import ItemError, StoreError, TemplateError, UsageError
 from unswayed.items import Item, Task
@@ -61,6 +62,7 @@ class FakeBackend(Backend):
     reply: Callable[[Query], Response | Failure | None] = label_by_content
     model: str = "fake/one"
     gives_logprobs: bool = True
+    keyed_by_item: bool = False
     offline: bool = False
     template: str | None = None
     waiting: Wait | None = None
@@ -163,10 +165,11 @@ def test_logprobs_are_asked_for_where_the_backend_gives_them() -> None:
     assert not_asked.top_logprobs == 0
 
 
-def test_simulated_judges_see_the_item_in_the_key() -> None:
+def test_judges_that_read_the_item_see_it_in_the_key() -> None:
     twins = [Question(Item(id=name, prompt="?", candidates=("a", "b")), Ask(X0)) for name in "xy"]
-    simulated = FakeBackend(model="simulated/slot=1")
-    assert [request.nonce for _, request in requests_for(twins, simulated, SETTINGS)] == ["x", "y"]
+    reader = FakeBackend(keyed_by_item=True)
+    assert [request.nonce for _, request in requests_for(twins, reader, SETTINGS)] == ["x", "y"]
+    assert open_backend("simulated/judge").keyed_by_item
     real = [request for _, request in requests_for(twins, FakeBackend(), SETTINGS)]
     assert real[0] == real[1]
     assert real[0].nonce is None

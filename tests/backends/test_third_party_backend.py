@@ -21,6 +21,7 @@ SOURCE = '''
     class First(Backend):
         remarks = ("first always picks what is shown first",)
         server = "https://first.example/v1"
+        planted = True
 
         def __init__(self, model: str) -> None:
             self.model = f"first/{model}"
@@ -72,13 +73,14 @@ def test_a_backend_from_outside_is_listed_priced_asked_resumed_and_reported(
     run = json.loads((package.folder / "run" / "run.json").read_text())
     assert "first always picks what is shown first" in run["warnings"]
     assert run["server"] == "https://first.example/v1"
+    assert run["planted"] is True
     metrics = json.loads((package.folder / "run" / "metrics.json").read_text())
     assert metrics["model"] == "first/one"
     assert metrics["methods"]["direct"]["consistency"]["value"] == 0.0
     assert metrics["calls"]["cost_usd"] == pytest.approx(0.1)
 
     package.run("report", "run", "--out", "page.html")
-    assert "first/one" in (package.folder / "page.html").read_text()
+    assert "was planted" in (package.folder / "page.html").read_text()
     assert "Did you mean 'first'" in package.run("audit", "--model", "frist/one", code=2)
 
 

@@ -234,6 +234,7 @@ class Audit:
             prompt_settings=as_json(prompts),
             time_s=round(time.monotonic() - self.started, 2),
             server=backend.server,
+            planted=backend.planted,
             finished=not (counts.interrupted or counts.budget_spent or counts.fatal),
             fatal=counts.fatal,
             interrupted=counts.interrupted,

@@ -160,6 +160,7 @@ class Run(Struct, frozen=True, kw_only=True):
         created: When it began, ISO 8601.
         time_s: How long it took, in seconds.
         server: The address calls went to; None for local models.
+        planted: Whether the model told that its bias was planted.
         fatal: Why no further call could succeed.
         failures: Why calls are missing, in sentences.
         budget_to_finish: USD that reach for all calls, after a spent budget.
@@ -185,6 +186,7 @@ class Run(Struct, frozen=True, kw_only=True):
     time_s: float | None = None
     calls: Calls = Calls()
     server: str | None = None
+    planted: bool = False
     finished: bool = True
     fatal: str | None = None
     interrupted: bool = False
@@ -205,6 +207,7 @@ OF_CALLS: Final = (
     "prompt_settings",
     "time_s",
     "server",
+    "planted",
     "fatal",
     "interrupted",
     "budget_spent",

@@ -69,14 +69,15 @@ class ReplayBackend(Backend):
         *,
         source: str,
         gives_logprobs: bool,
+        keyed_by_item: bool = False,
         original: Backend | None = None,
         release: Callable[[], None] = lambda: None,
     ) -> None:
         self.model = model
         self.gives_logprobs = gives_logprobs
+        self.keyed_by_item = keyed_by_item
         if original is not None:
             self.template = original.template
-            self.keyed_by_item = original.keyed_by_item
             self.planted = original.planted
         self._find = find
         self._source = source
@@ -118,6 +119,7 @@ def _from_run(path: Path, settings: BackendSettings) -> ReplayBackend:
         find,
         source=str(path),
         gives_logprobs=first is None or first.request.top_logprobs > 0,
+        keyed_by_item=store.keyed_by_item,
         original=_original(model, settings),
         release=store.close,
     )

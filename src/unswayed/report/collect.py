@@ -31,6 +31,8 @@ ITEMS_AT_ONCE: Final = 250
 MOST_SHOWN: Final = 8
 MOST_EXAMPLES: Final = 3
 
+BUILT_IN = ("tiny/", "simulated/")
+"""Recorded decisions, and runs of earlier versions, tell by their model's name alone."""
 PLANTED = (
     "The bias of this model was planted, as a shift of the logits. That favours corrections that "
     "assume such a shift; other judges may need others."
@@ -113,7 +115,7 @@ def _data(metrics: Metrics, run: Run, found: _Flips) -> RunData:
         flipped=found.flipped,
         n_flipped=found.n_flipped,
         unparsed_examples=found.unparsed_examples,
-        caveats=(PLANTED,) if metrics.model.startswith(("tiny/", "simulated/")) else (),
+        caveats=(PLANTED,) if run.planted or metrics.model.startswith(BUILT_IN) else (),
         about={name: _phrase(name) for name in metrics.methods},
     )
 

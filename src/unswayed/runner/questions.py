@@ -30,7 +30,6 @@ __all__ = [
     "settle_logprobs",
 ]
 
-SIMULATED: Final = "simulated/"
 
 MOST_KEPT: Final = 64 << 20
 """Bytes of prompts kept between pricing and asking; the rest is rendered again."""
@@ -171,13 +170,21 @@ class Drafter:
             settled once per run directory (`agreed_logprobs`); what the answers really carry is
             in the responses.
         settings: Prompts and sampling.
+        keyed_by_item: Whether the item's id belongs into every key (`Backend.keyed_by_item`).
         remembers: False for a stream, in which an id may come again with another item.
     """
 
     def __init__(
-        self, model: str, gives_logprobs: bool, settings: RunSettings, *, remembers: bool = True
+        self,
+        model: str,
+        gives_logprobs: bool,
+        settings: RunSettings,
+        *,
+        keyed_by_item: bool,
+        remembers: bool = True,
     ) -> None:
         self.model = model
+        self.keyed_by_item = keyed_by_item
         self.gives_logprobs = gives_logprobs
         self.settings = settings
         self._keys: defaultdict[Ask, dict[str, bytes]] = defaultdict(dict)
@@ -207,8 +214,7 @@ class Drafter:
             temperature=self.settings.sample_temperature if ask.sample else 0.0,
             top_logprobs=rendered.top_logprobs if self.gives_logprobs else 0,
             sample=ask.sample,
-            # a simulated judge reads the item, not the prompt
-            nonce=item.id if self.model.startswith(SIMULATED) else None,
+            nonce=item.id if self.keyed_by_item else None,
         )
         try:
             key = key_of(request)
@@ -308,6 +314,8 @@ def requests_for(
     Raises:
         TemplateError: If a question cannot be rendered.
     """
-    drafter = Drafter(backend.model, backend.gives_logprobs, settings)
+    drafter = Drafter(
+        backend.model, backend.gives_logprobs, settings, keyed_by_item=backend.keyed_by_item
+    )
     for question in questions:
         yield question, drafter.draft(question).request

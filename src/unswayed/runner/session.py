@@ -48,6 +48,7 @@ class Session:
             backend.model,
             agreed_logprobs(store, backend.model, backend),
             settings,
+            keyed_by_item=backend.keyed_by_item,
             remembers=not stream,
         )
 

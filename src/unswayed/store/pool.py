@@ -321,6 +321,12 @@ class CallStore(Database):
         bind(self, model, items)
 
     @property
+    def keyed_by_item(self) -> bool:
+        """Whether the item's id is in the keys of the recorded calls (`Backend.keyed_by_item`)."""
+        first = next(self.calls(), None)
+        return first is not None and first.request.nonce is not None
+
+    @property
     def model(self) -> str | None:
         """The model the run directory is bound to."""
         return self.noted("model")
