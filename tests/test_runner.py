@@ -727,10 +727,10 @@ def test_a_loop_of_steps_is_asked_to_stop_and_then_interrupted() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     pressed: list[str] = []
     with catch_interrupt() as interrupt:
-        assert not interrupt.requested
+        assert not interrupt.is_set()
         assert signal.getsignal(signal.SIGTERM) is before[1]
         signal.raise_signal(signal.SIGINT)
-        assert interrupt.requested
+        assert interrupt.is_set()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     with catch_interrupt(
@@ -746,7 +746,7 @@ def test_a_loop_of_steps_is_asked_to_stop_and_then_interrupted() -> None:
 
 def test_a_stop_that_another_process_was_asked_for_makes_the_next_ctrl_c_the_second() -> None:
     with catch_interrupt() as interrupt:
-        interrupt.requested = True
+        interrupt.set()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 

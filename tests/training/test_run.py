@@ -8,8 +8,8 @@ from small_models import colour_items, small_recipe, trained
 
 from unswayed.backends import open_backend
 from unswayed.errors import RunDirectoryError, UnknownNameError, UsageError
+from unswayed.runner.interrupts import catch_interrupt
 from unswayed.training.planning import plan_training
-from unswayed.training.progress import catch_interrupt
 from unswayed.training.run_folder import RunFolder
 
 LORA = {"lora": "{rank = 4, alpha = 8}"}

@@ -5,7 +5,7 @@ One handler for all that runs long. A loop of steps asks between them:
     with catch_interrupt() as interrupt:
         for step in steps:
             ...
-            if interrupt.requested:
+            if interrupt.is_set():
                 break
 
 Calls in an event loop are told by an event:
@@ -14,7 +14,7 @@ Calls in an event loop are told by an event:
         await make_calls(..., stop=stop)
 
 Outside the main thread, where Python delivers no signals (a notebook's event loop), nothing is caught:
-`requested` stays False, the event unset, and Ctrl-C cancels the run, which commits what it has.
+the events stay unset, and Ctrl-C cancels the run, which commits what it has.
 """
 
 from __future__ import annotations
@@ -28,20 +28,9 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["Interrupt", "catch_interrupt", "stop_on_interrupt"]
+__all__ = ["catch_interrupt", "stop_on_interrupt"]
 
 INTERRUPTED = 130
-
-
-class Interrupt:
-    """Whether a stop was asked for.
-
-    Attributes:
-        requested: Set by the first Ctrl-C; may be set for another process of the same run, too.
-    """
-
-    def __init__(self) -> None:
-        self.requested = False
 
 
 def _interrupt() -> None:
@@ -54,24 +43,26 @@ def catch_interrupt(
     first: Callable[[], object] = lambda: None,
     again: Callable[[], object] = _interrupt,
     signals: Sequence[signal.Signals] = (signal.SIGINT,),
-) -> Iterator[Interrupt]:
-    """The first Ctrl-C asks for a stop; the second raises KeyboardInterrupt.
+) -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C sets; the second raises KeyboardInterrupt.
+
+    It may also be set for another process of the same run; the next Ctrl-C is then the second.
 
     Args:
         first: Also called at the first; in the middle of anything, so it may do very little.
         again: Called at every later one.
         signals: What counts as Ctrl-C.
     """
-    interrupt = Interrupt()
+    interrupt = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
 
     def handle(number: int, frame: types.FrameType | None) -> None:
-        if interrupt.requested:
+        if interrupt.is_set():
             again()
         else:
-            interrupt.requested = True
+            interrupt.set()
             first()
 
     before = {number: signal.signal(number, handle) for number in signals}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import threading
-import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,30 +18,7 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-__all__ = ["RunHooks", "catch_interrupt", "quiet"]
-
-
-@contextmanager
-def catch_interrupt() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets, for a stop after the step; the second interrupts at once.
-
-    Outside the main thread, where Python delivers no signals, this changes nothing.
-    """
-    interrupt = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupt
-        return
-
-    def handle(number: int, frame: types.FrameType | None) -> None:
-        if interrupt.is_set():
-            raise KeyboardInterrupt
-        interrupt.set()
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield interrupt
-    finally:
-        signal.signal(signal.SIGINT, before)
+__all__ = ["RunHooks", "quiet"]
 
 
 @contextmanager

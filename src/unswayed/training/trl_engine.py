@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from unswayed.runner.interrupts import catch_interrupt
 from unswayed.training import checks
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.plan import Plan
-from unswayed.training.progress import RunHooks, catch_interrupt, quiet
+from unswayed.training.progress import RunHooks, quiet
 from unswayed.training.protocol import Report, Stop
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.table import OBJECTIVES
