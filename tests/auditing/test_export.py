@@ -166,3 +166,12 @@ def test_a_damaged_answer_is_asked_for_again_and_said(run: Path, tmp_path: Path)
     assert again["calls"]["made"] == 1
     warnings = json.loads((damaged / "run.json").read_text())["warnings"]
     assert "1 recorded answers were damaged and were asked for again." in warnings
+
+
+def test_a_run_of_all_methods_is_exported_where_some_could_not_ask(tmp_path: Path) -> None:
+    # the tiny judge has no words for other prompts, so "all" leaves methods out
+    command = ["audit", "tiny-judge", "--limit", "12", "--methods", "all", "--resamples", "100"]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0
+    planned = json.loads((tmp_path / "run" / "metrics.json").read_text())["calls"]["planned"]
+    decisions = list(decisions_of_run(tmp_path / "run"))
+    assert len(decisions) == planned

@@ -230,6 +230,7 @@ class Audit:
         prompts = self.session.settings.prompts
         run = msgspec.structs.replace(
             run_of(command, metrics, plan, tables, created=self.created, warnings=warnings),
+            planned=tuple(self.plan.methods),
             prompt=Prompt(name=prompts.prompt, fingerprint=prompt_fingerprint(prompts)),
             prompt_settings=as_json(prompts),
             time_s=round(time.monotonic() - self.started, 2),

@@ -90,7 +90,8 @@ def _settings(run: Run, directory: Path) -> AuditSettings:
             "not made again."
         )
     try:
-        given = {**run.settings, "seed": run.seed, "prompts": run.prompt_settings}
+        asked = {"methods": run.planned} if run.planned else {}
+        given = {**run.settings, **asked, "seed": run.seed, "prompts": run.prompt_settings}
         settings = msgspec.convert(given, AuditSettings)
     except msgspec.ValidationError as error:
         raise RunDirectoryError(

@@ -156,6 +156,7 @@ class Run(Struct, frozen=True, kw_only=True):
         command: As it was typed, without keys.
         settings: Those that determine the figures.
         recorded: True if recorded decisions were audited and no call was made.
+        planned: The methods whose questions were asked, also those that no answer allowed.
         labels: The label set, in label order.
         created: When it began, ISO 8601.
         time_s: How long it took, in seconds.
@@ -181,6 +182,7 @@ class Run(Struct, frozen=True, kw_only=True):
     recorded: bool = False
     prompt: Prompt | None = None
     prompt_settings: dict[str, Any] = {}
+    planned: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     created: str = ""
     time_s: float | None = None
@@ -203,6 +205,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 OF_CALLS: Final = (
+    "planned",
     "prompt",
     "prompt_settings",
     "time_s",
