@@ -67,7 +67,7 @@ def self_check(row: Row, strata: Sequence[Outcomes], *, tolerance: float = 1e-9)
     Raises:
         ImpossibleTableError: Naming the cells.
     """
-    for name, estimates in row.estimates.items():
+    for name, estimates in row.values.items():
         for cell in estimates:
             low, value, high = cell.low, cell.value, cell.high
             if value is None or low is None or high is None:
