@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
-import itertools
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
@@ -79,11 +79,19 @@ class Registry(Generic[T]):
         Raises:
             UnknownNameError: If it is not registered.
         """
-        loaded = (name for name, value in self._loaded.items() if value is entry)
-        every = (name for name in self if self.load(name) is entry)
-        for name in itertools.chain(loaded, every):
+        name = _name_in(self._table, entry) or _name_in(self._all, entry)
+        if name is None:
+            raise UnknownNameError(f"no {self.kind} is {entry!r}.")
+        return name
+
+
+def _name_in(table: Mapping[str, str], entry: object) -> str | None:
+    """Whoever holds an object has imported its module, so nothing is imported here."""
+    for name, where in table.items():
+        module_name, _, attribute = where.partition(":")
+        if getattr(sys.modules.get(module_name), attribute, None) is entry:
             return name
-        raise UnknownNameError(f"no {self.kind} is {entry!r}.")
+    return None
 
 
 def require(module: str, *, extra: str, feature: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 from unswayed.auditing.comparison import changes, load_answers
 from unswayed.cli import main
 from unswayed.decisions import MISSING, TIE, UNPARSED
+from unswayed.errors import UnknownNameError
 from unswayed.metrics import METRICS, Metric, Need, Outcomes, difference, measure
 from unswayed.metrics.outcomes import GOLD_ONE
 from unswayed.metrics.simultaneous import contrasts
@@ -341,3 +342,9 @@ def test_a_metric_from_outside_is_compared_between_runs(outside: Path) -> None:
     compared = changes(load_answers(outside / "1"), load_answers(outside / "2"))
     assert set(compared) == {*compared_metrics(), "first_two"} - {"agreement"}
     assert compared["first_two"].n == 30
+
+
+def test_a_metric_knows_the_name_it_is_registered_under() -> None:
+    assert [METRICS.name_of(METRICS.load(name)) for name in METRICS] == list(METRICS)
+    with pytest.raises(UnknownNameError, match="no metric is"):
+        METRICS.name_of(replace(METRICS.load("accuracy"), title="a copy"))
