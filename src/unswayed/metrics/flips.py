@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unswayed.decisions import TIE, UNPARSED
-from unswayed.metrics.exact import sign_test
 from unswayed.metrics.outcomes import Outcomes
 
 __all__ = ["Flips", "flips"]
@@ -32,11 +31,6 @@ class Flips:
     last: int
     unread: int
     ties: int
-
-    @property
-    def position_p(self) -> float:
-        """Two-sided exact sign test of first against last picks."""
-        return sign_test(self.first, self.last)
 
 
 def flips(strata: Sequence[Outcomes]) -> Flips:
