@@ -59,7 +59,12 @@ RECORDED = {
     "report": ["unswayed.audits:write_report"],
 }
 MADE = {
-    **{stage: names for stage, names in RECORDED.items() if "decisions" not in stage},
+    **{
+        stage: names
+        for stage, names in RECORDED.items()
+        if "decisions" not in stage and stage != "sort out and plan"
+    },
+    "plan": ["unswayed.audits:plan_for"],
     "price": ["unswayed.auditing.audit:Audit.price"],
     "ask and store": ["unswayed.audits:run_sync"],
     "read back": ["unswayed.auditing.audit:Audit.measure"],
@@ -69,6 +74,12 @@ MADE = {
     "tables": ["unswayed.auditing.audit:build_tables"],
 }
 """Stages of an audit, and the names by which the program calls what they measure."""
+
+
+def stages_of(task: Task, *, recorded: bool) -> dict[str, list[str]]:
+    """The stages that an audit goes through: thresholds are for two candidates only."""
+    stages = RECORDED if recorded else MADE
+    return {s: names for s, names in stages.items() if task is Task.PAIRWISE or s != "thresholds"}
 
 
 class Stopwatch:
@@ -108,7 +119,9 @@ def watched(stages: dict[str, list[str]]) -> Iterator[Stopwatch]:
                 place: object = importlib.import_module(module_name)
                 for owner in owners:
                     place = getattr(place, owner)
-                real = getattr(place, attribute)
+                real = getattr(place, attribute, None)
+                if real is None:
+                    raise SystemExit(f"{stage}: there is no {name}; name what the program calls.")
                 setattr(place, attribute, watch.timed(stage, real))
                 stack.callback(setattr, place, attribute, real)
         yield watch
@@ -217,9 +230,12 @@ def main() -> None:
         sys.argv[1:] = ["audit", "items.jsonl"]  # what run.json keeps as the command
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = time.process_time()
-        with watched(MADE if chosen.simulated else RECORDED) as watch:
+        stages = stages_of(task, recorded=not chosen.simulated)
+        with watched(stages) as watch:
             audited(folder, items, decisions, chosen.methods)
         total = time.process_time() - start
+        if silent := [stage for stage in stages if not watch.calls[stage]]:
+            raise SystemExit(f"never called: {', '.join(silent)}; name what the program calls.")
         size = sum(file.stat().st_size for file in (folder / "run").iterdir())
     for stage, seconds in watch.seconds.items():
         print(f"{stage:24s} {seconds:8.2f} s  {watch.calls[stage]:8d} times")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 from claim_rates.answers import estimation_answers
@@ -56,7 +55,7 @@ def covered(spec: str, n: int, steep: float, *, size: int, trials: int) -> Itera
 
 
 def _truth(method: Method, judge: dict[str, Any]) -> float:
-    plain = replace(method, resamples=0) if hasattr(method, "resamples") else method  # type: ignore[type-var]
+    plain = method.with_resamples(0)
     values = []
     for part in range(MANY):
         with warnings.catch_warnings():

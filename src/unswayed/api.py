@@ -16,7 +16,7 @@ from unswayed.calibration import Calibration, check_calibration, prompts_for
 from unswayed.calibration import calibrate as fit
 from unswayed.errors import BackendError, ItemError, UnknownNameError, UsageError
 from unswayed.items import TASKS, Item, ItemSet, items_of, load_items
-from unswayed.methods import Method
+from unswayed.methods import AUDITED, Method
 from unswayed.methods.files import save_method
 from unswayed.methods.names import parse_method
 from unswayed.prompts import PromptSettings, prompt_fingerprint, prompt_settings
@@ -66,21 +66,21 @@ def load_data(
     if isinstance(source, str | Path):
         from unswayed.tiny.items import builtin_items
 
-        found = builtin_items(str(source))
+        loaded = builtin_items(str(source))
     elif isinstance(source, ItemSet):
-        found = source
+        loaded = source
     else:
         records = list(_records(source))
         if not all(isinstance(record, Item) for record in records):
             plain = [encoded(record) for record in records]
             return items_of(plain, limit=limit, task=task, on_bad_item=on_bad_item)
-        found = ItemSet.of(records, name="items")
-    kept = [item for item in found if task is None or item.task == task]
+        loaded = ItemSet.of(records, name="items")
+    kept = [item for item in loaded if task is None or item.task == task]
     if not kept:
-        raise ItemError(f"{found.name} has no items of task {task}; they are {found.task}.")
-    if limit is None and len(kept) == len(found):
-        return found
-    return ItemSet.of(kept[:limit], name=found.name, bad_lines=found.bad_lines)
+        raise ItemError(f"{loaded.name} has no items of task {task}; they are {loaded.task}.")
+    if limit is None and len(kept) == len(loaded):
+        return loaded
+    return ItemSet.of(kept[:limit], name=loaded.name, bad_lines=loaded.bad_lines)
 
 
 def _records(source: Iterable[Any]) -> Iterable[Any]:
@@ -127,7 +127,7 @@ def audit(
     items: Source | None = None,
     *,
     decisions: str | Path | None = None,
-    methods: str | Sequence[str] = ("direct", "vote", "average"),
+    methods: str | Sequence[str] = AUDITED,
     orders: str | None = None,
     protocol: str | None = None,
     probs: str = "logprobs",

@@ -25,14 +25,14 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     """
     signature = inspect.signature(function)
     name = function.__qualname__.removesuffix(".__init__")
-    known = [parameter for parameter in signature.parameters if parameter != "self"]
+    parameters = [parameter for parameter in signature.parameters if parameter != "self"]
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         for option in kwargs:
-            if option not in known:
+            if option not in parameters:
                 raise UsageError(
-                    f"{name}() has no option {option!r}. {did_you_mean(option, known)}"
+                    f"{name}() has no option {option!r}. {did_you_mean(option, parameters)}"
                 )
         try:
             given = signature.bind(*args, **kwargs).arguments
@@ -51,7 +51,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 def _is_of(value: object, kind: object) -> bool:
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return any(_is_of(value, one) for one in inner)
+        return any(_is_of(value, part) for part in inner)
     if origin is Literal:
         return value in inner
     plain = origin or kind

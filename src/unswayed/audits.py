@@ -72,14 +72,14 @@ def audit_calls(
     """
     backend, missing = open_or_replay(model, reach, directory)
     plan = plan_for(items, settings, backend)  # what cannot be audited leaves no directory behind
-    how = run_settings_for(settings, backend, budget_usd=budget)
+    run_settings = run_settings_for(settings, backend, budget_usd=budget)
     if directory is not None:
-        prompt = prompt_fingerprint(how.prompts)
+        prompt = prompt_fingerprint(run_settings.prompts)
         check_kind(directory, recorded=False, model=backend.model, data=items.name, prompt=prompt)
         prepare_directory(directory)
     store = CallStore.in_memory() if directory is None else CallStore.open(directory)
     try:
-        audit = Audit.begin(plan, Session(backend, store, how))
+        audit = Audit.begin(plan, Session(backend, store, run_settings))
         priced = audit.price()
         check_recorded(priced, missing)
         asked = run_sync(_ask(audit, Progress(priced.n_distinct)))

@@ -112,7 +112,7 @@ async def calibrate(
     wanted = len({(question.item.id, question.ask) for question in questions})
     if len(decisions) < wanted:
         last = deque(session.store.failures(), maxlen=1) if counts.failed else ()
-        why = counts.fatal or "".join(f"such as {one.failure.message}" for one in last)
+        why = counts.fatal or "".join(f"such as {failure.failure.message}" for failure in last)
         raise BackendError(
             f"{wanted - len(decisions)} of {wanted} answers are missing{f', {why}' if why else ''}"
             f"{'' if why.endswith('.') else '.'} The same command continues: finished calls are "

@@ -95,7 +95,6 @@ class BackendError(UnswayedError):
     """One call failed. Recorded in the error table, never turned into a verdict."""
 
     exit_code = 3
-    retryable: bool = False
 
 
 class AuthError(BackendError):
@@ -105,8 +104,6 @@ class AuthError(BackendError):
 class RateLimitedError(BackendError):
     """The provider asked to slow down."""
 
-    retryable = True
-
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
@@ -115,8 +112,6 @@ class RateLimitedError(BackendError):
 class ServerError(BackendError):
     """The server is down, overloaded or too slow."""
 
-    retryable = True
-
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
@@ -124,8 +119,6 @@ class ServerError(BackendError):
 
 class BadResponseError(BackendError):
     """The server answered with something that is not a completion."""
-
-    retryable = True
 
 
 class StoreError(UnswayedError):

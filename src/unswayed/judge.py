@@ -25,7 +25,7 @@ from unswayed.decisions import Decision, Verdict
 from unswayed.errors import BackendError, UsageError
 from unswayed.items import Item, Task, Text, blind
 from unswayed.judging import JudgeFailure, Judging, failures_of, named, windows
-from unswayed.methods import Method
+from unswayed.methods import JUDGING, Method
 from unswayed.methods.files import FittedFile
 from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, prompt_settings
@@ -93,7 +93,7 @@ class Judge:
         self,
         model: str | Backend,
         *,
-        method: str | Method | FittedFile = "average",
+        method: str | Method | FittedFile = JUDGING,
         prompt: str | PromptSettings = "direct",
         template: str | Path | None = None,
         labels: str | Sequence[str] | None = None,

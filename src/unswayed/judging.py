@@ -14,7 +14,7 @@ from unswayed.decisions import Decision, Evidence, Verdict
 from unswayed.digests import digest
 from unswayed.errors import UsageError
 from unswayed.items import Item, Task, check_item, question_mark
-from unswayed.methods import Method
+from unswayed.methods import BASE, Method
 from unswayed.methods.files import FittedFile
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import is_fitted, learned_sizes, why_not
@@ -24,7 +24,7 @@ from unswayed.runner import Question, RunCounts, Session
 
 __all__ = ["JudgeFailure", "Judging", "failures_of", "named", "windows"]
 
-SINGLE: Final = parse_method("direct")
+SINGLE: Final = parse_method(BASE)
 """The single call, whose verdict items get that must keep their order."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
@@ -19,13 +20,13 @@ __all__ = ["Registry", "did_you_mean", "require"]
 T = TypeVar("T")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """The sentence that ends an "unknown name" error: a close match, else all names."""
-    names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    listed = sorted(names)
+    close = difflib.get_close_matches(name, listed, n=1, cutoff=0.5)
     if close:
         return f"Did you mean {close[0]!r}?"
-    return f"Known: {', '.join(names)}."
+    return f"Known: {', '.join(listed)}."
 
 
 class Registry(Generic[T]):
@@ -46,8 +47,8 @@ class Registry(Generic[T]):
         from importlib.metadata import entry_points
 
         self._loaded.clear()
-        found = {point.name: point.value for point in entry_points(group=f"unswayed.{self.kind}s")}
-        return {**found, **self._table}  # a built-in name cannot be taken over silently
+        others = {point.name: point.value for point in entry_points(group=f"unswayed.{self.kind}s")}
+        return {**others, **self._table}  # a built-in name cannot be taken over silently
 
     def __contains__(self, name: object) -> bool:
         return name in self._all
@@ -71,6 +72,26 @@ class Registry(Generic[T]):
             module_name, _, attribute = self._all[name].partition(":")
             self._loaded[name] = getattr(importlib.import_module(module_name), attribute)
         return self._loaded[name]
+
+    def name_of(self, entry: T) -> str:
+        """The name under which an object is registered.
+
+        Raises:
+            UnknownNameError: If it is not registered.
+        """
+        name = _name_in(self._table, entry) or _name_in(self._all, entry)
+        if name is None:
+            raise UnknownNameError(f"no {self.kind} is {entry!r}.")
+        return name
+
+
+def _name_in(table: Mapping[str, str], entry: object) -> str | None:
+    """Whoever holds an object has imported its module, so nothing is imported here."""
+    for name, where in table.items():
+        module_name, _, attribute = where.partition(":")
+        if getattr(sys.modules.get(module_name), attribute, None) is entry:
+            return name
+    return None
 
 
 def require(module: str, *, extra: str, feature: str) -> None:

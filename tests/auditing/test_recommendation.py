@@ -7,6 +7,7 @@ from unswayed.auditing.recommendation import (
     steadiest,
 )
 from unswayed.decisions import Estimate
+from unswayed.metrics.metric import Criterion
 
 DIRECT = Candidate("direct", 1.0, 0.70)
 PRIDE = Candidate("pride", 1.2, 0.84)
@@ -29,7 +30,12 @@ def chosen(
         return Estimate(value=value, low=value - width, high=value + width, n=n_items)
 
     return recommend(
-        by_name, gain, criterion="accuracy", n_items=n_items, unparsed=unparsed, missing=missing
+        by_name,
+        gain,
+        criterion=Criterion("accuracy", "more accurate"),
+        n_items=n_items,
+        unparsed=unparsed,
+        missing=missing,
     )
 
 

@@ -49,8 +49,8 @@ def test_a_row_keeps_metrics_of_any_name_and_its_strata() -> None:
         "counts": {"items": 10},
         "strata": {"3": {"consistency": EST, "set_size": 3}},
     }
-    row = Row(record)
-    assert row.get("somebody.elses") == Row({"a": EST}).get("a")
+    row = Row.of(record)
+    assert row.get("somebody.elses") == Row.of({"a": EST}).get("a")
     assert row.strata[3].items == 10
     back = as_json(row)
     assert back.pop("by_level")[1]["reason"] == "no items"
@@ -59,7 +59,7 @@ def test_a_row_keeps_metrics_of_any_name_and_its_strata() -> None:
 
 def test_an_average_over_groups_says_over_how_many() -> None:
     row = {"groups": 2, "accuracy": {**EST, "groups": 2}}
-    assert as_json(Row(row)) == row
+    assert as_json(Row.of(row)) == row
 
 
 def test_an_older_or_newer_file_reads_with_what_it_has() -> None:

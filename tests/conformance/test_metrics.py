@@ -16,6 +16,7 @@ import pytest
 from unswayed.auditing.comparison import changes, load_answers
 from unswayed.cli import main
 from unswayed.decisions import MISSING, TIE, UNPARSED
+from unswayed.errors import UnknownNameError
 from unswayed.metrics import METRICS, Metric, Need, Outcomes, difference, measure
 from unswayed.metrics.outcomes import GOLD_ONE
 from unswayed.metrics.simultaneous import contrasts
@@ -137,9 +138,9 @@ def test_an_undefined_value_has_a_reason_or_is_left_out(name: str) -> None:
         )
         row = measure([nothing], names=[name], resamples=5)
         if metric.optional:
-            assert name not in row.estimates
+            assert name not in row.values
             continue
-        for estimate in row.estimates[name]:
+        for estimate in row.values[name]:
             assert (estimate.value, estimate.low) == (None, None)
             assert estimate.reason
 
@@ -150,15 +151,15 @@ def test_a_metric_is_measured_where_it_applies(name: str) -> None:
     for n in ORDERS:
         outcomes = judged(n, 5, yardstick=beside(metric))
         row = measure([outcomes], names=[name], resamples=50)
-        assert (name in row.estimates) == metric.applies_to(n)
-        for estimate in row.estimates.get(name, ()):
+        assert (name in row.values) == metric.applies_to(n)
+        for estimate in row.values.get(name, ()):
             assert estimate.value is not None
             if metric.limits is not None:
                 low, high = metric.limits(n)
                 assert low <= estimate.value <= high
     both = [judged(n, 5, yardstick=beside(metric)) for n in sizes(metric)]
     if len(both) > 1:
-        assert (name in measure(both, names=[name], resamples=5).estimates) == metric.across
+        assert (name in measure(both, names=[name], resamples=5).values) == metric.across
 
 
 def everywhere(metric: Metric, name: str, n: int) -> set[tuple[float | None, ...]]:
@@ -166,7 +167,7 @@ def everywhere(metric: Metric, name: str, n: int) -> set[tuple[float | None, ...
     rows = [
         measure(
             [judged(n, seed, steady=True, yardstick=beside(metric))], names=[name], resamples=0
-        ).estimates[name]
+        ).values[name]
         for seed in range(6)
     ]
     return {tuple(None if x.value is None else round(x.value, 9) for x in row) for row in rows}
@@ -187,7 +188,7 @@ def test_by_construction_the_value_is_its_own_interval(name: str) -> None:
     for n in sizes(metric):
         outcomes = judged(n, 1, steady=True, yardstick=beside(metric))
         row = measure([outcomes], names=[name], resamples=20, constructed=True)
-        for estimate in row.estimates[name]:
+        for estimate in row.values[name]:
             assert estimate.by_construction == metric.constructed
             if metric.constructed:
                 assert estimate.low == estimate.value == estimate.high
@@ -341,3 +342,9 @@ def test_a_metric_from_outside_is_compared_between_runs(outside: Path) -> None:
     compared = changes(load_answers(outside / "1"), load_answers(outside / "2"))
     assert set(compared) == {*compared_metrics(), "first_two"} - {"agreement"}
     assert compared["first_two"].n == 30
+
+
+def test_a_metric_knows_the_name_it_is_registered_under() -> None:
+    assert [METRICS.name_of(METRICS.load(name)) for name in METRICS] == list(METRICS)
+    with pytest.raises(UnknownNameError, match="no metric is"):
+        METRICS.name_of(replace(METRICS.load("accuracy"), title="a copy"))

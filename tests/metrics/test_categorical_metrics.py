@@ -22,7 +22,7 @@ def value(name: str, *strata: Outcomes, gold_ties: str = "exclude") -> float | N
 
 
 def listed(name: str, *strata: Outcomes) -> list[float]:
-    return [cell.value for cell in measure(strata, names=[name], resamples=0).estimates[name]]
+    return [cell.value for cell in measure(strata, names=[name], resamples=0).values[name]]
 
 
 def reason(name: str, *strata: Outcomes) -> str:
@@ -95,7 +95,7 @@ def test_consistency_of_many_candidates_is_the_share_of_the_mode() -> None:
     assert value("consistency", made) == 0.625
     # sum n_k (n_k - 1) / (24 * 23) = (210 + 20 + 6 + 0) / 552
     assert value("pairwise_agreement", made) == pytest.approx(236 / 552)
-    assert measure([made]).set_size == 24
+    assert measure([made]).beside.set_size == 24
 
 
 def test_unparsed_answers_are_no_mode() -> None:
@@ -161,9 +161,9 @@ def test_items_that_must_not_be_permuted_stay_out_of_order_metrics() -> None:
     row = measure([made], resamples=0)
     assert row["accuracy"].value == 0.75
     assert row["consistency"] == Estimate(value=0.0, n=1)
-    assert [cell.n for cell in row.estimates["position_rate"]] == [2, 2]
+    assert [cell.n for cell in row.values["position_rate"]] == [2, 2]
     assert row.incomplete == 0
-    assert row.counts["not_permutable"] == 1
+    assert row.beside.counts["not_permutable"] == 1
 
 
 def sums_of(gold: list[float], second: list[float]) -> np.ndarray:
@@ -242,8 +242,8 @@ def test_ckld_ignores_choices_of_items_without_a_single_gold() -> None:
 def test_ties_and_unparsed_are_no_choice_for_rates() -> None:
     made = outcomes([by_letter("A?", SWAP), by_letter("=A", SWAP), by_letter("B-", SWAP)])
     row = measure([made], resamples=0)
-    assert [cell.value for cell in row.estimates["position_rate"]] == [2 / 3, 1 / 3]
-    assert [cell.n for cell in row.estimates["position_rate"]] == [3, 3]
+    assert [cell.value for cell in row.values["position_rate"]] == [2 / 3, 1 / 3]
+    assert [cell.n for cell in row.values["position_rate"]] == [3, 3]
     assert row["unparsed_rate"] == Estimate(value=1 / 5, n=5)
     assert row["tie_rate"] == Estimate(value=1 / 5, n=5)
     assert row["primacy"].value == pytest.approx(2 / 3 - 1 / 2)

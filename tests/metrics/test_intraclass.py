@@ -93,7 +93,7 @@ def test_more_than_two_candidates_are_scored_by_the_probability_of_gold() -> Non
 def test_without_probabilities_icc_is_null_with_the_reason() -> None:
     row = measure([outcomes([[0, 0]])], resamples=0)
     assert row["icc2k"] == Estimate(value=None, reason="no label probabilities")
-    assert "label_mass" not in row.estimates  # optional metrics are left out instead
+    assert "label_mass" not in row.values  # optional metrics are left out instead
 
 
 def test_label_mass_is_a_mean_over_the_calls_where_it_is_known() -> None:

@@ -37,16 +37,14 @@ def test_items_of_different_size_are_measured_by_number_of_candidates() -> None:
     assert row["accuracy"] == Estimate(value=0.75, n=4)
     assert row["consistency"] == Estimate(value=(1 + 0 + 0.75 + 0.75) / 4, n=4)
     # what depends on labels or positions is not
-    assert (
-        not {"rstd", "position_rate", "label_rate", "ckld", "fleiss_kappa"} & row.estimates.keys()
-    )
-    assert row.set_size == (2, 4)
+    assert not {"rstd", "position_rate", "label_rate", "ckld", "fleiss_kappa"} & row.values.keys()
+    assert row.beside.set_size == (2, 4)
     strata = row.strata
     assert list(strata) == [4, 2]
-    assert len(strata[4].estimates["position_rate"]) == 4
+    assert len(strata[4].values["position_rate"]) == 4
     assert strata[2]["accuracy"].value == 0.75
-    assert strata[4].set_size == 4
-    assert "pairwise_agreement" in strata[4].estimates
+    assert strata[4].beside.set_size == 4
+    assert "pairwise_agreement" in strata[4].values
     assert list(row.to_json()["strata"]) == ["4", "2"]  # type: ignore[call-overload]
 
 
@@ -70,7 +68,7 @@ def test_what_was_left_out_is_counted() -> None:
     made = outcomes(
         rows, gold=[0, "tie", None, 1, (0, 1)], permutable=[True, True, True, False, True]
     )
-    assert measure([made], resamples=0).counts == {
+    assert measure([made], resamples=0).beside.counts == {
         "items": 5,
         "calls": 8,
         "missing": 1,
@@ -172,7 +170,7 @@ def test_groups_are_measured_alone_and_averaged_plainly() -> None:
     assert cell.value == 0.5
     assert (cell.n, cell.groups) == (10, 3)
     assert cell.low < 0.5 < cell.high
-    assert macro.groups == 3
+    assert macro.beside.groups == 3
 
 
 def test_the_macro_interval_resamples_within_groups() -> None:

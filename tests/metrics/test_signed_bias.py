@@ -24,7 +24,7 @@ def planted(shown: tuple[Presentation, ...], position: float, label: float, item
 
 
 def values(made, name: str) -> list[float]:
-    return [cell.value for cell in measure([made], names=[name], resamples=0).estimates[name]]
+    return [cell.value for cell in measure([made], names=[name], resamples=0).values[name]]
 
 
 def test_four_presentations_separate_position_from_label() -> None:
@@ -45,5 +45,5 @@ def test_coupled_presentations_measure_the_sum_of_both() -> None:
 def test_unbalanced_presentations_leave_it_undefined() -> None:
     made = planted(presentations("structured", 4), position=0.8, label=0.0)
     row = measure([made], names=["position_bias"], resamples=0)
-    cells = row.estimates["position_bias"]
+    cells = row.values["position_bias"]
     assert all(cell.value is None and "equally often" in cell.reason for cell in cells)

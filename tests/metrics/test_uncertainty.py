@@ -120,7 +120,7 @@ def test_alike_items_have_no_interval_where_the_value_is_not_a_mean() -> None:
     made = outcomes([by_letter("AA", SWAP)] * 20)
     row = measure([made], names=["rstd", "position_rate", "primacy"])
     assert row["rstd"] == Estimate(value=0.5, n=20)
-    first, last = row.estimates["position_rate"]
+    first, last = row.values["position_rate"]
     assert first.high == 1.0
     assert first.low == pytest.approx(0.025 ** (1 / 20))
     assert last.high == pytest.approx(1 - 0.025 ** (1 / 20))

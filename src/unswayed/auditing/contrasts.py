@@ -12,7 +12,6 @@ from unswayed.auditing.evaluation import Scored, average_of_everything, with_ref
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import with_content
 from unswayed.auditing.recommendation import (
-    AGREEMENT,
     Candidate,
     Gain,
     Recommendation,
@@ -23,9 +22,10 @@ from unswayed.auditing.recommendation import (
 from unswayed.decisions import MISSING, UNPARSED, DecisionTable, Estimate
 from unswayed.methods import BASE, CONTROL
 from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
+from unswayed.metrics.metric import Criterion
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
-from unswayed.metrics.table import compared_metrics
+from unswayed.metrics.table import compared_metrics, load_metrics
 
 __all__ = ["Comparison", "compare_methods"]
 
@@ -45,8 +45,8 @@ class Comparison:
         recommendation: What to use and why.
     """
 
-    beside: Estimates
-    differences: Mapping[tuple[str, str], Mapping[str, Estimate]]
+    beside: Mapping[str, dict[str, Estimate]]
+    differences: Mapping[tuple[str, str], dict[str, Estimate]]
     recommendation: Recommendation
 
 
@@ -119,7 +119,7 @@ def compare_methods(
 
     Without gold the average over the full pool is the yardstick, where there is one.
     """
-    gold = rows[BASE]["accuracy"].value is not None
+    gold = rows[BASE][_criterion(gold=True)[0]].value is not None
     yardstick = None if gold else _beside_yardstick(plan, tables, scored)
     beside = {name: _beside(plan, name, own, options) for name, own in (yardstick or {}).items()}
     compared = _compared(scored, rows, yardstick, beside, options)
@@ -145,15 +145,7 @@ def _compared(
     beside: Estimates,
     options: Options,
 ) -> _Compared:
-    values = {
-        name: {
-            metric: estimates[0]
-            for metric, estimates in row.estimates.items()
-            if len(estimates) == 1
-        }
-        | dict(beside.get(name, {}))
-        for name, row in rows.items()
-    }
+    values = {name: {**row.estimates, **beside.get(name, {})} for name, row in rows.items()}
     judged = {name: own.outcomes for name, own in scored.items()}
     metrics = compared_metrics()
     outcomes = {
@@ -178,9 +170,9 @@ def _compared(
 def _recommendation(
     plan: AuditPlan, tables: Sequence[DecisionTable], compared: _Compared, *, gold: bool
 ) -> Recommendation:
-    criterion, key = ("accuracy", "accuracy") if gold else (AGREEMENT, "agreement")
+    key, criterion = _criterion(gold=gold)
     if key not in compared.outcomes:
-        return Recommendation(None, _no_yardstick(plan), criterion)
+        return Recommendation(None, _no_yardstick(plan), criterion.name)
     recommendation = recommend(
         compared.candidates(key),
         compared.gain(key),
@@ -192,8 +184,21 @@ def _recommendation(
     harmless = [
         name for name in compared.scored if reaches_zero(compared.difference(name, BASE, key))
     ]
-    steady = compared.candidates("consistency"), compared.gain("consistency")
-    return steadiest(recommendation, *steady, harmless)
+    for name, metric in load_metrics().items():
+        if metric.steadiness:
+            recommendation = steadiest(
+                recommendation, compared.candidates(name), compared.gain(name), harmless
+            )
+    return recommendation
+
+
+def _criterion(*, gold: bool) -> tuple[str, Criterion]:
+    """The metric by which methods are recommended, with gold or beside the yardstick."""
+    return next(
+        (name, metric.criterion)
+        for name, metric in load_metrics().items()
+        if metric.criterion is not None and (Need.YARDSTICK in metric.needs) is not gold
+    )
 
 
 def _no_difference(first: str, second: str) -> Estimate:

@@ -119,12 +119,12 @@ def group_items(
     by_n: dict[int, list[Item]] = defaultdict(list)
     for item in items:
         by_n[item.n].append(item)
-    made = []
+    strata = []
     for n, members in sorted(by_n.items()):
         # the id orders duplicates, so that the order of the file does not matter
         marks = [(_digest(item, seed), item.id) for item in members]
         order = sorted(range(len(members)), key=marks.__getitem__)
-        made.append(
+        strata.append(
             Stratum(
                 n=n,
                 items=tuple(members),
@@ -133,7 +133,7 @@ def group_items(
                 rank=np.array(order, dtype=np.intp),
             )
         )
-    return tuple(made)
+    return tuple(strata)
 
 
 def estimation_size(n_items: int, asked: int | None) -> int:
@@ -205,8 +205,8 @@ def check_group_by(items: Sequence[Item], group_by: str) -> None:
     grouped = [group_of(item, group_by) is not None for item in items]
     if group_by == "group" or any(grouped):
         return
-    known = {f"meta.{name}" for item in items for name in item.meta}
-    end = did_you_mean(group_by, known) if known else "The items have no meta fields."
+    fields = {f"meta.{name}" for item in items for name in item.meta}
+    end = did_you_mean(group_by, fields) if fields else "The items have no meta fields."
     raise UsageError(f"--group-by {group_by}: no item has this field. {end}")
 
 

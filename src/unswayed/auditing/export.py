@@ -67,9 +67,11 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
     settings = _settings(run, path)
     with CallStore.open(path / "calls.sqlite", read_only=True) as store:
         plan = plan_audit(store.items(), settings, gives_probs=True)
-        how = RunSettings(prompts=settings.prompts, sample_temperature=settings.sample_temperature)
+        run_settings = RunSettings(
+            prompts=settings.prompts, sample_temperature=settings.sample_temperature
+        )
         asks_logprobs = agreed_logprobs(store, run.model)
-        drafter = Drafter(run.model, asks_logprobs, how, keyed_by_item=store.keyed_by_item)
+        drafter = Drafter(run.model, asks_logprobs, run_settings, keyed_by_item=store.keyed_by_item)
         n_read = 0
         for decision in read_decisions(plan.calls(), store, drafter):
             n_read += 1

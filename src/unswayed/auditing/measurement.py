@@ -6,12 +6,12 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource, with_content
 from unswayed.auditing.records import Calls, Data, Metrics, Protocol, Run, RunItems
-from unswayed.auditing.rows import as_json
 from unswayed.auditing.run_directory import package_versions
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.summary import evaluate
@@ -33,15 +33,14 @@ def metrics_of(
     refused: int,
 ) -> Metrics:
     """The content of `metrics.json`, for calls made and for recorded decisions alike."""
-    sections = {
-        "unswayed": VERSION,
-        "model": model,
-        "data": _data(plan.items),
-        "protocol": _protocol(plan),
-        "calls": _calls(counts, tables, refused=refused),
-        **evaluate(plan, tables, source),
-    }
-    return Metrics.of(as_json(sections))
+    return msgspec.structs.replace(
+        evaluate(plan, tables, source),
+        unswayed=VERSION,
+        model=model,
+        data=_data(plan.items),
+        protocol=_protocol(plan),
+        calls=_calls(counts, tables, refused=refused),
+    )
 
 
 def _data(items: ItemSet) -> Data:
@@ -67,9 +66,8 @@ def _protocol(plan: AuditPlan) -> Protocol:
 
 def _calls(counts: RunCounts, tables: Sequence[DecisionTable], *, refused: int) -> Calls:
     tables = [with_content(table) for table in tables]
-    masses = [table.label_mass for table in tables if table.label_mass is not None]
-    mass = [part[~np.isnan(part)] for part in masses]
-    known = np.concatenate(mass) if mass else np.array([])
+    parts = [table.label_mass for table in tables if table.label_mass is not None]
+    masses = np.concatenate([part[~np.isnan(part)] for part in parts]) if parts else np.array([])
     return Calls(
         planned=counts.planned,
         made=counts.made,
@@ -81,7 +79,7 @@ def _calls(counts: RunCounts, tables: Sequence[DecisionTable], *, refused: int) 
         output_tokens=counts.output_tokens,
         cost_usd=counts.cost_usd,
         unknown_usage=counts.unknown_usage,
-        label_mass=float(known.mean()) if known.size else None,
+        label_mass=float(masses.mean()) if masses.size else None,
     )
 
 

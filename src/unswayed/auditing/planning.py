@@ -25,7 +25,7 @@ from unswayed.auditing.settings import (
 from unswayed.decisions import MISSING, UNPARSED, DecisionTable, Evidence
 from unswayed.errors import MethodError, UsageError
 from unswayed.items import BadLine, Item, ItemSet, Task, blind
-from unswayed.methods import METHODS, Method
+from unswayed.methods import BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
 from unswayed.presentation import Ask, content_order, settled, through
@@ -50,7 +50,7 @@ class AuditPlan:
         items: With gold where it is known.
         orders: Name of the set of orders.
         strata: Items by number of candidates.
-        methods: By display name, in the order they were asked for, "direct" first.
+        methods: By display name, in the order they were asked for, the base first.
         skipped: Methods that cannot run here, with the reason.
         samples: R of `sampled:R`, else None.
     """
@@ -174,17 +174,17 @@ def without_probabilities(
     answers = sum(int(part.sum()) for part in read)
     if not needing or not answers:
         return plan, []
-    known = sum(
+    with_probs = sum(
         int((part & ~np.isnan(table.probs).any(axis=2)).sum())
         for part, table in zip(read, tables, strict=True)
         if table.probs is not None
     )
-    if known == answers:
+    if with_probs == answers:
         return plan, []
-    if known:
+    if with_probs:
         names = ", ".join(needing)
         said = (
-            f"{answers - known:,} of {answers:,} answers came without label probabilities; methods "
+            f"{answers - with_probs:,} of {answers:,} answers came without label probabilities; methods "
             f"that need them ({names}) give no verdict there."
         )
         return plan, [said]
@@ -216,7 +216,7 @@ def choose_methods(
         recorded: By item id, the questions that were answered, where no others can be asked.
     """
     sizes = [stratum.n for stratum in strata]
-    wanted: list[Method] = [parse_method("direct")]
+    wanted: list[Method] = [parse_method(BASE)]
     for name in names:
         if name == "all":
             wanted.extend(default_methods(task, sizes, groups=groups))
@@ -227,10 +227,10 @@ def choose_methods(
     for method in wanted:
         name = spec_name(method)
         reasons = [why_not(method, task=task, n=n, probs=gives_probs) for n in sizes]
-        reason = next((one for one in reasons if one is not None), None)
+        reason = next(filter(None, reasons), None)
         if reason is None and unknown_words and _changes_the_wording(method, sizes):
             reason = "this model's vocabulary has no words for another instruction"
-        if reason is None and recorded is not None and method.name != "direct":
+        if reason is None and recorded is not None and method.name != BASE:
             reason = _not_recorded(method, strata, recorded)
         if reason is None:
             chosen.setdefault(name, method)
@@ -266,18 +266,18 @@ def _not_recorded(
         needed = [
             {through(outer, ask) for ask in method.asks(stratum.n)} for outer in stratum.views
         ]
-        known = _by_answers(stratum, recorded, alone=by_content)
-        if not any(known):
+        by_answers = _by_answers(stratum, recorded, alone=by_content)
+        if not any(by_answers):
             continue  # nothing is known about these items, whatever the method
         if not any(
             {settled(ask, item) for ask in asks} <= has
             for asks in needed
-            for has, items in known.items()
+            for has, items in by_answers.items()
             for item in items[: None if by_content else 1]
         ):
             return "no item was asked everything that it needs"
         if method.fitted_from and not any(
-            _can_fit(method, item, has) for has, items in known.items() for item in items
+            _can_fit(method, item, has) for has, items in by_answers.items() for item in items
         ):
             return "no item was asked everything that fitting needs"
     return None
@@ -291,13 +291,13 @@ def _by_answers(
     One item stands for all that were answered alike, unless each has to stand `alone` or they
     were asked with content-free text, which a method may choose by the item.
     """
-    found: dict[frozenset[Ask], list[Item]] = {}
+    alike_by_answers: dict[frozenset[Ask], list[Item]] = {}
     for item in stratum.items:
         has = frozenset(recorded.get(item.id, ()))
-        alike = found.setdefault(has, [])
+        alike = alike_by_answers.setdefault(has, [])
         if alone or not alike or any(ask.substitute is not None for ask in has):
             alike.append(item)
-    return found
+    return alike_by_answers
 
 
 def _can_fit(method: Method, item: Item, has: Set[Ask]) -> bool:

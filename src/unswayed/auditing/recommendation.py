@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 from unswayed.decisions import Estimate
 from unswayed.methods import BASE
+from unswayed.metrics.metric import Criterion
+from unswayed.metrics.table import load_metrics
 
 __all__ = [
-    "AGREEMENT",
     "Candidate",
     "Gain",
     "Recommendation",
@@ -22,8 +23,6 @@ __all__ = [
     "recommend",
     "steadiest",
 ]
-
-AGREEMENT = "agreement with the average over the full pool"
 
 FEWEST_ITEMS = 20
 MOST_UNPARSED = 0.2
@@ -52,7 +51,7 @@ class Recommendation:
 
     Attributes:
         method: None where nothing can be recommended; `reason` says why.
-        criterion: "accuracy", or "agreement with the average over the full pool".
+        criterion: Name of the `Criterion` by which methods were compared.
         alternative: The best method below that price, if it beats a single call.
         best: The best of the methods that beat a single call; where none does, the highest one.
         steadiest: The method for those who want steady verdicts; None where none is measured to
@@ -69,14 +68,19 @@ class Recommendation:
     @property
     def metric(self) -> str:
         """The criterion's key among a method's estimates."""
-        return "agreement" if self.criterion == AGREEMENT else self.criterion
+        named = (
+            name
+            for name, metric in load_metrics().items()
+            if metric.criterion is not None and metric.criterion.name == self.criterion
+        )
+        return next(named, self.criterion)
 
 
 def recommend(
     candidates: Mapping[str, Candidate],
     gain: Gain,
     *,
-    criterion: str,
+    criterion: Criterion,
     n_items: int,
     unparsed: float,
     missing: float,
@@ -86,31 +90,32 @@ def recommend(
     Args:
         candidates: Methods with a defined score; must hold `BASE` to be told apart from it.
         gain: Paired difference of the criterion.
-        criterion: Name of what is compared.
+        criterion: What is compared.
         n_items: Items behind the comparison.
         unparsed: Share of unparsed answers.
         missing: Share of calls that failed or were not made.
     """
     reason = _too_little(n_items, unparsed, missing)
     if reason is None and BASE not in candidates:
-        reason = f"no single call has a defined {criterion}"
+        reason = f"no single call has a defined {criterion.name}"
     if reason is not None:
-        return Recommendation(None, reason, criterion)
+        return Recommendation(None, reason, criterion.name)
     pair = _cheapest_of_the_best(candidates, gain)
     if pair is None:
         highest = max(candidates.values(), key=lambda own: (own.score, -own.calls, own.name))
-        more = "closer to the yardstick" if criterion == AGREEMENT else "more accurate"
-        reason = f"no method is measurably {more} than a single call"
-        return Recommendation(BASE, reason, criterion, best=highest.name)
+        reason = f"no method is measurably {criterion.more} than a single call"
+        return Recommendation(BASE, reason, criterion.name, best=highest.name)
     method, best = pair
     if method is best:
-        reason = f"the highest {criterion}, and no cheaper method comes close enough"
+        reason = f"the highest {criterion.name}, and no cheaper method comes close enough"
     else:
-        reason = f"the cheapest method whose {criterion} cannot be told from that of {best.name}"
+        reason = (
+            f"the cheapest method whose {criterion.name} cannot be told from that of {best.name}"
+        )
     below = {name: own for name, own in candidates.items() if own.calls < method.calls}
     cheaper = _better(below, gain)
     alternative = max(cheaper, key=lambda own: (own.score, own.name)).name if cheaper else None
-    return Recommendation(method.name, reason, criterion, alternative, best.name)
+    return Recommendation(method.name, reason, criterion.name, alternative, best.name)
 
 
 def steadiest(

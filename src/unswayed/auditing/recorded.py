@@ -57,12 +57,12 @@ def audit_decisions(
         UsageError: If they come from several models and none was chosen.
     """
     kept, warnings = _one_model_one_prompt(decisions, model)
-    known = items or ItemSet.of(items_from_decisions(kept), name=name)
-    check_group_by(known, settings.group_by)
-    kept, unknown = _matching(kept, known)
+    subjects = items or ItemSet.of(items_from_decisions(kept), name=name)
+    check_group_by(subjects, settings.group_by)
+    kept, unknown = _matching(kept, subjects)
     answers = _by_item(kept)
-    warnings = [*_bad_lines(decisions), *warnings, *_gaps(kept, known, answers, unknown)]
-    plan = _plan(kept, known, settings, answers)
+    warnings = [*_bad_lines(decisions), *warnings, *_gaps(kept, subjects, answers, unknown)]
+    plan = _plan(kept, subjects, settings, answers)
     refused: set[tuple[str, Ask]] = set()
     noting = noting_refusals(kept, refused)
     tables = build_tables(plan.strata, noting, methods=plan.methods.values())
@@ -101,9 +101,9 @@ def _source_of(answers: Answers) -> DecisionSource:
 
     def source(questions: Iterable[Question]) -> Iterator[Decision]:
         for question in questions:
-            found = answers.get(question.item.id, nothing).get(question.ask)
-            if found is not None:
-                yield found
+            answer = answers.get(question.item.id, nothing).get(question.ask)
+            if answer is not None:
+                yield answer
 
     return source
 
@@ -216,12 +216,12 @@ def _protocols(
     decisions: Iterable[Decision],
 ) -> dict[int, dict[Protocol, tuple[Presentation, ...]]]:
     """The presentations that occur, by number of candidates and protocol, canonical first."""
-    found: dict[int, set[Presentation]] = defaultdict(set)
+    presentations: dict[int, set[Presentation]] = defaultdict(set)
     for decision in decisions:
         if decision.substitute is None:
-            found[len(decision.order)].add(decision.presentation)
+            presentations[len(decision.order)].add(decision.presentation)
     result: dict[int, dict[Protocol, tuple[Presentation, ...]]] = {}
-    for n, shown in found.items():
+    for n, shown in presentations.items():
         own = canonical(n)
         kinds: dict[Protocol, tuple[Presentation, ...]] = {
             "coupled": tuple(sorted(p for p in shown if p.labels == own.labels)),
@@ -231,10 +231,10 @@ def _protocols(
         if not kinds["coupled"]:
             kinds["coupled"] = tuple(sorted(shown))
         result[n] = {
-            kind: made for kind, made in kinds.items() if kind == "coupled" or len(made) > 1
+            kind: views for kind, views in kinds.items() if kind == "coupled" or len(views) > 1
         }
     everywhere = set(PROTOCOLS).intersection(*(set(kinds) for kinds in result.values()))
     return {
-        n: {kind: made for kind, made in kinds.items() if kind in everywhere}
+        n: {kind: views for kind, views in kinds.items() if kind in everywhere}
         for n, kinds in result.items()
     }

@@ -44,7 +44,7 @@ def default_directory(data: str, model: str, prompts: PromptSettings | None = No
     parts = [data, model]
     if prompts is not None and prompts.template is not None:
         parts.append(Path(prompts.template).stem)
-    elif prompts is not None and prompts.prompt != "direct":
+    elif prompts is not None and prompts.prompt != PromptSettings().prompt:
         parts.append(prompts.prompt)
     if prompts is not None:
         parts.extend(prompts.label_set or ())
@@ -154,10 +154,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def package_versions() -> dict[str, str]:
     """Versions of what the figures depend on; packages that are not installed are left out."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

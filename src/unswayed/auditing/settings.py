@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from unswayed.errors import UsageError, field_and_reason
+from unswayed.methods import AUDITED
 from unswayed.presentation import PROTOCOLS, Protocol
 from unswayed.prompts import PromptSettings
 from unswayed.registry import did_you_mean
@@ -41,7 +42,7 @@ class AuditSettings:
         sample_temperature: Temperature of repeated samples.
     """
 
-    methods: tuple[str, ...] = ("direct", "vote", "average")
+    methods: tuple[str, ...] = AUDITED
     orders: str | None = None
     protocol: str = "coupled"
     probs: str = "logprobs"
@@ -65,13 +66,13 @@ def audit_settings(**given: object) -> AuditSettings:
     if isinstance(names, str):
         given["methods"] = tuple(part.strip() for part in names.split(",") if part.strip())
     try:
-        made = msgspec.convert(given, AuditSettings)
+        settings = msgspec.convert(given, AuditSettings)
     except msgspec.ValidationError as error:
         option, reason = field_and_reason(error)
         raise UsageError(f"{option or 'settings'}: {reason}.") from None
-    if not made.methods:
+    if not settings.methods:
         raise UsageError("methods names no method. Give all, or names separated by commas.")
-    return made
+    return settings
 
 
 def protocols_of(name: str) -> tuple[Protocol, ...]:

@@ -30,6 +30,7 @@ from unswayed.cli.options import (
 )
 from unswayed.cli.results import finish, show_price
 from unswayed.errors import UsageError
+from unswayed.methods import AUDITED
 
 if TYPE_CHECKING:
     from unswayed.items import ItemSet
@@ -50,9 +51,9 @@ def audit(
     decisions: Annotated[
         Path | None, typer.Option(help="Audit recorded decisions instead of calling a model.")
     ] = None,
-    methods: Annotated[
-        str, typer.Option(help="Methods, separated by commas, or all.")
-    ] = "direct,vote,average",
+    methods: Annotated[str, typer.Option(help="Methods, separated by commas, or all.")] = ",".join(
+        AUDITED
+    ),
     orders: Annotated[
         str | None,
         typer.Option(

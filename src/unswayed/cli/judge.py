@@ -33,6 +33,7 @@ from unswayed.cli.options import (
 from unswayed.cli.output import aside, note, write_bytes
 from unswayed.cli.results import show_price
 from unswayed.errors import ItemError, UsageError
+from unswayed.methods import BASE, CONTROL, JUDGING
 
 if TYPE_CHECKING:
     from unswayed.cli.verdict_file import VerdictFile
@@ -51,7 +52,7 @@ def judge(
     data: Annotated[str, typer.Argument(help="Items, one per line; - for standard input.")],
     method: Annotated[
         str | None,
-        typer.Option(help="A method, or the file that calibrate wrote [default: average]"),
+        typer.Option(help=f"A method, or the file that calibrate wrote [default: {JUDGING}]"),
     ] = None,
     model: Model = None,
     order: Annotated[
@@ -109,16 +110,16 @@ def judge(
         shadow=shadow,
         backend=replace(reach, pricing_only=dry_run),
         progress=progress,
-    ) as made:
+    ) as judging:
         if dry_run:
-            show_price(made.price(item for items in arrived for item in items), json=False)
+            show_price(judging.price(item for items in arrived for item in items), json=False)
             return 0
-        stream = _Stream(made)
+        stream = _Stream(judging)
         try:
             if keeps and out is not None and pool is not None:
                 from unswayed.cli.verdict_file import VerdictFile
 
-                with VerdictFile(out, made, pool) as file:
+                with VerdictFile(out, judging, pool) as file:
                     stream.judge(arrived, file)
             else:
                 with nullcontext() if out is None else out.open("wb") as device:
@@ -132,11 +133,11 @@ def judge(
             if progress is not None:
                 progress.close()
             stream.summarise()
-        for line in made.drift_report():
+        for line in judging.drift_report():
             note(line)
-        if stream.stopped is not None and made.counts.budget_spent:
+        if stream.stopped is not None and judging.counts.budget_spent:
             again = _items(data, "skip", task) if data != "-" else iter(())
-            needed = made.budget_for(item for items in again for item in items)
+            needed = judging.budget_for(item for items in again for item in items)
             note(f"to go on: {with_budget(command_line(), needed)}")
     return 3 if stream.failed else 0
 
@@ -154,13 +155,13 @@ def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Met
         UsageError: If an order of its own is wanted for a method that chooses its orders.
     """
     if order == "canonical":
-        if text not in (None, "direct", "canonical"):
+        if text not in (None, BASE, CONTROL):
             raise UsageError(
                 f"--order canonical is a single call in an order of its own, so it goes with no other "
                 f"method than direct, not with {text}. Leave out one of the two."
             )
-        return "canonical"
-    text = text or "average"
+        return CONTROL
+    text = text or JUDGING
     if text.endswith(".json") or Path(text).is_file():
         from unswayed.methods.files import load_method
 

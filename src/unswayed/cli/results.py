@@ -79,10 +79,14 @@ def _remarks(record: AuditRecord) -> list[str]:
 
 
 def _gate(record: AuditRecord, limit: float) -> None:
-    single = record.metrics.methods["direct"]
-    consistency = single.get("consistency")
+    from unswayed.methods import BASE
+    from unswayed.metrics.consistency import CONSISTENCY
+    from unswayed.metrics.table import METRICS
+
+    single, metric = record.metrics.methods[BASE], METRICS.name_of(CONSISTENCY)
+    consistency = single.get(metric)
     if consistency is None or consistency.value is None:
-        raise GateError(f"the flip rate is not known: {single.reason('consistency')}.")
+        raise GateError(f"the flip rate is not known: {single.reason(metric)}.")
     flips = 1 - consistency.value
     if flips > limit:
         raise GateError(f"{flips:.1%} of verdicts flip; --max-flip-rate allows {limit:.1%}.")

@@ -16,11 +16,10 @@ __all__ = ["Decision", "Evidence", "check_decision"]
 
 
 class Evidence(StrEnum):
-    """What a decision can hold: `choice`, `probs` or `scores`; in words."""
+    """What a decision can hold: `choice` or `probs`; in words."""
 
     CHOICE = "a chosen candidate"
     PROBS = "label probabilities"
-    SCORES = "scores"
 
 
 # gc=False: a decision cannot refer to itself, and half a million need not be looked through.

@@ -18,6 +18,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             consistent) and is not evidence.
         joint: Of a difference between methods: the interval that holds with 95 % for all methods
             compared at once.
+        groups: Of an average over groups: in how many of them it is defined.
     """
 
     value: float | None
@@ -27,3 +28,4 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
     by_construction: bool = False
     joint: tuple[float, float] | None = None
+    groups: int | None = None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from unswayed.methods.protocol import Method
 from unswayed.registry import Registry
 
-__all__ = ["BASE", "CONTROL", "METHODS", "Method"]
+if TYPE_CHECKING:
+    from unswayed.methods.protocol import Method as Method
+
+__all__ = ["AUDITED", "BASE", "CONTROL", "JUDGING", "METHODS", "Method"]
 
 _TABLE: Final = {
     "additive": "unswayed.methods.additive:Additive",
@@ -35,9 +37,19 @@ BASE: Final = "direct"
 CONTROL: Final = "canonical"
 """One order for all: consistent for one call, so claims of consistent accuracy are against it."""
 
+AUDITED: Final = (BASE, "vote", "average")
+"""What an audit compares unless it is told otherwise."""
+
+JUDGING: Final = "average"
+"""What judges in production unless it is told otherwise."""
+
 
 def __getattr__(name: str) -> object:
-    """The class of a built-in method, `unswayed.methods.PriDe`, imported when asked for."""
+    """`Method`, or the class of a built-in one, `unswayed.methods.PriDe`, when it is asked for."""
+    if name == "Method":
+        from unswayed.methods.protocol import Method
+
+        return Method
     for registered, where in _TABLE.items():
         if where.partition(":")[2] == name:
             return METHODS.load(registered)

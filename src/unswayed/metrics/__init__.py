@@ -8,7 +8,7 @@ from unswayed.metrics.exact import (
     sign_test,
 )
 from unswayed.metrics.flips import Flips, flips
-from unswayed.metrics.groups import Macro, measure_groups
+from unswayed.metrics.groups import measure_groups
 from unswayed.metrics.measure import difference, measure
 from unswayed.metrics.metric import Metric, Need, fraction, item_means, ratio
 from unswayed.metrics.outcomes import Outcomes, outcomes_from_decisions, outcomes_of
@@ -22,7 +22,6 @@ __all__ = [
     "Flips",
     "Impossible",
     "ImpossibleTableError",
-    "Macro",
     "Metric",
     "Need",
     "Options",

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from unswayed.decisions import TIE
-from unswayed.metrics.metric import FloatArray, Metric, Need, fraction, item_means
+from unswayed.metrics.metric import Criterion, FloatArray, Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import GOLD_TIE, Outcomes
 
 __all__ = ["ACCURACY", "AGREEMENT", "FRACTIONAL", "credit"]
@@ -59,6 +59,7 @@ ACCURACY = Metric(
     better=1,
     percent=True,
     compared="jointly",
+    criterion=Criterion("accuracy", "more accurate"),
     curve=True,
     limits=fraction,
     across=True,
@@ -70,6 +71,7 @@ FRACTIONAL = replace(
     meaning="accuracy in which a tie between k candidates, one of them right, earns 1/k",
     statistics=_credited,
     compared="no",
+    criterion=None,
     curve=False,
 )
 
@@ -79,6 +81,7 @@ AGREEMENT = replace(
     meaning="share of verdicts like those of the average over every presentation; stands in for "
     "accuracy where there is no gold",
     needs=(Need.YARDSTICK,),
+    criterion=Criterion("agreement with the average over the full pool", "closer to the yardstick"),
     curve=False,
     optional=True,
 )

@@ -50,6 +50,7 @@ CONSISTENCY = Metric(
     better=1,
     percent=True,
     compared="jointly",
+    steadiness=True,
     constructed=True,
     curve=True,
     limits=fraction,
@@ -63,6 +64,7 @@ PAIRWISE_AGREEMENT = replace(
     "candidates)",
     statistics=_pairs,
     compared="no",
+    steadiness=False,
     curve=False,
     fewest=3,  # for two candidates consistency says it
     optional=True,

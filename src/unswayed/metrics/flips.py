@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unswayed.decisions import TIE, UNPARSED
-from unswayed.metrics.exact import sign_test
 from unswayed.metrics.outcomes import Outcomes
 
 __all__ = ["Flips", "flips"]
@@ -14,11 +13,11 @@ __all__ = ["Flips", "flips"]
 
 @dataclass(frozen=True, slots=True)
 class Flips:
-    """How many verdicts change.
+    """How many verdicts change, as `metrics.json` has it.
 
     Attributes:
-        items: Items with an answer under every presentation.
-        flipped: Those whose answers are not all the same (unparsed agrees with nothing).
+        total: Items whose answers are not all the same (unparsed agrees with nothing).
+        n: Items with an answer under every presentation.
         first: Items that picked the first position in every presentation although the candidates
             moved: pure position picks.
         last: Items that picked the last position in every presentation.
@@ -26,25 +25,20 @@ class Flips:
         ties: Flipped items, all of them read, with a declared tie.
     """
 
-    items: int
-    flipped: int
+    total: int
+    n: int
     first: int
     last: int
     unread: int
     ties: int
 
-    @property
-    def position_p(self) -> float:
-        """Two-sided exact sign test of first against last picks."""
-        return sign_test(self.first, self.last)
-
 
 def flips(strata: Sequence[Outcomes]) -> Flips:
     """Count the flips of some outcomes; items that lack a presentation are left out."""
-    items = flipped = first = last = unread = ties = 0
+    total = n = first = last = unread = ties = 0
     for outcomes in strata:
-        items += int(outcomes.complete.sum())
-        flipped += int(outcomes.flipped.sum())
+        n += int(outcomes.complete.sum())
+        total += int(outcomes.flipped.sum())
         silent = outcomes.flipped & (outcomes.choices == UNPARSED).any(axis=1)
         unread += int(silent.sum())
         ties += int((outcomes.flipped & ~silent & (outcomes.choices == TIE).any(axis=1)).sum())
@@ -53,4 +47,4 @@ def flips(strata: Sequence[Outcomes]) -> Flips:
             picks = outcomes.counts_by(outcomes.positions_by_candidate)[outcomes.complete]
             first += int((picks[:, 0] == outcomes.n_views).sum())
             last += int((picks[:, -1] == outcomes.n_views).sum())
-    return Flips(items=items, flipped=flipped, first=first, last=last, unread=unread, ties=ties)
+    return Flips(total=total, n=n, first=first, last=last, unread=unread, ties=ties)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,46 +17,14 @@ from unswayed.metrics.resampling import (
     prepared,
     resample,
 )
-from unswayed.metrics.rows import Row, cells, row_of
+from unswayed.metrics.rows import Beside, Rates, Row, row_of
 from unswayed.metrics.table import load_metrics
 from unswayed.metrics.uncertainty import percentile_interval
 
-__all__ = ["UNGROUPED", "Macro", "MacroEstimate", "measure_groups"]
+__all__ = ["UNGROUPED", "measure_groups"]
 
 UNGROUPED = "(no group)"
 """Name under which items without a group are measured when others have one."""
-
-
-class MacroEstimate(Estimate, frozen=True, kw_only=True, omit_defaults=True):
-    """A plain mean over groups.
-
-    Attributes:
-        groups: In how many groups the metric is defined.
-    """
-
-    groups: int
-
-
-@dataclass(frozen=True, slots=True)
-class Macro:
-    """The macro average: the plain mean over groups of every metric.
-
-    Attributes:
-        estimates: By metric; several for rates by position or label, else one.
-        groups: Number of groups.
-    """
-
-    estimates: Mapping[str, tuple[MacroEstimate, ...]]
-    groups: int
-
-    def __getitem__(self, name: str) -> MacroEstimate:
-        """The estimate of a metric that has a single value."""
-        (estimate,) = self.estimates[name]
-        return estimate
-
-    def to_json(self) -> dict[str, object]:
-        """The average as it stands in `metrics.json`."""
-        return {"groups": self.groups, **cells(self.estimates)}
 
 
 def measure_groups(
@@ -68,7 +35,7 @@ def measure_groups(
     seed: int = 0,
     constructed: bool = False,
     gold_ties: GoldTies = "exclude",
-) -> tuple[dict[str, Row], Macro | None]:
+) -> tuple[dict[str, Row], Row | None]:
     """A row per group, and the macro average: the plain mean over groups.
 
     The interval of the macro average comes from resampling items within their groups: the groups
@@ -99,7 +66,8 @@ def measure_groups(
             metrics, parts, resamples=resamples, seed=own, constructed=constructed
         )
     rows = {group: row_of(sample) for group, sample in samples.items()}
-    return rows, Macro(_macro([sample.values for sample in samples.values()]), len(samples))
+    averages = _macro([sample.values for sample in samples.values()])
+    return rows, Row(averages, Beside(groups=len(samples)))
 
 
 def _stream(seed: int, stream: int) -> int:
@@ -114,7 +82,7 @@ def _of_group(outcomes: Outcomes, group: str) -> Outcomes:
     return outcomes.rows(np.array(rows, dtype=np.intp))
 
 
-def _macro(groups: Sequence[dict[str, Bootstrapped]]) -> dict[str, tuple[MacroEstimate, ...]]:
+def _macro(groups: Sequence[dict[str, Bootstrapped]]) -> dict[str, Rates]:
     averages = {}
     for name in groups[0]:
         if not all(name in values for values in groups):
@@ -126,14 +94,14 @@ def _macro(groups: Sequence[dict[str, Bootstrapped]]) -> dict[str, tuple[MacroEs
     return averages
 
 
-def _average(parts: Sequence[Bootstrapped], k: int) -> MacroEstimate:
+def _average(parts: Sequence[Bootstrapped], k: int) -> Estimate:
     defined = [part for part in parts if np.isfinite(part.point[k])]
     if not defined:
-        return MacroEstimate(value=None, reason=parts[0].reason, groups=0)
+        return Estimate(value=None, reason=parts[0].reason, groups=0)
     value = float(np.mean([part.point[k] for part in defined]))
     by_construction = defined[0].by_construction
     low, high = (value, value) if by_construction else _interval(value, defined, k)
-    return MacroEstimate(
+    return Estimate(
         value=value,
         low=low,
         high=high,

@@ -1,60 +1,209 @@
-"""A row of `metrics.json`: every metric of some outcomes, and the counts behind them."""
+"""A row of `metrics.json`, measured, written and read: metrics and what stands beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from unswayed.decisions import MISSING, TIE, UNPARSED, Estimate
+from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.outcomes import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE, Outcomes
+from unswayed.metrics.rates import LABEL_RATE, POSITION_RATE
 from unswayed.metrics.resampling import Sample
+from unswayed.metrics.table import METRICS
 
-__all__ = ["Row", "cells", "row_of"]
+__all__ = ["Beside", "Rates", "Row", "decode_row", "encode_row", "row_of"]
+
+Rates = tuple[Estimate, ...]
+"""The estimates of one metric: one, or one for each position or label."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What was measured.
+class Beside(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What stands beside the metrics of a row; None or empty where it is not known.
 
     Attributes:
-        estimates: By metric; several for rates by position or label, else one.
+        groups: Over how many groups it averages.
+        estimation_items: Items that a method learned from, in a row of the estimation curve.
+        calls_per_item: What one more item costs in calls.
+        calls_per_item_amortised: Distinct calls to fit a method and to judge every item once, per
+            item.
+        estimation_calls: Distinct calls that fitting needs.
         incomplete: Items that lack a presentation.
         set_size: Presentations per item, by stratum where they differ.
         counts: What went in and what was left out where.
         strata: A row for each number of candidates, where items differ in it.
     """
 
-    estimates: Mapping[str, tuple[Estimate, ...]]
-    incomplete: int
-    set_size: int | tuple[int, ...]
-    counts: Mapping[str, int]
-    strata: Mapping[int, Row] = field(default_factory=dict)
+    groups: int | None = None
+    estimation_items: int | None = None
+    calls_per_item: float | None = None
+    calls_per_item_amortised: float | None = None
+    estimation_calls: int | None = None
+    incomplete: int | None = None
+    set_size: int | tuple[int, ...] | None = None
+    counts: dict[str, int] | None = None
+    strata: dict[int, Row] = {}
 
-    def __getitem__(self, name: str) -> Estimate:
+
+BEHIND: Final = ("incomplete", "set_size", "counts", "strata")
+"""What stands behind the metrics in the file."""
+
+
+class Row:
+    """The figures of one method, protocol or group, whoever registered the metrics.
+
+    Attributes:
+        values: By metric: several estimates for rates by position or label, else one; nulls
+            included.
+        beside: What stands beside them.
+    """
+
+    __slots__ = ("beside", "values")
+
+    def __init__(self, values: Mapping[str, Rates], beside: Beside = Beside()) -> None:  # noqa: B008
+        self.values = values
+        self.beside = beside
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Row:
+        """A row as it stands in `metrics.json`: one flat object.
+
+        Raises:
+            msgspec.ValidationError: If something has the wrong type; the message names the place.
+        """
+        own = Beside.__struct_fields__
+        beside = {name: value for name, value in record.items() if name in own}
+        cells = {name: value for name, value in record.items() if name not in own}
+        values = msgspec.convert(cells, dict[str, Estimate | Rates])
+        return cls(
+            {name: v if isinstance(v, tuple) else (v,) for name, v in values.items()},
+            msgspec.convert(beside, Beside, str_keys=True, dec_hook=decode_row),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as it stands in `metrics.json`: a list where a metric has several values."""
+        before = msgspec.to_builtins(self.beside, str_keys=True, enc_hook=encode_row)
+        behind = {name: before.pop(name) for name in BEHIND if name in before}
+        cells = {name: msgspec.to_builtins(list(values)) for name, values in self.values.items()}
+        return {
+            **before,
+            **{name: cell if len(cell) > 1 else cell[0] for name, cell in cells.items()},
+            **behind,
+        }
+
+    def with_values(self, values: Mapping[str, Estimate]) -> Row:
+        """The row with further metrics of a single value."""
+        return Row({**self.values, **{name: (v,) for name, v in values.items()}}, self.beside)
+
+    def with_beside(self, **numbers: float | int) -> Row:
+        """The row with more beside its metrics."""
+        return Row(self.values, msgspec.structs.replace(self.beside, **numbers))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Row):
+            return NotImplemented
+        return (self.values, self.beside) == (other.values, other.beside)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, metric: str) -> Estimate:
         """The estimate of a metric that has a single value."""
-        (estimate,) = self.estimates[name]
+        (estimate,) = self.values[metric]
         return estimate
 
-    def to_json(self) -> dict[str, object]:
-        """The row as it stands in `metrics.json`."""
-        size = self.set_size
-        record = {
-            **cells(self.estimates),
-            "incomplete": self.incomplete,
-            "set_size": size if isinstance(size, int) else list(size),
-            "counts": dict(self.counts),
-        }
-        if self.strata:
-            record["strata"] = {str(n): row.to_json() for n, row in self.strata.items()}
-        return record
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """The metrics that are single numbers."""
+        return {name: values[0] for name, values in self.values.items() if len(values) == 1}
+
+    def _single(self, metric: str) -> Estimate | None:
+        values = self.values.get(metric, ())
+        return values[0] if len(values) == 1 else None
+
+    def get(self, metric: str) -> Estimate | None:
+        """The estimate if it has a value."""
+        estimate = self._single(metric)
+        return None if estimate is None or estimate.value is None else estimate
+
+    def reason(self, metric: str) -> str | None:
+        """Why a metric has no value."""
+        estimate = self._single(metric)
+        return None if estimate is None or estimate.value is not None else estimate.reason
+
+    @property
+    def calls(self) -> float | None:
+        """Calls per item, the estimation calls spread over the data; None for protocols."""
+        amortised = self.beside.calls_per_item_amortised
+        return self.calls_next if amortised is None else amortised
+
+    @property
+    def calls_next(self) -> float | None:
+        """What one more item costs."""
+        return self.beside.calls_per_item
+
+    @property
+    def estimation_items(self) -> int | None:
+        """Items that a method learned from, in a row of the estimation curve."""
+        return self.beside.estimation_items
+
+    @property
+    def incomplete(self) -> int:
+        """Items that lack a presentation."""
+        return self.beside.incomplete or 0
+
+    @property
+    def strata(self) -> Mapping[int, Row]:
+        """Number of candidates to its own row, where items differ in it."""
+        return self.beside.strata
+
+    @property
+    def items(self) -> int:
+        """Items behind it: those whose answers can be compared between presentations."""
+        consistency = self._single(METRICS.name_of(CONSISTENCY))
+        return 0 if consistency is None else consistency.n
+
+    @property
+    def position_rate(self) -> Rates:
+        """Shares by position; empty where unknown."""
+        return self._rates(METRICS.name_of(POSITION_RATE))
+
+    @property
+    def label_rate(self) -> Rates:
+        """Shares by label; empty where unknown."""
+        return self._rates(METRICS.name_of(LABEL_RATE))
+
+    def _rates(self, metric: str) -> Rates:
+        rates = self.values.get(metric, ())
+        return () if any(rate.value is None for rate in rates) else rates
+
+    def positions(self, n: int) -> Rates:
+        """Shares by position, of the items with n candidates where items differ."""
+        return self.position_rate or (self.strata[n].position_rate if n in self.strata else ())
+
+    def labels(self, n: int) -> Rates:
+        """Shares by label, of the items with n candidates where items differ."""
+        return self.label_rate or (self.strata[n].label_rate if n in self.strata else ())
 
 
-def cells(rows: Mapping[str, Sequence[Estimate]]) -> dict[str, object]:
-    """Estimates as they stand in `metrics.json`: a list where a metric has several values."""
-    parts = {name: msgspec.to_builtins(list(values)) for name, values in rows.items()}
-    return {name: values if len(values) > 1 else values[0] for name, values in parts.items()}
+def encode_row(row: object) -> object:
+    """A row inside another record, for `msgspec.to_builtins`."""
+    if isinstance(row, Row):
+        return row.to_json()
+    raise NotImplementedError(type(row))
+
+
+def decode_row(kind: type, value: object) -> object:
+    """A row inside another record, for `msgspec.convert`.
+
+    Raises:
+        msgspec.ValidationError: If it is none.
+    """
+    if kind is Row and isinstance(value, Mapping):
+        return Row.of(value)
+    raise msgspec.ValidationError(f"Expected `object`, got `{type(value).__name__}`")
 
 
 def row_of(sample: Sample) -> Row:
@@ -62,11 +211,17 @@ def row_of(sample: Sample) -> Row:
     strata = sample.strata
     sizes = sorted({outcomes.n_views for outcomes in strata})
     return Row(
-        estimates={name: value.estimates for name, value in sample.values.items()},
-        incomplete=sum(int((s.permutable & ~s.complete).sum()) for s in strata if s.n_views > 1),
-        set_size=sizes[0] if len(sizes) == 1 else tuple(sizes),
-        counts=_counts(strata),
-        strata={part.strata[0].n: row_of(part) for part in sample.parts} if len(strata) > 1 else {},
+        {name: value.estimates for name, value in sample.values.items()},
+        Beside(
+            incomplete=sum(
+                int((s.permutable & ~s.complete).sum()) for s in strata if s.n_views > 1
+            ),
+            set_size=sizes[0] if len(sizes) == 1 else tuple(sizes),
+            counts=_counts(strata),
+            strata={part.strata[0].n: row_of(part) for part in sample.parts}
+            if len(strata) > 1
+            else {},
+        ),
     )
 
 

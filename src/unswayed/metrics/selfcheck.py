@@ -20,17 +20,24 @@ import numpy as np
 
 from unswayed.decisions import UNPARSED
 from unswayed.errors import UnswayedError, UsageError
+from unswayed.metrics.accuracy import ACCURACY
+from unswayed.metrics.consistency import CONSISTENCY
+from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY
 from unswayed.metrics.measure import measure
 from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
 from unswayed.metrics.rows import Row
+from unswayed.metrics.table import METRICS
 
 __all__ = ["Impossible", "ImpossibleTableError", "check_cells", "excess", "self_check"]
 
-_TERMS: Final = ("accuracy", "consistency", "consistent_accuracy")
+_SHORT: Final = {
+    METRICS.name_of(ACCURACY): "acc",
+    METRICS.name_of(CONSISTENCY): "con",
+    METRICS.name_of(CONSISTENT_ACCURACY): "ca",
+}
+_TERMS: Final = tuple(_SHORT)
 _ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
-    "accuracy": ("accuracy", "acc"),
-    "consistency": ("consistency", "con"),
-    "consistent_accuracy": ("consistent_accuracy", "consistent accuracy", "ca"),
+    name: (name, name.replace("_", " "), short) for name, short in _SHORT.items()
 }
 
 
@@ -67,7 +74,7 @@ def self_check(row: Row, strata: Sequence[Outcomes], *, tolerance: float = 1e-9)
     Raises:
         ImpossibleTableError: Naming the cells.
     """
-    for name, estimates in row.estimates.items():
+    for name, estimates in row.values.items():
         for cell in estimates:
             low, value, high = cell.low, cell.value, cell.high
             if value is None or low is None or high is None:

@@ -63,10 +63,10 @@ def read_decisions(
 
 def _longer_key(question: Question, key: bytes, store: CallStore, drafter: Drafter) -> bytes | None:
     """The key of the longer retry of an answer that was cut off."""
-    known = drafter.longer_key(key)
-    call = None if known is not None else store.get(key)
+    recorded_key = drafter.longer_key(key)
+    call = None if recorded_key is not None else store.get(key)
     if call is None:
-        return known
+        return recorded_key
     longer = drafter.longer(drafter.recorded(question, key, call[0]))
     return None if longer is None else longer.key
 

@@ -123,16 +123,22 @@ def worth() -> Worth:
         ]
     )
     sizes = np.linspace(-1.0, 1.0, len(NOUNS))
-    made = Worth(
+    worth = Worth(
         words=words,
         words_learned=words + rng.normal(0.0, 0.30, len(WORDS)),
         sizes=sizes,
         sizes_learned=sizes + rng.normal(0.0, 0.22, len(NOUNS)),
         topic_bias=rng.normal(0.0, 0.6, len(TOPICS)),
     )
-    for array in (made.words, made.words_learned, made.sizes, made.sizes_learned, made.topic_bias):
+    for array in (
+        worth.words,
+        worth.words_learned,
+        worth.sizes,
+        worth.sizes_learned,
+        worth.topic_bias,
+    ):
         array.setflags(write=False)
-    return made
+    return worth
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -272,8 +278,8 @@ TRAINING_SEED: Final = 1
 """Seed of the built-in training sets: other items than those the audits use."""
 
 
-def _training_set(made: ItemSet, name: str) -> ItemSet:
-    return ItemSet.of(made.items, name=name)
+def _training_set(items: ItemSet, name: str) -> ItemSet:
+    return ItemSet.of(items.items, name=name)
 
 
 BUILT_IN: Final[Mapping[str, Callable[[], ItemSet]]] = {

@@ -92,7 +92,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     ids = {token: number for number, token in enumerate(VOCABULARY)}
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    made: PreTrainedTokenizerFast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    words: PreTrainedTokenizerFast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         unk_token="<unk>",
         pad_token="<pad>",
@@ -101,7 +101,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
         chat_template=CHAT_TEMPLATE,
         model_max_length=64,
     )
-    return made
+    return words
 
 
 def train(settings: TrainSettings) -> LlamaForCausalLM:

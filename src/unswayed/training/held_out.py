@@ -7,7 +7,10 @@ from typing import Any, Final
 
 from unswayed.decisions import Decision
 from unswayed.items import Item, blind
-from unswayed.metrics import measure, outcomes_from_decisions
+from unswayed.metrics import METRICS, measure, outcomes_from_decisions
+from unswayed.metrics.accuracy import ACCURACY
+from unswayed.metrics.answers import UNPARSED_RATE
+from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.presentation import Ask
 from unswayed.prompts import render
 from unswayed.training.data import prompt_settings
@@ -19,10 +22,9 @@ __all__ = ["figures", "greedy_answers", "measure_held_out"]
 BATCH: Final = 32
 """Held-out prompts answered at once; without gradients more fit than in training."""
 
-METRICS: Final = {
-    "accuracy": "accuracy",
-    "consistency": "consistency",
-    "unparsed": "unparsed_rate",
+FOLLOWED: Final = {
+    name.removesuffix("_rate"): name
+    for name in map(METRICS.name_of, (ACCURACY, CONSISTENCY, UNPARSED_RATE))
 }
 """Name in the log, and the metric that it is."""
 
@@ -30,8 +32,8 @@ METRICS: Final = {
 def figures(items: Sequence[Item], decisions: Iterable[Decision]) -> dict[str, float]:
     """Accuracy, consistency and the share of unparsed answers, as an audit defines them."""
     outcomes = outcomes_from_decisions(items, decisions)
-    row = measure(outcomes, names=list(METRICS.values()), resamples=0)
-    values = {name: row[metric].value for name, metric in METRICS.items()}
+    row = measure(outcomes, names=list(FOLLOWED.values()), resamples=0)
+    values = {name: row[metric].value for name, metric in FOLLOWED.items()}
     return {name: value for name, value in values.items() if value is not None}
 
 

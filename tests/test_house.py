@@ -1,0 +1,211 @@
+"""Rules of the house that a reader can see in the sources, checked in the sources."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from unswayed.backends import Backend
+from unswayed.methods import METHODS
+from unswayed.methods.protocol import Method
+from unswayed.metrics.table import METRICS
+
+SOURCES: Final = Path(__file__).parents[1] / "src" / "unswayed"
+FILES: Final = sorted(SOURCES.rglob("*.py"))
+TABLES: Final = ("methods/__init__.py", "metrics/table.py")
+
+NOT_NOUNS: Final = frozenset({"found", "made", "known", "one", "how"})
+"""Participles and pronouns that have stood where the name of the thing belongs."""
+
+OTHER_THINGS: Final = {
+    ("methods/", "canonical"): "label sequences that a prior is estimated for (`Layouts`)",
+    ("prompts/", "direct"): "the prompt, and the `answer:` of a template",
+    ("training/recipe_parts.py", "direct"): "the prompt",
+    ("cli/judge.py", "canonical"): "the value of --order",
+    ("metrics/outcomes.py", "label_mass"): "the array of recorded masses, named in an error",
+    ("calibration.py", "label_mass"): "a key of the file that `calibrate` writes",
+    ("training/scoring.py", "accuracy"): "a part of a reward, a field of `Rewards`",
+    ("training/scoring.py", "consistency"): "a part of a reward, a field of `Rewards`",
+}
+"""Words that are names of methods or metrics and mean something else in this file or room."""
+
+OPEN: Final = frozenset(
+    {
+        ("nouns", "report/collect.py"),
+        ("nouns", "report/explorer.py"),
+        ("names", "report/advice.py"),
+        ("names", "report/appendix.py"),
+        ("names", "report/claims.py"),
+        ("names", "report/findings.py"),
+        ("names", "report/frontier.py"),
+        ("names", "report/keys.py"),
+        ("names", "report/plots.py"),
+        ("names", "report/reading.py"),
+        ("names", "report/sections.py"),
+        ("names", "report/table.py"),
+    }
+)
+"""Rule and file that break it still; a file that keeps the rule must leave this list."""
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCES).as_posix()
+
+
+every_file = pytest.mark.parametrize("path", FILES, ids=name_of)
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def expect_none(rule: str, path: Path, breaches: Iterable[object]) -> None:
+    """No breach of a rule in a file, or at least one where the file is listed as open."""
+    if (rule, name_of(path)) in OPEN:
+        assert list(breaches), f"{name_of(path)} keeps the rule now: take it out of OPEN"
+    else:
+        assert list(breaches) == []
+
+
+def targets(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """The variables and parameters that a node binds."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id, node.lineno
+    elif isinstance(node, ast.arg):
+        yield node.arg, node.lineno
+
+
+def bodies(path: Path) -> Iterator[ast.AST]:
+    """Everything but the fields of classes, whose names are those of files."""
+    fields = {
+        id(statement.target)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
+    }
+    return (node for node in ast.walk(tree(path)) if id(node) not in fields)
+
+
+@every_file
+def test_variables_and_parameters_are_nouns(path: Path) -> None:
+    names = (entry for node in bodies(path) for entry in targets(node))
+    expect_none("nouns", path, [entry for entry in names if entry[0] in NOT_NOUNS])
+
+
+@every_file
+def test_a_file_fits_a_head(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    expect_none("length", path, [lines] if lines > 400 else [])
+
+
+def own_modules(name: str) -> set[str]:
+    """The files in which something is registered under a name."""
+    homes = [table._all[name].partition(":")[0] for table in (METHODS, METRICS) if name in table]
+    return {f"{home.removeprefix('unswayed.').replace('.', '/')}.py" for home in homes}
+
+
+def of_prompts(node: ast.AST) -> Iterator[ast.expr]:
+    """Strings that stand where the name of a prompt stands."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        arguments = node.args
+        positional = [*arguments.posonlyargs, *arguments.args]
+        defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
+        for argument, default in [
+            *zip(positional, defaults, strict=True),
+            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+        ]:
+            if default is not None and argument.arg == "prompt":
+                yield default
+    elif isinstance(node, ast.Compare) and ast.unparse(node.left).endswith("prompt"):
+        yield from node.comparators
+
+
+def not_names(node: ast.AST) -> Iterator[ast.AST]:
+    """Strings that are no names: docstrings, `__all__`."""
+    if isinstance(node, ast.Expr):
+        yield node.value
+    elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+        yield from ast.walk(node.value)
+
+
+def names_written_out(path: Path) -> list[tuple[str, int]]:
+    here = name_of(path)
+    excused = {
+        id(expression)
+        for node in ast.walk(tree(path))
+        for expression in (*of_prompts(node), *not_names(node))
+    }
+    strings = (
+        node
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    return [
+        (node.value, node.lineno)
+        for node in strings
+        if (node.value in METHODS or node.value in METRICS)
+        and id(node) not in excused
+        and here not in own_modules(node.value)
+        and not any(here.startswith(room) and node.value == word for room, word in OTHER_THINGS)
+    ]
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if name_of(p) not in TABLES], ids=name_of)
+def test_methods_and_metrics_are_named_in_their_tables_only(path: Path) -> None:
+    expect_none("names", path, names_written_out(path))
+
+
+@pytest.mark.parametrize(("room", "word"), OTHER_THINGS, ids=" ".join)
+def test_every_word_that_means_another_thing_is_still_written(room: str, word: str) -> None:
+    rooms = [path for path in FILES if name_of(path).startswith(room)]
+    assert any(f'"{word}"' in path.read_text(encoding="utf-8") for path in rooms)
+
+
+def method_classes() -> set[str]:
+    return {Method.__name__, *(METHODS.load(name).__name__ for name in METHODS)}
+
+
+def calls(path: Path, *functions: str) -> Iterator[ast.Call]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in functions:
+            yield node
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if not name_of(p).startswith("methods/")], ids=name_of
+)
+def test_nobody_asks_which_method_it_is(path: Path) -> None:
+    kinds = method_classes()
+    expect_none(
+        "isinstance",
+        path,
+        [
+            (call.lineno, ast.unparse(call))
+            for call in calls(path, "isinstance", "issubclass")
+            if kinds & {node.id for node in ast.walk(call.args[1]) if isinstance(node, ast.Name)}
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if not name_of(p).startswith("methods/")], ids=name_of
+)
+def test_nobody_gropes_for_attributes_of_methods_and_backends(path: Path) -> None:
+    attributes = {name for kind in (Backend, Method) for name in vars(kind) if name[0] != "_"}
+    expect_none(
+        "getattr",
+        path,
+        [
+            (call.lineno, ast.unparse(call))
+            for call in calls(path, "getattr", "hasattr", "setattr")
+            if ast.unparse(call.args[0]).rpartition(".")[2].strip("_") in {"backend", "method"}
+            or (isinstance(call.args[1], ast.Constant) and call.args[1].value in attributes)
+        ],
+    )
