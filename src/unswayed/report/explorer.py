@@ -90,7 +90,7 @@ def item_view(item: FlippedItem, run: int = 0, presentations: int = 0) -> ItemVi
         run=run,
         word="answer" if n == 2 else "option",
         candidates=tuple(cut(text) for text in item.candidates),
-        summary=plain(phrase("went", went, item.gold, n)),
+        summary=plain(phrase("items.went", went, item.gold, n)),
         views=tuple(
             _view(view, item, _heading(view, n, votes[view.choice], asked, own=i == 0))
             for i, view in enumerate(kept)
@@ -103,7 +103,7 @@ def _heading(view: Shown, n: int, votes: int = 0, asked: int = 0, *, own: bool =
     given = view.order == tuple(range(n))
     straight = view.labels == tuple(sorted(view.labels))
     order, labels = view.order, () if straight else view.labels
-    return plain(phrase("heading", given, straight, n, order, labels, votes, asked, own))
+    return plain(phrase("items.heading", given, straight, n, order, labels, votes, asked, own))
 
 
 def _view(view: Shown, item: FlippedItem, heading: str) -> View:
@@ -116,7 +116,7 @@ def _view(view: Shown, item: FlippedItem, heading: str) -> View:
         heading=heading,
         parts=parts_of(view, item.candidates),
         choice=view.choice if isinstance(view.choice, int) else -1,
-        said=phrase("said", view.label, view.choice, len(item.candidates)),
+        said=phrase("items.said", view.label, view.choice, len(item.candidates)),
         quiet="" if view.prob is None else f"probability {percent(view.prob, 0)}",
         details=tuple(details),
     )
@@ -242,7 +242,7 @@ def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float)
         for item in finding.run.flipped[:1]
         for view in item.shown
     )
-    shown = plain(sentence("embedded", len(packed), total, sure))
+    shown = plain(sentence("items.embedded", len(packed), total, sure))
     head = {
         "total": total,
         "count": shown,

@@ -66,13 +66,13 @@ def facts(finding: Finding) -> list[Fact]:
     run = finding.run.run
     lines = [
         Fact("Model", run.model or finding.audit.model),
-        Fact("Data", _said("data", finding), short(run.data.fingerprint)),
-        Fact("Protocol", _said("protocol", finding)),
+        Fact("Data", _said("facts.data", finding), short(run.data.fingerprint)),
+        Fact("Protocol", _said("facts.protocol", finding)),
         _prompt(run.prompt),
-        Fact("Calls", _said("calls", finding)),
-        Fact("Unparsed", _said("unparsed", finding)),
-        Fact("Tokens and cost", _said("cost", finding)),
-        Fact("Time", "" if run.time_s is None else _said("time", run.time_s)),
+        Fact("Calls", _said("facts.calls", finding)),
+        Fact("Unparsed", _said("facts.unparsed", finding)),
+        Fact("Tokens and cost", _said("facts.cost", finding)),
+        Fact("Time", "" if run.time_s is None else _said("facts.time", run.time_s)),
         Fact("Intervals", _intervals(run)),
         Fact("Version", _version(run, finding.run.metrics.unswayed)),
     ]

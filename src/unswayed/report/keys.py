@@ -67,7 +67,7 @@ def _figure(
     compared: str,
     *more: object,
 ) -> KeyFigure:
-    label = plain(sentence("key", kind, finding, *more))
+    label = plain(sentence("figures.key", kind, finding, *more))
     return KeyFigure(kind, label, estimate, reference, compared)
 
 

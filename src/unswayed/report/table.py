@@ -100,7 +100,7 @@ def columns_of(finding: Finding) -> tuple[list[Column], list[Column]]:
     main = []
     for key in MAIN:
         column = Column(key, "") if key == POSITION else column_of(key)
-        title, meaning = (*map(plain, say("column", key, finding)), "", "")[:2]
+        title, meaning = (*map(plain, say("tables.column", key, finding)), "", "")[:2]
         if title:
             column = replace(column, title=title, meaning=meaning)
         main.append(column)
@@ -195,14 +195,14 @@ def _calls(calls: float | None) -> Cell:
 def main_table(finding: Finding, run_name: str = "") -> MetricsTable:
     """All methods with the metrics that the page speaks about."""
     columns, _ = columns_of(finding)
-    notes = sentence("table_notes", ties_of(finding), lacking(finding, columns))
+    notes = sentence("tables.notes", ties_of(finding), lacking(finding, columns))
     return _table(finding, run_name, columns, plain(notes))
 
 
 def more_table(finding: Finding, run_name: str = "") -> MetricsTable | None:
     """The remaining metrics that were measured; None if there are none."""
     _, columns = columns_of(finding)
-    notes = sentence("table_notes", (), lacking(finding, columns))
+    notes = sentence("tables.notes", (), lacking(finding, columns))
     return _table(finding, run_name, columns, plain(notes)) if columns else None
 
 
