@@ -16,7 +16,17 @@ from typing import Any
 
 import msgspec
 from page_text import page_text
-from report_samples import est, figures, fixed, method, null, plain_run, run_json, with_metrics
+from report_samples import (
+    est,
+    figures,
+    fixed,
+    method,
+    null,
+    plain_run,
+    run_json,
+    spans_in,
+    with_metrics,
+)
 from rich.console import Console
 
 from unswayed.auditing.records import Run
@@ -81,7 +91,9 @@ def flipped() -> FlippedItem:
     views = []
     for order in ((0, 1), (1, 0)):
         prompt = f"Which is better?\n\nA: {texts[order[0]]}\n\nB: {texts[order[1]]}"
-        shown = Shown(order, ("A", "B"), (Message("user", prompt),), order[0], "A", 0.8, "A")
+        messages = (Message("user", prompt),)
+        shown = Shown(order, ("A", "B"), messages, order[0], "A", 0.8, "A")
+        shown = replace(shown, spans=spans_in(messages, texts))
         views.append(shown)
     return FlippedItem("item-1", "law", 0, texts, tuple(views))
 
