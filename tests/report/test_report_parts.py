@@ -1,5 +1,7 @@
 """A prompt is cut at its candidates, wherever their texts occur more than once."""
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +32,7 @@ def before(parts: tuple[Part, ...]) -> list[str]:
     """The last line before each candidate."""
     return [
         first.text.splitlines()[-1]
-        for first, second in zip(parts, parts[1:], strict=False)
+        for first, second in itertools.pairwise(parts)
         if second.kind == "candidate"
     ]
 

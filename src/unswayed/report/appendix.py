@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import Finding
 from unswayed.report.numerals import calls_text, count, interval, ordinal, plural, share
 from unswayed.report.plots import Block, PlotTable, row
-from unswayed.report.reading import Row
 from unswayed.visible import one_line
 
 __all__ = ["Cell", "PlainTable", "appendix"]

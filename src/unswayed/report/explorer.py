@@ -226,7 +226,7 @@ def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float)
     first: ItemView | None = None
     size = 0
     for run, item in _in_turn(findings):
-        view = item_view(item, run, findings[run].audit.n_presentations)
+        view = item_view(item, run, findings[run].metrics.protocol.n_presentations)
         known = len(texts.numbers)
         text = script_json(_packed(view, texts))
         size += byte_length(text) + 1

@@ -65,7 +65,7 @@ def facts(finding: Finding) -> list[Fact]:
     """Everything a reader needs to repeat or to doubt the measurement."""
     run = finding.run.run
     lines = [
-        Fact("Model", run.model or finding.audit.model),
+        Fact("Model", run.model or finding.metrics.model),
         Fact("Data", _said("facts.data", finding), short(run.data.fingerprint)),
         Fact("Protocol", _said("facts.protocol", finding)),
         _prompt(run.prompt),

@@ -66,9 +66,9 @@ def run_names(findings: Sequence[Finding]) -> list[str]:
     """
     if len(findings) == 1:
         return [""]
-    models = without_shared_folders([model_name(finding.audit.model) for finding in findings])
+    models = without_shared_folders([model_name(finding.metrics.model) for finding in findings])
     prompts = [_prompt_name(finding) for finding in findings]
-    sets = [finding.audit.data for finding in findings]
+    sets = [finding.metrics.data.name for finding in findings]
     if len(set(prompts)) > 1:
         models = [f"{model}, {prompt}" for model, prompt in zip(models, prompts, strict=True)]
     names = [f"{model} on {data}" for model, data in zip(models, sets, strict=True)]
@@ -136,7 +136,7 @@ def _context(runs: Runs, *, embed_mb: float) -> Mapping[str, object]:
         "title": plain(sentence("runs.title", findings)),
         "version": one_line(first.run.metrics.unswayed),
         "date": date_text(findings[-1].run.run.created),
-        "subjects": list(dict.fromkeys(_Subject(f.model, f.audit.data) for f in findings)),
+        "subjects": list(dict.fromkeys(_Subject(f.model, f.metrics.data.name) for f in findings)),
         "headline": headline_of(runs),
         "warnings": [warning for finding, name in runs for warning in _warning(finding, name)],
         "each": [] if alone else [line for f, name in runs for line in _each(f, name, names[0])],

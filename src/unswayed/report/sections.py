@@ -141,7 +141,7 @@ def cause_section(runs: Runs) -> Section | None:
 
 def remedies_claim(finding: Finding) -> Claim | None:
     """What to use instead of a single call; None with fewer than two methods."""
-    if len(finding.audit.methods) < 2 or finding.state is State.FAILED:
+    if len(finding.metrics.methods) < 2 or finding.state is State.FAILED:
         return None
     controls = repeats_of(finding), control_of(finding)
     return claim("advice.remedies", finding, advice_of(finding), *controls)
@@ -155,7 +155,7 @@ def remedies_section(runs: Runs) -> Section | None:
     shown = panels(runs.findings, runs.names)
     if not shown.panels:
         return Section(joint)
-    rows = [row for finding in runs.findings for row in finding.audit.methods.values()]
+    rows = [row for finding in runs.findings for row in finding.metrics.methods.values()]
     learning = any((row.calls or 0.0) > (row.calls_next or 0.0) for row in rows)
     caption = sentence(
         "advice.frontier_caption",
@@ -189,7 +189,7 @@ def groups_section(runs: Runs) -> Section | None:
     tables, left_out = group_tables(runs.findings, runs.names)
     first = runs.findings[0]
     rows = claims.groups_of(first).rows
-    macro = first.audit.macro.get(first.audit.base or "")
+    macro = first.metrics.macro.get(first.audit.base or "")
     average = macro.get("consistency") if macro is not None and len(runs.findings) == 1 else None
     caption = sentence(
         "groups.caption",
@@ -207,13 +207,15 @@ def table_section(runs: Runs) -> TableSection:
     tables = tuple(main_table(finding, name) for finding, name in runs)
     more = tuple(t for finding, name in runs if (t := more_table(finding, name)) is not None)
     audits = [finding.audit for finding in runs.findings]
-    cautions = (text for audit in audits for texts in audit.cautions.values() for text in texts)
+    cautions = (
+        text for audit in audits for texts in audit.metrics.cautions.values() for text in texts
+    )
     caption = sentence(
         "tables.caption",
         any(table.by_construction for table in tables),
         any(audit.has_gold for audit in audits),
         list(dict.fromkeys(table.notes for table in tables)),
-        {method: reason for audit in audits for method, reason in audit.skipped.items()},
+        {method: reason for audit in audits for method, reason in audit.metrics.skipped.items()},
         list(dict.fromkeys(cautions)),
     )
     more_notes = " ".join(dict.fromkeys(table.notes for table in more))
