@@ -11,6 +11,7 @@ from unswayed.decisions import Estimate
 from unswayed.methods import CONTROL, METHODS
 from unswayed.methods.names import parse_method
 from unswayed.report.findings import Finding
+from unswayed.report.reading import ACCURACY, CONSISTENCY, CONSISTENT_ACCURACY
 
 __all__ = [
     "Advice",
@@ -111,7 +112,7 @@ def advice_of(finding: Finding) -> Advice | None:
     criterion = given.criterion.replace("_", " ")
     other = given.alternative if given.alternative in rows else None
     advice = Advice(
-        method, Why.UNSCORED, criterion, criterion == "accuracy", given.reason,
+        method, Why.UNSCORED, criterion, criterion == ACCURACY, given.reason,
         alternative=other, cheaper=None if other is None else rows[other],
     )  # fmt: skip
     if not scores:
@@ -151,7 +152,7 @@ def remedy_of(finding: Finding) -> Remedy | None:
         method,
         finding.run.about.get(method, ""),
         finding.metrics.methods[method],
-        gain_of(finding.audit.difference(method, base or "", "accuracy")),
+        gain_of(finding.audit.difference(method, base or "", ACCURACY)),
         method == base,
     )
 
@@ -181,11 +182,11 @@ def steadier_of(finding: Finding) -> Steadier | None:
     method = None if given is None else given.steadiest
     if method is None or method == finding.recommended or method not in audit.metrics.methods:
         return None
-    row, base = audit.metrics.methods[method], audit.base_row.get("consistency")
-    after = row.get("consistency")
+    row, base = audit.metrics.methods[method], audit.base_row.get(CONSISTENCY)
+    after = row.get(CONSISTENCY)
     if base is None or after is None or base.value is None or after.value is None:
         return None
-    now = audit.metrics.methods[finding.recommended or method].get("consistency")
+    now = audit.metrics.methods[finding.recommended or method].get(CONSISTENCY)
     if finding.recommended != audit.base and now is not None and not now.by_construction:
         before = now.value or 0.0
         steadier = before < after.value
@@ -224,7 +225,7 @@ def repeats_of(finding: Finding) -> list[Control]:
     base = finding.audit.base or ""
     controls = []
     for method, row in finding.metrics.methods.items():
-        gain = gain_of(finding.audit.difference(method, base, "accuracy"))
+        gain = gain_of(finding.audit.difference(method, base, ACCURACY))
         measured = gain is not None and gain.low is not None and gain.high is not None
         if method != base and measured and asks_one_order(method, finding.n):
             controls.append(Control(method, row, gain))
@@ -239,5 +240,5 @@ def control_of(finding: Finding) -> Control | None:
     method = finding.recommended
     if method is None or method in {finding.audit.base, CONTROL}:
         return Control(CONTROL, row, None)
-    gain = gain_of(finding.audit.difference(method, CONTROL, "consistent_accuracy"))
+    gain = gain_of(finding.audit.difference(method, CONTROL, CONSISTENT_ACCURACY))
     return Control(CONTROL, row, gain if gain is not None and gain.up else None, method)

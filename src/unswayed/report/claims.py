@@ -17,6 +17,7 @@ from unswayed.report.findings import (
     favoured_of,
     half_width,
 )
+from unswayed.report.reading import CONSISTENCY
 
 __all__ = [
     "Aim",
@@ -104,7 +105,7 @@ def cause_of(finding: Finding) -> tuple[Cause, Mapping[str, Estimate]] | None:
         protocol: estimate
         for protocol in ("coupled", "order", "label")
         if (row := finding.metrics.protocols.get(protocol)) is not None
-        and (estimate := row.get("consistency")) is not None
+        and (estimate := row.get(CONSISTENCY)) is not None
     }
     return (_cause(rows.get("order"), rows.get("label")), rows) if len(rows) > 1 else None
 
@@ -141,7 +142,7 @@ class Groups:
 
     def consistency(self, index: int) -> Estimate:
         """That of a group."""
-        return self.rows[index][1].estimates["consistency"]
+        return self.rows[index][1].estimates[CONSISTENCY]
 
 
 def groups_of(finding: Finding) -> Groups:
@@ -150,9 +151,9 @@ def groups_of(finding: Finding) -> Groups:
     rows = [
         (group, methods[base])
         for group, methods in finding.metrics.groups.items()
-        if base in methods and methods[base].get("consistency") is not None
+        if base in methods and methods[base].get(CONSISTENCY) is not None
     ]
-    rows.sort(key=lambda pair: pair[1].estimates["consistency"].value or 0.0)
+    rows.sort(key=lambda pair: pair[1].estimates[CONSISTENCY].value or 0.0)
     groups = Groups(tuple(rows))
     if len(rows) < 2 or not apart(groups.consistency(0), groups.consistency(-1), len(rows)):
         return groups

@@ -21,7 +21,7 @@ from unswayed.auditing.rows import Rates
 from unswayed.decisions import Estimate
 from unswayed.report.data import RunData
 from unswayed.report.numerals import two_digits_up
-from unswayed.report.reading import Audit, model_name
+from unswayed.report.reading import AGREEMENT, CONSISTENCY, Audit, model_name
 from unswayed.visible import one_line
 
 __all__ = ["Finding", "Place", "State", "apart", "disjoint", "find", "half_width"]
@@ -140,7 +140,7 @@ class Finding:
     @property
     def consistency(self) -> Estimate | None:
         """That of single calls, as the judge is normally asked."""
-        return self.audit.plain.get("consistency") or self.audit.base_row.get("consistency")
+        return self.audit.plain.get(CONSISTENCY) or self.audit.base_row.get(CONSISTENCY)
 
     @property
     def flips(self) -> int:
@@ -230,7 +230,7 @@ class Finding:
     def label_free(self) -> bool:
         """Whether methods were judged without gold labels."""
         advice = self.metrics.recommendation
-        return advice is not None and advice.metric == "agreement"
+        return advice is not None and advice.metric == AGREEMENT
 
     @property
     def settled_by_order(self) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class Finding:
         return tuple(
             method
             for method, row in self.metrics.methods.items()
-            if (e := row.get("consistency")) is not None and e.by_construction
+            if (e := row.get(CONSISTENCY)) is not None and e.by_construction
         )
 
 

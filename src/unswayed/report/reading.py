@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 from unswayed.auditing.records import Metrics
 from unswayed.auditing.rows import Rates, Row
 from unswayed.decisions import Estimate
 from unswayed.methods import BASE
 
-__all__ = ["Audit", "model_name"]
+__all__ = [
+    "ACCURACY",
+    "AGREEMENT",
+    "CONSISTENCY",
+    "CONSISTENT_ACCURACY",
+    "Audit",
+    "model_name",
+]
+
+ACCURACY: Final = "accuracy"
+AGREEMENT: Final = "agreement"
+CONSISTENCY: Final = "consistency"
+CONSISTENT_ACCURACY: Final = "consistent_accuracy"
+"""The metrics that sentences speak about; every other one is shown as its registration says."""
 
 _REVISION = re.compile(r"@(?:sha256:)?[0-9a-f]{12,}(?=$|\+)")
 
@@ -74,13 +88,13 @@ class Audit:
     @property
     def has_gold(self) -> bool:
         """Whether any method has an accuracy."""
-        return any(row.get("accuracy") for row in self.metrics.methods.values())
+        return any(row.get(ACCURACY) for row in self.metrics.methods.values())
 
     @property
     def complete_items(self) -> int:
         """Items behind the headline: those with every presentation."""
         for row in (self.plain, self.base_row):
-            consistency = row.get("consistency")
+            consistency = row.get(CONSISTENCY)
             if consistency is not None and consistency.n:
                 return consistency.n
         return self.metrics.data.n_items

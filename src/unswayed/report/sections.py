@@ -14,6 +14,7 @@ from unswayed.report.findings import Finding, State
 from unswayed.report.frontier import Frontier, panels
 from unswayed.report.parts import cut
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
+from unswayed.report.reading import CONSISTENCY
 from unswayed.report.table import MetricsTable, main_table, more_table
 from unswayed.report.words import joined, plain, say, sentence
 from unswayed.visible import one_line, visible
@@ -190,11 +191,11 @@ def groups_section(runs: Runs) -> Section | None:
     first = runs.findings[0]
     rows = claims.groups_of(first).rows
     macro = first.metrics.macro.get(first.audit.base or "")
-    average = macro.get("consistency") if macro is not None and len(runs.findings) == 1 else None
+    average = macro.get(CONSISTENCY) if macro is not None and len(runs.findings) == 1 else None
     caption = sentence(
         "groups.caption",
         first,
-        [row.estimates["consistency"].n for _, row in rows],
+        [row.estimates[CONSISTENCY].n for _, row in rows],
         None if average is None else average.value,
         left_out,
     )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from unswayed.report import numerals
+from unswayed.report import numerals, reading
 from unswayed.visible import one_line
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def environment() -> Environment:
     templates.filters.update(
         name=_name, strong=_strong, listed=_listed, line=one_line, clause=clause
     )
+    metrics = ("ACCURACY", "CONSISTENCY", "CONSISTENT_ACCURACY")
+    templates.globals.update({name: getattr(reading, name) for name in metrics})
     return templates
 
 
