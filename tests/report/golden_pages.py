@@ -77,6 +77,7 @@ def options(first: float, *rest: float, **more: Any) -> RunData:
         protocols={"coupled": coupled},
         methods={"direct": direct},
         protocol={"name": "cyclic", "n_presentations": 3},
+        data={"name": "pairs", "n_items": 1000, "task": "mcq"},
         **more,
     )
     return replace(run, run=run_json(3, 0))
@@ -345,7 +346,7 @@ def lines() -> Iterator[tuple[str, str]]:
             for view, choice in zip(item.shown, choices, strict=True)
         ]
         gold = (None, "tie", (0, 1))[number]
-        view = item_view(replace(item, shown=tuple(views), gold=gold))  # type: ignore[arg-type]
+        view = item_view(replace(item, shown=tuple(views), gold=gold), "answer")  # type: ignore[arg-type]
         said = " / ".join(f"{one.heading}: {plain(one.said)}" for one in view.views)
         yield f"item {choices}", f"{view.summary} {said}"
 

@@ -275,7 +275,11 @@ def sample_run(
     metrics = {
         "unswayed": "0.1.0",
         "model": model,
-        "data": {"name": "made-up pairs" if n == 2 else "made-up options", "n_items": n_items},
+        "data": {
+            "name": "made-up pairs" if n == 2 else "made-up options",
+            "n_items": n_items,
+            "task": "pairwise" if n == 2 else "mcq",
+        },
         "protocol": {"name": "swap" if n == 2 else "cyclic", "n_presentations": n},
         "calls": {
             "planned": 3 * n * n_items, "made": 3 * n * n_items, "cached": 0, "failed": 0,
@@ -383,7 +387,7 @@ def plain_run(
     made = {
         "unswayed": "0.1.0",
         "model": "simulated/plain",
-        "data": {"name": "pairs", "n_items": n_items},
+        "data": {"name": "pairs", "n_items": n_items, "task": "pairwise"},
         "protocol": {"name": "swap", "n_presentations": 2},
         "calls": {"planned": 2 * n_items, "made": 2 * n_items, "cached": 0, "unparsed": 0},
         "protocols": {"coupled": coupled, **(protocols or {})},

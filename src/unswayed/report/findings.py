@@ -22,6 +22,7 @@ from unswayed.decisions import Estimate
 from unswayed.report.data import RunData
 from unswayed.report.numerals import two_digits_up
 from unswayed.report.reading import AGREEMENT, CONSISTENCY, Audit, model_name
+from unswayed.tasks import TASKS, task_of
 from unswayed.visible import one_line
 
 __all__ = ["Finding", "Place", "State", "apart", "disjoint", "find", "half_width"]
@@ -99,6 +100,12 @@ class Finding:
     def metrics(self) -> Metrics:
         """The figures of the run."""
         return self.run.metrics
+
+    @property
+    def noun(self) -> str:
+        """What a candidate is called, as its task says, if that is known here."""
+        task = self.metrics.data.task or ""
+        return task_of(task).noun if task in TASKS else "candidate"
 
     @property
     def width(self) -> float | None:
