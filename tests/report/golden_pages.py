@@ -16,7 +16,17 @@ from typing import Any
 
 import msgspec
 from page_text import page_text
-from report_samples import est, figures, fixed, method, null, plain_run, run_json, with_metrics
+from report_samples import (
+    est,
+    figures,
+    fixed,
+    method,
+    null,
+    plain_run,
+    run_json,
+    spans_in,
+    with_metrics,
+)
 from rich.console import Console
 
 from unswayed.auditing.records import Run
@@ -67,6 +77,7 @@ def options(first: float, *rest: float, **more: Any) -> RunData:
         protocols={"coupled": coupled},
         methods={"direct": direct},
         protocol={"name": "cyclic", "n_presentations": 3},
+        data={"name": "pairs", "n_items": 1000, "task": "mcq"},
         **more,
     )
     return replace(run, run=run_json(3, 0))
@@ -81,7 +92,9 @@ def flipped() -> FlippedItem:
     views = []
     for order in ((0, 1), (1, 0)):
         prompt = f"Which is better?\n\nA: {texts[order[0]]}\n\nB: {texts[order[1]]}"
-        shown = Shown(order, ("A", "B"), (Message("user", prompt),), order[0], "A", 0.8, "A")
+        messages = (Message("user", prompt),)
+        shown = Shown(order, ("A", "B"), messages, order[0], "A", 0.8, "A")
+        shown = replace(shown, spans=spans_in(messages, texts))
         views.append(shown)
     return FlippedItem("item-1", "law", 0, texts, tuple(views))
 
@@ -235,12 +248,12 @@ def text_of(runs: list[RunData]) -> str:
 
 
 def headline(run: RunData) -> str:
-    return plain(sentence("headline", find(run)))
+    return plain(sentence("lead.headline", find(run)))
 
 
 def bias(position: float, label: float, share: float = 0.7) -> str:
     run = plain_run((share, share - 0.02, share + 0.02), protocols=protocols(position, label))
-    return plain(sentence("bias", find(run), bias_of(find(run))))
+    return plain(sentence("bias.bias", find(run), bias_of(find(run))))
 
 
 def lines() -> Iterator[tuple[str, str]]:
@@ -264,10 +277,10 @@ def lines() -> Iterator[tuple[str, str]]:
     yield "no item", headline(with_metrics(one_order(), data={"name": "d", "n_items": 0}))
     for missing in (1, 20):
         run = plain_run(calls=called(made=2000 - missing))
-        yield f"{missing} missing", plain(sentence("missing", find(run)))
+        yield f"{missing} missing", plain(sentence("lead.missing", find(run)))
     told = with_metrics(plain_run(), calls=called(made=1990))
     told = replace(told, run=Run(failures=("some calls failed: 429.", "Go on.")))
-    yield "missing, told", plain(sentence("missing", find(told)))
+    yield "missing, told", plain(sentence("lead.missing", find(told)))
     refused = plain_run(calls=called(unparsed=150, refused=3))
     yield "lede, refused", plain(lede_of(find(refused)))
     for position, label in ((0.7, 0.6), (0.3, 0.6), (0.7, 0.5), (0.5, 0.4), (0.5, 0.5)):
@@ -280,7 +293,10 @@ def lines() -> Iterator[tuple[str, str]]:
             "label": {"label_rate": shares(*labels)},
         }
         run = with_metrics(third, protocols={**figures(third)["protocols"], **alone})
-        yield f"bias of options {labels}", plain(sentence("bias", find(run), bias_of(find(run))))
+        yield (
+            f"bias of options {labels}",
+            plain(sentence("bias.bias", find(run), bias_of(find(run)))),
+        )
     for order, label in (
         ((0.84, 0.82, 0.87), (0.57, 0.54, 0.60)),
         ((0.80, 0.78, 0.82), (0.81, 0.79, 0.83)),
@@ -313,7 +329,7 @@ def lines() -> Iterator[tuple[str, str]]:
             words = (group_claim.title, *group_claim.lines)
             yield f"groups {values} {first}", " ".join(map(plain, words))
     for number in (2, 10, 19, 50):
-        yield f"chance, {number} groups", plain(sentence("chance", number))
+        yield f"chance, {number} groups", plain(sentence("groups.chance", number))
     for counts in (
         (0, 0, 0), (570, 570, 0), (570, 15, 550), (122, 37, 7), (1, 1, 0),
     ):  # fmt: skip
@@ -330,7 +346,7 @@ def lines() -> Iterator[tuple[str, str]]:
             for view, choice in zip(item.shown, choices, strict=True)
         ]
         gold = (None, "tie", (0, 1))[number]
-        view = item_view(replace(item, shown=tuple(views), gold=gold))  # type: ignore[arg-type]
+        view = item_view(replace(item, shown=tuple(views), gold=gold), "answer")  # type: ignore[arg-type]
         said = " / ".join(f"{one.heading}: {plain(one.said)}" for one in view.views)
         yield f"item {choices}", f"{view.summary} {said}"
 
@@ -357,7 +373,7 @@ def advice() -> Iterator[tuple[str, str]]:
         claim = remedies_claim(find(with_metrics(run, differences=differences)))
         assert claim is not None
         yield f"repeat {gain}", " ".join(map(plain, claim.lines))
-    assert say("advice", find(plain_run()), None) == ()
+    assert say("advice.advice", find(plain_run()), None) == ()
 
 
 def files() -> Iterator[tuple[str, str]]:

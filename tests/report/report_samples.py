@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from unswayed.auditing.records import Metrics, Run
 from unswayed.auditing.rows import as_json
 from unswayed.items import Message
+from unswayed.prompts import Span, Spans
 from unswayed.report import FlippedItem, RunData, Shown
 
 GROUPS = ("law", "chess", "soup", "rivers", "opera", "cycling", "glass", "bees")
@@ -38,6 +39,15 @@ def null(reason: str) -> dict[str, Any]:
 
 def fixed(value: float, n: int) -> dict[str, Any]:
     return {"value": value, "low": value, "high": value, "n": n, "by_construction": True}
+
+
+def spans_in(messages: tuple[Message, ...], texts: tuple[str, ...]) -> Spans:
+    """Where each text stands for the last time in the last message."""
+    last, content = len(messages) - 1, messages[-1].content
+    starts = [content.rindex(text) for text in texts]
+    return tuple(
+        (Span(last, start, start + len(text)),) for start, text in zip(starts, texts, strict=True)
+    )
 
 
 class Judge:
@@ -224,15 +234,17 @@ def flipped_items(judge: Judge, limit: int = 10_000) -> list[FlippedItem]:
             body = "\n\n".join(f"[{s}]\n{texts[c]}" for s, c in zip(symbols, order, strict=True))
             text = f"Which is the better answer about {GROUPS[judge.group[i]]}?\n\n{body}\n\n"
             choice = int(choices[i, p])
+            messages = (Message("user", f"{text}Reply with the letter only."),)
             views.append(
                 Shown(
                     order=order,
                     labels=symbols,
-                    messages=(Message("user", f"{text}Reply with the letter only."),),
+                    messages=messages,
                     choice=choice,
                     label=symbols[order.index(choice)],
                     prob=float(probs[i, p].max()),
                     text=symbols[order.index(choice)],
+                    spans=spans_in(messages, texts),
                 )
             )
         made.append(
@@ -263,7 +275,11 @@ def sample_run(
     metrics = {
         "unswayed": "0.1.0",
         "model": model,
-        "data": {"name": "made-up pairs" if n == 2 else "made-up options", "n_items": n_items},
+        "data": {
+            "name": "made-up pairs" if n == 2 else "made-up options",
+            "n_items": n_items,
+            "task": "pairwise" if n == 2 else "mcq",
+        },
         "protocol": {"name": "swap" if n == 2 else "cyclic", "n_presentations": n},
         "calls": {
             "planned": 3 * n * n_items, "made": 3 * n * n_items, "cached": 0, "failed": 0,
@@ -371,7 +387,7 @@ def plain_run(
     made = {
         "unswayed": "0.1.0",
         "model": "simulated/plain",
-        "data": {"name": "pairs", "n_items": n_items},
+        "data": {"name": "pairs", "n_items": n_items, "task": "pairwise"},
         "protocol": {"name": "swap", "n_presentations": 2},
         "calls": {"planned": 2 * n_items, "made": 2 * n_items, "cached": 0, "unparsed": 0},
         "protocols": {"coupled": coupled, **(protocols or {})},

@@ -65,7 +65,7 @@ def test_some_unparsed_matter_beside_the_finding(unparsed: int, matters: bool) -
 
 def test_missing_calls_are_counted() -> None:
     calls = {"planned": 2000, "made": 1500, "cached": 300, "failed": 20}
-    assert find(with_metrics(plain_run(), calls=calls)).audit.missing == 200
+    assert find(with_metrics(plain_run(), calls=calls)).metrics.calls.missing == 200
 
 
 @pytest.mark.parametrize(

@@ -28,35 +28,42 @@ def pair(first: Choice, second: Choice, gold: Choice = 1) -> FlippedItem:
 
 
 def test_the_summary_says_how_the_choice_moved() -> None:
-    assert item_view(pair(0, 1)).summary == (
+    assert item_view(pair(0, 1), "answer").summary == (
         "It said A both times, so its choice went from answer 1 to answer 2. "
         "The gold label is answer 2."
     )
 
 
 def test_the_summary_names_ties_and_missing_gold() -> None:
-    assert item_view(pair(0, "tie", None)).summary == (
+    assert item_view(pair(0, "tie", None), "answer").summary == (
         "Its choice went from answer 1 to a tie. This item has no gold label."
     )
 
 
 def test_the_verdict_says_what_the_label_stood_for() -> None:
-    said = [plain(one.said) for one in item_view(pair(0, 1)).views]
+    said = [plain(one.said) for one in item_view(pair(0, 1), "answer").views]
     assert said == [
         "The judge said A, which is answer 1.",
         "The judge said A, which is answer 2.",
     ]
-    assert plain(item_view(pair(0, None)).views[1].said) == "The answer could not be read."
+    assert (
+        plain(item_view(pair(0, None), "answer").views[1].said) == "The answer could not be read."
+    )
 
 
 def test_headings_name_the_order() -> None:
-    assert [one.heading for one in item_view(pair(0, 1)).views] == ["As given", "Answers swapped"]
+    assert [one.heading for one in item_view(pair(0, 1), "answer").views] == [
+        "As given",
+        "Answers swapped",
+    ]
 
 
 def test_of_many_orders_one_prompt_per_answer_is_shown_and_the_rest_is_kept() -> None:
     orders = [tuple((p + k) % 5 for p in range(5)) for k in range(5)]
     shown = tuple(view(o, c) for o, c in zip(orders, (0, 1, 0, 2, 0), strict=True))
-    made = item_view(FlippedItem("q", None, (0, 2), tuple("abcde"), shown), presentations=5)
+    made = item_view(
+        FlippedItem("q", None, (0, 2), tuple("abcde"), shown), "option", presentations=5
+    )
     assert [one.choice for one in made.views] == [0, 1, 2]
     assert len(made.others) == 2
     assert made.views[0].heading == "As given; 3 of 5 orders say this"
@@ -70,14 +77,14 @@ def test_of_many_orders_one_prompt_per_answer_is_shown_and_the_rest_is_kept() ->
 def test_answers_are_not_counted_where_orders_were_left_out() -> None:
     orders = [tuple((p + k) % 3 for p in range(3)) for k in range(3)]
     shown = tuple(view(o, c) for o, c in zip(orders, (0, 1, 0), strict=True))
-    made = item_view(FlippedItem("q", None, 0, tuple("abc"), shown), presentations=6)
+    made = item_view(FlippedItem("q", None, 0, tuple("abc"), shown), "option", presentations=6)
     assert made.views[0].heading == "As given"
 
 
 def test_at_most_four_answers_stand_side_by_side() -> None:
     orders = [tuple((p + k) % 6 for p in range(6)) for k in range(6)]
     shown = tuple(view(o, c) for c, o in enumerate(orders))
-    made = item_view(FlippedItem("q", None, 0, tuple("abcdef"), shown))
+    made = item_view(FlippedItem("q", None, 0, tuple("abcdef"), shown), "option")
     assert (len(made.views), len(made.others)) == (4, 2)
 
 
@@ -85,7 +92,7 @@ def test_reasoning_and_long_answers_are_details() -> None:
     item = pair(0, 1)
     told = replace(item.shown[0], reasoning="Because.", text="<answer>A</answer>")
     plain = replace(item.shown[1], text=" A ")
-    made = item_view(replace(item, shown=(told, plain)))
+    made = item_view(replace(item, shown=(told, plain)), "answer")
     assert made.views[0].details == (
         ("Reasoning", "Because."),
         ("Answer as it came", "<answer>A</answer>"),

@@ -99,7 +99,7 @@ def test_unknown_settings_leave_no_empty_lines() -> None:
 
 def test_left_out_items_are_caveats() -> None:
     data = {"name": "d", "n_items": 1000, "not_permutable": 12, "gold_ties": 3, "no_gold": 1}
-    told = say("caveats", find(with_metrics(plain_run(), data=data)), True)
+    told = say("facts.caveats", find(with_metrics(plain_run(), data=data)), True)
     assert [words.split()[0] for words in told][:3] == ["12", "3", "1"]
 
 

@@ -9,6 +9,7 @@ from report_samples import est, figures, null, plain_run, with_metrics
 from unswayed.auditing.records import Run
 from unswayed.decisions import Estimate
 from unswayed.report.findings import State, apart, find
+from unswayed.report.words import plain, sentence
 
 
 def label_row(share: float, low: float, high: float) -> dict[str, Any]:
@@ -151,3 +152,20 @@ def test_the_extremes_of_many_groups_must_lie_further_apart() -> None:
     assert apart(low, Estimate(value=0.65, low=0.55, high=0.75, n=30), 10)
     assert not apart(low, Estimate(value=0.59, low=0.49, high=0.69, n=30), 2)  # not disjoint
     assert not apart(low, Estimate(value=0.9), 2)  # no interval, no finding
+
+
+@pytest.mark.parametrize(
+    ("task", "noun"),
+    [
+        ("pairwise", "answer"),
+        ("mcq", "option"),
+        ("not installed", "candidate"),
+        (None, "candidate"),
+    ],
+)
+def test_candidates_are_called_as_their_task_says_however_many_there_are(
+    task: str | None, noun: str
+) -> None:
+    finding = find(plain_run(data={"name": "d", "n_items": 1000, "task": task}))
+    assert (finding.n, finding.noun) == (2, noun)
+    assert f"whichever {noun} comes" in plain(sentence("lead.headline", finding))

@@ -12,11 +12,12 @@ from importlib import resources
 from typing import Any
 
 import pytest
-from report_samples import est, figures, method, null, plain_run, sample_run, with_metrics
+from report_samples import est, figures, method, null, plain_run, sample_run, spans_in, with_metrics
 
 from unswayed.auditing.records import Metrics, Prompt, Run
 from unswayed.errors import UsageError
 from unswayed.items import Message
+from unswayed.prompts import Span
 from unswayed.report import FlippedItem, RunData, Shown, render_report
 from unswayed.report.findings import find
 from unswayed.report.page import run_names
@@ -143,22 +144,23 @@ def test_the_script_never_parses_html() -> None:
 
 def hostile_run() -> RunData:
     """A run in which every name and text tries to break out."""
+    texts = (HOSTILE, f"x{HOSTILE}")
+    messages = (Message(HOSTILE, f"{HOSTILE}?"), Message("user", f"A {HOSTILE} B x{HOSTILE}"))
+    spans = ((Span(1, 2, 2 + len(HOSTILE)),), *spans_in(messages, texts[1:]))
     shown = tuple(
         Shown(
             order=order,
             labels=(HOSTILE, "B" + HOSTILE),
-            messages=(
-                Message(HOSTILE, f"{HOSTILE}?"),
-                Message("user", f"A {HOSTILE} B x{HOSTILE}"),
-            ),
+            messages=messages,
             choice=choice,
             label=HOSTILE,
             text=HOSTILE,
             reasoning=HOSTILE,
+            spans=spans,
         )
         for order, choice in (((0, 1), 0), ((1, 0), 1))
     )
-    item = FlippedItem(HOSTILE, HOSTILE, 0, (HOSTILE, f"x{HOSTILE}"), shown)
+    item = FlippedItem(HOSTILE, HOSTILE, 0, texts, shown)
     protocols = {
         name: {
             "consistency": est(0.5, 0.45, 0.55),

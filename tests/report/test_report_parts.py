@@ -1,34 +1,56 @@
 """A prompt is cut at its candidates, wherever their texts occur more than once."""
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.items import Message, text_of
+from unswayed.items import Item, Message, Text, blind, text_of
+from unswayed.presentation import Ask, Presentation
+from unswayed.prompts import PromptSettings, Span, render
 from unswayed.report.data import Shown
-from unswayed.report.parts import LONGEST, Part, cut, find_places, parts_of
+from unswayed.report.parts import LONGEST, Part, cut, parts_of
 
 
-def shown(*contents: str, order: tuple[int, ...] = (0, 1), roles: str = "user") -> Shown:
-    names = roles.split()
-    messages = tuple(Message(role, content) for role, content in zip(names, contents, strict=True))
-    labels = tuple("ABCDEFGH"[: len(order)])
-    return Shown(order=order, labels=labels, messages=messages, choice=0)
+def shown(
+    question: str, *candidates: Text, order: tuple[int, ...] = (0, 1), task: str = "mcq"
+) -> tuple[Shown, tuple[str, ...]]:
+    """An item as it is put to a judge, and its candidates' texts."""
+    item = Item(id="q", prompt=question, candidates=candidates, gold=0, task=task)
+    presentation = Presentation(order, tuple(range(len(order))))
+    rendered = render(blind(item), Ask(presentation), PromptSettings())
+    labels = presentation.symbols(rendered.labels)
+    view = Shown(order, labels, rendered.messages, choice=0, spans=rendered.spans)
+    return view, tuple(map(text_of, candidates))
 
 
 def candidates_of(parts: tuple[Part, ...]) -> list[int]:
     return [part.candidate for part in parts if part.kind == "candidate"]
 
 
+def before(parts: tuple[Part, ...]) -> list[str]:
+    """The last line before each candidate."""
+    return [
+        first.text.splitlines()[-1]
+        for first, second in itertools.pairwise(parts)
+        if second.kind == "candidate"
+    ]
+
+
 def joined(parts: tuple[Part, ...], candidates: tuple[str, ...]) -> str:
-    return "".join(
+    texts = [
         part.text or candidates[part.candidate] if part.kind == "candidate" else part.text
         for part in parts
-    )
+        if part.kind != "role"
+    ]
+    return "".join(texts)
 
 
 def test_candidates_are_marked_in_the_order_shown() -> None:
-    parts = parts_of(shown("Q?\nA: blue\nB: red", order=(1, 0)), ("red", "blue"))
-    assert parts == (
+    content = "Q?\nA: blue\nB: red"
+    spans = ((Span(0, 14, 17),), (Span(0, 6, 10),))
+    view = Shown((1, 0), ("A", "B"), (Message("user", content),), choice=0, spans=spans)
+    assert parts_of(view, ("red", "blue")) == (
         Part("text", "Q?\nA: "),
         Part("candidate", candidate=1),
         Part("text", "B: "),
@@ -36,53 +58,56 @@ def test_candidates_are_marked_in_the_order_shown() -> None:
     )
 
 
-def test_a_text_that_occurs_in_the_question_is_found_behind_its_label() -> None:
-    prompt = "Which is larger, 4 or 40?\nA. 4\nB. 40\nAnswer with 4 or 40 letters."
-    found = find_places(prompt, ["4", "40"], ["A", "B"])
-    assert found is not None
-    assert [prompt[:start][-3:] for start, _ in found] == ["A. ", "B. "]
+def test_a_text_that_occurs_in_the_question_is_marked_behind_its_label() -> None:
+    parts = parts_of(*shown("Which is larger, 4 or 40? A. 4 or B. 40?", "4", "40"))
+    assert candidates_of(parts) == [0, 1]
+    assert before(parts) == ["A. ", "B. "]
 
 
 def test_a_text_inside_another_candidate_is_not_mistaken_for_it() -> None:
-    prompt = "A: the cat sat on a mat\nB: the cat"
-    assert find_places(prompt, ["the cat sat on a mat", "the cat"], ["A", "B"]) == [
-        (3, 23),
-        (27, 34),
+    parts = parts_of(*shown("Q?", "the cat sat on a mat", "the cat", order=(1, 0)))
+    assert candidates_of(parts) == [1, 0]
+    assert before(parts) == ["A. ", "B. "]
+
+
+def test_equal_candidates_are_marked_at_their_own_places() -> None:
+    parts = parts_of(*shown("Q?", "same", "same", order=(1, 0)))
+    assert candidates_of(parts) == [1, 0]
+
+
+def test_a_candidate_without_a_place_leaves_the_prompt_plain() -> None:
+    message = Message("user", "A: red\nB: b…")
+    for spans in ((), ((Span(0, 3, 6),), ())):
+        view = Shown((0, 1), ("A", "B"), (message,), choice=0, spans=spans)
+        assert parts_of(view, ("red", "blue")) == (Part("text", message.content),)
+
+
+def test_a_candidate_that_stands_there_in_other_characters_keeps_them() -> None:
+    message = Message("user", "A: red\nB: x")
+    spans = ((Span(0, 3, 6),), (Span(0, 10, 11),))
+    view = Shown((0, 1), ("A", "B"), (message,), choice=0, spans=spans)
+    parts = parts_of(view, (" red ", "x"))
+    assert [part for part in parts if part.kind == "candidate"] == [
+        Part("candidate", "red", 0),
+        Part("candidate", candidate=1),
     ]
 
 
-def test_equal_candidates_are_found_at_their_own_places() -> None:
-    parts = parts_of(shown("A: same\nB: same"), ("same", "same"))
-    assert candidates_of(parts) == [0, 1]
-
-
-def test_a_candidate_that_is_not_there_leaves_the_prompt_plain() -> None:
-    assert parts_of(shown("A: red\nB: blue"), ("red", "green")) == (
-        Part("text", "A: red\nB: blue"),
-    )
-
-
-def test_other_white_space_does_not_hide_a_candidate() -> None:
-    assert candidates_of(parts_of(shown("A: one\n  two\nB: x"), ("one two", "x"))) == [0, 1]
-
-
 def test_turns_are_named_by_their_role() -> None:
-    parts = parts_of(shown("Judge well.", "A: red\nB: blue", roles="system user"), ("red", "blue"))
+    parts = parts_of(*shown("Q?", "red", "blue"))
     assert [part.text for part in parts if part.kind == "role"] == ["system", "user"]
     assert candidates_of(parts) == [0, 1]
 
 
 def test_a_candidate_of_several_turns_is_marked_turn_by_turn() -> None:
-    talk = text_of((Message("user", "Hello"), Message("assistant", "Good day")))
-    other = text_of((Message("user", "Hello"), Message("assistant", "Go away")))
-    prompt = "= A, turn 1 =\nHello\n= A, turn 2 =\nGood day\n= B, turn 1 =\nHello\n= B, turn 2 =\nGo away"
-    parts = parts_of(shown(prompt), (talk, other))
-    assert candidates_of(parts) == [0, 0, 1, 1]
-    assert [p.text for p in parts if p.kind == "candidate"] == [
-        "Hello",
-        "Good day",
-        "Hello",
-        "Go away",
+    talk = (Message("user", "Hello"), Message("assistant", "Good day"))
+    other = (Message("user", "Hello"), Message("assistant", "Go away"))
+    parts = parts_of(*shown("Which?", talk, other, task="pairwise"))
+    assert [(p.candidate, p.text) for p in parts if p.kind == "candidate"] == [
+        (0, "Hello"),
+        (0, "Good day"),
+        (1, "Hello"),
+        (1, "Go away"),
     ]
 
 
@@ -99,14 +124,12 @@ def test_a_long_text_is_cut_and_says_how_much_is_left_out() -> None:
 
 @given(
     st.lists(st.text("abc ", min_size=1, max_size=6).map(str.strip), min_size=2, max_size=5),
-    st.randoms(use_true_random=False),
 )
-def test_nothing_of_the_prompt_is_lost_or_invented(texts: list[str], random: object) -> None:
+def test_nothing_of_the_prompt_is_lost_or_invented(texts: list[str]) -> None:
     texts = [text or "x" for text in texts]
-    order = tuple(reversed(range(len(texts))))
-    prompt = "Question abc? " + " ".join(
-        f"[{label}] {texts[c]}" for label, c in zip("ABCDE", order, strict=False)
+    view, candidates = shown("Question abc?", *texts, order=tuple(reversed(range(len(texts)))))
+    whole = "".join(message.content for message in view.messages)
+    # line breaks beside a candidate are left out: it stands in a block of its own
+    assert joined(parts_of(view, candidates), candidates).replace("\n", "") == whole.replace(
+        "\n", ""
     )
-    candidates = tuple(texts)
-    parts = parts_of(shown(prompt, order=order), candidates)
-    assert joined(parts, candidates) == prompt

@@ -13,7 +13,7 @@ HOSTILE = "<b>&amp;</bdi> \n\n {{ x }} </script>"
 
 
 def test_names_are_isolated_and_what_is_emphasised_is_strong() -> None:
-    words = sentence("of_run", HOSTILE, sentence("no_room", ["a<b", "c"]))
+    words = sentence("runs.of_run", HOSTILE, sentence("terminal.no_room", ["a<b", "c"]))
     assert words.startswith("<b><bdi>&lt;b&gt;&amp;amp;&lt;/bdi&gt; {{ x }} &lt;/script&gt;</bdi>")
     assert list(spans(words)) == [
         ("<b>&amp;</bdi> {{ x }} </script>", True),
@@ -28,8 +28,8 @@ def test_the_plain_text_of_a_name_is_the_name(name: str) -> None:
 
 
 def test_a_blank_line_begins_a_paragraph_and_data_cannot() -> None:
-    assert len(say("unread", _Answers(0.6))) == 2
-    assert len(say("of_run", "two\n\nlines", "and\n\nmore".replace("\n", " "))) == 1
+    assert len(say("bias.unread", _Answers(0.6))) == 2
+    assert len(say("runs.of_run", "two\n\nlines", "and\n\nmore".replace("\n", " "))) == 1
 
 
 class _Answers:
@@ -38,7 +38,7 @@ class _Answers:
 
 
 def test_a_macro_with_nothing_to_say_has_no_paragraph() -> None:
-    assert say("table_notes", [], []) == ()
+    assert say("tables.notes", [], []) == ()
     assert not joined(())
 
 

@@ -37,7 +37,7 @@ from unswayed.calibration import answers_are_labels, prompts_for
 from unswayed.decisions import Decision, DecisionTable
 from unswayed.items import ItemSet, Message
 from unswayed.presentation import Ask
-from unswayed.prompts import check_prompts, prompt_fingerprint
+from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
 from unswayed.runner import (
     CallPlan,
     Question,
@@ -66,11 +66,13 @@ class Exchange(NamedTuple):
 
     Attributes:
         messages: The prompt; for recorded decisions, whose prompt is not known, the layout.
+        spans: By candidate, where its text stands in them.
         text: The answer.
     """
 
     question: Question
     messages: tuple[Message, ...]
+    spans: Spans
     text: str | None
 
 
@@ -254,7 +256,8 @@ class Audit:
     def exchanges(self, questions: Iterable[Question]) -> Iterator[Exchange]:
         """The prompts and answers of questions, as they are recorded."""
         for question, request, response in self.session.calls(questions):
-            yield Exchange(question, request.messages, response.text)
+            spans = candidate_spans(question.item, question.ask, self.session.settings.prompts)
+            yield Exchange(question, request.messages, spans, response.text)
 
 
 def _failures(

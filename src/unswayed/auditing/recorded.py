@@ -25,6 +25,7 @@ from unswayed.errors import ItemError, UsageError
 from unswayed.importers import items_from_decisions
 from unswayed.items import Item, ItemSet, Message, text_of
 from unswayed.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical
+from unswayed.prompts import NO_CANDIDATE, spans_of
 from unswayed.runner import Question, RunCounts
 
 __all__ = ["audit_decisions"]
@@ -113,10 +114,16 @@ def _exchanges(source: DecisionSource, questions: Iterable[Question]) -> Iterato
     for question in questions:
         for decision in source([question]):
             item = question.item
-            texts = [text_of(item.candidates[candidate]) for candidate in decision.order]
-            shown = [f"{label}: {text}" for label, text in zip(decision.labels, texts, strict=True)]
-            layout = Message("shown", "\n\n".join([text_of(item.prompt), *shown]))
-            yield Exchange(question, (layout,) if any(texts) else (), decision.text)
+            pieces = [(text_of(item.prompt), NO_CANDIDATE)]
+            for label, candidate in zip(decision.labels, decision.order, strict=True):
+                pieces.append((f"\n\n{label}: ", NO_CANDIDATE))
+                pieces.append((text_of(item.candidates[candidate]), candidate))
+            if any(map(text_of, item.candidates)):
+                layout = Message("shown", "".join(text for text, _ in pieces))
+                spans = spans_of(pieces, item.n, place=0)
+                yield Exchange(question, (layout,), spans, decision.text)
+            else:
+                yield Exchange(question, (), (), decision.text)
 
 
 def _gaps(

@@ -8,7 +8,7 @@ the examples (`PromptSettings.shots`).
 from __future__ import annotations
 
 from unswayed.prompts.checks import check_prompts, prompt_fingerprint
-from unswayed.prompts.rendering import render
+from unswayed.prompts.rendering import candidate_spans, render
 from unswayed.prompts.settings import (
     PromptSettings,
     Rendered,
@@ -16,19 +16,23 @@ from unswayed.prompts.settings import (
     label_set_of,
     prompt_settings,
 )
-from unswayed.prompts.spans import Span
+from unswayed.prompts.spans import NO_CANDIDATE, Span, Spans, spans_of
 from unswayed.prompts.styles import PROMPTS, Style
 
 __all__ = [
+    "NO_CANDIDATE",
     "PROMPTS",
     "PromptSettings",
     "Rendered",
     "Span",
+    "Spans",
     "Style",
+    "candidate_spans",
     "check_labels",
     "check_prompts",
     "label_set_of",
     "prompt_fingerprint",
     "prompt_settings",
     "render",
+    "spans_of",
 ]

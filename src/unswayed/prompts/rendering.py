@@ -18,7 +18,7 @@ from unswayed.prompts.styles import PROMPTS, Style, sentences
 from unswayed.prompts.template import Template, read_template
 from unswayed.tasks import TaskSpec, task_of
 
-__all__ = ["render", "template_of"]
+__all__ = ["candidate_spans", "render", "template_of"]
 
 Chat = tuple[Message, ...]
 
@@ -184,7 +184,7 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
         settings.max_tokens or reply.max_tokens,
         settings.top_logprobs if reply.answer_only else 0,
         reply.answer_only,
-        partial(_spans, prompt, layout, messages, len(examples)),
+        partial(candidate_spans, item, ask, settings),
     )
 
 
@@ -195,11 +195,19 @@ def _with_examples(messages: Chat, examples: Chat) -> Chat:
     return (*system, *examples, *rest)
 
 
-def _spans(prompt: _Prompt, layout: Layout, messages: Chat, n_examples: int) -> Spans:
-    """Where the candidates stand in a chat with so many messages of examples in it."""
+def candidate_spans(item: Item, ask: Ask, settings: PromptSettings) -> Spans:
+    """By candidate, every place where its text (or each turn of it) stands in the rendered prompt.
+
+    A template that makes another text of it, by cutting it for example, has no place for it.
+    """
+    book = _book(_Same(settings))
+    prompt = book.prompt(ask.prompt_id, item.task)
+    layout = layout_of(item, ask.presentation, book.label_set(item.n), ask.substitute)
     spans = prompt.spans(layout)
+    n_examples = len(book.examples(ask.prompt_id, item.task)) if settings.shots else 0
     if not n_examples:
         return spans
+    messages = prompt.messages(layout)
     places = sorted(range(len(messages)), key=lambda place: messages[place].role != "system")
     moved = {
         place: after if messages[place].role == "system" else after + n_examples

@@ -96,10 +96,7 @@ class Rendered:
 
     @property
     def spans(self) -> Spans:
-        """By candidate, every place where its text (or each turn of it) stands.
-
-        A template that makes another text of it, by cutting it for example, has no place for it.
-        """
+        """As `unswayed.prompts.candidate_spans` tells them."""
         return self.locate()
 
 

@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
+from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.methods import CONTROL, METHODS
 from unswayed.methods.names import parse_method
 from unswayed.report.findings import Finding
-from unswayed.report.reading import Row
+from unswayed.report.reading import ACCURACY, CONSISTENCY, CONSISTENT_ACCURACY
 
 __all__ = [
     "Advice",
@@ -97,21 +98,21 @@ class Advice:
 
 def price_of(finding: Finding, method: str) -> float:
     """Calls per item; infinite where they are not known."""
-    calls = finding.audit.methods[method].calls
+    calls = finding.metrics.methods[method].calls
     return math.inf if calls is None else calls
 
 
 def advice_of(finding: Finding) -> Advice | None:
     """The recommendation; None where none may be given."""
-    given, method = finding.audit.recommendation, finding.recommended
+    given, method = finding.metrics.recommendation, finding.recommended
     if method is None or given is None:
         return None
-    rows, metric = finding.audit.methods, given.metric
+    rows, metric = finding.metrics.methods, given.metric
     scores = {k: e.value for k, row in rows.items() if (e := row.get(metric)) and e.value}
     criterion = given.criterion.replace("_", " ")
     other = given.alternative if given.alternative in rows else None
     advice = Advice(
-        method, Why.UNSCORED, criterion, criterion == "accuracy", given.reason,
+        method, Why.UNSCORED, criterion, criterion == ACCURACY, given.reason,
         alternative=other, cheaper=None if other is None else rows[other],
     )  # fmt: skip
     if not scores:
@@ -150,8 +151,8 @@ def remedy_of(finding: Finding) -> Remedy | None:
     return Remedy(
         method,
         finding.run.about.get(method, ""),
-        finding.audit.methods[method],
-        gain_of(finding.audit.difference(method, base or "", "accuracy")),
+        finding.metrics.methods[method],
+        gain_of(finding.audit.difference(method, base or "", ACCURACY)),
         method == base,
     )
 
@@ -177,15 +178,15 @@ class Steadier:
 
 def steadier_of(finding: Finding) -> Steadier | None:
     """The steadiest method, where it is another one than the recommended."""
-    audit, given = finding.audit, finding.audit.recommendation
+    audit, given = finding.audit, finding.metrics.recommendation
     method = None if given is None else given.steadiest
-    if method is None or method == finding.recommended or method not in audit.methods:
+    if method is None or method == finding.recommended or method not in audit.metrics.methods:
         return None
-    row, base = audit.methods[method], audit.base_row.get("consistency")
-    after = row.get("consistency")
+    row, base = audit.metrics.methods[method], audit.base_row.get(CONSISTENCY)
+    after = row.get(CONSISTENCY)
     if base is None or after is None or base.value is None or after.value is None:
         return None
-    now = audit.methods[finding.recommended or method].get("consistency")
+    now = audit.metrics.methods[finding.recommended or method].get(CONSISTENCY)
     if finding.recommended != audit.base and now is not None and not now.by_construction:
         before = now.value or 0.0
         steadier = before < after.value
@@ -223,8 +224,8 @@ def repeats_of(finding: Finding) -> list[Control]:
     """What asking again without changing the order does: the control for every gain."""
     base = finding.audit.base or ""
     controls = []
-    for method, row in finding.audit.methods.items():
-        gain = gain_of(finding.audit.difference(method, base, "accuracy"))
+    for method, row in finding.metrics.methods.items():
+        gain = gain_of(finding.audit.difference(method, base, ACCURACY))
         measured = gain is not None and gain.low is not None and gain.high is not None
         if method != base and measured and asks_one_order(method, finding.n):
             controls.append(Control(method, row, gain))
@@ -233,11 +234,11 @@ def repeats_of(finding: Finding) -> list[Control]:
 
 def control_of(finding: Finding) -> Control | None:
     """What an order that the content decides does: the control for every gain in consistency."""
-    row = finding.audit.methods.get(CONTROL)
+    row = finding.metrics.methods.get(CONTROL)
     if row is None or finding.audit.base == CONTROL:
         return None
     method = finding.recommended
     if method is None or method in {finding.audit.base, CONTROL}:
         return Control(CONTROL, row, None)
-    gain = gain_of(finding.audit.difference(method, CONTROL, "consistent_accuracy"))
+    gain = gain_of(finding.audit.difference(method, CONTROL, CONSISTENT_ACCURACY))
     return Control(CONTROL, row, gain if gain is not None and gain.up else None, method)

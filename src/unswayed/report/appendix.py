@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import Finding
 from unswayed.report.numerals import calls_text, count, interval, ordinal, plural, share
 from unswayed.report.plots import Block, PlotTable, row
-from unswayed.report.reading import Row
+from unswayed.report.reading import ACCURACY, CONSISTENCY
 from unswayed.visible import one_line
 
 __all__ = ["Cell", "PlainTable", "appendix"]
@@ -92,7 +93,7 @@ def group_table(finding: Finding) -> PlainTable | None:
         shares = rates[finding.position] if len(rates) > finding.position else None
         cells = [
             Cell(count(figures.items)),
-            *map(_cell, map(figures.get, ("accuracy", "consistency"))),
+            *map(_cell, map(figures.get, (ACCURACY, CONSISTENCY))),
         ]
         rows.append((one_line(group), (*cells, _cell(shares))))
     return PlainTable(
@@ -134,7 +135,7 @@ def curve_table(finding: Finding) -> PlainTable | None:
             metric.capitalize(), "%, by number of estimation items", "dot", blocks,
             ticks=(0, 0.5, 1), height=32, wide="r",
         )
-        for metric in ("accuracy", "consistency")
+        for metric in (ACCURACY, CONSISTENCY)
         if (blocks := tuple(_curves(curve, metric)))
     )  # fmt: skip
     if not charts:

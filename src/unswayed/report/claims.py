@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
+from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.report.findings import (
     Finding,
@@ -16,7 +17,7 @@ from unswayed.report.findings import (
     favoured_of,
     half_width,
 )
-from unswayed.report.reading import Row
+from unswayed.report.reading import CONSISTENCY
 
 __all__ = [
     "Aim",
@@ -103,8 +104,8 @@ def cause_of(finding: Finding) -> tuple[Cause, Mapping[str, Estimate]] | None:
     rows = {
         protocol: estimate
         for protocol in ("coupled", "order", "label")
-        if (row := finding.audit.protocols.get(protocol)) is not None
-        and (estimate := row.get("consistency")) is not None
+        if (row := finding.metrics.protocols.get(protocol)) is not None
+        and (estimate := row.get(CONSISTENCY)) is not None
     }
     return (_cause(rows.get("order"), rows.get("label")), rows) if len(rows) > 1 else None
 
@@ -141,7 +142,7 @@ class Groups:
 
     def consistency(self, index: int) -> Estimate:
         """That of a group."""
-        return self.rows[index][1].estimates["consistency"]
+        return self.rows[index][1].estimates[CONSISTENCY]
 
 
 def groups_of(finding: Finding) -> Groups:
@@ -149,10 +150,10 @@ def groups_of(finding: Finding) -> Groups:
     base = finding.audit.base or ""
     rows = [
         (group, methods[base])
-        for group, methods in finding.audit.groups.items()
-        if base in methods and methods[base].get("consistency") is not None
+        for group, methods in finding.metrics.groups.items()
+        if base in methods and methods[base].get(CONSISTENCY) is not None
     ]
-    rows.sort(key=lambda pair: pair[1].estimates["consistency"].value or 0.0)
+    rows.sort(key=lambda pair: pair[1].estimates[CONSISTENCY].value or 0.0)
     groups = Groups(tuple(rows))
     if len(rows) < 2 or not apart(groups.consistency(0), groups.consistency(-1), len(rows)):
         return groups
@@ -196,7 +197,7 @@ class Stay:
 
 def stay_of(finding: Finding) -> Stay:
     """Where the judge stayed when the verdict changed."""
-    counts = finding.audit.flips
+    counts = finding.metrics.flips
     total, first, last = len(finding.run.flipped), 0, 0
     if counts.get("total") and "first" in counts:
         total, first, last = counts["total"], counts["first"], counts.get("last", 0)

@@ -224,6 +224,7 @@ def _shown(seen: DecisionTable, row: int, view: int, words: Exchange) -> Shown:
         order=shown.order,
         labels=labels,
         messages=words.messages,
+        spans=words.spans,
         choice=choice,
         label=label,
         prob=prob,

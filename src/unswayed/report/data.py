@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from unswayed.auditing.records import Metrics, Run
 from unswayed.decisions import Choice, Estimate
 from unswayed.items import Message
+from unswayed.prompts import Spans
 
 __all__ = ["FlippedItem", "RunData", "Shown"]
 
@@ -25,6 +26,7 @@ class Shown:
         prob: Probability of the choice; None if unknown.
         text: The judge's answer as it came back.
         reasoning: Its reasoning, where the answer carries any.
+        spans: By candidate, where its text stands in the prompt; empty where that is not known.
     """
 
     order: tuple[int, ...]
@@ -35,6 +37,7 @@ class Shown:
     prob: float | None = None
     text: str | None = None
     reasoning: str | None = None
+    spans: Spans = ()
 
 
 @dataclass(frozen=True, slots=True)

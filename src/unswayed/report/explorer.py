@@ -48,13 +48,13 @@ class ItemView:
     Attributes:
         views: One per distinct answer, at most four.
         others: The remaining presentations.
-        word: "answer" for two candidates, "option" for more.
+        noun: What its candidates are called.
     """
 
     item_id: str
     group: str
     run: int
-    word: str
+    noun: str
     candidates: tuple[str, ...]
     summary: str
     views: tuple[View, ...]
@@ -70,11 +70,12 @@ def distinct(shown: Sequence[Shown]) -> tuple[list[Shown], list[Shown]]:
     return kept, [view for view in shown if not any(view is other for other in kept)]
 
 
-def item_view(item: FlippedItem, run: int = 0, presentations: int = 0) -> ItemView:
+def item_view(item: FlippedItem, noun: str, run: int = 0, presentations: int = 0) -> ItemView:
     """What is shown of an item.
 
     Args:
         item: The item.
+        noun: What its candidates are called.
         run: Number of its run.
         presentations: How many presentations were asked; answers are counted only if all of them
             are here.
@@ -88,25 +89,29 @@ def item_view(item: FlippedItem, run: int = 0, presentations: int = 0) -> ItemVi
         item_id=visible(item.item_id),
         group=visible(item.group or ""),
         run=run,
-        word="answer" if n == 2 else "option",
+        noun=noun,
         candidates=tuple(cut(text) for text in item.candidates),
-        summary=plain(phrase("went", went, item.gold, n)),
+        summary=plain(phrase("items.went", went, item.gold, n, noun)),
         views=tuple(
-            _view(view, item, _heading(view, n, votes[view.choice], asked, own=i == 0))
+            _view(view, item, noun, _heading(view, n, noun, votes[view.choice], asked, own=i == 0))
             for i, view in enumerate(kept)
         ),
-        others=tuple(_view(view, item, _heading(view, n)) for view in others),
+        others=tuple(_view(view, item, noun, _heading(view, n, noun)) for view in others),
     )
 
 
-def _heading(view: Shown, n: int, votes: int = 0, asked: int = 0, *, own: bool = False) -> str:
+def _heading(
+    view: Shown, n: int, noun: str, votes: int = 0, asked: int = 0, *, own: bool = False
+) -> str:
     given = view.order == tuple(range(n))
     straight = view.labels == tuple(sorted(view.labels))
     order, labels = view.order, () if straight else view.labels
-    return plain(phrase("heading", given, straight, n, order, labels, votes, asked, own))
+    return plain(
+        phrase("items.heading", given, straight, n, noun, order, labels, votes, asked, own)
+    )
 
 
-def _view(view: Shown, item: FlippedItem, heading: str) -> View:
+def _view(view: Shown, item: FlippedItem, noun: str, heading: str) -> View:
     details = []
     if view.reasoning:
         details.append(("Reasoning", cut(view.reasoning)))
@@ -116,7 +121,7 @@ def _view(view: Shown, item: FlippedItem, heading: str) -> View:
         heading=heading,
         parts=parts_of(view, item.candidates),
         choice=view.choice if isinstance(view.choice, int) else -1,
-        said=phrase("said", view.label, view.choice, len(item.candidates)),
+        said=phrase("items.said", view.label, view.choice, noun),
         quiet="" if view.prob is None else f"probability {percent(view.prob, 0)}",
         details=tuple(details),
     )
@@ -197,7 +202,7 @@ def _packed(item: ItemView, texts: _Texts) -> dict[str, object]:
     packed: dict[str, object] = {
         "i": item.item_id,
         "g": item.group,
-        "w": item.word,
+        "w": item.noun,
         "t": item.candidates,
         "y": texts.add(item.summary),
         "v": [_packed_view(view, texts) for view in item.views],
@@ -226,7 +231,8 @@ def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float)
     first: ItemView | None = None
     size = 0
     for run, item in _in_turn(findings):
-        view = item_view(item, run, findings[run].audit.n_presentations)
+        finding = findings[run]
+        view = item_view(item, finding.noun, run, finding.metrics.protocol.n_presentations)
         known = len(texts.numbers)
         text = script_json(_packed(view, texts))
         size += byte_length(text) + 1
@@ -242,7 +248,7 @@ def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float)
         for item in finding.run.flipped[:1]
         for view in item.shown
     )
-    shown = plain(sentence("embedded", len(packed), total, sure))
+    shown = plain(sentence("items.embedded", len(packed), total, sure))
     head = {
         "total": total,
         "count": shown,

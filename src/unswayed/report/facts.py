@@ -5,17 +5,30 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-from unswayed.auditing.records import Prompt, Run
 from unswayed.redaction import HIDDEN, without_keys, without_secrets
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import NARROW
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line, visible
 
 __all__ = ["Fact", "command_text", "date_text", "facts"]
 
 WIDTH = 72
+
+FACTS: Final = {
+    "Model": "facts.model",
+    "Data": "facts.data",
+    "Protocol": "facts.protocol",
+    "Prompt": "facts.prompt",
+    "Calls": "facts.calls",
+    "Unparsed": "facts.unparsed",
+    "Tokens and cost": "facts.cost",
+    "Time": "facts.time",
+    "Intervals": "facts.intervals",
+    "Version": "facts.version",
+}
+"""What each line of the list says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,42 +77,11 @@ def short(fingerprint: str) -> str:
 def facts(finding: Finding) -> list[Fact]:
     """Everything a reader needs to repeat or to doubt the measurement."""
     run = finding.run.run
-    lines = [
-        Fact("Model", run.model or finding.audit.model),
-        Fact("Data", _said("data", finding), short(run.data.fingerprint)),
-        Fact("Protocol", _said("protocol", finding)),
-        _prompt(run.prompt),
-        Fact("Calls", _said("calls", finding)),
-        Fact("Unparsed", _said("unparsed", finding)),
-        Fact("Tokens and cost", _said("cost", finding)),
-        Fact("Time", "" if run.time_s is None else _said("time", run.time_s)),
-        Fact("Intervals", _intervals(run)),
-        Fact("Version", _version(run, finding.run.metrics.unswayed)),
-    ]
+    prompt = "" if run.prompt is None else run.prompt.fingerprint
+    fingerprints = {"Data": short(run.data.fingerprint), "Prompt": short(prompt)}
+    lines = ((term, plain(sentence(macro, finding))) for term, macro in FACTS.items())
     return [
-        Fact(line.term, one_line(without_keys(line.text)), one_line(line.fingerprint))
-        for line in lines
-        if line.text
+        Fact(term, one_line(without_keys(text)), one_line(fingerprints.get(term, "")))
+        for term, text in lines
+        if text
     ]
-
-
-def _said(macro: str, value: object) -> str:
-    return plain(sentence(macro, value))
-
-
-def _prompt(prompt: Prompt | None) -> Fact:
-    if prompt is None:
-        return Fact("Prompt", "")
-    words = ", ".join([prompt.name, f"temperature {prompt.temperature:g}"])
-    return Fact("Prompt", words, short(prompt.fingerprint))
-
-
-def _intervals(run: Run) -> str:
-    text = run.intervals or "95 %, percentile bootstrap over items"
-    return text.replace("95 %", f"95{NARROW}%")
-
-
-def _version(run: Run, version: str) -> str:
-    own = run.version or version
-    others = (f"{k} {v}" for k, v in run.packages.items() if k != "unswayed")
-    return ", ".join([*([f"unswayed {own}"] if own else []), *others])

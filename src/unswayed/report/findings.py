@@ -16,10 +16,13 @@ from typing import Literal
 
 import msgspec
 
+from unswayed.auditing.records import Metrics
+from unswayed.auditing.rows import Rates
 from unswayed.decisions import Estimate
 from unswayed.report.data import RunData
 from unswayed.report.numerals import two_digits_up
-from unswayed.report.reading import Audit, Rates, model_name
+from unswayed.report.reading import AGREEMENT, CONSISTENCY, Audit, model_name
+from unswayed.tasks import TASKS, task_of
 from unswayed.visible import one_line
 
 __all__ = ["Finding", "Place", "State", "apart", "disjoint", "find", "half_width"]
@@ -94,6 +97,17 @@ class Finding:
     hidden: Place | None = None
 
     @property
+    def metrics(self) -> Metrics:
+        """The figures of the run."""
+        return self.run.metrics
+
+    @property
+    def noun(self) -> str:
+        """What a candidate is called, as its task says, if that is known here."""
+        task = self.metrics.data.task or ""
+        return task_of(task).noun if task in TASKS else "candidate"
+
+    @property
     def width(self) -> float | None:
         """Half of the widest interval, as a fraction."""
         return None if self.widest is None else half_width(self.widest.rate)
@@ -133,7 +147,7 @@ class Finding:
     @property
     def consistency(self) -> Estimate | None:
         """That of single calls, as the judge is normally asked."""
-        return self.audit.plain.get("consistency") or self.audit.base_row.get("consistency")
+        return self.audit.plain.get(CONSISTENCY) or self.audit.base_row.get(CONSISTENCY)
 
     @property
     def flips(self) -> int:
@@ -165,7 +179,7 @@ class Finding:
     @property
     def model(self) -> str:
         """The model's name."""
-        return model_name(self.audit.model)
+        return model_name(self.metrics.model)
 
     @property
     def failures(self) -> str:
@@ -175,7 +189,10 @@ class Finding:
     @property
     def nothing_read(self) -> bool:
         """Whether no answer at all could be read."""
-        return self.state is State.UNPARSED and self.audit.unparsed >= self.audit.answered
+        return (
+            self.state is State.UNPARSED
+            and self.metrics.calls.unparsed >= self.metrics.calls.answered
+        )
 
     def symbols(self, labels: Iterable[int]) -> list[str]:
         """The symbols of some labels."""
@@ -184,7 +201,11 @@ class Finding:
     @property
     def unparsed_share(self) -> float:
         """Share of the answers that could not be read."""
-        return self.audit.unparsed / self.audit.answered if self.audit.answered else 0.0
+        return (
+            self.metrics.calls.unparsed / self.metrics.calls.answered
+            if self.metrics.calls.answered
+            else 0.0
+        )
 
     @property
     def unparsed_matters(self) -> bool:
@@ -200,31 +221,31 @@ class Finding:
     @property
     def recommended(self) -> str | None:
         """The recommended method, where one may be recommended."""
-        advice = self.audit.recommendation
-        if not self.recommends or advice is None or len(self.audit.methods) < 2:
+        advice = self.metrics.recommendation
+        if not self.recommends or advice is None or len(self.metrics.methods) < 2:
             return None
-        return advice.method if advice.method in self.audit.methods else None
+        return advice.method if advice.method in self.metrics.methods else None
 
     @property
     def no_advice(self) -> str:
         """Why no method is recommended where the data would carry one; empty if nobody said."""
-        advice = self.audit.recommendation
+        advice = self.metrics.recommendation
         told = advice is not None and self.recommends and self.recommended is None
         return advice.reason if advice is not None and told else ""
 
     @property
     def label_free(self) -> bool:
         """Whether methods were judged without gold labels."""
-        advice = self.audit.recommendation
-        return advice is not None and advice.metric == "agreement"
+        advice = self.metrics.recommendation
+        return advice is not None and advice.metric == AGREEMENT
 
     @property
     def settled_by_order(self) -> tuple[str, ...]:
         """Methods of this run that give one verdict whatever the order."""
         return tuple(
             method
-            for method, row in self.audit.methods.items()
-            if (e := row.get("consistency")) is not None and e.by_construction
+            for method, row in self.metrics.methods.items()
+            if (e := row.get(CONSISTENCY)) is not None and e.by_construction
         )
 
 
@@ -336,7 +357,7 @@ def _widest_of(places: Iterable[Place]) -> Place | None:
 
 def _with_state(finding: Finding) -> Finding:
     audit = finding.audit
-    if audit.missing and not audit.answered:
+    if audit.metrics.calls.missing and not audit.metrics.calls.answered:
         return replace(finding, state=State.FAILED)
     if finding.unparsed_share > UNPARSED_LIMIT:
         return replace(finding, state=State.UNPARSED)

@@ -160,7 +160,7 @@ def dots_of(audit: Audit, metric: str, recommended: str | None) -> list[Dot]:
     """The methods that have this metric and a price, with the frontier marked."""
     scored = [
         (name, row.calls, estimate)
-        for name, row in audit.methods.items()
+        for name, row in audit.metrics.methods.items()
         if row.calls is not None and row.calls > 0 and (estimate := row.get(metric)) is not None
     ]
     measured = [triple for triple in scored if not triple[2].by_construction]

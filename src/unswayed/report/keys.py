@@ -67,7 +67,7 @@ def _figure(
     compared: str,
     *more: object,
 ) -> KeyFigure:
-    label = plain(sentence("key", kind, finding, *more))
+    label = plain(sentence("figures.key", kind, finding, *more))
     return KeyFigure(kind, label, estimate, reference, compared)
 
 
@@ -94,7 +94,7 @@ def _steadiness(finding: Finding) -> KeyFigure | None:
         high=None if steady.low is None else 1 - steady.low,
         n=steady.n,
     )
-    unread = bool(finding.audit.flips.get("unread"))
+    unread = bool(finding.metrics.flips.get("unread"))
     return _figure("flips", finding, flips, 0.0, "no bias: 0", 0, unread)
 
 
@@ -106,7 +106,7 @@ def _right(finding: Finding, metric: str) -> KeyFigure | None:
     method = finding.recommended
     better = None
     if method is not None and method != finding.audit.base:
-        better = finding.audit.methods[method].get(metric)
+        better = finding.metrics.methods[method].get(metric)
     if better is None or better.value is None:
         return _figure(metric, finding, estimate, None, "")
     compared = f"with {one_line(method or '')}: {share(better.value)}"

@@ -66,9 +66,9 @@ def run_names(findings: Sequence[Finding]) -> list[str]:
     """
     if len(findings) == 1:
         return [""]
-    models = without_shared_folders([model_name(finding.audit.model) for finding in findings])
+    models = without_shared_folders([model_name(finding.metrics.model) for finding in findings])
     prompts = [_prompt_name(finding) for finding in findings]
-    sets = [finding.audit.data for finding in findings]
+    sets = [finding.metrics.data.name for finding in findings]
     if len(set(prompts)) > 1:
         models = [f"{model}, {prompt}" for model, prompt in zip(models, prompts, strict=True)]
     names = [f"{model} on {data}" for model, data in zip(models, sets, strict=True)]
@@ -133,10 +133,10 @@ def _context(runs: Runs, *, embed_mb: float) -> Mapping[str, object]:
     }
     return {
         **sections,
-        "title": plain(sentence("title", findings)),
+        "title": plain(sentence("runs.title", findings)),
         "version": one_line(first.run.metrics.unswayed),
         "date": date_text(findings[-1].run.run.created),
-        "subjects": list(dict.fromkeys(_Subject(f.model, f.audit.data) for f in findings)),
+        "subjects": list(dict.fromkeys(_Subject(f.model, f.metrics.data.name) for f in findings)),
         "headline": headline_of(runs),
         "warnings": [warning for finding, name in runs for warning in _warning(finding, name)],
         "each": [] if alone else [line for f, name in runs for line in _each(f, name, names[0])],
@@ -158,28 +158,30 @@ def headline_of(runs: Runs) -> Markup:
     """What the page says first."""
     first = runs.findings[0]
     if len(runs.findings) == 1:
-        return sentence("headline", first)
+        return sentence("lead.headline", first)
     comparable = all(f.n == first.n and f.rates and f.recommends for f in runs.findings)
     rates = [f.rates[first.position].value or 0.0 for f in runs.findings] if comparable else []
-    return sentence("headline_of_runs", first, rates, runs.names)
+    return sentence("runs.headline", first, rates, runs.names)
 
 
 def lede_of(finding: Finding) -> Markup:
     """The sentences below the headline."""
-    return sentence("lede", finding, remedy_of(finding), steadier_of(finding))
+    return sentence("lead.lede", finding, remedy_of(finding), steadier_of(finding))
 
 
 def _warning(finding: Finding, name: str) -> list[Markup]:
     """That calls are missing, under the run's name where there are several."""
-    text = say("missing", finding)
-    return [sentence("of_run", name, text[0])] if name and text else list(text)
+    text = say("lead.missing", finding)
+    return [sentence("runs.of_run", name, text[0])] if name and text else list(text)
 
 
 def _each(finding: Finding, name: str, first: str) -> list[Markup]:
     """A run's own headline and what changed since the first one, where there are several."""
-    remedy = sentence("remedy_words", finding, remedy_of(finding), steadier_of(finding))
-    own = sentence("of_run", name, sentence("both", sentence("headline", finding), remedy))
-    return [own, *say("changes", *_changes(finding.run), first)]
+    remedy = sentence("lead.remedy_words", finding, remedy_of(finding), steadier_of(finding))
+    own = sentence(
+        "runs.of_run", name, sentence("runs.both", sentence("lead.headline", finding), remedy)
+    )
+    return [own, *say("runs.changes", *_changes(finding.run), first)]
 
 
 def _changes(run: RunData) -> tuple[list[tuple[str, object]], int]:
@@ -194,9 +196,11 @@ def _how(runs: Runs, table: TableSection) -> Mapping[str, object]:
     commands = [command_text(finding.run.run.command) for finding in runs.findings]
     alone = len(runs.names) == 1
     return {
-        "lines": list(dict.fromkeys(sentence("measured", f) for f in runs.findings)),
+        "lines": list(dict.fromkeys(sentence("facts.measured", f) for f in runs.findings)),
         "runs": [{"name": name, "facts": facts(finding)} for finding, name in runs],
         "commands": [command for command in dict.fromkeys(commands) if command],
         "columns": list(columns),
-        "caveats": list(dict.fromkeys(t for f in runs.findings for t in say("caveats", f, alone))),
+        "caveats": list(
+            dict.fromkeys(t for f in runs.findings for t in say("facts.caveats", f, alone))
+        ),
     }

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import Finding, above, below
 from unswayed.report.numerals import expected as expected_text
 from unswayed.report.numerals import interval, ordinal, share
-from unswayed.report.reading import Row
 
 __all__ = [
     "Block",
@@ -264,9 +264,9 @@ def cause_table(findings: Sequence[Finding], names: Sequence[str]) -> PlotTable:
     blocks = []
     for protocol, title in PROTOCOLS:
         shown = [
-            (finding, run_name, finding.audit.protocols[protocol].get("consistency"))
+            (finding, run_name, finding.metrics.protocols[protocol].get("consistency"))
             for finding, run_name in zip(findings, names, strict=True)
-            if protocol in finding.audit.protocols
+            if protocol in finding.metrics.protocols
         ]
         if not any(estimate for _, _, estimate in shown):
             continue

@@ -14,6 +14,7 @@ from unswayed.report.findings import Finding, State
 from unswayed.report.frontier import Frontier, panels
 from unswayed.report.parts import cut
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
+from unswayed.report.reading import CONSISTENCY
 from unswayed.report.table import MetricsTable, main_table, more_table
 from unswayed.report.words import joined, plain, say, sentence
 from unswayed.visible import one_line, visible
@@ -98,22 +99,22 @@ def joint_claim(runs: Runs, claims: Sequence[Claim | None], title: str) -> Claim
         return told[0][0] if told else None
     first = told[0][0]
     if len({c.title for c, _ in told}) == 1 and len(told) == len(claims):
-        lines = [sentence("of_run", name, joined(c.lines)) for c, name in told]
+        lines = [sentence("runs.of_run", name, joined(c.lines)) for c, name in told]
         return Claim(first.title, tuple(lines), first.note)
-    lines = [sentence("of_run", name, joined((c.title, *c.lines))) for c, name in told]
-    return Claim(sentence("joint_title", title), tuple(lines), first.note)
+    lines = [sentence("runs.of_run", name, joined((c.title, *c.lines))) for c, name in told]
+    return Claim(sentence("runs.joint_title", title), tuple(lines), first.note)
 
 
 def bias_section(runs: Runs) -> Section:
     """Section 3: position and label."""
     findings = runs.findings
     claim_of = joint_claim(
-        runs, [claim("bias", f, claims.bias_of(f)) for f in findings], "bias"
-    ) or claim("joint_title", "bias")
+        runs, [claim("bias.bias", f, claims.bias_of(f)) for f in findings], "bias"
+    ) or claim("runs.joint_title", "bias")
     if all(finding.state is State.UNPARSED for finding in findings):
-        own = claim("bias", findings[0], claims.bias_of(findings[0]))
+        own = claim("bias.bias", findings[0], claims.bias_of(findings[0]))
         if not findings[0].nothing_read:
-            unread = claim("unread", findings[0])
+            unread = claim("bias.unread", findings[0])
             own = Claim(unread.title, (*unread.lines, *own.lines))
         examples = [cut(text) for finding in findings for text in finding.run.unparsed_examples]
         caption = "Answers that could not be read, as they came."
@@ -121,30 +122,30 @@ def bias_section(runs: Runs) -> Section:
     tables = bias_tables(findings, runs.names)
     if not tables:
         return Section(claim_of)
-    caption = plain(sentence("bias_caption"))
+    caption = plain(sentence("bias.bias_caption"))
     return Section(claim_of, next(runs.figures), caption, tuple(tables))
 
 
 def cause_section(runs: Runs) -> Section | None:
     """Section 4: what moves the verdict; None with fewer than two protocols in every run."""
     told = [
-        None if (cause := claims.cause_of(f)) is None else claim("cause", f, *cause)
+        None if (cause := claims.cause_of(f)) is None else claim("bias.cause", f, *cause)
         for f in runs.findings
     ]
     joint = joint_claim(runs, told, "cause")
     if joint is None:
         return None
-    caption = plain(sentence("cause_caption", runs.findings[0]))
+    caption = plain(sentence("bias.cause_caption", runs.findings[0]))
     table = cause_table(runs.findings, runs.names)
     return Section(joint, next(runs.figures), caption, (table,))
 
 
 def remedies_claim(finding: Finding) -> Claim | None:
     """What to use instead of a single call; None with fewer than two methods."""
-    if len(finding.audit.methods) < 2 or finding.state is State.FAILED:
+    if len(finding.metrics.methods) < 2 or finding.state is State.FAILED:
         return None
     controls = repeats_of(finding), control_of(finding)
-    return claim("remedies", finding, advice_of(finding), *controls)
+    return claim("advice.remedies", finding, advice_of(finding), *controls)
 
 
 def remedies_section(runs: Runs) -> Section | None:
@@ -155,10 +156,10 @@ def remedies_section(runs: Runs) -> Section | None:
     shown = panels(runs.findings, runs.names)
     if not shown.panels:
         return Section(joint)
-    rows = [row for finding in runs.findings for row in finding.audit.methods.values()]
+    rows = [row for finding in runs.findings for row in finding.metrics.methods.values()]
     learning = any((row.calls or 0.0) > (row.calls_next or 0.0) for row in rows)
     caption = sentence(
-        "frontier_caption",
+        "advice.frontier_caption",
         any(finding.recommended for finding in runs.findings),
         any(finding.settled_by_order for finding in runs.findings),
         learning,
@@ -171,8 +172,8 @@ def groups_claim(finding: Finding) -> Claim | None:
     groups = claims.groups_of(finding)
     if len(groups.rows) < 2:
         return None
-    told = claim("groups", finding, groups)
-    return Claim(told.title, told.lines, sentence("chance", len(groups.rows)))
+    told = claim("groups.groups", finding, groups)
+    return Claim(told.title, told.lines, sentence("groups.chance", len(groups.rows)))
 
 
 def groups_section(runs: Runs) -> Section | None:
@@ -189,12 +190,12 @@ def groups_section(runs: Runs) -> Section | None:
     tables, left_out = group_tables(runs.findings, runs.names)
     first = runs.findings[0]
     rows = claims.groups_of(first).rows
-    macro = first.audit.macro.get(first.audit.base or "")
-    average = macro.get("consistency") if macro is not None and len(runs.findings) == 1 else None
+    macro = first.metrics.macro.get(first.audit.base or "")
+    average = macro.get(CONSISTENCY) if macro is not None and len(runs.findings) == 1 else None
     caption = sentence(
-        "groups_caption",
+        "groups.caption",
         first,
-        [row.estimates["consistency"].n for _, row in rows],
+        [row.estimates[CONSISTENCY].n for _, row in rows],
         None if average is None else average.value,
         left_out,
     )
@@ -207,13 +208,15 @@ def table_section(runs: Runs) -> TableSection:
     tables = tuple(main_table(finding, name) for finding, name in runs)
     more = tuple(t for finding, name in runs if (t := more_table(finding, name)) is not None)
     audits = [finding.audit for finding in runs.findings]
-    cautions = (text for audit in audits for texts in audit.cautions.values() for text in texts)
+    cautions = (
+        text for audit in audits for texts in audit.metrics.cautions.values() for text in texts
+    )
     caption = sentence(
-        "table_caption",
+        "tables.caption",
         any(table.by_construction for table in tables),
         any(audit.has_gold for audit in audits),
         list(dict.fromkeys(table.notes for table in tables)),
-        {method: reason for audit in audits for method, reason in audit.skipped.items()},
+        {method: reason for audit in audits for method, reason in audit.metrics.skipped.items()},
         list(dict.fromkeys(cautions)),
     )
     more_notes = " ".join(dict.fromkeys(table.notes for table in more))
@@ -222,7 +225,7 @@ def table_section(runs: Runs) -> TableSection:
 
 def items_section(runs: Runs, embedded: Embedded) -> ItemsSection:
     """Section 8: flipped items."""
-    told = [claim("items", finding, claims.stay_of(finding)) for finding in runs.findings]
+    told = [claim("items.items", finding, claims.stay_of(finding)) for finding in runs.findings]
     names = tuple(one_line(name) for name in runs.names)
     joint = joint_claim(runs, told, "items")
     return ItemsSection(joint or told[0], embedded, names if len(names) > 1 else ())

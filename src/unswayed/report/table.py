@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.metrics import METRICS
 from unswayed.report.findings import Finding
 from unswayed.report.numerals import MINUS, interval, share
-from unswayed.report.reading import Row
 from unswayed.report.words import plain, say, sentence
 
 __all__ = ["Cell", "Column", "MetricsTable", "TableRow", "column_of", "main_table", "more_table"]
@@ -100,7 +100,7 @@ def columns_of(finding: Finding) -> tuple[list[Column], list[Column]]:
     main = []
     for key in MAIN:
         column = Column(key, "") if key == POSITION else column_of(key)
-        title, meaning = (*map(plain, say("column", key, finding)), "", "")[:2]
+        title, meaning = (*map(plain, say("tables.column", key, finding)), "", "")[:2]
         if title:
             column = replace(column, title=title, meaning=meaning)
         main.append(column)
@@ -110,7 +110,7 @@ def columns_of(finding: Finding) -> tuple[list[Column], list[Column]]:
 
 def _shown(column: Column, finding: Finding) -> bool:
     """Whether there is a value; of some rates, whether there is trouble to tell of."""
-    rows = finding.audit.methods.values()
+    rows = finding.metrics.methods.values()
     values = [e for row in rows if (e := estimate_of(row, column, finding)) and e.value is not None]
     if column.key == "unparsed_rate":
         return any(e.value for e in values)
@@ -169,7 +169,7 @@ def _best(column: Column, estimates: Sequence[Estimate | None]) -> float | None:
 
 def _table(finding: Finding, run_name: str, columns: Sequence[Column], notes: str) -> MetricsTable:
     methods = sorted(
-        finding.audit.methods.items(),
+        finding.metrics.methods.items(),
         key=lambda pair: float("inf") if pair[1].calls is None else pair[1].calls,
     )
     by_column = [[estimate_of(row, c, finding) for _, row in methods] for c in columns]
@@ -195,14 +195,14 @@ def _calls(calls: float | None) -> Cell:
 def main_table(finding: Finding, run_name: str = "") -> MetricsTable:
     """All methods with the metrics that the page speaks about."""
     columns, _ = columns_of(finding)
-    notes = sentence("table_notes", ties_of(finding), lacking(finding, columns))
+    notes = sentence("tables.notes", ties_of(finding), lacking(finding, columns))
     return _table(finding, run_name, columns, plain(notes))
 
 
 def more_table(finding: Finding, run_name: str = "") -> MetricsTable | None:
     """The remaining metrics that were measured; None if there are none."""
     _, columns = columns_of(finding)
-    notes = sentence("table_notes", (), lacking(finding, columns))
+    notes = sentence("tables.notes", (), lacking(finding, columns))
     return _table(finding, run_name, columns, plain(notes)) if columns else None
 
 
@@ -213,7 +213,7 @@ def ties_of(finding: Finding) -> list[tuple[str, float, float | None]]:
         Method, how often it names no winner, and its accuracy if ties are shared.
     """
     told = []
-    for method, row in finding.audit.methods.items():
+    for method, row in finding.metrics.methods.items():
         ties, shared = row.get("tie_rate"), row.get("accuracy_fractional")
         if ties is not None and ties.value is not None and ties.value >= TIES_MATTER:
             told.append((method, ties.value, None if shared is None else shared.value))
@@ -226,7 +226,7 @@ def lacking(
     """Why values are missing: titles, methods and the reason, those alike together."""
     methods_by: dict[tuple[str, str], list[str]] = {}
     for column in columns:
-        for method, row in finding.audit.methods.items():
+        for method, row in finding.metrics.methods.items():
             estimate = estimate_of(row, column, finding)
             if estimate is not None and estimate.value is None and estimate.reason:
                 methods_by.setdefault((column.title, estimate.reason), []).append(method)

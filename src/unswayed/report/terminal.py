@@ -30,21 +30,21 @@ def terminal_report(run: RunData) -> RenderableType:
     from rich.text import Text
 
     finding = find(run)
-    parts: list[RenderableType] = [Text(_plain("headline", finding), style="bold")]
-    warning = _plain("missing", finding)
+    parts: list[RenderableType] = [Text(_plain("lead.headline", finding), style="bold")]
+    warning = _plain("lead.missing", finding)
     if warning:
         parts.append(Text(warning, style="yellow"))
-    lede = sentence("lede", finding, remedy_of(finding), steadier_of(finding))
+    lede = sentence("lead.lede", finding, remedy_of(finding), steadier_of(finding))
     if lede:
         parts.append(_text(lede))
-    protocols = _plain("protocols", finding)
+    protocols = _plain("terminal.protocols", finding)
     if protocols:
         parts += [Text(""), Text(protocols)]
     table = main_table(finding)
     if table.rows:
-        notes = _plain("terminal_notes", table.by_construction, table.notes)
+        notes = _plain("terminal.terminal_notes", table.by_construction, table.notes)
         parts += [Text(""), _Methods(table), Text(notes, style="dim")]
-    advice = sentence("advice", finding, advice_of(finding))
+    advice = sentence("advice.advice", finding, advice_of(finding))
     if advice:
         parts += [Text(""), _text(advice)]
     use = application_of(finding)
@@ -101,7 +101,7 @@ class _Methods:
         yield self._drawn(shown)
         left_out = [column.title for column in self.table.columns[shown:]]
         if left_out:
-            yield Text(_plain("no_room", left_out), style="dim")
+            yield Text(_plain("terminal.no_room", left_out), style="dim")
 
     def _width(self, shown: int) -> int:
         """Width of the table with its first `shown` metrics."""

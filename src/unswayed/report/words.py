@@ -1,4 +1,4 @@
-"""The report's sentences: the macros of `templates/words.j2`, said over typed findings.
+"""The report's sentences: the macros of `templates/words/*.j2`, said over typed findings.
 
 A sentence is HTML with no markup but `<b>` around what is emphasised and `<bdi>` around names from
 data; everything else in it is escaped. Places without markup take its `spans` or `plain` text.
@@ -6,20 +6,17 @@ data; everything else in it is escaped. Places without markup take its `spans` o
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import html
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unswayed.report import numerals
+from unswayed.report import numerals, reading
 from unswayed.visible import one_line
 
 if TYPE_CHECKING:
-    from jinja2 import BytecodeCache, Environment
+    from jinja2 import Environment
     from markupsafe import Markup
 
 __all__ = ["environment", "joined", "plain", "say", "sentence", "spans"]
@@ -40,34 +37,23 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        bytecode_cache=_compiled(),
+        optimized=False,  # folding constants takes longer than it saves
     )
     templates.filters.update({name: getattr(numerals, name) for name in numerals.__all__})
     templates.filters.update(
         name=_name, strong=_strong, listed=_listed, line=one_line, clause=clause
     )
+    metrics = ("ACCURACY", "CONSISTENCY", "CONSISTENT_ACCURACY")
+    templates.globals.update({name: getattr(reading, name) for name in metrics})
     return templates
 
 
-def _compiled() -> BytecodeCache | None:
-    """Compiled templates beside this module's own bytecode: compiling takes a fifth of a second."""
-    from jinja2 import FileSystemBytecodeCache
-    from jinja2.bccache import Bucket
-
-    class Cache(FileSystemBytecodeCache):
-        def dump_bytecode(self, bucket: Bucket) -> None:
-            with contextlib.suppress(OSError):  # a directory that cannot be written
-                super().dump_bytecode(bucket)
-
-    folder = Path(__file__).parent / "__pycache__"
-    return None if sys.dont_write_bytecode or not folder.is_dir() else Cache(str(folder))
-
-
 def say(macro: str, *given: object) -> tuple[Markup, ...]:
-    """The paragraphs of a macro; none where it has nothing to say."""
+    """The paragraphs of a macro, `lead.headline` in `words/lead.j2`; none if it has none."""
     from markupsafe import Markup
 
-    text = str(getattr(environment().get_template("words.j2").module, macro)(*given))
+    subject, _, name = macro.partition(".")
+    text = str(getattr(environment().get_template(f"words/{subject}.j2").module, name)(*given))
     paragraphs = (_BREAK_BEFORE.sub("", part) for part in re.split(r"\n[ ]*\n\s*", text))
     return tuple(
         Markup(_GAP.sub(" ", part).strip(" \n")) for part in paragraphs if part.strip(" \n")

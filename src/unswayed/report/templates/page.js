@@ -96,10 +96,10 @@ if (document.getElementById("flips")) {
     if (!svg) return;
     svg.replaceChildren();
     const o = box.getBoundingClientRect();
-    const panels = [...box.querySelectorAll(".side > .prompt")].map((p) => p.getBoundingClientRect());
+    const prompts = [...box.querySelectorAll(".side > .prompt")];
+    const [l, r] = prompts.map((p) => p.getBoundingClientRect());
     for (const c of [0, 1]) {
-      const [a, b] = [...box.querySelectorAll(`.cand.c${c}`)].map((p) => p.getBoundingClientRect());
-      const [l, r] = panels;
+      const [a, b] = prompts.map((p) => p.querySelector(`.cand.c${c}`)?.getBoundingClientRect());
       if (!a || !b || r.left < l.right) continue;
       const x1 = l.right - o.left + 4, x2 = r.left - o.left - 4, m = (x1 + x2) / 2;
       const y = (block, panel) => Math.min(Math.max(block.top + 14, panel.top + 8), panel.bottom - 8) - o.top;
