@@ -123,6 +123,10 @@ def of_prompts(node: ast.AST) -> Iterator[ast.expr]:
         ]:
             if default is not None and argument.arg == "prompt":
                 yield default
+    elif isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == "prompt":
+                yield value
     elif isinstance(node, ast.Compare) and ast.unparse(node.left).endswith("prompt"):
         yield from node.comparators
 
