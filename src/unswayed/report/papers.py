@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from importlib import resources
@@ -14,7 +15,7 @@ from unswayed.registry import require
 from unswayed.report.claims import groups_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, find
-from unswayed.report.frontier import FRAMES, Drawing, panels
+from unswayed.report.frontier import FRAMES, Dot, Drawing, Scale, panels
 from unswayed.report.labels import Label
 from unswayed.report.page import run_names
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
@@ -96,10 +97,10 @@ def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
 
 
 @functools.cache
-def _colour(name: str) -> str:
-    """A colour of the page on white paper."""
+def _colours() -> dict[str, str]:
+    """The colours of the page in the light, by name: the first table of its style sheet."""
     style = (resources.files("unswayed.report") / "templates" / "page.css").read_text("utf-8")
-    return style.partition(f"--{name}:")[2][: len("#rrggbb")]
+    return dict(re.findall(r"--([\w-]+):(#\w+)", style.partition("@media")[0]))
 
 
 def _save(figure: Figure, stem: Path) -> list[Path]:
@@ -117,40 +118,43 @@ def _escaped(text: str) -> str:
     return one_line(text).replace("$", r"\$")
 
 
-def _figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
+def _figure(width: float, height: float, columns: int) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width * columns, height), layout="constrained")
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
-def _rows(axes: Axes, table: PlotTable) -> None:
+def _line(ax: Axes, x: Sequence[float], y: Sequence[float], colour: str, width: float) -> None:
+    ax.plot(x, y, color=_colours()[colour], linewidth=width)
+
+
+def _rows(ax: Axes, table: PlotTable) -> None:
     """A plot table as the page has it, one row below the other."""
     rows = [
-        (": ".join(part for part in (block.title, row.label) if part), row.mark)
+        (": ".join(part for part in (block.title, row.label) if part), row, row.marks)
         for block in table.blocks
         for row in block.rows
-        if row.mark is not None
+        if row.marks is not None
     ]
-    for place, (_, mark) in enumerate(rows):
-        colour = _colour("accent" if mark.on else "bar" if table.kind == "bar" else "ink")
-        value, low, high = (100 * part for part in (mark.value, mark.low, mark.high))
-        if table.kind == "bar":
-            axes.barh(place, value, color=colour, height=0.55)
-            axes.plot([low, high], [place, place], color=_colour("ink"), linewidth=0.9)
+    bars = table.kind == "shares"
+    for place, (_, row, marks) in enumerate(rows):
+        name = "accent" if row.on else "bar" if bars else "ink"
+        low, value, high = (100 * part for part in marks)
+        if bars:
+            ax.barh(place, value, color=_colours()[name], height=0.55)
+            _line(ax, [low, high], [place, place], "ink", 0.9)
         else:
-            axes.plot([low, high], [place, place], color=colour, linewidth=1.2)
-            axes.plot(value, place, "|", color=colour, markersize=8, markeredgewidth=1.6)
-        if mark.expected is not None:
-            ends = [place - 0.5, place + 0.5]
-            axes.plot(
-                [100 * mark.expected] * 2, ends, color=_colour("ink"), linewidth=0.8, dashes=(3, 3)
-            )
-    axes.set_yticks(range(len(rows)), [_escaped(name) for name, _ in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(0, 100)
-    axes.grid(axis="x", color=_colour("grid"), linewidth=0.6)
-    axes.set_axisbelow(True)
+            _line(ax, [low, high], [place, place], name, 1.2)
+            ax.plot(value, place, "|", color=_colours()[name], markersize=8, markeredgewidth=1.6)
+        if row.expected is not None:
+            at, ends = 100 * row.expected, (place - 0.5, place + 0.5)
+            ax.plot([at, at], ends, color=_colours()["ink"], linewidth=0.8, dashes=(3, 3))
+    ax.set_yticks(range(len(rows)), [_escaped(name) for name, *_ in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_xlim(0, 100)
+    ax.grid(axis="x", color=_colours()["grid"], linewidth=0.6)
+    ax.set_axisbelow(True)
 
 
 def _tables(tables: Sequence[PlotTable], width: float, height: float, label: str) -> Figure | None:
@@ -158,12 +162,11 @@ def _tables(tables: Sequence[PlotTable], width: float, height: float, label: str
     if not tables:
         return None
     rows = max(sum(len(block.rows) for block in table.blocks) for table in tables)
-    figure, axes = _figure(width * len(tables), 0.7 + height * rows, len(tables))
+    figure, axes = _figure(width, 0.7 + height * rows, len(tables))
     for ax, table in zip(axes, tables, strict=True):
         _rows(ax, table)
         ax.set_xlabel(label)
-        if not table.hidden_caption:
-            ax.set_title(table.caption)
+        ax.set_title(table.caption if table.captioned else "")
     return figure
 
 
@@ -188,75 +191,67 @@ def groups_figure(finding: Finding) -> Figure | None:
 
 def frontier_figure(finding: Finding) -> Figure | None:
     """Accuracy and consistency against calls per item, laid out as on the page's paper version."""
-    paper = [frame for frame in FRAMES if frame.kind == "paper"]
-    shown = panels([finding], [""], frames=paper)
-    drawings = [(panel.title, panel.drawings[0]) for panel in shown.panels]
-    if not drawings:
+    shown = panels([finding], [""], frames=[frame for frame in FRAMES if frame.kind == "paper"])
+    if not shown.panels:
         return None
-    frame = drawings[0][1].frame
-    height = COLUMN_IN * frame.height / frame.width + 0.25
-    key = "\n".join(
-        textwrap.wrap(
-            "   ".join(f"{e.number}\u00a0{one_line(e.name)}" for e in shown.key), KEY_WIDTH
-        )
-    )
-    height += 0.13 * len(key.splitlines())
-    figure, axes = _figure(COLUMN_IN * len(drawings), height, len(drawings))
-    figure.supxlabel(_escaped(key), fontsize=6.5, color=_colour("ink"), x=0.02, ha="left")
-    for ax, (title, drawing) in zip(axes, drawings, strict=True):
-        ax.set_title(title)
-        _frontier(ax, drawing)
+    frame = shown.panels[0].drawings[0].scale.frame
+    entries = (f"{number}\u00a0{one_line(dot.name)}" for number, dot in enumerate(shown.key, 1))
+    key = textwrap.wrap("   ".join(entries), KEY_WIDTH)
+    height = COLUMN_IN * frame.height / frame.width + 0.25 + 0.13 * len(key)
+    figure, axes = _figure(COLUMN_IN, height, len(shown.panels))
+    words = _escaped("\n".join(key))
+    figure.supxlabel(words, fontsize=6.5, color=_colours()["ink"], x=0.02, ha="left")
+    for ax, panel in zip(axes, shown.panels, strict=True):
+        ax.set_title(panel.title)
+        _frontier(ax, panel.drawings[0])
     return figure
 
 
 def _frontier(ax: Axes, drawing: Drawing) -> None:
     """A drawing in its own px, y downwards."""
-    frame = drawing.frame
+    scale, frame = drawing.scale, drawing.scale.frame
     ax.set_xlim(0, frame.width)
     ax.set_ylim(frame.height, 0)
     ax.axis("off")
-    right = frame.width - frame.right
-    small: dict[str, Any] = {"fontsize": 7, "color": _colour("muted")}
-    for tick in drawing.y_ticks:
-        ax.plot([frame.left, right], [tick.at, tick.at], color=_colour("grid"), linewidth=0.6)
-        ax.text(frame.left - 6, tick.at, tick.text, ha="right", va="center", **small)
-    for tick in drawing.x_ticks:
-        ax.text(tick.at, drawing.floor + 8, tick.text, ha="center", va="top", **small)
-    middle = (frame.left + right) / 2
+    small: dict[str, Any] = {"fontsize": 7, "color": _colours()["muted"]}
+    for at, text in scale.y_ticks:
+        _line(ax, [frame.plot.left, frame.plot.right], [at, at], "grid", 0.6)
+        ax.text(frame.plot.left - 6, at, text, ha="right", va="center", **small)
+    for at, text in scale.x_ticks:
+        ax.text(at, frame.plot.bottom + 8, text, ha="center", va="top", **small)
+    middle = (frame.plot.left + frame.plot.right) / 2
     ax.text(middle, frame.height, "calls per item, log scale", ha="center", va="bottom", **small)
-    _stair(ax, drawing, right)
+    if drawing.stair:
+        x, y = zip(*drawing.stair, strict=True)
+        ax.plot(x, y, color=_colours()["accent"], linewidth=0.9, alpha=0.75)
     for dot in drawing.dots:
-        colour = _colour("accent") if dot.accent else _colour("bar")
-        if dot.low is not None and dot.high is not None:
-            ax.plot([dot.x, dot.x], [dot.low, dot.high], color=colour, linewidth=0.9)
-        face = colour if dot.filled else "white"
-        ax.plot(dot.x, dot.y, "o", color=colour, markersize=4.2, markerfacecolor=face)
-        if dot.recommended:
-            ax.plot(dot.x, dot.y, "o", color=colour, markersize=9, markerfacecolor="none")
-    for label in drawing.labels:
+        _dot(ax, dot, scale)
+    for label in drawing.labels or ():
         _label(ax, label)
 
 
-def _stair(ax: Axes, drawing: Drawing, right: float) -> None:
-    steps = sorted((dot for dot in drawing.dots if dot.filled), key=lambda dot: dot.x)
-    if steps:
-        x = [*(dot.x for dot in steps), right]
-        y = [*(dot.y for dot in steps), steps[-1].y]
-        ax.step(x, y, where="post", color=_colour("accent"), linewidth=0.9, alpha=0.75)
+def _dot(ax: Axes, dot: Dot, scale: Scale) -> None:
+    x, y = scale.x(dot.calls), scale.y(dot.value)
+    name = "accent" if dot.on_frontier or dot.recommended else "bar"
+    colour = _colours()[name]
+    if dot.ends is not None:
+        _line(ax, [x, x], [scale.y(end) for end in dot.ends], name, 0.9)
+    face = colour if dot.on_frontier else "white"
+    ax.plot(x, y, "o", color=colour, markersize=4.2, markerfacecolor=face)
+    if dot.recommended:
+        ax.plot(x, y, "o", color=colour, markersize=9, markerfacecolor="none")
 
 
 def _label(ax: Axes, label: Label) -> None:
+    spot = label.spot
     if label.leader is not None:
-        x, start, end = label.leader
-        ax.plot([x, x], [start, end], color=_colour("bar"), linewidth=0.5)
-    names = _escaped(" and ".join(name for name, _ in label.names))
-    chosen = any(chosen for _, chosen in label.names)
+        _line(ax, [spot.x, spot.x], [label.leader.top, label.leader.bottom], "bar", 0.5)
     ax.text(
         label.x,
         label.y,
-        f"{names} {label.value}",
+        _escaped(spot.text),
         ha={"start": "left", "middle": "center", "end": "right"}[label.anchor],
         va="baseline",
         fontsize=6.5,
-        color=_colour("accent") if chosen else _colour("ink"),
+        color=_colours()["accent" if spot.recommended else "ink"],
     )
