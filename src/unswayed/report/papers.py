@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,7 @@ from unswayed.registry import require
 from unswayed.report.claims import groups_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, find
-from unswayed.report.frontier import FRAMES, Dot, Drawing, Scale, panels
-from unswayed.report.labels import Label
+from unswayed.report.frontier import FRAMES, Drawing, Frontier, panels
 from unswayed.report.page import run_names
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
 from unswayed.visible import one_line
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_figures"]
 
-FORMATS = ("pdf", "svg", "png")
 COLUMN_IN = 3.35
 """Width of one column of a two-column paper, in inches."""
 KEY_WIDTH = 130
@@ -68,22 +66,14 @@ def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
     if not runs:
         raise UsageError("figures need at least one run.")
     findings = [find(run) for run in runs]
-    makers: tuple[tuple[str, Callable[[Finding], Figure | None]], ...] = (
-        ("position", position_figure),
-        ("protocols", protocols_figure),
-        ("frontier", frontier_figure),
-        ("groups", groups_figure),
-    )
     written: list[Path] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with mpl.rc_context(STYLE):
-            for number, (finding, run_name) in enumerate(
-                zip(findings, run_names(findings), strict=True), start=1
-            ):
+            named = zip(findings, run_names(findings), strict=True)
+            for number, (finding, run_name) in enumerate(named, start=1):
                 prefix = f"{number}-" if len(findings) > 1 else ""
-                for name, make in makers:
-                    figure = make(finding)
+                for name, figure in _figures(finding).items():
                     if figure is None:
                         continue
                     if run_name:
@@ -103,13 +93,28 @@ def _colours() -> dict[str, str]:
     return dict(re.findall(r"--([\w-]+):(#\w+)", style.partition("@media")[0]))
 
 
+def _figures(finding: Finding) -> dict[str, Figure | None]:
+    """The figures by name; None where nothing was measured, or there is nothing to compare."""
+    cause = cause_table([finding], [""])
+    groups, _ = group_tables([finding], [""])
+    paper = [frame for frame in FRAMES if frame.kind == "paper"]
+    several = len(groups_of(finding).rows) > 1
+    dashed = "consistency, %; dashed: all items"
+    return {
+        "position": _tables(bias_tables([finding], [""]), 2.3, 0.24, "% of choices"),
+        "protocols": _tables(
+            [cause] if len(cause.blocks) > 1 else [], COLUMN_IN, 0.3, "consistency, %"
+        ),
+        "frontier": _frontier(panels([finding], [""], frames=paper)),
+        "groups": _tables(groups[:1] if several else [], COLUMN_IN, 0.17, dashed),
+    }
+
+
 def _save(figure: Figure, stem: Path) -> list[Path]:
-    paths = []
-    for kind in FORMATS:
-        path = stem.with_name(f"{stem.name}.{kind}")
-        dated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[kind]
-        figure.savefig(path, dpi=300, bbox_inches="tight", metadata=dated)
-        paths.append(path)
+    dated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in dated]
+    for path, metadata in zip(paths, dated.values(), strict=True):
+        figure.savefig(path, dpi=300, bbox_inches="tight", metadata=metadata)
     return paths
 
 
@@ -125,38 +130,6 @@ def _figure(width: float, height: float, columns: int) -> tuple[Figure, list[Axe
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
-def _line(ax: Axes, x: Sequence[float], y: Sequence[float], colour: str, width: float) -> None:
-    ax.plot(x, y, color=_colours()[colour], linewidth=width)
-
-
-def _rows(ax: Axes, table: PlotTable) -> None:
-    """A plot table as the page has it, one row below the other."""
-    rows = [
-        (": ".join(part for part in (block.title, row.label) if part), row, row.marks)
-        for block in table.blocks
-        for row in block.rows
-        if row.marks is not None
-    ]
-    bars = table.kind == "shares"
-    for place, (_, row, marks) in enumerate(rows):
-        name = "accent" if row.on else "bar" if bars else "ink"
-        low, value, high = (100 * part for part in marks)
-        if bars:
-            ax.barh(place, value, color=_colours()[name], height=0.55)
-            _line(ax, [low, high], [place, place], "ink", 0.9)
-        else:
-            _line(ax, [low, high], [place, place], name, 1.2)
-            ax.plot(value, place, "|", color=_colours()[name], markersize=8, markeredgewidth=1.6)
-        if row.expected is not None:
-            at, ends = 100 * row.expected, (place - 0.5, place + 0.5)
-            ax.plot([at, at], ends, color=_colours()["ink"], linewidth=0.8, dashes=(3, 3))
-    ax.set_yticks(range(len(rows)), [_escaped(name) for name, *_ in rows])
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xlim(0, 100)
-    ax.grid(axis="x", color=_colours()["grid"], linewidth=0.6)
-    ax.set_axisbelow(True)
-
-
 def _tables(tables: Sequence[PlotTable], width: float, height: float, label: str) -> Figure | None:
     """Plot tables side by side; None where there is none."""
     if not tables:
@@ -170,88 +143,81 @@ def _tables(tables: Sequence[PlotTable], width: float, height: float, label: str
     return figure
 
 
-def position_figure(finding: Finding) -> Figure | None:
-    """Shares by position and by label with their intervals."""
-    return _tables(bias_tables([finding], [""]), 2.3, 0.24, "% of choices")
+def _rows(ax: Axes, table: PlotTable) -> None:
+    """A plot table as the page has it, one row below the other."""
+    colours, bars = _colours(), table.kind == "shares"
+    names: list[str] = []
+    for block in table.blocks:
+        for row in block.rows:
+            if row.marks is None:
+                continue
+            place = len(names)
+            names.append(_escaped(": ".join(part for part in (block.title, row.label) if part)))
+            colour = colours["accent" if row.on else "bar" if bars else "ink"]
+            low, value, high = (100 * part for part in row.marks)
+            if bars:
+                ax.barh(place, value, color=colour, height=0.55)
+                ax.plot([low, high], [place, place], color=colours["ink"], linewidth=0.9)
+            else:
+                ax.plot([low, high], [place, place], color=colour, linewidth=1.2)
+                ax.plot(value, place, "|", color=colour, markersize=8, markeredgewidth=1.6)
+            if row.expected is not None:
+                x, y = [100 * row.expected] * 2, [place - 0.5, place + 0.5]
+                ax.plot(x, y, color=colours["ink"], linewidth=0.8, dashes=(3, 3))
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlim(0, 100)
+    ax.grid(axis="x", color=colours["grid"], linewidth=0.6)
+    ax.set_axisbelow(True)
 
 
-def protocols_figure(finding: Finding) -> Figure | None:
-    """Consistency by protocol."""
-    table = cause_table([finding], [""])
-    return _tables([table] if len(table.blocks) > 1 else [], COLUMN_IN, 0.3, "consistency, %")
-
-
-def groups_figure(finding: Finding) -> Figure | None:
-    """Consistency by group, the worst at the top."""
-    if len(groups_of(finding).rows) < 2:
-        return None
-    tables, _ = group_tables([finding], [""])
-    return _tables(tables[:1], COLUMN_IN, 0.17, "consistency, %; dashed: all items")
-
-
-def frontier_figure(finding: Finding) -> Figure | None:
-    """Accuracy and consistency against calls per item, laid out as on the page's paper version."""
-    shown = panels([finding], [""], frames=[frame for frame in FRAMES if frame.kind == "paper"])
+def _frontier(shown: Frontier) -> Figure | None:
+    """The frontier as on the page's paper version, with the key over all panels."""
     if not shown.panels:
         return None
     frame = shown.panels[0].drawings[0].scale.frame
-    entries = (f"{number}\u00a0{one_line(dot.name)}" for number, dot in enumerate(shown.key, 1))
+    entries = (f"{number}\u00a0{_escaped(dot.name)}" for number, dot in enumerate(shown.key, 1))
     key = textwrap.wrap("   ".join(entries), KEY_WIDTH)
     height = COLUMN_IN * frame.height / frame.width + 0.25 + 0.13 * len(key)
     figure, axes = _figure(COLUMN_IN, height, len(shown.panels))
-    words = _escaped("\n".join(key))
-    figure.supxlabel(words, fontsize=6.5, color=_colours()["ink"], x=0.02, ha="left")
+    figure.supxlabel("\n".join(key), fontsize=6.5, color=_colours()["ink"], x=0.02, ha="left")
     for ax, panel in zip(axes, shown.panels, strict=True):
         ax.set_title(panel.title)
-        _frontier(ax, panel.drawings[0])
+        _drawing(ax, panel.drawings[0])
     return figure
 
 
-def _frontier(ax: Axes, drawing: Drawing) -> None:
+def _drawing(ax: Axes, drawing: Drawing) -> None:
     """A drawing in its own px, y downwards."""
-    scale, frame = drawing.scale, drawing.scale.frame
+    colours, scale, frame = _colours(), drawing.scale, drawing.scale.frame
+    plot = frame.plot
     ax.set_xlim(0, frame.width)
     ax.set_ylim(frame.height, 0)
     ax.axis("off")
-    small: dict[str, Any] = {"fontsize": 7, "color": _colours()["muted"]}
+    small: dict[str, Any] = {"fontsize": 7, "color": colours["muted"]}
     for at, text in scale.y_ticks:
-        _line(ax, [frame.plot.left, frame.plot.right], [at, at], "grid", 0.6)
-        ax.text(frame.plot.left - 6, at, text, ha="right", va="center", **small)
+        ax.plot([plot.left, plot.right], [at, at], color=colours["grid"], linewidth=0.6)
+        ax.text(plot.left - 6, at, text, ha="right", va="center", **small)
     for at, text in scale.x_ticks:
-        ax.text(at, frame.plot.bottom + 8, text, ha="center", va="top", **small)
-    middle = (frame.plot.left + frame.plot.right) / 2
+        ax.text(at, plot.bottom + 8, text, ha="center", va="top", **small)
+    middle = (plot.left + plot.right) / 2
     ax.text(middle, frame.height, "calls per item, log scale", ha="center", va="bottom", **small)
-    if drawing.stair:
-        x, y = zip(*drawing.stair, strict=True)
-        ax.plot(x, y, color=_colours()["accent"], linewidth=0.9, alpha=0.75)
+    corners = zip(*drawing.stair, strict=True)
+    ax.plot(*corners, color=colours["accent"], linewidth=0.9, alpha=0.75)
     for dot in drawing.dots:
-        _dot(ax, dot, scale)
+        x, y = scale.x(dot.calls), scale.y(dot.value)
+        colour = colours["accent" if dot.on_frontier or dot.recommended else "bar"]
+        if dot.ends is not None:
+            ax.plot([x, x], [scale.y(end) for end in dot.ends], color=colour, linewidth=0.9)
+        face = colour if dot.on_frontier else "white"
+        ax.plot(x, y, "o", color=colour, markersize=4.2, markerfacecolor=face)
+        if dot.recommended:
+            ax.plot(x, y, "o", color=colour, markersize=9, markerfacecolor="none")
     for label in drawing.labels or ():
-        _label(ax, label)
-
-
-def _dot(ax: Axes, dot: Dot, scale: Scale) -> None:
-    x, y = scale.x(dot.calls), scale.y(dot.value)
-    name = "accent" if dot.on_frontier or dot.recommended else "bar"
-    colour = _colours()[name]
-    if dot.ends is not None:
-        _line(ax, [x, x], [scale.y(end) for end in dot.ends], name, 0.9)
-    face = colour if dot.on_frontier else "white"
-    ax.plot(x, y, "o", color=colour, markersize=4.2, markerfacecolor=face)
-    if dot.recommended:
-        ax.plot(x, y, "o", color=colour, markersize=9, markerfacecolor="none")
-
-
-def _label(ax: Axes, label: Label) -> None:
-    spot = label.spot
-    if label.leader is not None:
-        _line(ax, [spot.x, spot.x], [label.leader.top, label.leader.bottom], "bar", 0.5)
-    ax.text(
-        label.x,
-        label.y,
-        _escaped(spot.text),
-        ha={"start": "left", "middle": "center", "end": "right"}[label.anchor],
-        va="baseline",
-        fontsize=6.5,
-        color=_colours()["accent" if spot.recommended else "ink"],
-    )
+        if label.leader is not None:
+            ends = label.leader.top, label.leader.bottom
+            ax.plot([label.spot.x] * 2, ends, color=colours["bar"], linewidth=0.5)
+        side = {"start": "left", "middle": "center", "end": "right"}[label.anchor]
+        colour = colours["accent" if label.spot.recommended else "ink"]
+        words = _escaped(label.spot.text)
+        ax.text(label.x, label.y, words, ha=side, va="baseline", fontsize=6.5, color=colour)
