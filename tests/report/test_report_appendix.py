@@ -67,11 +67,7 @@ def test_the_estimation_curve_is_shown_point_by_point() -> None:
     (block,) = chart.blocks
     (point_row,) = block.rows
     assert (chart.caption, block.title, point_row.label) == ("Accuracy", "pride", "40 items")
-    assert (point_row.value, point_row.range, point_row.flow) == (
-        "80.0",
-        "75.0–85.0",
-        "1.05 calls per item",
-    )
+    assert (point_row.marks, point_row.flow) == ((0.75, 0.8, 0.85), "1.05 calls per item")
 
 
 def test_nothing_to_fold_is_no_table() -> None:

@@ -1,10 +1,13 @@
 """The frontier chart: which dots are filled, the shared scale, and labels that can be read."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_samples import est, method, plain_run, sample_run
 
+from unswayed.report import render_report
 from unswayed.report.findings import find
 from unswayed.report.frontier import FRAMES, dots_of, panels, scale_of, shortened
 from unswayed.report.labels import CHARACTER, Box, Frame, Label, Spot, covers, place
@@ -65,20 +68,21 @@ def test_the_scale_reaches_down_to_the_lowest_interval_end_floored_to_fives() ->
     )
     scale = scale_of(FRAMES[0], dots)
     assert scale.bottom == 0.40
-    assert scale.y(1.0) == FRAMES[0].top
-    assert scale.y(0.40) == FRAMES[0].height - FRAMES[0].bottom
+    assert scale.y(1.0) == FRAMES[0].plot.top
+    assert scale.y(0.40) == FRAMES[0].plot.bottom
 
 
 def test_all_panels_share_one_scale() -> None:
     run = sample_run(n_items=200)
     drawings = [panel.drawings[0] for panel in panels([find(run), find(run)], ["a", "b"]).panels]
     assert len(drawings) == 4
-    assert len({drawing.y_ticks for drawing in drawings}) == 1
+    assert len({drawing.scale for drawing in drawings}) == 1
 
 
 def test_the_chart_says_every_value_aloud() -> None:
-    panel = panels([find(sample_run(n_items=200))], [""]).panels[0]
-    said = panel.drawings[0].description
+    said, *_ = re.findall(
+        r'role="img" aria-label="([^"]*)"', render_report([sample_run(n_items=200)])
+    )
     assert said.startswith("Accuracy against calls per item.")
     for name in ("direct", "average", "pride-by-group"):
         assert f"{name}: " in said
@@ -94,8 +98,8 @@ def boxes_of(labels: tuple[Label, ...]) -> list[Box]:
     """The boxes that placed labels cover, from their own coordinates."""
     made = []
     for label in labels:
-        text = " and ".join(name for name, _ in label.names)
-        width = len(f"{text} {label.value}".strip()) * CHARACTER
+        text = " and ".join(name for name, _ in label.spot.names)
+        width = len(f"{text} {label.spot.value}".strip()) * CHARACTER
         left = label.x - {"start": 0, "middle": width / 2, "end": width}[label.anchor]
         made.append(Box(left, label.y - 11, left + width, label.y + 3))
     return made
@@ -121,10 +125,10 @@ def test_labels_stay_inside_and_apart_or_are_none(
     assert len(labels) == len(spots)
     boxes = boxes_of(labels)
     for number, box in enumerate(boxes):
-        assert box.left >= FRAMES[0].left - 2
+        assert box.left >= FRAMES[0].plot.left - 2
         assert box.right <= FRAMES[0].width + 11
         assert box.top >= 0
-        assert box.bottom <= FRAMES[0].height - FRAMES[0].bottom + 1
+        assert box.bottom <= FRAMES[0].plot.bottom + 1
         assert not any(covers(box, other) for other in boxes[number + 1 :])
 
 
@@ -141,12 +145,16 @@ def test_a_crowd_is_numbered_every_dot_once_and_nothing_covers_anything(frame: F
     methods = {k: method((v, v - 0.02, v + 0.02), calls) for k, (v, calls) in CROWD.items()}
     advice = {"method": "average", "criterion": "accuracy", "reason": ""}
     shown = panels([find(plain_run(methods=methods, recommendation=advice))], [""])
-    assert [entry.number for entry in shown.key] == list(range(1, len(CROWD) + 1))
+    assert {dot.name for dot in shown.key} == set(CROWD)
     assert shown.key[0].name in ("direct", "batch")  # cheapest first
     assert [entry.name for entry in shown.key if entry.recommended] == ["average"]
-    drawing = next(one for one in shown.panels[0].drawings if one.frame == frame)
-    written = [name for label in drawing.labels for name, _ in label.names]
+    drawing = next(one for one in shown.panels[0].drawings if one.scale.frame == frame)
+    assert drawing.labels is not None
+    written = [name for label in drawing.labels for name, _ in label.spot.names]
     assert sorted(map(int, written)) == list(range(1, len(CROWD) + 1))
+    place_of_average = [dot.name for dot in shown.key].index("average") + 1
+    advised = [name for label in drawing.labels for name, chosen in label.spot.names if chosen]
+    assert advised == [str(place_of_average)]
     boxes = boxes_of(drawing.labels)
     for number, box in enumerate(boxes):
         assert not any(covers(box, other) for other in boxes[number + 1 :])
@@ -160,8 +168,9 @@ def test_few_methods_carry_their_names_and_values() -> None:
     }
     shown = panels([find(plain_run(methods=methods))], [""])
     assert shown.key == ()
-    names = {name for label in shown.panels[0].drawings[0].labels for name, _ in label.names}
-    assert names == set(methods)
+    labels = shown.panels[0].drawings[0].labels
+    assert labels is not None
+    assert {name for label in labels for name, _ in label.spot.names} == set(methods)
 
 
 def test_coinciding_dots_share_a_label() -> None:
@@ -170,8 +179,9 @@ def test_coinciding_dots_share_a_label() -> None:
         "vote": method((0.42, 0.4, 0.44), 2.0, None),
         "average": method((0.87, 0.85, 0.89), 2.0, None),
     }
-    shown = panels([find(plain_run(methods=methods))], [""]).panels[1].drawings[0].labels
-    shared = next(label for label in shown if len(label.names) > 1)
+    labels = panels([find(plain_run(methods=methods))], [""]).panels[1].drawings[0].labels
+    assert labels is not None
+    shared = next(label.spot for label in labels if len(label.spot.names) > 1)
     assert [name for name, _ in shared.names] == ["vote", "average"]
     assert shared.value == "100\u2009†"
 

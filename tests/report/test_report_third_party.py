@@ -12,7 +12,11 @@ from unswayed.report.frontier import panels
 from unswayed.report.table import main_table, more_table
 
 SHORTNESS = dataclasses.replace(
-    METRICS.load("accuracy"), title="Shortness", meaning="share of short verdicts", better=-1
+    METRICS.load("accuracy"), title="Shortness", meaning="share of short verdicts", better=-1,
+    compared="no",
+)  # fmt: skip
+CLARITY = dataclasses.replace(
+    METRICS.load("accuracy"), title="Clarity", meaning="share of clear verdicts"
 )
 
 
@@ -31,18 +35,31 @@ def run(monkeypatch: pytest.MonkeyPatch) -> RunData:
 def test_a_metric_has_its_column_in_its_own_words_and_its_best_value(run: RunData) -> None:
     table = more_table(find(run))
     assert table is not None
-    (column,) = [c for c in table.columns if c.key == "shortness"]
-    assert (column.title, column.meaning) == ("Shortness", "share of short verdicts")
-    cells = [row.cells[table.columns.index(column)] for row in table.rows]
+    (place,) = [place for place, column in enumerate(table.columns) if column == SHORTNESS]
+    cells = [row.cells[place] for row in table.rows]
     assert [(cell.text, cell.best) for cell in cells] == [("40.0", False), ("30.0", True)]
+
+
+def test_a_metric_that_methods_are_compared_in_stands_where_accuracy_does(
+    run: RunData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METRICS._all, "clarity", f"{__name__}:CLARITY")
+    rows = figures(run)["methods"]
+    for row, value in zip(rows.values(), (0.5, 0.6), strict=True):
+        row["clarity"] = est(value, value - 0.05, value + 0.05)
+    finding = find(with_metrics(run, methods=rows))
+    assert [column.title for column in main_table(finding).columns][:2] == ["Accuracy", "Clarity"]
+    panel = panels([finding], [""]).panels[1]
+    assert (panel.title, panel.sub) == ("Clarity", "share of clear verdicts")
+    assert [dot.value for dot in panel.drawings[0].dots] == [0.5, 0.6]
 
 
 def test_a_method_has_its_row_its_dot_and_the_recommendation(run: RunData) -> None:
     finding = find(run)
     assert [row.kind for row in main_table(finding).rows] == ["ref", "rec"]
-    (accuracy, _) = panels([finding], [""]).panels
-    assert "oracle:depth=3: 2.5 calls, 90.0 percent" in accuracy.drawings[0].description
-    assert "oracle:depth=3" in render_report([run])
+    accuracy, *_ = panels([finding], [""]).panels
+    assert "oracle:depth=3" in [dot.name for dot in accuracy.drawings[0].dots]
+    assert "oracle:depth=3: 2.5 calls, 90.0 percent" in render_report([run])
 
 
 def test_a_run_of_a_method_that_is_not_installed_shows_no_commands(run: RunData) -> None:

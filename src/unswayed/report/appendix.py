@@ -14,7 +14,7 @@ from unswayed.decisions import Estimate
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import Finding
 from unswayed.report.numerals import calls_text, count, interval, ordinal, plural, share
-from unswayed.report.plots import Block, PlotTable, row
+from unswayed.report.plots import Block, PlotRow, PlotTable
 from unswayed.report.reading import ACCURACY, CONSISTENCY
 from unswayed.visible import one_line
 
@@ -132,8 +132,7 @@ def curve_table(finding: Finding) -> PlainTable | None:
     curve = finding.run.metrics.estimation_curve or {}
     charts = tuple(
         PlotTable(
-            metric.capitalize(), "%, by number of estimation items", "dot", blocks,
-            ticks=(0, 0.5, 1), height=32, wide="r",
+            metric.capitalize(), "runs", blocks, "%, by number of estimation items"
         )
         for metric in (ACCURACY, CONSISTENCY)
         if (blocks := tuple(_curves(curve, metric)))
@@ -148,7 +147,7 @@ def _curves(curve: Mapping[str, Sequence[Row]], metric: str) -> Iterator[Block]:
     """A block for each method, a row for each number of estimation items."""
     for name, points in curve.items():
         rows = tuple(
-            row(
+            PlotRow(
                 plural(point.estimation_items or 0, "item"),
                 estimate,
                 on=True,

@@ -1,4 +1,4 @@
-"""The frontier chart: accuracy or consistency against calls per item, as fixed geometry.
+"""The frontier chart: what methods are compared in against calls per item, as fixed geometry.
 
 Each panel is drawn for a wide screen, a phone and paper; CSS shows one. Dots on the frontier are
 filled: nothing cheaper is better. A value that holds by construction is hollow and stays outside.
@@ -6,23 +6,26 @@ filled: nothing cheaper is better. A value that holds by construction is hollow 
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from unswayed.decisions import Estimate
+from unswayed.metrics.table import compared_metrics
 from unswayed.report.findings import Finding
 from unswayed.report.labels import Box, Frame, Label, Spot, place
 from unswayed.report.numerals import calls_text, share
 from unswayed.report.reading import Audit
+from unswayed.report.words import plain, say
 from unswayed.visible import one_line
 
 __all__ = [
+    "FRAMES",
     "Dot",
     "Drawing",
     "Frontier",
-    "KeyEntry",
     "Panel",
     "Scale",
     "dots_of",
@@ -31,7 +34,17 @@ __all__ = [
 ]
 
 LONGEST_NAME = 26
-DOT, DOT_RECOMMENDED, RING = 4.5, 5.5, 9.5
+TICK_GAP = 34
+NICE_CALLS = (
+    0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 50, 64, 80, 100, 120, 160, 200,
+    240, 300, 400, 500, 720, 1000,
+)  # fmt: skip
+FRAMES: Final = (
+    Frame("", 520, 420, Box(34, 16, 506, 380)),
+    Frame("narrow", 358, 490, Box(34, 46, 344, 450)),
+    Frame("paper", 358, 420, Box(34, 16, 344, 380)),
+)
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +63,11 @@ class Dot:
         return self.estimate.value or 0.0
 
     @property
-    def by_construction(self) -> bool:
-        """Whether the value is no evidence."""
-        return self.estimate.by_construction
-
-
-FRAMES: Final = (
-    Frame("", 520, 420, 16),
-    Frame("narrow", 358, 490, 46),
-    Frame("paper", 358, 420, 16),
-)
+    def ends(self) -> tuple[float, float] | None:
+        """Its interval; None where there is none, and for values by construction."""
+        low, high = self.estimate.low, self.estimate.high
+        bare = low is None or high is None or self.estimate.by_construction
+        return None if bare or low is None or high is None else (low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,57 +85,47 @@ class Scale:
 
     def x(self, calls: float) -> float:
         """Horizontal place of a number of calls."""
-        frame = self.frame
-        inner = frame.width - frame.left - frame.right - 20
-        span = math.log(self.most / self.fewest)
-        part = math.log(calls / self.fewest) / span
-        return frame.left + 10 + inner * part
+        left, right = self.frame.plot.left + 10, self.frame.plot.right - 10
+        return left + (right - left) * math.log(calls / self.fewest, self.most / self.fewest)
 
     def y(self, value: float) -> float:
         """Vertical place of a share."""
-        frame = self.frame
-        inner = frame.height - frame.top - frame.bottom
-        return frame.top + inner * (1 - (value - self.bottom) / (1 - self.bottom))
+        plot = self.frame.plot
+        return plot.bottom - (plot.bottom - plot.top) * (value - self.bottom) / (1 - self.bottom)
 
+    @property
+    def x_ticks(self) -> list[tuple[float, str]]:
+        """Place and text of the ticks on the axis of calls."""
+        ticks: list[tuple[float, str]] = []
+        for calls in NICE_CALLS:
+            at = self.x(calls)
+            inside = self.fewest * 0.999 <= calls <= self.most * 1.001
+            if inside and (not ticks or at - ticks[-1][0] >= TICK_GAP):
+                ticks.append((at, calls_text(calls)))
+        return ticks
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A tick with its text."""
-
-    at: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnDot:
-    """A dot ready to draw; high and low are absent for values by construction."""
-
-    x: float
-    y: float
-    high: float | None
-    low: float | None
-    radius: float
-    filled: bool
-    accent: bool
-    recommended: bool
+    @property
+    def y_ticks(self) -> list[tuple[float, str]]:
+        """Place and text of the ticks on the axis of shares."""
+        span = 1 - self.bottom
+        step = next((s for s, least in ((10, 0.5), (5, 0.2), (2, 0.1)) if span >= least), 1)
+        first = math.ceil(round(100 * self.bottom / step, 6)) * step
+        return [(self.y(tick / 100), str(tick)) for tick in range(first, 101, step)]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """One drawing of a panel."""
+    """One drawing of a panel.
 
-    frame: Frame
-    y_ticks: tuple[Tick, ...]
-    x_ticks: tuple[Tick, ...]
-    path: str
-    dots: tuple[DrawnDot, ...]
-    labels: tuple[Label, ...]
-    description: str
+    Attributes:
+        stair: Corners of the frontier in px.
+        labels: None where they do not all find a place.
+    """
 
-    @property
-    def floor(self) -> int:
-        """Lower edge of the plot in px."""
-        return self.frame.height - self.frame.bottom
+    scale: Scale
+    dots: tuple[Dot, ...]
+    stair: tuple[Point, ...]
+    labels: tuple[Label, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +138,11 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyEntry:
-    """A number in the drawing and the method it stands for."""
-
-    number: int
-    name: str
-    recommended: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Frontier:
-    """All panels; `key` is empty where the dots carry names."""
+    """All panels; `key` numbers the methods from 1, and is empty where the dots carry names."""
 
     panels: tuple[Panel, ...]
-    key: tuple[KeyEntry, ...] = ()
+    key: tuple[Dot, ...] = ()
 
 
 def dots_of(audit: Audit, metric: str, recommended: str | None) -> list[Dot]:
@@ -163,13 +152,10 @@ def dots_of(audit: Audit, metric: str, recommended: str | None) -> list[Dot]:
         for name, row in audit.metrics.methods.items()
         if row.calls is not None and row.calls > 0 and (estimate := row.get(metric)) is not None
     ]
-    measured = [triple for triple in scored if not triple[2].by_construction]
     on_frontier: set[str] = set()
     best = -math.inf
-    for name, _, estimate in sorted(
-        measured, key=lambda triple: (triple[1], -(triple[2].value or 0.0))
-    ):
-        if (estimate.value or 0.0) > best:
+    for name, _, estimate in sorted(scored, key=lambda s: (s[1], -(s[2].value or 0.0))):
+        if not estimate.by_construction and (estimate.value or 0.0) > best:
             on_frontier.add(name)
             best = estimate.value or 0.0
     return [
@@ -178,149 +164,12 @@ def dots_of(audit: Audit, metric: str, recommended: str | None) -> list[Dot]:
     ]
 
 
-def scale_of(frame: Frame, dots: Iterable[Dot]) -> Scale:
+def scale_of(frame: Frame, dots: Sequence[Dot]) -> Scale:
     """The scale that all panels share: down to the lowest interval end, floored to fives."""
-    every = list(dots)
-    lowest = min(dot.estimate.low if dot.estimate.low is not None else dot.value for dot in every)
+    lowest = min(dot.value if dot.estimate.low is None else dot.estimate.low for dot in dots)
     bottom = min(0.95, math.floor(round(lowest * 20, 6)) / 20)
-    fewest = min(dot.calls for dot in every)
-    most = max(dot.calls for dot in every)
-    if most / fewest < 1.25:
-        most = fewest * 2
-    return Scale(frame, max(0.0, bottom), fewest, most)
-
-
-_NICE_CALLS = (
-    0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 50, 64, 80, 100, 120, 160, 200,
-    240, 300, 400, 500, 720, 1000,
-)  # fmt: skip
-_TICK_GAP = 34
-
-
-def _x_ticks(scale: Scale) -> tuple[Tick, ...]:
-    ticks: list[Tick] = []
-    for calls in _NICE_CALLS:
-        if not scale.fewest * 0.999 <= calls <= scale.most * 1.001:
-            continue
-        at = scale.x(calls)
-        if not ticks or at - ticks[-1].at >= _TICK_GAP:
-            ticks.append(Tick(at, calls_text(calls)))
-    return tuple(ticks)
-
-
-def _y_ticks(scale: Scale) -> tuple[Tick, ...]:
-    span = 1 - scale.bottom
-    step = next((s for s, least in ((10, 0.5), (5, 0.2), (2, 0.1)) if span >= least), 1)
-    first = math.ceil(round(100 * scale.bottom / step, 6)) * step
-    return tuple(Tick(scale.y(t / 100), str(t)) for t in range(first, 101, step))
-
-
-def _path(dots: Sequence[Dot], scale: Scale) -> tuple[str, list[Box]]:
-    """The frontier as a stair, and the boxes that labels should keep clear of."""
-    steps = sorted((dot for dot in dots if dot.on_frontier), key=lambda dot: dot.calls)
-    if not steps:
-        return "", []
-    right = float(scale.frame.width - scale.frame.right)
-    path, boxes = "", []
-    before: tuple[float, float] | None = None
-    for dot in steps:
-        x, y = scale.x(dot.calls), scale.y(dot.value)
-        if before is None:
-            path = f"M{x:.1f} {y:.1f}"
-        else:
-            path += f"H{x:.1f}V{y:.1f}"
-            boxes.append(Box(before[0], before[1] - 2, x, before[1] + 2))
-            boxes.append(Box(x - 2, min(before[1], y), x + 2, max(before[1], y)))
-        before = (x, y)
-    if before is not None:
-        boxes.append(Box(before[0], before[1] - 2, right, before[1] + 2))
-    return f"{path}H{right:.0f}", boxes
-
-
-def _spots(
-    dots: Sequence[Dot], scale: Scale, key: Mapping[str, int] | None, cell: int = 1
-) -> list[Spot]:
-    """Dots in one cell of so many px share a label: names with the value, or numbers of the key."""
-    together: dict[tuple[int, int], list[Dot]] = {}
-    for dot in dots:
-        place_px = (round(scale.x(dot.calls) / cell), round(scale.y(dot.value) / cell))
-        together.setdefault(place_px, []).append(dot)
-    spots = []
-    for dots_here in together.values():
-        first = dots_here[0]
-        mark = "\u2009†" if first.by_construction else ""
-        whole = first.by_construction and first.value == 1
-        value = mark if key is not None else f"{'100' if whole else share(first.value)}{mark}"
-        spots.append(
-            Spot(
-                names=tuple(
-                    (shortened(dot.name) if key is None else str(key[dot.name]), dot.recommended)
-                    for dot in dots_here
-                ),
-                value=value.strip(),
-                x=scale.x(first.calls),
-                y=scale.y(first.value),
-                high=scale.y(_end(first, high=True)),
-                low=scale.y(_end(first, high=False)),
-            )
-        )
-    return spots
-
-
-def shortened(name: str) -> str:
-    """A name that fits beside a dot; the table has it in full."""
-    text = one_line(name)
-    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
-
-
-def _end(dot: Dot, *, high: bool) -> float:
-    end = dot.estimate.high if high else dot.estimate.low
-    return dot.value if end is None or dot.by_construction else end
-
-
-def _drawn(dot: Dot, scale: Scale) -> DrawnDot:
-    bare = dot.by_construction or dot.estimate.low is None or dot.estimate.high is None
-    return DrawnDot(
-        x=scale.x(dot.calls),
-        y=scale.y(dot.value),
-        high=None if bare else scale.y(_end(dot, high=True)),
-        low=None if bare else scale.y(_end(dot, high=False)),
-        radius=DOT_RECOMMENDED if dot.recommended else DOT,
-        filled=dot.on_frontier,
-        accent=dot.on_frontier or dot.recommended,
-        recommended=dot.recommended,
-    )
-
-
-def _description(title: str, dots: Sequence[Dot]) -> str:
-    values = "; ".join(
-        f"{one_line(dot.name)}: {calls_text(dot.calls)} calls, {share(dot.value)} percent"
-        + (" by construction" if dot.by_construction else "")
-        for dot in sorted(dots, key=lambda dot: dot.calls)
-    )
-    chosen = "".join(f" Recommended: {one_line(dot.name)}." for dot in dots if dot.recommended)
-    return f"{title} against calls per item. {values}.{chosen}"
-
-
-def _draw(
-    title: str, dots: Sequence[Dot], scale: Scale, key: Mapping[str, int] | None
-) -> Drawing | None:
-    """One drawing; None if its labels do not all find a place."""
-    path, line_boxes = _path(dots, scale)
-    labels = None
-    for cell in (1,) if key is None else (1, 12, 24, 48):
-        labels = labels or place(_spots(dots, scale, key, cell), scale.frame, line_boxes)
-    if labels is None and key is None:
-        return None
-    return Drawing(
-        frame=scale.frame,
-        y_ticks=_y_ticks(scale),
-        x_ticks=_x_ticks(scale),
-        path=path,
-        dots=tuple(_drawn(dot, scale) for dot in dots),
-        labels=labels or (),
-        description=_description(title, dots),
-    )
+    fewest, most = min(dot.calls for dot in dots), max(dot.calls for dot in dots)
+    return Scale(frame, max(0.0, bottom), fewest, most if most / fewest >= 1.25 else fewest * 2)
 
 
 def panels(
@@ -328,51 +177,98 @@ def panels(
 ) -> Frontier:
     """A panel per metric and run, all on one scale; none with fewer than two methods.
 
-    Accuracy where there is gold, else the criterion of the recommendation where it was measured.
-    Dots carry names where all of them find room in every frame, else the numbers of a key.
+    The metrics are the shares in which methods are compared jointly and more is better. Dots carry
+    names where all of them find room in every frame, else the numbers of a key.
     """
-    wanted: list[tuple[Finding, str, str, list[Dot]]] = []
+    metrics = [
+        (key, metric)
+        for key, metric in compared_metrics().items()
+        if metric.compared == "jointly" and metric.percent and metric.better > 0
+    ]
+    shown = []
     for finding, run_name in zip(findings, names, strict=True):
-        for metric, title in (
-            ("accuracy", "Accuracy"),
-            ("agreement", "Agreement with every order"),
-            ("consistency", "Consistency"),
-        ):
-            if metric == "agreement" and finding.audit.has_gold:
-                continue
-            dots = dots_of(finding.audit, metric, finding.recommended)
+        for key, metric in metrics:
+            words = tuple(plain(text) for text in say("figures.panel", key, finding))
+            title, sub = words or (metric.title, metric.meaning)
+            dots = dots_of(finding.audit, key, finding.recommended)
             if len(dots) > 1:
-                wanted.append(
-                    (finding, metric, f"{title}, {run_name}" if run_name else title, dots)
-                )
-    every = [dot for *_, dots in wanted for dot in dots]
-    by_calls = sorted(every, key=lambda dot: dot.calls)
-    numbers = {name: k + 1 for k, name in enumerate(dict.fromkeys(dot.name for dot in by_calls))}
+                shown.append((f"{title}, {run_name}" if run_name else title, sub, dots))
+    every = sorted((dot for *_, dots in shown for dot in dots), key=lambda dot: dot.calls)
+    key_of: dict[str, Dot] = {}
+    for dot in every:
+        if dot.name not in key_of or dot.recommended:
+            key_of[dot.name] = dot
 
-    def drawn(key: Mapping[str, int] | None) -> list[Panel] | None:
-        shown = []
-        for finding, metric, title, dots in wanted:
-            drawings = [_draw(title, dots, scale_of(frame, every), key) for frame in frames]
-            if None in drawings:
-                return None
-            whole = tuple(drawing for drawing in drawings if drawing is not None)
-            shown.append(Panel(title, _sub(metric, finding.n), whole))
-        return shown
+    def drawn(numbers: Mapping[str, str]) -> tuple[Panel, ...]:
+        scales = [scale_of(frame, every) for frame in frames] if every else []
+        return tuple(
+            Panel(title, sub, tuple(_drawing(dots, scale, numbers) for scale in scales))
+            for title, sub, dots in shown
+        )
 
-    named = drawn(None)
-    if named is not None:
-        return Frontier(tuple(named))
-    advised = {dot.name for dot in every if dot.recommended}
-    key = tuple(KeyEntry(number, name, name in advised) for name, number in numbers.items())
-    return Frontier(tuple(drawn(numbers) or ()), key)
+    named = drawn({})
+    if all(d.labels is not None for panel in named for d in panel.drawings):
+        return Frontier(named)
+    numbers = {name: str(number) for number, name in enumerate(key_of, start=1)}
+    return Frontier(drawn(numbers), tuple(key_of.values()))
 
 
-def _sub(metric: str, n: int) -> str:
-    orders = "both orders" if n == 2 else "every order"
-    if metric == "accuracy":
-        return f"% right, mean of {orders}; ties count as wrong"
-    if metric == "agreement":
-        return "% of verdicts like those of the average over every order"
-    if n == 2:
-        return "% of items with the same verdict in both orders"
-    return "% of an item's orders that agree, mean over items"
+def _drawing(dots: Sequence[Dot], scale: Scale, numbers: Mapping[str, str]) -> Drawing:
+    stair = tuple(_stair(dots, scale))
+    lines = [
+        Box(min(x, to_x) - 2, min(y, to_y) - 2, max(x, to_x) + 2, max(y, to_y) + 2)
+        for (x, y), (to_x, to_y) in itertools.pairwise(stair)
+    ]
+    labels = None
+    for cell in (1, 12, 24, 48) if numbers else (1,):
+        labels = labels or place(list(_spots(dots, scale, numbers, cell)), scale.frame, lines)
+    return Drawing(scale, tuple(dots), stair, labels)
+
+
+def _stair(dots: Sequence[Dot], scale: Scale) -> Iterator[Point]:
+    """The corners of the frontier."""
+    height = None
+    for dot in sorted((dot for dot in dots if dot.on_frontier), key=lambda dot: dot.calls):
+        x = scale.x(dot.calls)
+        if height is not None:
+            yield x, height
+        yield x, (height := scale.y(dot.value))
+    if height is not None:
+        yield scale.frame.plot.right, height
+
+
+def _spots(
+    dots: Sequence[Dot], scale: Scale, numbers: Mapping[str, str], cell: int
+) -> Iterator[Spot]:
+    """Dots in one cell of so many px share a label: names with the value, or numbers of the key."""
+    together: dict[Point, list[Dot]] = {}
+    for dot in dots:
+        in_cell = round(scale.x(dot.calls) / cell), round(scale.y(dot.value) / cell)
+        together.setdefault(in_cell, []).append(dot)
+    for first, *more in together.values():
+        low, high = first.ends or (first.value, first.value)
+        yield Spot(
+            names=tuple(
+                (numbers.get(d.name) or shortened(d.name), d.recommended) for d in (first, *more)
+            ),
+            value=_value(first, bare=bool(numbers)),
+            x=scale.x(first.calls),
+            y=scale.y(first.value),
+            high=scale.y(high),
+            low=scale.y(low),
+        )
+
+
+def _value(dot: Dot, *, bare: bool) -> str:
+    text = (
+        ""
+        if bare
+        else share(dot.value, 0 if dot.estimate.by_construction and dot.value == 1 else 1)
+    )
+    return f"{text}\u2009†".strip() if dot.estimate.by_construction else text
+
+
+def shortened(name: str) -> str:
+    """A name that fits beside a dot; the table has it in full."""
+    text = one_line(name)
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"

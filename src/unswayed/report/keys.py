@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from unswayed.decisions import Estimate
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import expected, interval, share
-from unswayed.report.plots import Block, Mark, PlotRow, PlotTable, mark, row
+from unswayed.report.numerals import share
+from unswayed.report.plots import Block, PlotRow, PlotTable, no_bias
+from unswayed.report.reading import ACCURACY, CONSISTENT_ACCURACY, NO_ROW
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
 
@@ -22,41 +24,22 @@ class KeyFigure:
     """A number to remember.
 
     Attributes:
-        kind: What it is: position, flips, kept, consistent_accuracy, accuracy, order, label.
-        reference: Where a judge without bias, or the recommended method, would be.
-        compared: That reference in words.
+        kind: What it is: position, flips, kept, order, label, or a metric.
+        row: The number, named by what it counts, beside a judge without bias or the recommended
+            method.
+        compared: What it is beside, in words.
     """
 
     kind: str
-    label: str
-    estimate: Estimate
-    reference: float | None
+    row: PlotRow
     compared: str
-
-    @property
-    def number(self) -> str:
-        """The value in percent, without the sign."""
-        return share(self.estimate.value or 0.0)
-
-    @property
-    def mark(self) -> Mark | None:
-        """Its strip."""
-        return mark(self.estimate, expected=self.reference, on=True)
-
-    @property
-    def below(self) -> str:
-        """Interval and comparison."""
-        return "; ".join(part for part in (interval(self.estimate), self.compared) if part)
 
 
 def key_figures(finding: Finding) -> list[KeyFigure]:
     """At most four figures: position, steadiness, and how often it is right."""
-    figures = [_position(finding), _steadiness(finding)]
-    if finding.audit.has_gold:
-        figures += [_right(finding, kind) for kind in ("consistent_accuracy", "accuracy")]
-    else:
-        figures += _alone(finding)
-    return [figure for figure in figures if figure is not None][:MOST]
+    right = _right if finding.audit.has_gold else _alone
+    figures = itertools.chain(_position(finding), _steadiness(finding), right(finding))
+    return list(itertools.islice(figures, MOST))
 
 
 def _figure(
@@ -68,26 +51,22 @@ def _figure(
     *more: object,
 ) -> KeyFigure:
     label = plain(sentence("figures.key", kind, finding, *more))
-    return KeyFigure(kind, label, estimate, reference, compared)
+    return KeyFigure(kind, PlotRow(label, estimate, reference, on=True), compared)
 
 
-def _no_bias(finding: Finding) -> str:
-    return f"no bias: {expected(finding.n)[:-2]}"  # as beside it, without the sign
+def _position(finding: Finding) -> Iterator[KeyFigure]:
+    if finding.rates:
+        rate = finding.rates[finding.position]
+        yield _figure("position", finding, rate, finding.expected, no_bias(finding.n))
 
 
-def _position(finding: Finding) -> KeyFigure | None:
-    if not finding.rates:
-        return None
-    rate = finding.rates[finding.position]
-    return _figure("position", finding, rate, finding.expected, _no_bias(finding))
-
-
-def _steadiness(finding: Finding) -> KeyFigure | None:
+def _steadiness(finding: Finding) -> Iterator[KeyFigure]:
     steady = finding.consistency
     if steady is None or steady.value is None:
-        return None
+        return
     if finding.n > 2:
-        return _figure("kept", finding, steady, 1.0, "no bias: 100")
+        yield _figure("kept", finding, steady, 1.0, "no bias: 100")
+        return
     flips = Estimate(
         value=1 - steady.value,
         low=None if steady.high is None else 1 - steady.high,
@@ -95,35 +74,31 @@ def _steadiness(finding: Finding) -> KeyFigure | None:
         n=steady.n,
     )
     unread = bool(finding.metrics.flips.get("unread"))
-    return _figure("flips", finding, flips, 0.0, "no bias: 0", 0, unread)
+    yield _figure("flips", finding, flips, 0.0, "no bias: 0", 0, unread)
 
 
-def _right(finding: Finding, metric: str) -> KeyFigure | None:
-    """A figure of single calls beside that of the recommended method."""
-    estimate = finding.audit.base_row.get(metric)
-    if estimate is None:
-        return None
-    method = finding.recommended
-    better = None
-    if method is not None and method != finding.audit.base:
-        better = finding.metrics.methods[method].get(metric)
-    if better is None or better.value is None:
-        return _figure(metric, finding, estimate, None, "")
-    compared = f"with {one_line(method or '')}: {share(better.value)}"
-    return _figure(metric, finding, estimate, better.value, compared)
+def _right(finding: Finding) -> Iterator[KeyFigure]:
+    """How often single calls are right, beside the recommended method."""
+    audit, method = finding.audit, finding.recommended
+    advised = NO_ROW if method is None or method == audit.base else audit.metrics.methods[method]
+    for metric in (CONSISTENT_ACCURACY, ACCURACY):
+        estimate, better = audit.base_row.get(metric), advised.get(metric)
+        if estimate is not None:
+            reference = None if better is None else better.value
+            compared = (
+                "" if reference is None else f"with {one_line(method or '')}: {share(reference)}"
+            )
+            yield _figure(metric, finding, estimate, reference, compared)
 
 
-def _alone(finding: Finding) -> list[KeyFigure | None]:
+def _alone(finding: Finding) -> Iterator[KeyFigure]:
     """What stands in for accuracy without gold: each bias on its own."""
-    figures: list[KeyFigure | None] = []
-    for kind, what, index in (("order", "position", finding.position), ("label", "label", None)):
-        rates = finding.audit.rates(kind, what)
+    order, label = finding.audit.rates("order", "position"), finding.audit.rates("label", "label")
+    largest = max(range(len(label)), key=lambda i: label[i].value or 0.0, default=0)
+    for kind, rates, place in (("order", order, finding.position), ("label", label, largest)):
         if rates:
-            largest = max(range(len(rates)), key=lambda i: rates[i].value or 0.0)
-            place = largest if index is None else index
-            compared = _no_bias(finding)
-            figures.append(_figure(kind, finding, rates[place], finding.expected, compared, place))
-    return figures
+            beside = finding.expected, no_bias(finding.n), place
+            yield _figure(kind, finding, rates[place], *beside)
 
 
 def key_tables(findings: Sequence[Finding], names: Sequence[str]) -> list[PlotTable]:
@@ -131,9 +106,8 @@ def key_tables(findings: Sequence[Finding], names: Sequence[str]) -> list[PlotTa
     by_label: dict[str, list[PlotRow]] = {}
     for finding, run_name in zip(findings, names, strict=True):
         for figure in key_figures(finding):
-            line = row(run_name, figure.estimate, expected=figure.reference, on=True)
-            by_label.setdefault(figure.label, []).append(line)
+            rows = by_label.setdefault(figure.row.label, [])
+            rows.append(replace(figure.row, label=run_name))
     return [
-        PlotTable(f"% {label}", "", "dot", (Block(tuple(rows)),), ticks=(0, 0.5, 1), wide="r")
-        for label, rows in by_label.items()
+        PlotTable(f"% {label}", "runs", (Block(tuple(rows)),)) for label, rows in by_label.items()
     ]

@@ -8,13 +8,12 @@ goes first in the next try; where no try succeeds, the caller writes numbers ins
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 __all__ = ["CHARACTER", "Box", "Frame", "Label", "Spot", "covers", "place"]
-
-Anchor = Literal["start", "middle", "end"]
 
 CHARACTER = 7.4
 """Assumed width of a character at 12 px: the mean of method names in DejaVu Sans, the widest face
@@ -29,19 +28,6 @@ FLAG_STEP = 14
 FLAGS = 22
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A drawing's size and margins in px."""
-
-    kind: str
-    width: int
-    height: int
-    top: int
-    left: int = 34
-    right: int = 14
-    bottom: int = 40
-
-
 class Box(NamedTuple):
     """A rectangle in px."""
 
@@ -49,6 +35,16 @@ class Box(NamedTuple):
     top: float
     right: float
     bottom: float
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A drawing's size in px, and the rectangle between its axes."""
+
+    kind: str
+    width: int
+    height: int
+    plot: Box
 
 
 def covers(first: Box, second: Box) -> bool:
@@ -61,7 +57,7 @@ def covers(first: Box, second: Box) -> bool:
     )
 
 
-def _free(box: Box, boxes: Sequence[Box]) -> bool:
+def _free(box: Box, boxes: Iterable[Box]) -> bool:
     return not any(covers(box, other) for other in boxes)
 
 
@@ -87,10 +83,9 @@ class Spot:
         return any(chosen for _, chosen in self.names)
 
     @property
-    def width(self) -> float:
-        """Assumed width of its text in px."""
-        text = " and ".join(name for name, _ in self.names)
-        return len(f"{text} {self.value}".strip()) * CHARACTER
+    def text(self) -> str:
+        """What is written beside it."""
+        return f"{' and '.join(name for name, _ in self.names)} {self.value}".strip()
 
     @property
     def dot(self) -> Box:
@@ -105,73 +100,59 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A placed label; with a leader (x, from, to) where it stands away from its dot."""
+    """A spot's text at a place, y at its baseline; with a leader where it stands away."""
 
-    names: tuple[tuple[str, bool], ...]
-    value: str
+    spot: Spot
+    anchor: Literal["start", "middle", "end"]
     x: float
     y: float
-    anchor: Anchor
-    leader: tuple[float, float, float] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A place for a label: what its text and its leader cover; `pole` is where a leader starts."""
-
-    anchor: Anchor
-    x: float
-    y: float
-    text: Box
-    pole: float | None
+    box: Box
     leader: Box | None
 
     def inside(self, frame: Frame) -> bool:
-        """Whether the label lies inside the drawing, above its axis."""
+        """Whether it lies inside the drawing, above its axis."""
         right = frame.width + (10 if self.anchor == "start" else 2)
-        return (
-            self.text.left >= frame.left - 2
-            and self.text.right <= right
-            and self.text.top >= 2
-            and self.text.bottom <= frame.height - frame.bottom
+        left, top, end, bottom = self.box
+        return (left >= frame.plot.left - 2 and end <= right) and (
+            top >= 2 and bottom <= frame.plot.bottom
         )
 
-    def label(self, spot: Spot) -> Label:
-        """The label as it is drawn."""
-        leader = None
-        if self.pole is not None:
-            leader = (spot.x, self.pole, self.y - 5 if self.y < spot.y else self.y + 4)
-        return Label(spot.names, spot.value, self.x, self.y + 4, self.anchor, leader)
 
-
-def _place(spot: Spot, anchor: Anchor, x: float, y: float, pole: float | None = None) -> _Place:
-    left = x - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * spot.width
-    text = Box(left - 1, y - HALF_LINE, left + spot.width + 1, y + HALF_LINE)
+def _label(
+    spot: Spot,
+    anchor: Literal["start", "middle", "end"],
+    x: float,
+    y: float,
+    pole: float | None = None,
+) -> Label:
+    """The label with its middle line at y, on a leader from `pole`."""
+    width = len(spot.text) * CHARACTER
+    left = x - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * width
+    box = Box(left - 1, y - HALF_LINE, left + width + 1, y + HALF_LINE)
     leader = None
     if pole is not None:
-        leader = Box(spot.x - 1, min(y, pole), spot.x + 1, max(y, pole))
-    return _Place(anchor, x, y, text, pole, leader)
+        leader = Box(spot.x - 1, min(pole, y - 5), spot.x + 1, max(pole, y + 4))
+    return Label(spot, anchor, x, y + 4, box, leader)
 
 
-def _places(spot: Spot) -> Iterator[_Place]:
+def _places(spot: Spot) -> Iterator[Label]:
     """Places in order of preference."""
     x, y = spot.x, spot.y
     gap = 12 if spot.recommended else 8
     over, under = min(spot.high, y - gap), max(spot.low, y + gap)
-    yield _place(spot, "start", x + gap, y)
-    yield _place(spot, "end", x - gap, y)
+    yield _label(spot, "start", x + gap, y)
+    yield _label(spot, "end", x - gap, y)
     for side in (y - 12, y + 12):
-        yield _place(spot, "start", x + 7, side)
-        yield _place(spot, "end", x - 7, side)
+        yield _label(spot, "start", x + 7, side)
+        yield _label(spot, "end", x - 7, side)
     for side in (over - 9, under + 9):
-        yield _place(spot, "middle", x, side)
-        yield _place(spot, "start", x - 6, side)
-        yield _place(spot, "end", x + 6, side)
-    for step in range(1, FLAGS):
-        away = 3 + step * FLAG_STEP
+        yield _label(spot, "middle", x, side)
+        yield _label(spot, "start", x - 6, side)
+        yield _label(spot, "end", x + 6, side)
+    for away in range(FLAG_STEP + 3, FLAGS * FLAG_STEP + 3, FLAG_STEP):
         for flag, pole in ((over - away, over + 2), (under + away, under - 2)):
-            yield _place(spot, "start", x + 4, flag, pole)
-            yield _place(spot, "end", x - 4, flag, pole)
+            yield _label(spot, "start", x + 4, flag, pole)
+            yield _label(spot, "end", x - 4, flag, pole)
 
 
 def place(spots: Sequence[Spot], frame: Frame, lines: Sequence[Box]) -> tuple[Label, ...] | None:
@@ -188,34 +169,30 @@ def place(spots: Sequence[Spot], frame: Frame, lines: Sequence[Box]) -> tuple[La
     places = {id(spot): [p for p in _places(spot) if p.inside(frame)] for spot in spots}
     order = sorted(spots, key=lambda spot: (not spot.recommended, -spot.x, spot.y))
     for _ in range(TRIES):
-        labels, stuck = _placed(order, places, lines)
-        if stuck is None:
-            return labels
-        order = [stuck, *(spot for spot in order if spot is not stuck)]
+        labels = _placed(order, places, lines)
+        if len(labels) == len(order):
+            return tuple(labels)
+        order.insert(0, order.pop(len(labels)))
     return None
 
 
 def _placed(
-    spots: Sequence[Spot], places: Mapping[int, Sequence[_Place]], lines: Sequence[Box]
-) -> tuple[tuple[Label, ...], Spot | None]:
-    """Labels placed in turn, each at its nearest free place, and the spot that found none."""
+    spots: Sequence[Spot], places: Mapping[int, Sequence[Label]], lines: Sequence[Box]
+) -> list[Label]:
+    """Labels in turn, each at its nearest free place, up to the spot that finds none."""
     labels: list[Label] = []
-    texts: list[Box] = []
-    leaders: list[Box] = []
     for spot in spots:
         others = [other for other in spots if other is not spot]
-        solid = [*texts, *(other.dot for other in others)]
+        solid = [*(label.box for label in labels), *(other.dot for other in others)]
+        leaders = [label.leader for label in labels if label.leader is not None]
         crossed = [*lines, *(other.stem for other in others)]
         free = [
-            (rank + CROSSING * sum(covers(option.text, line) for line in crossed), rank, option)
+            (rank + CROSSING * sum(covers(option.box, line) for line in crossed), option)
             for rank, option in enumerate(places[id(spot)])
-            if _free(option.text, [*solid, *leaders])
+            if _free(option.box, [*solid, *leaders])
             and (option.leader is None or _free(option.leader, solid))
         ]
         if not free:
-            return (), spot
-        best = min(free, key=lambda triple: triple[:2])[2]
-        texts.append(best.text)
-        leaders += [] if best.leader is None else [best.leader]
-        labels.append(best.label(spot))
-    return tuple(labels), None
+            break
+        labels.append(min(free, key=itemgetter(0))[1])
+    return labels

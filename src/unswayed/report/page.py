@@ -11,6 +11,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from unswayed.errors import UsageError
+from unswayed.metrics.table import METRICS
 from unswayed.report.advice import gain_of, remedy_of, steadier_of
 from unswayed.report.appendix import appendix
 from unswayed.report.applying import application_of
@@ -30,7 +31,6 @@ from unswayed.report.sections import (
     remedies_section,
     table_section,
 )
-from unswayed.report.table import column_of
 from unswayed.report.words import environment, plain, say, sentence
 from unswayed.visible import one_line, visible
 
@@ -186,7 +186,7 @@ def _each(finding: Finding, name: str, first: str) -> list[Markup]:
 
 def _changes(run: RunData) -> tuple[list[tuple[str, object]], int]:
     """The paired differences of a run to the first one, and on how many items."""
-    gains = [(column_of(metric).title, gain_of(e)) for metric, e in run.changes.items()]
+    gains = [(METRICS.load(metric).title, gain_of(e)) for metric, e in run.changes.items()]
     items = max((e.n for e in run.changes.values() if e.value is not None), default=0)
     return [(title, gain) for title, gain in gains if gain is not None], items
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,7 @@ from unswayed.registry import require
 from unswayed.report.claims import groups_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, find
-from unswayed.report.frontier import FRAMES, Drawing, panels
-from unswayed.report.labels import Label
+from unswayed.report.frontier import FRAMES, Drawing, Frontier, panels
 from unswayed.report.page import run_names
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
 from unswayed.visible import one_line
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_figures"]
 
-FORMATS = ("pdf", "svg", "png")
 COLUMN_IN = 3.35
 """Width of one column of a two-column paper, in inches."""
 KEY_WIDTH = 130
@@ -67,22 +66,14 @@ def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
     if not runs:
         raise UsageError("figures need at least one run.")
     findings = [find(run) for run in runs]
-    makers: tuple[tuple[str, Callable[[Finding], Figure | None]], ...] = (
-        ("position", position_figure),
-        ("protocols", protocols_figure),
-        ("frontier", frontier_figure),
-        ("groups", groups_figure),
-    )
     written: list[Path] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with mpl.rc_context(STYLE):
-            for number, (finding, run_name) in enumerate(
-                zip(findings, run_names(findings), strict=True), start=1
-            ):
+            named = zip(findings, run_names(findings), strict=True)
+            for number, (finding, run_name) in enumerate(named, start=1):
                 prefix = f"{number}-" if len(findings) > 1 else ""
-                for name, make in makers:
-                    figure = make(finding)
+                for name, figure in _figures(finding).items():
                     if figure is None:
                         continue
                     if run_name:
@@ -96,19 +87,34 @@ def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
 
 
 @functools.cache
-def _colour(name: str) -> str:
-    """A colour of the page on white paper."""
+def _colours() -> dict[str, str]:
+    """The colours of the page in the light, by name: the first table of its style sheet."""
     style = (resources.files("unswayed.report") / "templates" / "page.css").read_text("utf-8")
-    return style.partition(f"--{name}:")[2][: len("#rrggbb")]
+    return dict(re.findall(r"--([\w-]+):(#\w+)", style.partition("@media")[0]))
+
+
+def _figures(finding: Finding) -> dict[str, Figure | None]:
+    """The figures by name; None where nothing was measured, or there is nothing to compare."""
+    cause = cause_table([finding], [""])
+    groups, _ = group_tables([finding], [""])
+    paper = [frame for frame in FRAMES if frame.kind == "paper"]
+    several = len(groups_of(finding).rows) > 1
+    dashed = "consistency, %; dashed: all items"
+    return {
+        "position": _tables(bias_tables([finding], [""]), 2.3, 0.24, "% of choices"),
+        "protocols": _tables(
+            [cause] if len(cause.blocks) > 1 else [], COLUMN_IN, 0.3, "consistency, %"
+        ),
+        "frontier": _frontier(panels([finding], [""], frames=paper)),
+        "groups": _tables(groups[:1] if several else [], COLUMN_IN, 0.17, dashed),
+    }
 
 
 def _save(figure: Figure, stem: Path) -> list[Path]:
-    paths = []
-    for kind in FORMATS:
-        path = stem.with_name(f"{stem.name}.{kind}")
-        dated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[kind]
-        figure.savefig(path, dpi=300, bbox_inches="tight", metadata=dated)
-        paths.append(path)
+    dated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in dated]
+    for path, metadata in zip(paths, dated.values(), strict=True):
+        figure.savefig(path, dpi=300, bbox_inches="tight", metadata=metadata)
     return paths
 
 
@@ -117,40 +123,11 @@ def _escaped(text: str) -> str:
     return one_line(text).replace("$", r"\$")
 
 
-def _figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
+def _figure(width: float, height: float, columns: int) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width * columns, height), layout="constrained")
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
-
-
-def _rows(axes: Axes, table: PlotTable) -> None:
-    """A plot table as the page has it, one row below the other."""
-    rows = [
-        (": ".join(part for part in (block.title, row.label) if part), row.mark)
-        for block in table.blocks
-        for row in block.rows
-        if row.mark is not None
-    ]
-    for place, (_, mark) in enumerate(rows):
-        colour = _colour("accent" if mark.on else "bar" if table.kind == "bar" else "ink")
-        value, low, high = (100 * part for part in (mark.value, mark.low, mark.high))
-        if table.kind == "bar":
-            axes.barh(place, value, color=colour, height=0.55)
-            axes.plot([low, high], [place, place], color=_colour("ink"), linewidth=0.9)
-        else:
-            axes.plot([low, high], [place, place], color=colour, linewidth=1.2)
-            axes.plot(value, place, "|", color=colour, markersize=8, markeredgewidth=1.6)
-        if mark.expected is not None:
-            ends = [place - 0.5, place + 0.5]
-            axes.plot(
-                [100 * mark.expected] * 2, ends, color=_colour("ink"), linewidth=0.8, dashes=(3, 3)
-            )
-    axes.set_yticks(range(len(rows)), [_escaped(name) for name, _ in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(0, 100)
-    axes.grid(axis="x", color=_colour("grid"), linewidth=0.6)
-    axes.set_axisbelow(True)
 
 
 def _tables(tables: Sequence[PlotTable], width: float, height: float, label: str) -> Figure | None:
@@ -158,105 +135,89 @@ def _tables(tables: Sequence[PlotTable], width: float, height: float, label: str
     if not tables:
         return None
     rows = max(sum(len(block.rows) for block in table.blocks) for table in tables)
-    figure, axes = _figure(width * len(tables), 0.7 + height * rows, len(tables))
+    figure, axes = _figure(width, 0.7 + height * rows, len(tables))
     for ax, table in zip(axes, tables, strict=True):
         _rows(ax, table)
         ax.set_xlabel(label)
-        if not table.hidden_caption:
-            ax.set_title(table.caption)
+        ax.set_title(table.caption if table.captioned else "")
     return figure
 
 
-def position_figure(finding: Finding) -> Figure | None:
-    """Shares by position and by label with their intervals."""
-    return _tables(bias_tables([finding], [""]), 2.3, 0.24, "% of choices")
+def _rows(ax: Axes, table: PlotTable) -> None:
+    """A plot table as the page has it, one row below the other."""
+    colours, bars = _colours(), table.kind == "shares"
+    names: list[str] = []
+    for block in table.blocks:
+        for row in block.rows:
+            if row.marks is None:
+                continue
+            place = len(names)
+            names.append(_escaped(": ".join(part for part in (block.title, row.label) if part)))
+            colour = colours["accent" if row.on else "bar" if bars else "ink"]
+            low, value, high = (100 * part for part in row.marks)
+            if bars:
+                ax.barh(place, value, color=colour, height=0.55)
+                ax.plot([low, high], [place, place], color=colours["ink"], linewidth=0.9)
+            else:
+                ax.plot([low, high], [place, place], color=colour, linewidth=1.2)
+                ax.plot(value, place, "|", color=colour, markersize=8, markeredgewidth=1.6)
+            if row.expected is not None:
+                x, y = [100 * row.expected] * 2, [place - 0.5, place + 0.5]
+                ax.plot(x, y, color=colours["ink"], linewidth=0.8, dashes=(3, 3))
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlim(0, 100)
+    ax.grid(axis="x", color=colours["grid"], linewidth=0.6)
+    ax.set_axisbelow(True)
 
 
-def protocols_figure(finding: Finding) -> Figure | None:
-    """Consistency by protocol."""
-    table = cause_table([finding], [""])
-    return _tables([table] if len(table.blocks) > 1 else [], COLUMN_IN, 0.3, "consistency, %")
-
-
-def groups_figure(finding: Finding) -> Figure | None:
-    """Consistency by group, the worst at the top."""
-    if len(groups_of(finding).rows) < 2:
+def _frontier(shown: Frontier) -> Figure | None:
+    """The frontier as on the page's paper version, with the key over all panels."""
+    if not shown.panels:
         return None
-    tables, _ = group_tables([finding], [""])
-    return _tables(tables[:1], COLUMN_IN, 0.17, "consistency, %; dashed: all items")
-
-
-def frontier_figure(finding: Finding) -> Figure | None:
-    """Accuracy and consistency against calls per item, laid out as on the page's paper version."""
-    paper = [frame for frame in FRAMES if frame.kind == "paper"]
-    shown = panels([finding], [""], frames=paper)
-    drawings = [(panel.title, panel.drawings[0]) for panel in shown.panels]
-    if not drawings:
-        return None
-    frame = drawings[0][1].frame
-    height = COLUMN_IN * frame.height / frame.width + 0.25
-    key = "\n".join(
-        textwrap.wrap(
-            "   ".join(f"{e.number}\u00a0{one_line(e.name)}" for e in shown.key), KEY_WIDTH
-        )
-    )
-    height += 0.13 * len(key.splitlines())
-    figure, axes = _figure(COLUMN_IN * len(drawings), height, len(drawings))
-    figure.supxlabel(_escaped(key), fontsize=6.5, color=_colour("ink"), x=0.02, ha="left")
-    for ax, (title, drawing) in zip(axes, drawings, strict=True):
-        ax.set_title(title)
-        _frontier(ax, drawing)
+    frame = shown.panels[0].drawings[0].scale.frame
+    entries = (f"{number}\u00a0{_escaped(dot.name)}" for number, dot in enumerate(shown.key, 1))
+    key = textwrap.wrap("   ".join(entries), KEY_WIDTH)
+    height = COLUMN_IN * frame.height / frame.width + 0.25 + 0.13 * len(key)
+    figure, axes = _figure(COLUMN_IN, height, len(shown.panels))
+    figure.supxlabel("\n".join(key), fontsize=6.5, color=_colours()["ink"], x=0.02, ha="left")
+    for ax, panel in zip(axes, shown.panels, strict=True):
+        ax.set_title(panel.title)
+        _drawing(ax, panel.drawings[0])
     return figure
 
 
-def _frontier(ax: Axes, drawing: Drawing) -> None:
+def _drawing(ax: Axes, drawing: Drawing) -> None:
     """A drawing in its own px, y downwards."""
-    frame = drawing.frame
+    colours, scale, frame = _colours(), drawing.scale, drawing.scale.frame
+    plot = frame.plot
     ax.set_xlim(0, frame.width)
     ax.set_ylim(frame.height, 0)
     ax.axis("off")
-    right = frame.width - frame.right
-    small: dict[str, Any] = {"fontsize": 7, "color": _colour("muted")}
-    for tick in drawing.y_ticks:
-        ax.plot([frame.left, right], [tick.at, tick.at], color=_colour("grid"), linewidth=0.6)
-        ax.text(frame.left - 6, tick.at, tick.text, ha="right", va="center", **small)
-    for tick in drawing.x_ticks:
-        ax.text(tick.at, drawing.floor + 8, tick.text, ha="center", va="top", **small)
-    middle = (frame.left + right) / 2
+    small: dict[str, Any] = {"fontsize": 7, "color": colours["muted"]}
+    for at, text in scale.y_ticks:
+        ax.plot([plot.left, plot.right], [at, at], color=colours["grid"], linewidth=0.6)
+        ax.text(plot.left - 6, at, text, ha="right", va="center", **small)
+    for at, text in scale.x_ticks:
+        ax.text(at, plot.bottom + 8, text, ha="center", va="top", **small)
+    middle = (plot.left + plot.right) / 2
     ax.text(middle, frame.height, "calls per item, log scale", ha="center", va="bottom", **small)
-    _stair(ax, drawing, right)
+    corners = zip(*drawing.stair, strict=True)
+    ax.plot(*corners, color=colours["accent"], linewidth=0.9, alpha=0.75)
     for dot in drawing.dots:
-        colour = _colour("accent") if dot.accent else _colour("bar")
-        if dot.low is not None and dot.high is not None:
-            ax.plot([dot.x, dot.x], [dot.low, dot.high], color=colour, linewidth=0.9)
-        face = colour if dot.filled else "white"
-        ax.plot(dot.x, dot.y, "o", color=colour, markersize=4.2, markerfacecolor=face)
+        x, y = scale.x(dot.calls), scale.y(dot.value)
+        colour = colours["accent" if dot.on_frontier or dot.recommended else "bar"]
+        if dot.ends is not None:
+            ax.plot([x, x], [scale.y(end) for end in dot.ends], color=colour, linewidth=0.9)
+        face = colour if dot.on_frontier else "white"
+        ax.plot(x, y, "o", color=colour, markersize=4.2, markerfacecolor=face)
         if dot.recommended:
-            ax.plot(dot.x, dot.y, "o", color=colour, markersize=9, markerfacecolor="none")
-    for label in drawing.labels:
-        _label(ax, label)
-
-
-def _stair(ax: Axes, drawing: Drawing, right: float) -> None:
-    steps = sorted((dot for dot in drawing.dots if dot.filled), key=lambda dot: dot.x)
-    if steps:
-        x = [*(dot.x for dot in steps), right]
-        y = [*(dot.y for dot in steps), steps[-1].y]
-        ax.step(x, y, where="post", color=_colour("accent"), linewidth=0.9, alpha=0.75)
-
-
-def _label(ax: Axes, label: Label) -> None:
-    if label.leader is not None:
-        x, start, end = label.leader
-        ax.plot([x, x], [start, end], color=_colour("bar"), linewidth=0.5)
-    names = _escaped(" and ".join(name for name, _ in label.names))
-    chosen = any(chosen for _, chosen in label.names)
-    ax.text(
-        label.x,
-        label.y,
-        f"{names} {label.value}",
-        ha={"start": "left", "middle": "center", "end": "right"}[label.anchor],
-        va="baseline",
-        fontsize=6.5,
-        color=_colour("accent") if chosen else _colour("ink"),
-    )
+            ax.plot(x, y, "o", color=colour, markersize=9, markerfacecolor="none")
+    for label in drawing.labels or ():
+        if label.leader is not None:
+            ends = label.leader.top, label.leader.bottom
+            ax.plot([label.spot.x] * 2, ends, color=colours["bar"], linewidth=0.5)
+        side = {"start": "left", "middle": "center", "end": "right"}[label.anchor]
+        colour = colours["accent" if label.spot.recommended else "ink"]
+        words = _escaped(label.spot.text)
+        ax.text(label.x, label.y, words, ha=side, va="baseline", fontsize=6.5, color=colour)

@@ -1,81 +1,78 @@
-"""Plot tables: rows of real tables with one small SVG each.
+"""Plot tables: rows of real tables, each with an estimate drawn in it.
 
-x is in percent of the row's width and y in px, so text never scales and a row fits any width. The
-templates only draw what is laid out here.
+The page draws a row as a small SVG with x in percent of its width and y in px, so text never scales
+and a row fits any width; figures for papers draw the same rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import Finding, above, below
 from unswayed.report.numerals import expected as expected_text
-from unswayed.report.numerals import interval, ordinal, share
+from unswayed.report.numerals import ordinal, share
+from unswayed.report.reading import CONSISTENCY, POSITION_RATE
+from unswayed.report.words import plain, say
 
 __all__ = [
     "Block",
-    "Mark",
     "Note",
     "PlotRow",
     "PlotTable",
     "bias_tables",
     "cause_table",
     "group_tables",
-    "mark",
-    "rate_name",
+    "no_bias",
 ]
 
 WORDS_UP_TO = 4
 """Positions are named in words up to this many candidates, above by number."""
 
 MOST_GROUPS = 60
-NEAR_EDGE = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One estimate as geometry: fractions of the row's width.
-
-    Attributes:
-        on: Drawn in the accent: the sentence beside speaks about it.
-    """
-
-    value: float
-    low: float
-    high: float
-    expected: float | None
-    on: bool
-
-    @property
-    def width(self) -> float:
-        """Width of the interval band."""
-        return self.high - self.low
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """The name of a dashed line, above it."""
+class Note(NamedTuple):
+    """The name of a dashed line, above it at x; without a text it keeps the room."""
 
     text: str
     x: float
-    anchor: Literal["start", "middle", "end"]
-    shift: int
 
 
 @dataclass(frozen=True, slots=True)
 class PlotRow:
-    """A row: name, mark, figures. A row without an estimate says why instead."""
+    """A row: an estimate beside what it would be without bias.
+
+    Attributes:
+        estimate: Absent where nothing was measured.
+        on: Drawn in the accent: the sentence beside speaks about it.
+        flow: What was changed, below the name.
+    """
 
     label: str
-    mark: Mark | None
-    value: str
-    range: str
+    estimate: Estimate | None
+    expected: float | None = None
+    on: bool = False
     flow: str = ""
+
+    @property
+    def marks(self) -> tuple[float, float, float] | None:
+        """Low end, value and high end, as fractions of the row's width."""
+        estimate = self.estimate
+        if estimate is None or estimate.value is None:
+            return None
+        low, high = (
+            estimate.value if end is None else end for end in (estimate.low, estimate.high)
+        )
+        return _clipped(low), _clipped(estimate.value), _clipped(high)
+
+
+def _clipped(fraction: float) -> float:
+    return min(1.0, max(0.0, fraction))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,211 +90,99 @@ class PlotTable:
     """A plot table.
 
     Attributes:
-        kind: "bar" for shares that add up, "dot" for everything else.
+        kind: What its rows are, which settles their height, the room for their names and whether
+            they are bars: shares that add up are, everything else is a point.
         ticks: Axis ticks as fractions; empty for none.
-        height: Row height in px.
-        wide: Class of the label column: "" for positions, "l" for protocols, "g" for groups, "r"
-            for runs.
-        spaced: Room for a note is kept without one, so that tables side by side align.
+        captioned: Whether the caption is shown, or only read aloud.
     """
 
     caption: str
-    sub: str
-    kind: Literal["bar", "dot"]
+    kind: Literal["shares", "protocols", "groups", "runs"]
     blocks: tuple[Block, ...]
-    note: Note | None = None
-    ticks: tuple[float, ...] = ()
-    height: int = 28
-    wide: str = ""
-    classes: str = ""
-    hidden_caption: bool = False
-    spaced: bool = False
-    unit: str = ""
+    sub: str = ""
+    ticks: tuple[float, ...] = (0, 0.5, 1)
+    captioned: bool = True
+
+    @property
+    def note(self) -> Note | None:
+        """The note that all blocks share."""
+        notes = {block.note for block in self.blocks}
+        return notes.pop() if len(notes) == 1 else None
 
 
-def clipped(fraction: float) -> float:
-    """A fraction, kept inside the row."""
-    return min(1.0, max(0.0, fraction))
-
-
-def mark(estimate: Estimate, *, expected: float | None = None, on: bool = False) -> Mark | None:
-    """The geometry of an estimate; None if it has no value."""
-    if estimate.value is None:
-        return None
-    low = estimate.value if estimate.low is None else estimate.low
-    high = estimate.value if estimate.high is None else estimate.high
-    return Mark(
-        value=clipped(estimate.value),
-        low=clipped(low),
-        high=clipped(high),
-        expected=None if expected is None else clipped(expected),
-        on=on,
-    )
-
-
-def note(text: str, x: float) -> Note:
-    """The name of a dashed line at x, kept inside the row."""
-    if x <= NEAR_EDGE:
-        return Note(text, clipped(x), "start", -4)
-    return Note(text, clipped(x), "end" if x >= 1 - NEAR_EDGE else "middle", 0)
-
-
-def row(
-    label: str,
-    estimate: Estimate | None,
-    *,
-    expected: float | None = None,
-    on: bool = False,
-    flow: str = "",
-) -> PlotRow:
-    """A row for an estimate."""
-    if estimate is None or estimate.value is None:
-        return PlotRow(label, None, "–", "not measured", flow)
-    return PlotRow(
-        label,
-        mark(estimate, expected=expected, on=on),
-        share(estimate.value),
-        interval(estimate),
-        flow,
-    )
-
-
-def position_name(position: int, n: int) -> str:
-    """ "first" up to four candidates, above "1"."""
-    return ordinal(position) if n <= WORDS_UP_TO else str(position + 1)
+def no_bias(n: int) -> str:
+    """The name of the line at 1/n, beside numbers in percent."""
+    return f"no bias: {expected_text(n)[:-2]}"
 
 
 def bias_tables(findings: Sequence[Finding], names: Sequence[str]) -> list[PlotTable]:
     """Figure 1: shares by position and by label, one table per protocol."""
     tables = []
-    for caption, sub, protocol, what in (
-        ("As the judge is normally asked", "{coupled}", "coupled", "position"),
-        ("Position alone", "labels balanced over positions", "order", "position"),
-        ("Label alone", "positions balanced over labels", "label", "label"),
-    ):
-        blocks = [
-            _rate_block(finding, n, protocol, what, run_name)
+    for protocol in ("coupled", "order", "label"):
+        blocks = tuple(
+            _rate_block(finding, n, protocol, rates, run_name)
             for finding, run_name in zip(findings, names, strict=True)
             for n in finding.audit.sizes
-            if finding.audit.rates(protocol, what, n)
-        ]
-        if not blocks:
-            continue
-        subtitle = sub.replace("{coupled}", _coupled_sub(findings))
-        tables.append(_rate_table(caption, subtitle, blocks))
+            if (rates := finding.audit.rates(protocol, _what(protocol), n))
+        )
+        caption, sub = map(plain, say("figures.shares", protocol, findings))
+        if blocks:
+            tables.append(PlotTable(caption, "shares", blocks, sub, ticks=()))
     return tables
 
 
-def _rate_block(finding: Finding, n: int, protocol: str, what: str, run_name: str) -> Block:
-    rates = finding.audit.rates(protocol, what, n)
+def _what(protocol: str) -> Literal["position", "label"]:
+    return "label" if protocol == "label" else "position"
+
+
+def _rate_block(
+    finding: Finding, n: int, protocol: str, rates: Sequence[Estimate], run_name: str
+) -> Block:
     expected = 1 / n
     rows = tuple(
-        row(
-            rate_name(finding.labels, index, n, protocol, what),
-            rate,
-            expected=expected,
-            on=above(rate, expected),
-        )
+        PlotRow(_place(finding, index, n, protocol), rate, expected, above(rate, expected))
         for index, rate in enumerate(rates)
     )
     sized = f"{n} candidates" if len(finding.audit.sizes) > 1 else ""
     title = ", ".join(part for part in (run_name, sized) if part)
-    return Block(rows, title=title, note=note(f"no bias: {expected_text(n)}", expected))
+    return Block(rows, title, note=Note(f"no bias: {expected_text(n)}", expected))
 
 
-def _rate_table(caption: str, sub: str, blocks: Sequence[Block]) -> PlotTable:
-    shared = len({block.note for block in blocks}) == 1
-    return PlotTable(
-        caption,
-        sub,
-        "bar",
-        tuple(replace(block, note=None) for block in blocks) if shared else tuple(blocks),
-        note=blocks[0].note if shared else None,
-        unit="%, 95\u202f% interval",
-    )
-
-
-def rate_name(labels: Sequence[str], index: int, n: int, protocol: str, what: str) -> str:
-    """The name of a row of Figure 1: "first, A" up to four candidates, above "1 A"."""
-    symbol = labels[index] if index < len(labels) else str(index + 1)
-    if what == "label":
+def _place(finding: Finding, index: int, n: int, protocol: str) -> str:
+    """What a row of Figure 1 counts: "first, A" up to four candidates, above "1 A"."""
+    symbol = finding.labels[index] if index < len(finding.labels) else str(index + 1)
+    if protocol == "label":
         return symbol
-    if protocol == "order":
-        return position_name(index, n)
-    position = position_name(index, n)
-    comma = ", " if n <= WORDS_UP_TO else " "
-    return position if position == symbol else f"{position}{comma}{symbol}"
-
-
-def _coupled_sub(findings: Sequence[Finding]) -> str:
-    if len(findings) == 1:
-        return f"first position carries the label {findings[0].labels[0]}"
-    return "labels stay with the positions"
-
-
-PROTOCOLS = (
-    ("coupled", "Order and labels"),
-    ("order", "Order only"),
-    ("label", "Labels only"),
-)
-
-
-def _flow(finding: Finding, protocol: str) -> str:
-    """What the protocol changes, drawn with the labels for two candidates."""
-    a, b = finding.labels[0], finding.labels[1]
-    if finding.n == 2 and {len(a), len(b)} == {1} and not {a, b} & {"x", "y"}:
-        after = {
-            "coupled": f"{a}:y {b}:x",
-            "order": f"{b}:y {a}:x",
-            "label": f"{b}:x {a}:y",
-        }
-        return f"{a}:x {b}:y → {after[protocol]}"
-    return {
-        "coupled": "options change label",
-        "order": "labels move along",
-        "label": "options stay put",
-    }[protocol]
+    place, comma = (ordinal(index), ", ") if n <= WORDS_UP_TO else (str(index + 1), " ")
+    return place if protocol == "order" or place == symbol else f"{place}{comma}{symbol}"
 
 
 def cause_table(findings: Sequence[Finding], names: Sequence[str]) -> PlotTable:
     """Figure 2: consistency by protocol."""
+    alone = len(findings) == 1
     blocks = []
-    for protocol, title in PROTOCOLS:
-        shown = [
-            (finding, run_name, finding.metrics.protocols[protocol].get("consistency"))
+    for protocol in ("coupled", "order", "label"):
+        measured = [
+            (finding, run_name, row.get(CONSISTENCY))
             for finding, run_name in zip(findings, names, strict=True)
-            if protocol in finding.metrics.protocols
+            if (row := finding.metrics.protocols.get(protocol)) is not None
         ]
-        if not any(estimate for _, _, estimate in shown):
+        if not any(estimate for _, _, estimate in measured):
             continue
-        flow = _flow(shown[0][0], protocol)
+        title, flow = map(plain, say("figures.change", protocol, measured[0][0]))
         on = protocol == "coupled"
-        if len(findings) == 1:
-            blocks.append(Block((row(title, shown[0][2], on=on, flow=flow),)))
+        if alone:
+            blocks.append(Block((PlotRow(title, measured[0][2], on=on, flow=flow),)))
         else:
-            rows = tuple(row(run_name, estimate, on=on) for _, run_name, estimate in shown)
-            blocks.append(Block(rows, title=title, flow=flow))
+            rows = tuple(PlotRow(name, estimate, on=on) for _, name, estimate in measured)
+            blocks.append(Block(rows, title, flow))
     return PlotTable(
         "Consistency by protocol",
-        "",
-        "dot",
+        "protocols" if alone else "runs",
         tuple(blocks),
         ticks=(0, 0.25, 0.5, 0.75, 1),
-        height=56 if len(findings) == 1 else 28,
-        wide="l" if len(findings) == 1 else "r",
-        classes="tall" if len(findings) == 1 else "",
-        hidden_caption=True,
+        captioned=False,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One of the two group panels."""
-
-    caption: str
-    sub: str
-    metric: str
-    reference_name: str
 
 
 def group_tables(findings: Sequence[Finding], names: Sequence[str]) -> tuple[list[PlotTable], int]:
@@ -309,77 +194,54 @@ def group_tables(findings: Sequence[Finding], names: Sequence[str]) -> tuple[lis
         The tables, and how many groups in the middle were left out to keep them readable.
     """
     first = findings[0]
-    order = list(
-        dict.fromkeys(group for finding in findings for group, _ in groups_of(finding).rows)
-    )
-    left_out = max(0, len(order) - MOST_GROUPS)
-    if left_out:
-        half = MOST_GROUPS // 2
-        order = [*order[:half], *order[-half:]]
-    sub = "% with the same verdict in both orders"
-    if first.n > 2:
-        sub = "% of an item's orders that agree"
-    no_bias = expected_text(first.n).removesuffix("%").rstrip()
-    place = f"{ordinal(first.position).capitalize()} position chosen"
-    columns = [
-        _Column("Consistency", sub, "consistency", "all: "),
-        _Column(place, "% of calls, same rows", "position", f"no bias: {no_bias}"),
-    ]
-    tables = [_group_table(column, findings, names, order) for column in columns]
-    return [table for table in tables if table is not None], left_out
-
-
-def _group_table(
-    column: _Column, findings: Sequence[Finding], names: Sequence[str], order: Sequence[str]
-) -> PlotTable | None:
-    position = findings[0].position
-    references = [_reference(finding, column.metric) for finding in findings]
     rows_of = [dict(groups_of(finding).rows) for finding in findings]
-    blocks: list[Block] = []
-    for group in order:
-        rows = []
-        for rows_by_group, reference, run_name in zip(rows_of, references, names, strict=True):
-            estimate = _group_estimate(rows_by_group.get(group), column.metric, position)
-            on = estimate is not None and reference is not None and _off(estimate, reference)
-            label = run_name or group
-            rows.append(row(label, estimate, expected=reference, on=on))
-        blocks.append(Block(tuple(rows), title=group if len(findings) > 1 else ""))
-    if not any(line.mark for block in blocks for line in block.rows):
-        return None
-    if len(findings) == 1:
-        blocks = [Block(tuple(line for block in blocks for line in block.rows))]
-    shared = references[0] if len(set(references)) == 1 else None
-    text = column.reference_name
-    if column.metric == "consistency" and shared is not None:
-        text += share(shared)
-    return PlotTable(
-        column.caption,
-        column.sub,
-        "dot",
-        tuple(blocks),
-        note=None if shared is None else note(text, shared),
-        ticks=(0, 0.5, 1),
-        height=27,
-        wide="g" if len(findings) == 1 else "r",
-        spaced=True,
+    groups = list(dict.fromkeys(group for rows in rows_of for group in rows))
+    left_out = max(0, len(groups) - MOST_GROUPS)
+    if left_out:
+        groups = [*groups[: MOST_GROUPS // 2], *groups[-MOST_GROUPS // 2 :]]
+    tables = []
+    for metric in (CONSISTENCY, POSITION_RATE):
+        blocks = [
+            Block(
+                tuple(
+                    _group_row(name or group, finding, rows.get(group), metric, first.position)
+                    for name, finding, rows in zip(names, findings, rows_of, strict=True)
+                ),
+                title=group,
+            )
+            for group in groups
+        ]
+        if any(row.marks for block in blocks for row in block.rows):
+            tables.append(_group_table(metric, first, blocks, alone=len(findings) == 1))
+    return tables, left_out
+
+
+def _group_row(
+    label: str, finding: Finding, row: Row | None, metric: str, position: int
+) -> PlotRow:
+    """A group's row: its consistency beside that of all items, or its share of a position."""
+    if metric == CONSISTENCY:
+        whole = finding.audit.base_row.get(CONSISTENCY)
+        expected = None if whole is None else whole.value
+        estimate = None if row is None else row.get(CONSISTENCY)
+    else:
+        rates = () if row is None else row.position_rate
+        estimate, expected = next(iter(rates[position:]), None), finding.expected
+    if estimate is None or expected is None:
+        return PlotRow(label, estimate, expected)
+    return PlotRow(
+        label, estimate, expected, above(estimate, expected) or below(estimate, expected)
     )
 
 
-def _reference(finding: Finding, metric: str) -> float | None:
-    if metric == "position":
-        return finding.expected
-    overall = finding.audit.base_row.get("consistency")
-    return None if overall is None else overall.value
-
-
-def _group_estimate(group_row: Row | None, metric: str, position: int) -> Estimate | None:
-    if group_row is None:
-        return None
-    if metric == "consistency":
-        return group_row.get("consistency")
-    rates = group_row.position_rate
-    return rates[position] if len(rates) > position else None
-
-
-def _off(estimate: Estimate, reference: float) -> bool:
-    return above(estimate, reference) or below(estimate, reference)
+def _group_table(metric: str, first: Finding, blocks: Sequence[Block], *, alone: bool) -> PlotTable:
+    """The rows under one note, where they are measured beside the same line."""
+    lines = {row.expected for block in blocks for row in block.rows}
+    line = lines.pop() if len(lines) == 1 else None
+    text = no_bias(first.n) if metric == POSITION_RATE else f"all: {share(line or 0.0)}"
+    note = Note("", 0) if line is None else Note(text, line)
+    caption, sub = map(plain, say("figures.group_panel", metric, first))
+    if alone:
+        rows = tuple(row for block in blocks for row in block.rows)
+        return PlotTable(caption, "groups", (Block(rows, note=note),), sub)
+    return PlotTable(caption, "runs", tuple(replace(block, note=note) for block in blocks), sub)

@@ -13,17 +13,25 @@ from unswayed.methods import BASE
 
 __all__ = [
     "ACCURACY",
+    "ACCURACY_FRACTIONAL",
     "AGREEMENT",
     "CONSISTENCY",
     "CONSISTENT_ACCURACY",
+    "POSITION_RATE",
+    "TIE_RATE",
+    "UNPARSED_RATE",
     "Audit",
     "model_name",
 ]
 
 ACCURACY: Final = "accuracy"
+ACCURACY_FRACTIONAL: Final = "accuracy_fractional"
 AGREEMENT: Final = "agreement"
 CONSISTENCY: Final = "consistency"
 CONSISTENT_ACCURACY: Final = "consistent_accuracy"
+POSITION_RATE: Final = "position_rate"
+TIE_RATE: Final = "tie_rate"
+UNPARSED_RATE: Final = "unparsed_rate"
 """The metrics that sentences speak about; every other one is shown as its registration says."""
 
 _REVISION = re.compile(r"@(?:sha256:)?[0-9a-f]{12,}(?=$|\+)")

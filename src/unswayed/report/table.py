@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
-from unswayed.metrics import METRICS
+from unswayed.metrics.metric import Metric
+from unswayed.metrics.table import compared_metrics, load_metrics
 from unswayed.report.findings import Finding
 from unswayed.report.numerals import MINUS, interval, share
+from unswayed.report.reading import (
+    ACCURACY,
+    ACCURACY_FRACTIONAL,
+    POSITION_RATE,
+    TIE_RATE,
+    UNPARSED_RATE,
+)
 from unswayed.report.words import plain, say, sentence
 
-__all__ = ["Cell", "Column", "MetricsTable", "TableRow", "column_of", "main_table", "more_table"]
+__all__ = ["Cell", "MetricsTable", "TableRow", "main_table", "more_table"]
 
 TIES_MATTER = 0.1
 """Share of verdicts without a winner from which a sentence says so."""
-
-POSITION = "position"
-"""The column of one position's share, out of the metric `position_rate`."""
-
-MAIN = (
-    "accuracy", "agreement", "consistency", "consistent_accuracy", "rstd", POSITION, "tie_rate",
-    "unparsed_rate",
-)  # fmt: skip
-"""What the page speaks about, in order; everything else that is registered is folded away."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A metric as the report shows it.
-
-    Attributes:
-        better: 1 if more is better, -1 if less is, 0 if neither.
-        percent: Shown in percent; otherwise as a plain number with three decimals.
-        meaning: Its definition for the reader.
-    """
-
-    key: str
-    title: str
-    meaning: str = ""
-    better: int = 0
-    percent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +36,7 @@ class Cell:
         order: What it sorts by; empty sorts last.
     """
 
-    text: str
+    text: str = "–"
     below: str = ""
     order: str = ""
     best: bool = False
@@ -76,7 +59,7 @@ class MetricsTable:
     """Methods and metrics of one run; `notes` say why values are missing."""
 
     run_name: str
-    columns: tuple[Column, ...]
+    columns: tuple[Metric, ...]
     rows: tuple[TableRow, ...]
     notes: str
 
@@ -86,124 +69,106 @@ class MetricsTable:
         return any(cell.by_construction for row in self.rows for cell in row.cells)
 
 
-def column_of(key: str) -> Column:
-    """A metric's column in its own words."""
-    metric = METRICS.load(key)
-    return Column(key, metric.title, metric.meaning, metric.better, metric.percent)
-
-
-def columns_of(finding: Finding) -> tuple[list[Column], list[Column]]:
-    """The columns with a value: those of the main table, and all others that are registered.
-
-    Some titles and meanings are said anew for the number of candidates and the position at hand.
-    """
-    main = []
-    for key in MAIN:
-        column = Column(key, "") if key == POSITION else column_of(key)
-        title, meaning = (*map(plain, say("tables.column", key, finding)), "", "")[:2]
-        if title:
-            column = replace(column, title=title, meaning=meaning)
-        main.append(column)
-    more = [column_of(key) for key in METRICS if key not in MAIN]
-    return [c for c in main if _shown(c, finding)], [c for c in more if _shown(c, finding)]
-
-
-def _shown(column: Column, finding: Finding) -> bool:
-    """Whether there is a value; of some rates, whether there is trouble to tell of."""
-    rows = finding.metrics.methods.values()
-    values = [e for row in rows if (e := estimate_of(row, column, finding)) and e.value is not None]
-    if column.key == "unparsed_rate":
-        return any(e.value for e in values)
-    if column.key == "accuracy_fractional":
-        return any(_differs(row) for row in rows)
-    return bool(values)
-
-
-def _differs(row: Row) -> bool:
-    whole, shared = row.get("accuracy"), row.get("accuracy_fractional")
-    return whole is not None and shared is not None and whole.value != shared.value
-
-
-def estimate_of(row: Row, column: Column, finding: Finding) -> Estimate | None:
-    """A method's value for a column."""
-    if column.key != POSITION:
-        return row.estimates.get(column.key)
-    position = finding.position if finding.n > 2 else 0
-    rates = row.positions(finding.n)
-    return rates[position] if len(rates) > position else row.estimates.get("position_rate")
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}".replace("-", MINUS)
-
-
-def _plain_interval(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return ""
-    return f"{_number(estimate.low)} to {_number(estimate.high)}"
-
-
-def _cell(estimate: Estimate | None, column: Column, best: float | None) -> Cell:
-    if estimate is None or estimate.value is None:
-        return Cell("–")
-    text = share(estimate.value) if column.percent else _number(estimate.value)
-    order = f"{estimate.value:.6f}"
-    if estimate.by_construction:
-        return Cell(text, "", order, by_construction=True)
-    settled = estimate.low == estimate.high == estimate.value
-    below = "" if settled else interval(estimate) if column.percent else _plain_interval(estimate)
-    return Cell(text, below, order, best=best is not None and estimate.value == best)
-
-
-def _best(column: Column, estimates: Sequence[Estimate | None]) -> float | None:
-    """The best measured value; values that hold by construction are not compared."""
-    values = [
-        e.value
-        for e in estimates
-        if e is not None and e.value is not None and not e.by_construction
-    ]
-    if not column.better or column.key in {"tie_rate", "unparsed_rate"} or len(values) < 2:
-        return None
-    return max(values) if column.better > 0 else min(values)
-
-
-def _table(finding: Finding, run_name: str, columns: Sequence[Column], notes: str) -> MetricsTable:
-    methods = sorted(
-        finding.metrics.methods.items(),
-        key=lambda pair: float("inf") if pair[1].calls is None else pair[1].calls,
-    )
-    by_column = [[estimate_of(row, c, finding) for _, row in methods] for c in columns]
-    best = [_best(c, estimates) for c, estimates in zip(columns, by_column, strict=True)]
-    rows = []
-    for index, (method, row) in enumerate(methods):
-        cells = tuple(
-            _cell(by_column[c][index], column, best[c]) for c, column in enumerate(columns)
-        )
-        kind, remark = "", ""
-        if method == finding.recommended:
-            kind, remark = "rec", "recommended"
-        elif method == finding.audit.base and len(methods) > 1:
-            kind, remark = "ref", "as it is used now"
-        rows.append(TableRow(method, remark, kind, _calls(row.calls), cells))
-    return MetricsTable(run_name, tuple(columns), tuple(rows), notes)
-
-
-def _calls(calls: float | None) -> Cell:
-    return Cell("–") if calls is None else Cell(f"{calls:.2f}", "", f"{calls:.6f}")
-
-
 def main_table(finding: Finding, run_name: str = "") -> MetricsTable:
-    """All methods with the metrics that the page speaks about."""
-    columns, _ = columns_of(finding)
-    notes = sentence("tables.notes", ties_of(finding), lacking(finding, columns))
-    return _table(finding, run_name, columns, plain(notes))
+    """All methods with the metrics that they are compared in, and what goes with them."""
+    registered = load_metrics()
+    columns = {key: registered[key] for key in _main() if _shown(key, finding)}
+    for key, metric in columns.items():  # some words depend on the number of candidates
+        words = [plain(text) for text in say("tables.column", key, finding)]
+        if words:
+            columns[key] = replace(metric, title=words[0], meaning=words[1])
+    return _table(finding, run_name, columns, ties_of(finding))
 
 
 def more_table(finding: Finding, run_name: str = "") -> MetricsTable | None:
     """The remaining metrics that were measured; None if there are none."""
-    _, columns = columns_of(finding)
-    notes = sentence("tables.notes", (), lacking(finding, columns))
-    return _table(finding, run_name, columns, plain(notes)) if columns else None
+    main = _main()
+    columns = {
+        key: metric
+        for key, metric in load_metrics().items()
+        if key not in main and _shown(key, finding)
+    }
+    return _table(finding, run_name, columns, []) if columns else None
+
+
+def _main() -> tuple[str, ...]:
+    return (*compared_metrics(), POSITION_RATE, TIE_RATE, UNPARSED_RATE)
+
+
+def _shown(key: str, finding: Finding) -> bool:
+    """Whether there is a value; of some rates, whether there is trouble to tell of."""
+    rows = finding.metrics.methods.values()
+    if key == ACCURACY_FRACTIONAL:
+        pairs = ((row.get(ACCURACY), row.get(key)) for row in rows)
+        return any(whole and part and whole.value != part.value for whole, part in pairs)
+    values = [e.value for row in rows if (e := estimate_of(row, key, finding)) is not None]
+    return any(values) if key == UNPARSED_RATE else any(value is not None for value in values)
+
+
+def estimate_of(row: Row, key: str, finding: Finding) -> Estimate | None:
+    """A method's value for a column; of the shares by position, the one that is spoken about."""
+    if key == POSITION_RATE:
+        rates = row.positions(finding.n)[finding.position if finding.n > 2 else 0 :]
+        return rates[0] if rates else row.estimates.get(key)
+    return row.estimates.get(key)
+
+
+def _table(
+    finding: Finding,
+    run_name: str,
+    columns: Mapping[str, Metric],
+    ties: Sequence[tuple[str, float, float | None]],
+) -> MetricsTable:
+    """A table, the cheapest method first."""
+    audit = finding.audit
+    methods = sorted(
+        audit.metrics.methods.items(),
+        key=lambda pair: math.inf if pair[1].calls is None else pair[1].calls,
+    )
+    cells = []
+    for key, metric in columns.items():
+        estimates = [estimate_of(row, key, finding) for _, row in methods]
+        best = None if key in (TIE_RATE, UNPARSED_RATE) else _best(metric, estimates)
+        cells.append([_cell(estimate, metric, best) for estimate in estimates])
+    rows = []
+    for (method, row), *own in zip(methods, *cells, strict=True):
+        kind, remark = "", ""
+        if method == finding.recommended:
+            kind, remark = "rec", "recommended"
+        elif method == audit.base and len(methods) > 1:
+            kind, remark = "ref", "as it is used now"
+        calls = Cell() if row.calls is None else Cell(f"{row.calls:.2f}", "", f"{row.calls:.6f}")
+        rows.append(TableRow(method, remark, kind, calls, tuple(own)))
+    notes = plain(sentence("tables.notes", ties, lacking(finding, columns)))
+    return MetricsTable(run_name, tuple(columns.values()), tuple(rows), notes)
+
+
+def _best(metric: Metric, estimates: Sequence[Estimate | None]) -> float | None:
+    """The best measured value; values that hold by construction are not compared."""
+    measured = [e.value for e in estimates if e is not None and not e.by_construction]
+    values = [value for value in measured if value is not None]
+    if not metric.better or len(values) < 2:
+        return None
+    return max(values) if metric.better > 0 else min(values)
+
+
+def _cell(estimate: Estimate | None, metric: Metric, best: float | None) -> Cell:
+    if estimate is None or estimate.value is None:
+        return Cell()
+    text = share(estimate.value) if metric.percent else _number(estimate.value)
+    order = f"{estimate.value:.6f}"
+    if estimate.by_construction:
+        return Cell(text, "", order, by_construction=True)
+    low, high = estimate.low, estimate.high
+    below = interval(estimate) if metric.percent else ""
+    if not metric.percent and low is not None and high is not None:
+        below = f"{_number(low)} to {_number(high)}"
+    settled = low == high == estimate.value
+    return Cell(text, "" if settled else below, order, best=estimate.value == best)
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}".replace("-", MINUS)
 
 
 def ties_of(finding: Finding) -> list[tuple[str, float, float | None]]:
@@ -214,23 +179,23 @@ def ties_of(finding: Finding) -> list[tuple[str, float, float | None]]:
     """
     told = []
     for method, row in finding.metrics.methods.items():
-        ties, shared = row.get("tie_rate"), row.get("accuracy_fractional")
+        ties, shared = row.get(TIE_RATE), row.get(ACCURACY_FRACTIONAL)
         if ties is not None and ties.value is not None and ties.value >= TIES_MATTER:
             told.append((method, ties.value, None if shared is None else shared.value))
     return told
 
 
 def lacking(
-    finding: Finding, columns: Sequence[Column]
+    finding: Finding, columns: Mapping[str, Metric]
 ) -> list[tuple[list[str], tuple[str, ...], str]]:
     """Why values are missing: titles, methods and the reason, those alike together."""
-    methods_by: dict[tuple[str, str], list[str]] = {}
-    for column in columns:
+    titles: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for key, metric in columns.items():
+        methods: dict[str, list[str]] = {}
         for method, row in finding.metrics.methods.items():
-            estimate = estimate_of(row, column, finding)
+            estimate = estimate_of(row, key, finding)
             if estimate is not None and estimate.value is None and estimate.reason:
-                methods_by.setdefault((column.title, estimate.reason), []).append(method)
-    titles_by: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for (title, reason), methods in methods_by.items():
-        titles_by.setdefault((tuple(methods), reason), []).append(title)
-    return [(titles, methods, reason) for (methods, reason), titles in titles_by.items()]
+                methods.setdefault(estimate.reason, []).append(method)
+        for reason, names in methods.items():
+            titles.setdefault((tuple(names), reason), []).append(metric.title)
+    return [(alike, methods, reason) for (methods, reason), alike in titles.items()]

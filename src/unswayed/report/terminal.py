@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["terminal_report"]
 
 FEWEST_COLUMNS = 2
-GAP = 2
+UNLIMITED = 10_000
 
 
 def terminal_report(run: RunData) -> RenderableType:
@@ -95,28 +95,18 @@ class _Methods:
         """Draw as many columns as fit, the first ones first."""
         from rich.text import Text
 
-        shown = len(self.table.columns)
-        while shown > FEWEST_COLUMNS and self._width(shown) > options.max_width:
+        free, shown = options.update(max_width=UNLIMITED), len(self.table.columns)
+        while shown > FEWEST_COLUMNS:
+            if console.measure(self._drawn(shown), options=free).maximum <= options.max_width:
+                break
             shown -= 1
         yield self._drawn(shown)
         left_out = [column.title for column in self.table.columns[shown:]]
         if left_out:
             yield Text(_plain("terminal.no_room", left_out), style="dim")
 
-    def _width(self, shown: int) -> int:
-        """Width of the table with its first `shown` metrics."""
-        names = [max(len(row.name), len(row.remark)) for row in self.table.rows]
-        width = max([len("Method"), *names]) + GAP + len("per item")
-        for index in range(shown):
-            cells = [row.cells[index] for row in self.table.rows]
-            words = self.table.columns[index].title.split()
-            width += GAP + max(
-                [len(text) for cell in cells for text in (f"{cell.text}†", cell.below)]
-                + [len(word) for word in words]
-            )
-        return width
-
     def _drawn(self, shown: int) -> Table:
+        """The table with its first `shown` metrics."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -130,7 +120,7 @@ class _Methods:
             name = Text(one_line(row.name), style="bold" if row.kind == "rec" else "")
             if row.remark:
                 name.append(f"\n{row.remark}", style="dim")
-            drawn.add_row(name, row.calls.text, *(_cell(cell) for cell in row.cells[:shown]))
+            drawn.add_row(name, row.calls.text, *map(_cell, row.cells[:shown]))
         return drawn
 
 

@@ -43,7 +43,7 @@ def environment() -> Environment:
     templates.filters.update(
         name=_name, strong=_strong, listed=_listed, line=one_line, clause=clause
     )
-    metrics = ("ACCURACY", "CONSISTENCY", "CONSISTENT_ACCURACY")
+    metrics = (name for name in reading.__all__ if name.isupper())
     templates.globals.update({name: getattr(reading, name) for name in metrics})
     return templates
 
