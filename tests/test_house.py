@@ -38,15 +38,11 @@ OPEN: Final = frozenset(
     {
         ("nouns", "report/collect.py"),
         ("nouns", "report/explorer.py"),
-        ("names", "report/advice.py"),
-        ("names", "report/appendix.py"),
-        ("names", "report/claims.py"),
-        ("names", "report/findings.py"),
+        ("nouns", "report/parts.py"),
         ("names", "report/frontier.py"),
         ("names", "report/keys.py"),
         ("names", "report/plots.py"),
         ("names", "report/reading.py"),
-        ("names", "report/sections.py"),
         ("names", "report/table.py"),
     }
 )
@@ -123,6 +119,10 @@ def of_prompts(node: ast.AST) -> Iterator[ast.expr]:
         ]:
             if default is not None and argument.arg == "prompt":
                 yield default
+    elif isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == "prompt":
+                yield value
     elif isinstance(node, ast.Compare) and ast.unparse(node.left).endswith("prompt"):
         yield from node.comparators
 

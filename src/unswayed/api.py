@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -197,8 +198,7 @@ def audit(
         UnswayedError: For input that cannot be audited, or if no call can succeed.
         KeyboardInterrupt: After Ctrl-C; what was done is kept in `out`.
     """
-    source = items if items is not None or decisions is not None else "tiny-judge"
-    built_in = decisions is None and isinstance(source, str) and source in SETS
+    built_in = decisions is None and (items is None or (isinstance(items, str) and items in SETS))
     settings = audit_settings(
         methods=methods,
         orders=orders,
@@ -212,45 +212,39 @@ def audit(
         gold_ties=gold_ties,
         prompts=prompt_settings(prompt, template, labels, load_data(shots) if shots else ()),
     )
-    data = (
-        None
-        if source is None
-        else load_data(source, limit=limit, task=task, on_bad_item=on_bad_item)
-    )
+    load = partial(load_data, limit=limit, task=task, on_bad_item=on_bad_item)
     directory = None if out is None else Path(out)
     if decisions is not None:
         return audit_recorded(
             Path(decisions),
-            data,
+            None if items is None else load(items),
             settings,
             directory=directory,
             model=model,
             on_bad_item=on_bad_item,
         )
+    source = "tiny-judge" if items is None else items
+    data = load(source)
     if model is None and not built_in:
         raise UsageError('which model should judge the items? Give model="provider/model".')
-    assert data is not None
+    reach = backend_settings(
+        backend,
+        base_url=base_url,
+        max_connections=max_connections,
+        timeout=timeout,
+        max_retries=max_retries,
+        patience=patience,
+        prices=prices,
+    )
+    named = {"data": _name_of(source), "limit": limit, "task": task, "shots": _name_of(shots)}
     result = audit_calls(
         data,
         settings,
         model or "tiny/judge",
-        backend_settings(
-            backend,
-            base_url=base_url,
-            max_connections=max_connections,
-            timeout=timeout,
-            max_retries=max_retries,
-            patience=patience,
-            prices=prices,
-        ),
+        reach,
         directory=directory,
         budget=budget,
-        given={
-            "data": str(source) if isinstance(source, str | Path) else None,
-            "limit": limit,
-            "task": task,
-            "shots": str(shots) if isinstance(shots, str | Path) else None,
-        },
+        given=named,
     )
     run = result.record.run
     if run.interrupted:
@@ -258,6 +252,11 @@ def audit(
     if run.fatal and not run.calls.answered:
         raise BackendError(run.fatal)
     return result
+
+
+def _name_of(source: Source) -> str | None:
+    """What data are called in `run.json`: nothing where they were in memory."""
+    return str(source) if isinstance(source, str | Path) else None
 
 
 @checked

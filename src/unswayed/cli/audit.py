@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -106,6 +106,7 @@ def audit(
 
     With nothing after it: the built-in tiny judge on its built-in items, no key, no download.
     """
+    typed = dict(locals())
     from unswayed.auditing.run_directory import default_directory
     from unswayed.auditing.settings import audit_settings
     from unswayed.audits import audit_calls, audit_recorded, price_calls
@@ -113,21 +114,7 @@ def audit(
     from unswayed.prompts import prompt_settings
 
     if decisions is not None:
-        _refuse_with_decisions(
-            {
-                "--orders": orders,
-                "--protocol": protocol,
-                "--probs": None if probs == "logprobs" else probs,
-                "--prompt": None if prompt == "direct" else prompt,
-                "--template": template,
-                "--labels": labels,
-                "--shots": shots,
-                "--budget": budget,
-                "--prices": prices,
-                "--base-url": reach.base_url,
-                "--dry-run": dry_run or None,
-            }
-        )
+        _refuse_with_decisions({**typed, "base_url": reach.base_url})
     settings = audit_settings(
         methods=methods,
         orders=orders,
@@ -179,11 +166,28 @@ def audit(
     return finish(result, json=json, max_flip_rate=max_flip_rate)
 
 
-def _refuse_with_decisions(given: Mapping[str, object]) -> None:
-    for option, value in given.items():
-        if value is not None:
+OF_CALLS: Final = {
+    "orders": None,
+    "protocol": None,
+    "probs": "logprobs",
+    "prompt": "direct",
+    "template": None,
+    "labels": None,
+    "shots": None,
+    "budget": None,
+    "prices": None,
+    "base_url": None,
+    "dry_run": False,
+}
+"""What only an audit that makes calls has a use for, and what it is unless it was typed."""
+
+
+def _refuse_with_decisions(typed: Mapping[str, object]) -> None:
+    for option, default in OF_CALLS.items():
+        if typed[option] != default:
             raise UsageError(
-                f"{option} does not go with --decisions: they were made already, and say how."
+                f"--{option.replace('_', '-')} does not go with --decisions: they were made "
+                "already, and say how."
             )
 
 
