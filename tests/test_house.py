@@ -38,15 +38,11 @@ OPEN: Final = frozenset(
     {
         ("nouns", "report/collect.py"),
         ("nouns", "report/explorer.py"),
-        ("names", "report/advice.py"),
-        ("names", "report/appendix.py"),
-        ("names", "report/claims.py"),
-        ("names", "report/findings.py"),
+        ("nouns", "report/parts.py"),
         ("names", "report/frontier.py"),
         ("names", "report/keys.py"),
         ("names", "report/plots.py"),
         ("names", "report/reading.py"),
-        ("names", "report/sections.py"),
         ("names", "report/table.py"),
     }
 )
