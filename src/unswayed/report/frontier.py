@@ -198,19 +198,30 @@ def panels(
     for dot in every:
         if dot.name not in key_of or dot.recommended:
             key_of[dot.name] = dot
-
-    def drawn(numbers: Mapping[str, str]) -> tuple[Panel, ...]:
-        scales = [scale_of(frame, every) for frame in frames] if every else []
-        return tuple(
-            Panel(title, sub, tuple(_drawing(dots, scale, numbers) for scale in scales))
-            for title, sub, dots in shown
-        )
-
-    named = drawn({})
-    if all(d.labels is not None for panel in named for d in panel.drawings):
-        return Frontier(named)
     numbers = {name: str(number) for number, name in enumerate(key_of, start=1)}
-    return Frontier(drawn(numbers), tuple(key_of.values()))
+    scales = [scale_of(frame, every) for frame in frames] if every else []
+    named = _panels(shown, scales, {})
+    if named is not None:
+        return Frontier(named)
+    return Frontier(_panels(shown, scales, numbers) or (), tuple(key_of.values()))
+
+
+def _panels(
+    shown: Sequence[tuple[str, str, list[Dot]]],
+    scales: Sequence[Scale],
+    numbers: Mapping[str, str],
+) -> tuple[Panel, ...] | None:
+    """Every panel with names, or numbers where there are any; None where names find no room."""
+    panels = []
+    for title, sub, dots in shown:
+        drawings = []
+        for scale in scales:
+            drawing = _drawing(dots, scale, numbers)
+            if drawing.labels is None and not numbers:
+                return None
+            drawings.append(drawing)
+        panels.append(Panel(title, sub, tuple(drawings)))
+    return tuple(panels)
 
 
 def _drawing(dots: Sequence[Dot], scale: Scale, numbers: Mapping[str, str]) -> Drawing:

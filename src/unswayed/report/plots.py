@@ -118,21 +118,17 @@ def no_bias(n: int) -> str:
 def bias_tables(findings: Sequence[Finding], names: Sequence[str]) -> list[PlotTable]:
     """Figure 1: shares by position and by label, one table per protocol."""
     tables = []
-    for protocol in ("coupled", "order", "label"):
+    for protocol, what in (("coupled", "position"), ("order", "position"), ("label", "label")):
         blocks = tuple(
             _rate_block(finding, n, protocol, rates, run_name)
             for finding, run_name in zip(findings, names, strict=True)
             for n in finding.audit.sizes
-            if (rates := finding.audit.rates(protocol, _what(protocol), n))
+            if (rates := finding.audit.rates(protocol, what, n))
         )
         caption, sub = map(plain, say("figures.shares", protocol, findings))
         if blocks:
             tables.append(PlotTable(caption, "shares", blocks, sub, ticks=()))
     return tables
-
-
-def _what(protocol: str) -> Literal["position", "label"]:
-    return "label" if protocol == "label" else "position"
 
 
 def _rate_block(

@@ -49,7 +49,7 @@ def terminal_report(run: RunData) -> RenderableType:
         parts += [Text(""), _text(advice)]
     use = application_of(finding)
     if use is not None:
-        parts += [Text(""), Text("Apply this", style="bold"), _Verbatim(use)]
+        parts += [Text(""), Text("Apply this", style="bold"), _verbatim(use)]
     return Group(*parts)
 
 
@@ -71,18 +71,12 @@ def _text(words: Markup) -> Text:
     return line
 
 
-class _Verbatim:
+def _verbatim(use: Application) -> Text:
     """Lines to copy: never broken, however narrow the terminal."""
+    from rich.text import Text
 
-    def __init__(self, use: Application) -> None:
-        self.use = use
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw them as they are."""
-        from rich.segment import Segment
-
-        blocks = [block for block in (self.use.command, "\n".join(self.use.python)) if block]
-        yield Segment("\n".join(f"{visible(block)}\n" for block in blocks))
+    blocks = [block for block in (use.command, "\n".join(use.python)) if block]
+    return Text("\n\n".join(map(visible, blocks)), no_wrap=True, overflow="ignore")
 
 
 class _Methods:
