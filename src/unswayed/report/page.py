@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from unswayed.report.sections import (
     remedies_section,
     table_section,
 )
-from unswayed.report.words import environment, plain, say, sentence
+from unswayed.report.words import environment, joined, plain, say, sentence
 from unswayed.visible import one_line, visible
 
 if TYPE_CHECKING:
@@ -109,12 +110,6 @@ def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    model: str
-    data: str
-
-
 def _context(runs: Runs, *, embed_mb: float) -> Mapping[str, object]:
     from markupsafe import Markup
 
@@ -133,10 +128,11 @@ def _context(runs: Runs, *, embed_mb: float) -> Mapping[str, object]:
     }
     return {
         **sections,
+        "figure": functools.partial(next, itertools.count(1)),  # numbered by what is shown
         "title": plain(sentence("runs.title", findings)),
         "version": one_line(first.run.metrics.unswayed),
         "date": date_text(findings[-1].run.run.created),
-        "subjects": list(dict.fromkeys(_Subject(f.model, f.metrics.data.name) for f in findings)),
+        "subjects": list(dict.fromkeys((f.model, f.metrics.data.name) for f in findings)),
         "headline": headline_of(runs),
         "warnings": [warning for finding, name in runs for warning in _warning(finding, name)],
         "each": [] if alone else [line for f, name in runs for line in _each(f, name, names[0])],
@@ -178,10 +174,11 @@ def _warning(finding: Finding, name: str) -> list[Markup]:
 def _each(finding: Finding, name: str, first: str) -> list[Markup]:
     """A run's own headline and what changed since the first one, where there are several."""
     remedy = sentence("lead.remedy_words", finding, remedy_of(finding), steadier_of(finding))
-    own = sentence(
-        "runs.of_run", name, sentence("runs.both", sentence("lead.headline", finding), remedy)
-    )
-    return [own, *say("runs.changes", *_changes(finding.run), first)]
+    words = joined((sentence("lead.headline", finding), remedy))
+    return [
+        sentence("runs.of_run", name, words),
+        *say("runs.changes", *_changes(finding.run), first),
+    ]
 
 
 def _changes(run: RunData) -> tuple[list[tuple[str, object]], int]:

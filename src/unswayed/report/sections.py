@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unswayed.report import claims
@@ -16,8 +15,8 @@ from unswayed.report.parts import cut
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
 from unswayed.report.reading import CONSISTENCY
 from unswayed.report.table import MetricsTable, main_table, more_table
-from unswayed.report.words import joined, plain, say, sentence
-from unswayed.visible import one_line, visible
+from unswayed.report.words import joined, say, sentence
+from unswayed.visible import one_line
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -38,11 +37,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A claim with its evidence; without a caption it has none."""
+    """A claim with its evidence and what that shows."""
 
     claim: Claim
-    figure: int = 0
-    caption: str = ""
+    caption: Markup | str = ""
     tables: tuple[PlotTable, ...] = ()
     frontier: Frontier | None = None
     examples: tuple[str, ...] = ()
@@ -55,7 +53,7 @@ class TableSection:
 
     tables: tuple[MetricsTable, ...]
     more: tuple[MetricsTable, ...]
-    caption: str
+    caption: Markup
     more_caption: str
 
     @property
@@ -73,13 +71,12 @@ class ItemsSection:
     runs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of a page with what tells them apart; figures are numbered by what is shown."""
+    """The runs of a page with what tells them apart."""
 
     findings: Sequence[Finding]
     names: Sequence[str]
-    figures: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def __iter__(self) -> Iterator[tuple[Finding, str]]:
         """Each run with its name."""
@@ -108,22 +105,17 @@ def joint_claim(runs: Runs, claims: Sequence[Claim | None], title: str) -> Claim
 def bias_section(runs: Runs) -> Section:
     """Section 3: position and label."""
     findings = runs.findings
-    claim_of = joint_claim(
-        runs, [claim("bias.bias", f, claims.bias_of(f)) for f in findings], "bias"
-    ) or claim("runs.joint_title", "bias")
+    told = [claim("bias.bias", finding, claims.bias_of(finding)) for finding in findings]
     if all(finding.state is State.UNPARSED for finding in findings):
-        own = claim("bias.bias", findings[0], claims.bias_of(findings[0]))
+        own = told[0]
         if not findings[0].nothing_read:
             unread = claim("bias.unread", findings[0])
             own = Claim(unread.title, (*unread.lines, *own.lines))
         examples = [cut(text) for finding in findings for text in finding.run.unparsed_examples]
         caption = "Answers that could not be read, as they came."
-        return Section(own, examples=tuple(examples[:RAW_EXAMPLES]), caption=caption)
-    tables = bias_tables(findings, runs.names)
-    if not tables:
-        return Section(claim_of)
-    caption = plain(sentence("bias.bias_caption"))
-    return Section(claim_of, next(runs.figures), caption, tuple(tables))
+        return Section(own, caption, examples=tuple(examples[:RAW_EXAMPLES]))
+    joint = joint_claim(runs, told, "bias") or told[0]
+    return Section(joint, sentence("bias.bias_caption"), tuple(bias_tables(findings, runs.names)))
 
 
 def cause_section(runs: Runs) -> Section | None:
@@ -135,9 +127,8 @@ def cause_section(runs: Runs) -> Section | None:
     joint = joint_claim(runs, told, "cause")
     if joint is None:
         return None
-    caption = plain(sentence("bias.cause_caption", runs.findings[0]))
-    table = cause_table(runs.findings, runs.names)
-    return Section(joint, next(runs.figures), caption, (table,))
+    caption = sentence("bias.cause_caption", runs.findings[0])
+    return Section(joint, caption, (cause_table(runs.findings, runs.names),))
 
 
 def remedies_claim(finding: Finding) -> Claim | None:
@@ -153,9 +144,6 @@ def remedies_section(runs: Runs) -> Section | None:
     joint = joint_claim(runs, [remedies_claim(f) for f in runs.findings], "remedies")
     if joint is None:
         return None
-    shown = panels(runs.findings, runs.names)
-    if not shown.panels:
-        return Section(joint)
     rows = [row for finding in runs.findings for row in finding.metrics.methods.values()]
     learning = any((row.calls or 0.0) > (row.calls_next or 0.0) for row in rows)
     caption = sentence(
@@ -164,7 +152,7 @@ def remedies_section(runs: Runs) -> Section | None:
         any(finding.settled_by_order for finding in runs.findings),
         learning,
     )
-    return Section(joint, next(runs.figures), plain(caption), frontier=shown)
+    return Section(joint, caption, frontier=panels(runs.findings, runs.names))
 
 
 def groups_claim(finding: Finding) -> Claim | None:
@@ -183,7 +171,7 @@ def groups_section(runs: Runs) -> Section | None:
         keep = [i for i, own in enumerate(told) if own is not None][:1]
         told = [told[i] for i in keep]
         findings, names = [runs.findings[i] for i in keep], [runs.names[i] for i in keep]
-        runs = Runs(findings, names, runs.figures)
+        runs = Runs(findings, names)
     joint = joint_claim(runs, told, "groups")
     if joint is None:
         return None
@@ -200,7 +188,7 @@ def groups_section(runs: Runs) -> Section | None:
         left_out,
     )
     same = len(tables) == 2 and len(runs.findings) == 1
-    return Section(joint, next(runs.figures), plain(caption), tuple(tables), same=same)
+    return Section(joint, caption, tuple(tables), same=same)
 
 
 def table_section(runs: Runs) -> TableSection:
@@ -219,8 +207,7 @@ def table_section(runs: Runs) -> TableSection:
         {method: reason for audit in audits for method, reason in audit.metrics.skipped.items()},
         list(dict.fromkeys(cautions)),
     )
-    more_notes = " ".join(dict.fromkeys(table.notes for table in more))
-    return TableSection(tables, more, plain(caption), visible(more_notes))
+    return TableSection(tables, more, caption, " ".join(dict.fromkeys(t.notes for t in more)))
 
 
 def items_section(runs: Runs, embedded: Embedded) -> ItemsSection:
