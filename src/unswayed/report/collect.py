@@ -78,9 +78,9 @@ def write_report(directory: Path, record: AuditRecord) -> RunData:
     """Write `report.html` and what `unswayed report` needs to write it again."""
     from unswayed.report import render_report
 
-    found = _collect(record)
-    data = _data(record.metrics, record.run, found)
-    write_text(directory / FLIPS_FILE, msgspec.json.encode(found).decode("utf-8"))
+    flips = _collect(record)
+    data = _data(record.metrics, record.run, flips)
+    write_text(directory / FLIPS_FILE, msgspec.json.encode(flips).decode("utf-8"))
     write_text(directory / "report.html", render_report([data]))
     return data
 
@@ -108,13 +108,13 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
     return [runs[0], *compared]
 
 
-def _data(metrics: Metrics, run: Run, found: _Flips) -> RunData:
+def _data(metrics: Metrics, run: Run, flips: _Flips) -> RunData:
     return RunData(
         metrics=metrics,
         run=run,
-        flipped=found.flipped,
-        n_flipped=found.n_flipped,
-        unparsed_examples=found.unparsed_examples,
+        flipped=flips.flipped,
+        n_flipped=flips.n_flipped,
+        unparsed_examples=flips.unparsed_examples,
         caveats=(PLANTED,) if run.planted or metrics.model.startswith(BUILT_IN) else (),
         about={name: _phrase(name) for name in metrics.methods},
     )
@@ -139,7 +139,7 @@ def _collect(record: AuditRecord) -> _Flips:
         rows = _flipped_rows(seen, stratum.permutable)
         sure = _least_sure(seen, rows).tolist()
         flipped.extend((p, place, row) for p, row in zip(sure, rows.tolist(), strict=True))
-    flipped.sort(key=lambda one: (-one[0], one[1], one[2]))  # ties and unknown: last
+    flipped.sort(key=lambda item: (-item[0], *item[1:]))  # ties and unknown: last
     kept = [
         (record.plan.strata[place].items[row], tables[place], row)
         for _, place, row in flipped[:MOST_FLIPS]
@@ -217,8 +217,8 @@ def _shown(seen: DecisionTable, row: int, view: int, words: Exchange) -> Shown:
     label = prob = None
     if isinstance(choice, int):
         label = labels[shown.order.index(choice)]
-        known = np.nan if seen.probs is None else float(seen.probs[row, view, choice])
-        prob = None if np.isnan(known) else known
+        share = np.nan if seen.probs is None else float(seen.probs[row, view, choice])
+        prob = None if np.isnan(share) else share
     answer, reasoning = _split(words.text)
     return Shown(
         order=shown.order,

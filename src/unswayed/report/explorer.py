@@ -233,11 +233,11 @@ def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float)
     for run, item in _in_turn(findings):
         finding = findings[run]
         view = item_view(item, finding.noun, run, finding.metrics.protocol.n_presentations)
-        known = len(texts.numbers)
+        before = len(texts.numbers)
         text = script_json(_packed(view, texts))
         size += byte_length(text) + 1
         if packed and size + texts.size > limit:
-            texts.keep(known)
+            texts.keep(before)
             break
         packed.append(text)
         first = view if first is None else first

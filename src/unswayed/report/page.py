@@ -142,7 +142,7 @@ def _context(runs: Runs, *, embed_mb: float) -> Mapping[str, object]:
         "applications": [use for use in map(application_of, findings) if use is not None],
         "appendix": appendix(findings, names),
         "items_data": Markup(embedded.data),  # JSON in which every < is escaped
-        "how": _how(runs, table),
+        "measured": _measured(runs, table),
         "style": Markup(style),
         "script": Markup(script),
         "style_hash": Markup(_hash(style)),
@@ -188,7 +188,7 @@ def _changes(run: RunData) -> tuple[list[tuple[str, object]], int]:
     return [(title, gain) for title, gain in gains if gain is not None], items
 
 
-def _how(runs: Runs, table: TableSection) -> Mapping[str, object]:
+def _measured(runs: Runs, table: TableSection) -> Mapping[str, object]:
     columns = dict.fromkeys(c for shown in (*table.tables, *table.more) for c in shown.columns)
     commands = [command_text(finding.run.run.command) for finding in runs.findings]
     alone = len(runs.names) == 1

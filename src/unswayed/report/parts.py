@@ -46,8 +46,8 @@ def parts_of(shown: Shown, candidates: Sequence[str]) -> tuple[Part, ...]:
             for label, candidate in zip(shown.labels, shown.order, strict=True)
             for part in (Part("text", visible(label)), Part("candidate", candidate=candidate))
         )
-    known = shown.spans[: len(candidates)] if all(shown.spans) else ()
-    places = sorted((span, c) for c, spans in enumerate(known) for span in spans)
+    marked = shown.spans[: len(candidates)] if all(shown.spans) else ()
+    places = sorted((span, c) for c, spans in enumerate(marked) for span in spans)
     parts: list[Part] = []
     for number, message in enumerate(shown.messages):
         if len(shown.messages) > 1:

@@ -44,7 +44,7 @@ if (document.getElementById("flips")) {
     return node;
   };
   const n = (x) => x.toLocaleString("en");
-  let found = data.items, page = 0, current = null;
+  let matches = data.items, page = 0, current = null;
 
   function words(item) {                     /* what the filter looks at, made when first needed */
     if (item.search === undefined) {
@@ -166,15 +166,15 @@ if (document.getElementById("flips")) {
   }
   function counted() {
     const inside = data.items.length;
-    if (found.length === 0) return "No item matches.";
-    if (found.length < inside)
-      return `${n(found.length)} of ${n(inside)} ${inside < data.total ? "embedded " : ""}items match`;
+    if (matches.length === 0) return "No item matches.";
+    if (matches.length < inside)
+      return `${n(matches.length)} of ${n(inside)} ${inside < data.total ? "embedded " : ""}items match`;
     return data.count;
   }
   function draw() {
-    const pages = Math.max(1, Math.ceil(found.length / size));
+    const pages = Math.max(1, Math.ceil(matches.length / size));
     page = Math.min(page, pages - 1);
-    at("list").replaceChildren(...found.slice(page * size, (page + 1) * size).map(entry));
+    at("list").replaceChildren(...matches.slice(page * size, (page + 1) * size).map(entry));
     at("count").textContent = counted();
     at("where").textContent = `Page ${n(page + 1)} of ${n(pages)}`;
     at("prev").disabled = page === 0;
@@ -183,11 +183,11 @@ if (document.getElementById("flips")) {
   function filter() {
     const wanted = at("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
     const run = at("run") ? at("run").value : "";
-    found = data.items.filter((item) => (run === "" || (item.r || 0) === Number(run))
+    matches = data.items.filter((item) => (run === "" || (item.r || 0) === Number(run))
       && wanted.every((word) => words(item).includes(word)));
     page = 0;
     draw();
-    if (found.length && !found.includes(current)) show(found[0]);
+    if (matches.length && !matches.includes(current)) show(matches[0]);
   }
   function turn(step) {
     page += step;
@@ -203,7 +203,7 @@ if (document.getElementById("flips")) {
     if (to === undefined || here < 0) return;
     event.preventDefault();
     if (to < 0 && page === 0) return;
-    if (to >= buttons.length && (page + 1) * size >= found.length) return;
+    if (to >= buttons.length && (page + 1) * size >= matches.length) return;
     if (to < 0 || to >= buttons.length) turn(to < 0 ? -1 : 1);
     const fresh = [...at("list").querySelectorAll("button")];
     const next = fresh[to < 0 ? fresh.length - 1 : to >= buttons.length ? 0 : to];
@@ -214,5 +214,5 @@ if (document.getElementById("flips")) {
   at("detail").addEventListener("scroll", ribbons, true);
   at("finder").hidden = false;
   draw();
-  if (found.length) show(found[0], false);
+  if (matches.length) show(matches[0], false);
 }
