@@ -97,7 +97,7 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
     reason = "60 of 60 calls failed, such as q1: HTTP 400. The same command tries them again."
     run = replace(run, run=Run(failures=(reason,)))
     finding = find(run)
-    assert (finding.state, finding.failures) == (State.FAILED, reason)
+    assert (finding.state, finding.run.run.failures) == (State.FAILED, (reason,))
     page = render_report([run])
     assert page.index("None of 60 calls") < page.index("such as q1: HTTP 400")
     assert "pays best" not in page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 
 from unswayed.auditing.rows import Row
@@ -123,13 +123,14 @@ def advice_of(finding: Finding) -> Advice | None:
     else:
         why = Why.HIGHEST if best == method else Why.CHEAPEST
     others = rows.keys() - {finding.audit.base}
-    return Advice(
-        method, why, criterion, advice.accuracy, given.reason, best,
+    return replace(
+        advice,
+        why=why,
+        best=best,
         gap=gain_of(finding.audit.difference(method, best, metric)),
         top=max(scores, key=lambda k: scores[k]) == method,
         rivals=any(price_of(finding, k) < price_of(finding, method) for k in others),
-        alternative=other, cheaper=advice.cheaper,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)

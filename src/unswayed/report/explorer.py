@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -93,32 +94,32 @@ def item_view(item: FlippedItem, noun: str, run: int = 0, presentations: int = 0
         candidates=tuple(cut(text) for text in item.candidates),
         summary=plain(phrase("items.went", went, item.gold, n, noun)),
         views=tuple(
-            _view(view, item, noun, _heading(view, n, noun, votes[view.choice], asked, own=i == 0))
-            for i, view in enumerate(kept)
+            _view(view, item, noun, votes[view.choice], asked, own=view is kept[0]) for view in kept
         ),
-        others=tuple(_view(view, item, noun, _heading(view, n, noun)) for view in others),
+        others=tuple(_view(view, item, noun) for view in others),
     )
 
 
-def _heading(
-    view: Shown, n: int, noun: str, votes: int = 0, asked: int = 0, *, own: bool = False
-) -> str:
-    given = view.order == tuple(range(n))
-    straight = view.labels == tuple(sorted(view.labels))
-    order, labels = view.order, () if straight else view.labels
-    return plain(
-        phrase("items.heading", given, straight, n, noun, order, labels, votes, asked, own)
-    )
-
-
-def _view(view: Shown, item: FlippedItem, noun: str, heading: str) -> View:
+def _view(
+    view: Shown,
+    item: FlippedItem,
+    noun: str,
+    votes: int = 0,
+    asked: int = 0,
+    *,
+    own: bool = False,
+) -> View:
+    n = len(item.candidates)
+    given, straight = view.order == tuple(range(n)), view.labels == tuple(sorted(view.labels))
+    labels = () if straight else view.labels
+    heading = phrase("items.heading", given, n, noun, view.order, labels, votes, asked, own)
     details = []
     if view.reasoning:
         details.append(("Reasoning", cut(view.reasoning)))
     if view.text and view.text.strip() != (view.label or "").strip():
         details.append(("Answer as it came", cut(view.text)))
     return View(
-        heading=heading,
+        heading=plain(heading),
         parts=parts_of(view, item.candidates),
         choice=view.choice if isinstance(view.choice, int) else -1,
         said=phrase("items.said", view.label, view.choice, noun),
@@ -178,9 +179,10 @@ def script_json(value: object) -> str:
 def _packed_view(view: View, texts: _Texts) -> dict[str, object]:
     parts: list[object] = []
     for part in view.parts:
-        if part.kind == "candidate":
-            whole = not part.text
-            parts.append(part.candidate if whole else [part.candidate, texts.add(part.text)])
+        if part.kind == "candidate" and part.text:
+            parts.append([part.candidate, texts.add(part.text)])
+        elif part.kind == "candidate":
+            parts.append(part.candidate)
         elif part.kind == "role":
             parts.append([texts.add(part.text)])
         else:
@@ -216,11 +218,8 @@ def _packed(item: ItemView, texts: _Texts) -> dict[str, object]:
 
 def _in_turn(findings: Sequence[Finding]) -> Iterable[tuple[int, FlippedItem]]:
     """Items of all runs, the surest of each run first."""
-    longest = max((len(finding.run.flipped) for finding in findings), default=0)
-    for rank in range(longest):
-        for run, finding in enumerate(findings):
-            if rank < len(finding.run.flipped):
-                yield run, finding.run.flipped[rank]
+    for items in itertools.zip_longest(*(finding.run.flipped for finding in findings)):
+        yield from ((run, item) for run, item in enumerate(items) if item is not None)
 
 
 def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float) -> Embedded:

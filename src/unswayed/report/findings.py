@@ -172,19 +172,9 @@ class Finding:
         return self.favoured == 1 or (self.favoured is None and self.avoided == 0)
 
     @property
-    def recorded(self) -> bool:
-        """Whether no call was made."""
-        return self.run.run.recorded
-
-    @property
     def model(self) -> str:
         """The model's name."""
         return model_name(self.metrics.model)
-
-    @property
-    def failures(self) -> str:
-        """Why calls are missing, in the sentences of the run; empty where it kept none."""
-        return " ".join(self.run.run.failures)
 
     @property
     def nothing_read(self) -> bool:
@@ -313,9 +303,9 @@ def favoured_of(rates: Sequence[Estimate], looks: int) -> int | None:
     return max(over, key=lambda i: rates[i].value or 0.0, default=None)
 
 
-def find(run: RunData, audit: Audit | None = None) -> Finding:
+def find(run: RunData) -> Finding:
     """Decide what a run shows."""
-    audit = Audit(run.metrics) if audit is None else audit
+    audit = Audit(run.metrics)
     rates, looks = audit.rates("coupled", "position"), _looks(audit)
     avoided = (i for i, rate in enumerate(rates) if below(_jointly(rate, looks), 1 / len(rates)))
     finding = Finding(
