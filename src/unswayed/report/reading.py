@@ -10,6 +10,7 @@ from unswayed.auditing.records import Metrics
 from unswayed.auditing.rows import Rates, Row
 from unswayed.decisions import Estimate
 from unswayed.methods import BASE
+from unswayed.metrics import METRICS, accuracy, answers, consistency, consistent_accuracy, rates
 
 __all__ = [
     "ACCURACY",
@@ -24,14 +25,14 @@ __all__ = [
     "model_name",
 ]
 
-ACCURACY: Final = "accuracy"
-ACCURACY_FRACTIONAL: Final = "accuracy_fractional"
-AGREEMENT: Final = "agreement"
-CONSISTENCY: Final = "consistency"
-CONSISTENT_ACCURACY: Final = "consistent_accuracy"
-POSITION_RATE: Final = "position_rate"
-TIE_RATE: Final = "tie_rate"
-UNPARSED_RATE: Final = "unparsed_rate"
+ACCURACY: Final = METRICS.name_of(accuracy.ACCURACY)
+ACCURACY_FRACTIONAL: Final = METRICS.name_of(accuracy.FRACTIONAL)
+AGREEMENT: Final = METRICS.name_of(accuracy.AGREEMENT)
+CONSISTENCY: Final = METRICS.name_of(consistency.CONSISTENCY)
+CONSISTENT_ACCURACY: Final = METRICS.name_of(consistent_accuracy.CONSISTENT_ACCURACY)
+POSITION_RATE: Final = METRICS.name_of(rates.POSITION_RATE)
+TIE_RATE: Final = METRICS.name_of(answers.TIE_RATE)
+UNPARSED_RATE: Final = METRICS.name_of(answers.UNPARSED_RATE)
 """The metrics that sentences speak about; every other one is shown as its registration says."""
 
 _REVISION = re.compile(r"@(?:sha256:)?[0-9a-f]{12,}(?=$|\+)")
