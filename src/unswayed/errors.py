@@ -3,6 +3,7 @@
 UnswayedError                 exit code 2 unless it says otherwise
 ├── UsageError                the command or the call is wrong
 │   ├── UnknownNameError      no such model, method, metric, ... (did you mean ...?)
+│   ├── RegistrationError     what another package registers cannot be used
 │   ├── MissingExtraError     an optional dependency is not installed
 │   ├── MissingKeyError       an API key or address is not set
 │   └── RunDirectoryError     the run directory is unreadable, read-only or of another run
@@ -33,6 +34,7 @@ __all__ = [
     "MissingKeyError",
     "NeedsLogprobs",
     "RateLimitedError",
+    "RegistrationError",
     "RunDirectoryError",
     "ServerError",
     "ShapeError",
@@ -57,6 +59,10 @@ class UsageError(UnswayedError):
 
 class UnknownNameError(UsageError):
     """A name that no registry knows."""
+
+
+class RegistrationError(UsageError):
+    """What another package registers cannot be loaded, or is no such thing."""
 
 
 class MissingExtraError(UsageError):

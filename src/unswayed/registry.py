@@ -1,7 +1,9 @@
-"""Lazy tables of names: one line registers a method, metric, backend, benchmark or importer.
+"""Lazy tables of names: one line registers a method, metric, task, prompt, backend, importer, reward,
+objective or engine.
 
 A table maps a public name to `"module:attribute"`; nothing is imported until it is asked for.
-Third parties add to a table through the entry-point group `unswayed.<kind>` of their package.
+Third parties add to a table through the entry-point group `unswayed.<kind>s` of their package. What
+they register is checked when it is loaded, and left out of lists, with a warning, where it cannot be.
 """
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ import difflib
 import functools
 import importlib
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from unswayed.errors import MissingExtraError, UnknownNameError
+from unswayed.errors import MissingExtraError, RegistrationError, UnknownNameError, UnswayedError
 
-__all__ = ["Registry", "did_you_mean", "require"]
+__all__ = ["RegistrationWarning", "Registry", "did_you_mean", "require"]
 
 T = TypeVar("T")
 
@@ -29,17 +32,23 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return f"Known: {', '.join(listed)}."
 
 
+class RegistrationWarning(UserWarning):
+    """Something that another package registers cannot be used, and is left out."""
+
+
 class Registry(Generic[T]):
-    """A lazy table of one kind of extension.
+    """A lazy table of one kind of extension; iterating gives the names that can be loaded.
 
     Args:
         kind: Singular noun used in messages and in the entry-point group (`unswayed.<kind>s`).
         table: Name to `"module:attribute"`.
+        like: What an entry is, an instance or a subclass of, as `"module:Class"`; "" for a callable.
     """
 
-    def __init__(self, kind: str, table: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, table: Mapping[str, str], *, like: str | None = None) -> None:
         self.kind = kind
         self._table = dict(table)
+        self._like = like
         self._loaded: dict[str, T] = {}
 
     @functools.cached_property
@@ -48,30 +57,70 @@ class Registry(Generic[T]):
 
         self._loaded.clear()
         others = {point.name: point.value for point in entry_points(group=f"unswayed.{self.kind}s")}
-        return {**others, **self._table}  # a built-in name cannot be taken over silently
+        for name in others.keys() & self._table.keys():
+            _warn(f"{self.kind} {name!r} of {others[name]} is left out: the name is built in.")
+        return {**others, **self._table}
 
     def __contains__(self, name: object) -> bool:
         return name in self._all
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._all))
+        return (name for name in sorted(self._all) if name in self._table or self._is_usable(name))
 
     def __len__(self) -> int:
-        return len(self._all)
+        return sum(1 for _ in self)
 
     def load(self, name: str) -> T:
         """Import and return the registered object.
 
         Raises:
             UnknownNameError: If nothing is registered under `name`.
+            RegistrationError: If what another package registered cannot be loaded, or is no such
+                thing.
             MissingExtraError: If the entry needs an optional dependency that is not installed.
         """
         if name not in self._all:
             raise UnknownNameError(f"unknown {self.kind} {name!r}. {did_you_mean(name, self._all)}")
         if name not in self._loaded:
-            module_name, _, attribute = self._all[name].partition(":")
-            self._loaded[name] = getattr(importlib.import_module(module_name), attribute)
+            where = self._all[name]
+            self._loaded[name] = (
+                _imported(where) if name in self._table else self._checked(name, where)
+            )
         return self._loaded[name]
+
+    def _is_usable(self, name: str) -> bool:
+        try:
+            self.load(name)
+        except UnswayedError as error:
+            _warn(str(error))
+            return False
+        return True
+
+    def _checked(self, name: str, where: str) -> T:
+        """What another package registers."""
+        start = f"{self.kind} {name!r}, registered as {where},"
+        end = "Mend or uninstall the package that registers it."
+        try:
+            entry: T = _imported(where)
+        except UnswayedError:
+            raise
+        except Exception as error:  # whatever the import of a foreign module raises
+            reason = f"{type(error).__name__}: {error}"
+            raise RegistrationError(f"{start} cannot be loaded ({reason}). {end}") from error
+        if self._like == "":
+            fits, wanted = callable(entry), "a function"
+        elif self._like is not None:
+            kind = _imported(self._like)
+            fits = isinstance(entry, kind) or (isinstance(entry, type) and issubclass(entry, kind))
+            wanted = f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+        else:
+            fits, wanted = True, ""
+        if not fits:
+            raise RegistrationError(f"{start} is {entry!r}, not {wanted}. {end}")
+        own = getattr(entry, "name", name)
+        if isinstance(own, str) and own != name:
+            raise RegistrationError(f"{start} calls itself {own!r}. Register it under that name.")
+        return entry
 
     def name_of(self, entry: T) -> str:
         """The name under which an object is registered.
@@ -83,6 +132,15 @@ class Registry(Generic[T]):
         if name is None:
             raise UnknownNameError(f"no {self.kind} is {entry!r}.")
         return name
+
+
+def _imported(where: str) -> Any:  # Any: the table says what it holds
+    module_name, _, attribute = where.partition(":")
+    return getattr(importlib.import_module(module_name), attribute)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, RegistrationWarning, stacklevel=3)
 
 
 def _name_in(table: Mapping[str, str], entry: object) -> str | None:

@@ -27,6 +27,7 @@ REWARDS: Registry[Reward] = Registry(
         "inv": "unswayed.rewards:invariance_reward",
         "none": "unswayed.rewards:no_reward",
     },
+    like="",
 )
 
 Advantage = Literal["group", "prompt"]

@@ -75,7 +75,7 @@ def test_its_own_words_speak_of_every_task() -> None:
 
 def test_it_has_a_fingerprint_of_its_own_and_changes_no_other() -> None:
     prints = {name: prompt_fingerprint(PromptSettings(prompt=name)) for name in PROMPTS}
-    assert len(set(prints.values())) == len(prints) == 7
+    assert len(set(prints.values())) == len(prints) > len(FINGERPRINTS)
     assert {name: prints[name] for name in FINGERPRINTS} == FINGERPRINTS
 
 

@@ -24,7 +24,7 @@ from unswayed.tasks import TaskSpec, task_of
 from unswayed.training.data import build_groups
 from unswayed.training.recipe_parts import Data, Prompt
 
-BUILT_IN = ("mcq", "pairwise")
+BUILT_IN = tuple(TASKS)
 EVERY = pytest.mark.parametrize("name", [*BUILT_IN, "best-worst"])
 STYLES = pytest.mark.parametrize("style", list(PROMPTS))
 LABEL_SETS = (

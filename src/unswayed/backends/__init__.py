@@ -120,6 +120,7 @@ BACKENDS: Registry[Callable[[str, BackendSettings], Backend]] = Registry(
         "simulated": "unswayed.backends.simulated:open_simulated",
         "tiny": "unswayed.tiny.backend:open_tiny",
     },
+    like="",
 )
 
 

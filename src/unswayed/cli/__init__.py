@@ -7,7 +7,7 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TextIO
+from typing import Final, TextIO
 
 from unswayed.cli.output import drop_output, note, usable_streams
 from unswayed.errors import UnswayedError
@@ -115,6 +115,10 @@ def _interruptible(command: Callable[..., object]) -> Callable[..., object]:
     return guarded
 
 
+TOLD: Final = ("MethodWarning", "RegistrationWarning")
+"""Warnings for the user, by name: importing their modules takes time."""
+
+
 def _tell_warnings() -> None:
     """Warnings of methods are for the user: one line each, once, without a place in the code."""
     default = warnings.showwarning
@@ -127,7 +131,7 @@ def _tell_warnings() -> None:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if category.__name__ == "MethodWarning":
+        if category.__name__ in TOLD:
             note(message)
         else:
             default(message, category, filename, lineno, file, line)

@@ -20,4 +20,5 @@ IMPORTERS: Registry[Importer[Any]] = Registry(  # Any: each has a schema of its 
         "llmbar": "unswayed.importers.llmbar:LLMBAR",
         "mt-bench": "unswayed.importers.mt_bench:MT_BENCH",
     },
+    like="unswayed.importers.protocol:Importer",
 )

@@ -53,6 +53,7 @@ TASKS: Registry[TaskRules] = Registry(
         "mcq": "unswayed.tasks.mcq:TASK",
         "pairwise": "unswayed.tasks.pairwise:TASK",
     },
+    like="unswayed.tasks.spec:TaskSpec",
 )
 
 

@@ -29,7 +29,9 @@ _TABLE: Final = {
     "vote": "unswayed.methods.vote:Vote",
 }
 
-METHODS: Registry[type[Method]] = Registry("method", _TABLE)
+METHODS: Registry[type[Method]] = Registry(
+    "method", _TABLE, like="unswayed.methods.protocol:Method"
+)
 
 BASE: Final = "direct"
 """The single call, a judge as it is used now: what every other method is compared with."""

@@ -35,6 +35,7 @@ METRICS: Registry[Metric] = Registry(
         "tie_rate": "unswayed.metrics.answers:TIE_RATE",
         "unparsed_rate": "unswayed.metrics.answers:UNPARSED_RATE",
     },
+    like="unswayed.metrics.metric:Metric",
 )
 
 

@@ -50,6 +50,7 @@ PROMPTS: Registry[Style] = Registry(
         "modified-direct": "unswayed.prompts.styles:MODIFIED_DIRECT",
         "reasoning": "unswayed.prompts.styles:REASONING",
     },
+    like="unswayed.prompts.styles:Style",
 )
 
 _TAGGED: Final = {
