@@ -55,7 +55,7 @@ RECORDED = {
     "thresholds": ["unswayed.auditing.summary:threshold_view"],
     "keep decisions": ["unswayed.audits:_keep_decisions"],
     "write run": ["unswayed.audits:write_record"],
-    "flipped items": ["unswayed.report.collect:_collect"],
+    "flipped items": ["unswayed.report.collect:flips_of"],
     "report": ["unswayed.audits:write_report"],
 }
 MADE = {

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import plain_run, sample_run
 
+from unswayed.auditing.flips import FlippedItem, Shown
 from unswayed.decisions import Choice
 from unswayed.items import Message
-from unswayed.report.data import FlippedItem, Shown
 from unswayed.report.explorer import embed, item_view, script_json
 from unswayed.report.findings import find
 from unswayed.report.words import plain

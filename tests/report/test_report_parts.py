@@ -5,10 +5,10 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unswayed.auditing.flips import Shown
 from unswayed.items import Item, Message, Text, blind, text_of
 from unswayed.presentation import Ask, Presentation
 from unswayed.prompts import PromptSettings, Span, render
-from unswayed.report.data import Shown
 from unswayed.report.parts import LONGEST, Part, cut, parts_of
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from unswayed.report.data import FlippedItem, RunData, Shown
+from unswayed.auditing.flips import FlippedItem, Shown
+from unswayed.report.data import RunData
 from unswayed.report.page import render_report
 from unswayed.report.papers import write_figures
 from unswayed.report.terminal import terminal_report

@@ -5,56 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from unswayed.auditing.flips import FlippedItem
 from unswayed.auditing.records import Metrics, Run
-from unswayed.decisions import Choice, Estimate
-from unswayed.items import Message
-from unswayed.prompts import Spans
+from unswayed.decisions import Estimate
 
-__all__ = ["FlippedItem", "RunData", "Shown"]
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One presentation of an item and what the judge made of it.
-
-    Attributes:
-        order: `order[p]` = candidate shown at position p.
-        labels: `labels[p]` = the symbol printed at position p.
-        messages: The rendered prompt.
-        choice: Candidate, "tie", or None (unparsed).
-        label: The label the judge named, as printed; None where it named none.
-        prob: Probability of the choice; None if unknown.
-        text: The judge's answer as it came back.
-        reasoning: Its reasoning, where the answer carries any.
-        spans: By candidate, where its text stands in the prompt; empty where that is not known.
-    """
-
-    order: tuple[int, ...]
-    labels: tuple[str, ...]
-    messages: tuple[Message, ...]
-    choice: Choice
-    label: str | None = None
-    prob: float | None = None
-    text: str | None = None
-    reasoning: str | None = None
-    spans: Spans = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FlippedItem:
-    """An item whose verdict changed with the presentation.
-
-    Attributes:
-        candidates: The candidates' texts, by candidate.
-        gold: Candidate, several candidates, "tie" or None.
-        shown: Its presentations, the item's own order first.
-    """
-
-    item_id: str
-    group: str | None
-    gold: Choice | tuple[int, ...]
-    candidates: tuple[str, ...]
-    shown: tuple[Shown, ...]
+__all__ = ["RunData"]
 
 
 @dataclass(frozen=True, slots=True)

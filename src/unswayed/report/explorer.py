@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from unswayed.auditing.flips import FlippedItem, Shown
 from unswayed.decisions import Choice
-from unswayed.report.data import FlippedItem, Shown
 from unswayed.report.findings import Finding
 from unswayed.report.numerals import percent
 from unswayed.report.parts import Part, cut, parts_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from unswayed.report.data import Shown
+from unswayed.auditing.flips import Shown
 from unswayed.report.numerals import count
 from unswayed.visible import visible
 

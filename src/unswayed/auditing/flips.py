@@ -1,0 +1,202 @@
+"""The items whose verdict changes with the presentation: `flipped.json`, what a report shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.auditing.audit import AuditRecord, Exchange, ExchangeSource
+from unswayed.decisions import UNPARSED, Choice, DecisionTable, choice_of
+from unswayed.items import Item, Message, blind, text_of
+from unswayed.metrics.outcomes import outcomes_of
+from unswayed.presentation import Ask
+from unswayed.prompts import Spans
+from unswayed.runner import Question
+
+__all__ = ["FLIPS_FILE", "FlippedItem", "Flips", "Shown", "flips_of"]
+
+FLIPS_FILE: Final = "flipped.json"
+MOST_FLIPS: Final = 10_000
+ITEMS_AT_ONCE: Final = 250
+MOST_SHOWN: Final = 8
+MOST_EXAMPLES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One presentation of an item and what the judge made of it.
+
+    Attributes:
+        order: `order[p]` = candidate shown at position p.
+        labels: `labels[p]` = the symbol printed at position p.
+        messages: The rendered prompt.
+        choice: Candidate, "tie", or None (unparsed).
+        label: The label the judge named, as printed; None where it named none.
+        prob: Probability of the choice; None if unknown.
+        text: The judge's answer as it came back.
+        reasoning: Its reasoning, where the answer carries any.
+        spans: By candidate, where its text stands in the prompt; empty where that is not known.
+    """
+
+    order: tuple[int, ...]
+    labels: tuple[str, ...]
+    messages: tuple[Message, ...]
+    choice: Choice
+    label: str | None = None
+    prob: float | None = None
+    text: str | None = None
+    reasoning: str | None = None
+    spans: Spans = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FlippedItem:
+    """An item whose verdict changed with the presentation.
+
+    Attributes:
+        candidates: The candidates' texts, by candidate.
+        gold: Candidate, several candidates, "tie" or None.
+        shown: Its presentations, the item's own order first.
+    """
+
+    item_id: str
+    group: str | None
+    gold: Choice | tuple[int, ...]
+    candidates: tuple[str, ...]
+    shown: tuple[Shown, ...]
+
+
+class Flips(msgspec.Struct, frozen=True):
+    """What a report needs beyond `run.json` and `metrics.json`.
+
+    Attributes:
+        n_flipped: Items without the same verdict in every order.
+        flipped: Surest first, at most `MOST_FLIPS`.
+        unparsed_examples: Raw answers that could not be read.
+    """
+
+    n_flipped: int
+    flipped: tuple[FlippedItem, ...] = ()
+    unparsed_examples: tuple[str, ...] = ()
+
+
+def flips_of(record: AuditRecord) -> Flips:
+    """The flipped items of an audit, with what was said about them."""
+    flipped: list[tuple[float, int, int]] = []
+    tables = []
+    for place, table in enumerate(record.tables):
+        stratum = record.plan.strata[place]
+        seen = table.select([Ask(view) for view in stratum.views])
+        tables.append(seen)
+        rows = np.flatnonzero(outcomes_of(stratum.items, seen).flipped)
+        sure = _least_sure(seen, rows).tolist()
+        flipped.extend((p, place, row) for p, row in zip(sure, rows.tolist(), strict=True))
+    flipped.sort(key=lambda item: (-item[0], *item[1:]))  # ties and unknown: last
+    kept = [
+        (record.plan.strata[place].items[row], tables[place], row)
+        for _, place, row in flipped[:MOST_FLIPS]
+    ]
+    return Flips(
+        n_flipped=len(flipped),
+        flipped=tuple(_described(kept, record.exchanges)),
+        unparsed_examples=tuple(_unparsed(record)),
+    )
+
+
+def _least_sure(seen: DecisionTable, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """The lowest probability among the choices of each item; 0 where there are none, and below
+    that where a choice is a tie: a change of sides comes first.
+    """
+    choices = seen.choices[rows]
+    least = np.zeros(len(rows))
+    if seen.probs is not None:
+        named = np.maximum(choices, 0).astype(np.intp)[:, :, None]
+        chosen = np.take_along_axis(seen.probs[rows], named, axis=2)[:, :, 0].min(axis=1)
+        least = np.where(np.isnan(chosen), 0.0, chosen)
+    return np.where((choices < 0).any(axis=1), -1.0, least)
+
+
+def _described(
+    flipped: Sequence[tuple[Item, DecisionTable, int]], read: ExchangeSource
+) -> Iterator[FlippedItem]:
+    """Items with what was said about them, read many items at a time."""
+    for start in range(0, len(flipped), ITEMS_AT_ONCE):
+        part = [
+            (item, seen, row, _most_telling(seen.choices[row].tolist()))
+            for item, seen, row in flipped[start : start + ITEMS_AT_ONCE]
+        ]
+        questions = [
+            Question(blind(item), seen.asks[view])
+            for item, seen, _, views in part
+            for view in views
+        ]
+        words = {(said.question.item.id, said.question.ask): said for said in read(questions)}
+        for item, seen, row, views in part:
+            told = ((view, words.get((item.id, seen.asks[view]))) for view in views)
+            yield FlippedItem(
+                item_id=item.id,
+                group=item.group,
+                gold=None if isinstance(item.gold, float | dict) else _choice(item.gold),
+                candidates=tuple(text_of(candidate) for candidate in item.candidates),
+                shown=tuple(_shown(seen, row, view, said) for view, said in told if said),
+            )
+
+
+def _choice(gold: int | str | tuple[int, ...] | None) -> Any:
+    return gold
+
+
+def _most_telling(choices: Sequence[int]) -> list[int]:
+    """The item's own order first, then one presentation for each further answer, then the rest."""
+    telling = {choice: view for view, choice in reversed(list(enumerate(choices)))}
+    first = sorted(telling.values())
+    return [*first, *(view for view in range(len(choices)) if view not in first)][:MOST_SHOWN]
+
+
+def _shown(seen: DecisionTable, row: int, view: int, words: Exchange) -> Shown:
+    shown, choice = seen.asks[view].presentation, choice_of(int(seen.choices[row, view]))
+    labels = shown.symbols(seen.label_set)
+    label = prob = None
+    if isinstance(choice, int):
+        label = labels[shown.position_of_candidate(choice)]
+        share = np.nan if seen.probs is None else float(seen.probs[row, view, choice])
+        prob = None if np.isnan(share) else share
+    answer, reasoning = _split(words.text)
+    return Shown(
+        order=shown.order,
+        labels=labels,
+        messages=words.messages,
+        spans=words.spans,
+        choice=choice,
+        label=label,
+        prob=prob,
+        text=answer,
+        reasoning=reasoning,
+    )
+
+
+def _split(text: str | None) -> tuple[str | None, str | None]:
+    """The answer, and the reasoning before it where it is marked."""
+    if text is None or "</think>" not in text:
+        return text, None
+    reasoning, _, answer = text.rpartition("</think>")
+    return answer.strip(), reasoning.removeprefix("<think>").strip() or None
+
+
+def _unparsed(record: AuditRecord) -> Iterator[str]:
+    """Raw text of a few answers that could not be read."""
+    told = 0
+    for stratum, table in zip(record.plan.strata, record.tables, strict=True):
+        for row, column in np.argwhere(table.choices == UNPARSED)[:50]:
+            question = Question(blind(stratum.items[row]), table.asks[column])
+            for said in record.exchanges([question]):
+                if said.text:
+                    yield said.text[:2000]
+                    told += 1
+            if told >= MOST_EXAMPLES:
+                return
