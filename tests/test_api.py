@@ -317,6 +317,14 @@ def test_python_fits_and_judges_as_the_commands_do(file: Path, tmp_path: Path) -
         assert judge.counts.made == 0
 
 
+@pytest.fixture(scope="module")
+def decisions(items: ItemSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recorded")
+    us.audit(MODEL, items, out=folder / "run", resamples=100)
+    assert main(["export", str(folder / "run"), "--out", str(folder / "decisions.jsonl")]) == 0
+    return folder / "decisions.jsonl"
+
+
 def test_recorded_decisions_are_audited_from_python_too(items: ItemSet, tmp_path: Path) -> None:
     asked = us.audit(MODEL, items, out=tmp_path / "run", resamples=100)
     decisions = tmp_path / "decisions.jsonl"
@@ -327,6 +335,23 @@ def test_recorded_decisions_are_audited_from_python_too(items: ItemSet, tmp_path
     for name in same:
         ours, theirs = (r.metrics["methods"][name]["accuracy"] for r in (result, asked))
         assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"estimation_sizes": [0]}, "estimation size 0: give at least 1"),
+        ({"estimation_sizes": [-5]}, "estimation size -5"),
+        ({"protocol": "nonsense"}, "unknown protocol 'nonsense'"),
+        ({"probs": "rubbish"}, "--probs 'rubbish': write logprobs"),
+        ({"orders": "nosuch"}, "unknown orders 'nosuch'"),
+    ],
+)
+def test_recorded_decisions_are_audited_with_settings_that_exist(
+    option: dict[str, object], said: str, items: ItemSet, decisions: Path
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        us.audit(items=items, decisions=decisions, **option)  # type: ignore[arg-type]
 
 
 def test_ctrl_c_is_an_interrupt_in_python_too(
