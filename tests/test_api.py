@@ -354,6 +354,30 @@ def test_recorded_decisions_are_audited_with_settings_that_exist(
         us.audit(items=items, decisions=decisions, **option)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"orders": "full"},
+        {"protocol": "all"},
+        {"probs": "sampled:10"},
+        {"prompt": "reasoning"},
+        {"labels": ["X", "Y"]},
+        {"template": "own.txt"},
+        {"budget": 3.0},
+        {"max_connections": 3},
+        {"timeout": 3.0},
+        {"prices": "prices.toml"},
+    ],
+)
+def test_options_about_calls_do_not_go_with_decisions_in_python_either(
+    option: dict[str, object], items: ItemSet, decisions: Path, tmp_path: Path
+) -> None:
+    name = next(iter(option)).replace("_", "-")
+    with pytest.raises(UsageError, match=f"--{name} does not go with --decisions"):
+        us.audit(items=items, decisions=decisions, out=tmp_path / "run", **option)  # type: ignore[arg-type]
+    assert not (tmp_path / "run").exists()
+
+
 def test_ctrl_c_is_an_interrupt_in_python_too(
     items: ItemSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -214,19 +214,6 @@ def audit(
     )
     load = partial(load_data, limit=limit, task=task, on_bad_item=on_bad_item)
     directory = None if out is None else Path(out)
-    if decisions is not None:
-        return audit_recorded(
-            Path(decisions),
-            None if items is None else load(items),
-            settings,
-            directory=directory,
-            model=model,
-            on_bad_item=on_bad_item,
-        )
-    source = "tiny-judge" if items is None else items
-    data = load(source)
-    if model is None and not built_in:
-        raise UsageError('which model should judge the items? Give model="provider/model".')
     reach = backend_settings(
         backend,
         base_url=base_url,
@@ -236,6 +223,21 @@ def audit(
         patience=patience,
         prices=prices,
     )
+    if decisions is not None:
+        return audit_recorded(
+            Path(decisions),
+            None if items is None else load(items),
+            settings,
+            reach=reach,
+            directory=directory,
+            budget=budget,
+            model=model,
+            on_bad_item=on_bad_item,
+        )
+    source = "tiny-judge" if items is None else items
+    data = load(source)
+    if model is None and not built_in:
+        raise UsageError('which model should judge the items? Give model="provider/model".')
     named = {"data": _name_of(source), "limit": limit, "task": task, "shots": _name_of(shots)}
     result = audit_calls(
         data,
