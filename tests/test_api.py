@@ -76,6 +76,14 @@ def test_items_are_a_list_a_path_or_a_set(items: ItemSet, file: Path) -> None:
     assert all(result == results[0] for result in results)
 
 
+def test_a_built_in_set_is_one_whether_named_by_text_or_by_a_path() -> None:
+    by_text, by_path = (
+        us.audit(items=name, limit=12, resamples=100) for name in ("tiny-mcq", Path("tiny-mcq"))
+    )
+    assert by_path.metrics["model"].startswith("tiny/judge@")
+    assert by_path.metrics == by_text.metrics
+
+
 def test_methods_may_be_one_string(items: ItemSet) -> None:
     result = us.audit(MODEL, items, methods="vote, pride", resamples=100)
     assert list(result.metrics["methods"]) == ["direct", "vote", "pride"]

@@ -23,7 +23,6 @@ from unswayed.cli.options import (
     Shots,
     TaskName,
     Template,
-    is_built_in,
     model_for,
     shots_from,
     with_reach,
@@ -31,6 +30,7 @@ from unswayed.cli.options import (
 from unswayed.cli.results import finish, show_price
 from unswayed.errors import UsageError
 from unswayed.methods import AUDITED
+from unswayed.tiny import is_built_in
 
 if TYPE_CHECKING:
     from unswayed.items import ItemSet
