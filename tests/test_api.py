@@ -76,6 +76,14 @@ def test_items_are_a_list_a_path_or_a_set(items: ItemSet, file: Path) -> None:
     assert all(result == results[0] for result in results)
 
 
+def test_a_built_in_set_is_one_whether_named_by_text_or_by_a_path() -> None:
+    by_text, by_path = (
+        us.audit(items=name, limit=12, resamples=100) for name in ("tiny-mcq", Path("tiny-mcq"))
+    )
+    assert by_path.metrics["model"].startswith("tiny/judge@")
+    assert by_path.metrics == by_text.metrics
+
+
 def test_methods_may_be_one_string(items: ItemSet) -> None:
     result = us.audit(MODEL, items, methods="vote, pride", resamples=100)
     assert list(result.metrics["methods"]) == ["direct", "vote", "pride"]
@@ -317,6 +325,14 @@ def test_python_fits_and_judges_as_the_commands_do(file: Path, tmp_path: Path) -
         assert judge.counts.made == 0
 
 
+@pytest.fixture(scope="module")
+def decisions(items: ItemSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recorded")
+    us.audit(MODEL, items, out=folder / "run", resamples=100)
+    assert main(["export", str(folder / "run"), "--out", str(folder / "decisions.jsonl")]) == 0
+    return folder / "decisions.jsonl"
+
+
 def test_recorded_decisions_are_audited_from_python_too(items: ItemSet, tmp_path: Path) -> None:
     asked = us.audit(MODEL, items, out=tmp_path / "run", resamples=100)
     decisions = tmp_path / "decisions.jsonl"
@@ -327,6 +343,47 @@ def test_recorded_decisions_are_audited_from_python_too(items: ItemSet, tmp_path
     for name in same:
         ours, theirs = (r.metrics["methods"][name]["accuracy"] for r in (result, asked))
         assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"estimation_sizes": [0]}, "estimation size 0: give at least 1"),
+        ({"estimation_sizes": [-5]}, "estimation size -5"),
+        ({"protocol": "nonsense"}, "unknown protocol 'nonsense'"),
+        ({"probs": "rubbish"}, "--probs 'rubbish': write logprobs"),
+        ({"orders": "nosuch"}, "unknown orders 'nosuch'"),
+    ],
+)
+def test_recorded_decisions_are_audited_with_settings_that_exist(
+    option: dict[str, object], said: str, items: ItemSet, decisions: Path
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        us.audit(items=items, decisions=decisions, **option)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"orders": "full"},
+        {"protocol": "all"},
+        {"probs": "sampled:10"},
+        {"prompt": "reasoning"},
+        {"labels": ["X", "Y"]},
+        {"template": "own.txt"},
+        {"budget": 3.0},
+        {"max_connections": 3},
+        {"timeout": 3.0},
+        {"prices": "prices.toml"},
+    ],
+)
+def test_options_about_calls_do_not_go_with_decisions_in_python_either(
+    option: dict[str, object], items: ItemSet, decisions: Path, tmp_path: Path
+) -> None:
+    name = next(iter(option)).replace("_", "-")
+    with pytest.raises(UsageError, match=f"--{name} does not go with --decisions"):
+        us.audit(items=items, decisions=decisions, out=tmp_path / "run", **option)  # type: ignore[arg-type]
+    assert not (tmp_path / "run").exists()
 
 
 def test_ctrl_c_is_an_interrupt_in_python_too(

@@ -26,7 +26,7 @@ from unswayed.result import AuditResult
 from unswayed.runner import Progress, RunSettings, Session, stop_on_interrupt
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
-from unswayed.tiny import SETS
+from unswayed.tiny import SETS, is_built_in
 from unswayed.version import VERSION
 
 __all__ = ["audit", "calibrate", "load_data"]
@@ -61,7 +61,7 @@ def load_data(
         raise UnknownNameError(f"unknown task {task!r}. {did_you_mean(task, TASKS)}")
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise UsageError(f"limit {limit!r}: give a number of items, at least 1.")
-    if isinstance(source, str | Path) and str(source) not in SETS:
+    if isinstance(source, str | Path) and not is_built_in(source):
         path = _existing(str(source))
         return load_items(path, limit=limit, task=task, on_bad_item=on_bad_item)
     if isinstance(source, str | Path):
@@ -198,7 +198,7 @@ def audit(
         UnswayedError: For input that cannot be audited, or if no call can succeed.
         KeyboardInterrupt: After Ctrl-C; what was done is kept in `out`.
     """
-    built_in = decisions is None and (items is None or (isinstance(items, str) and items in SETS))
+    built_in = decisions is None and is_built_in(items)
     settings = audit_settings(
         methods=methods,
         orders=orders,
@@ -214,19 +214,6 @@ def audit(
     )
     load = partial(load_data, limit=limit, task=task, on_bad_item=on_bad_item)
     directory = None if out is None else Path(out)
-    if decisions is not None:
-        return audit_recorded(
-            Path(decisions),
-            None if items is None else load(items),
-            settings,
-            directory=directory,
-            model=model,
-            on_bad_item=on_bad_item,
-        )
-    source = "tiny-judge" if items is None else items
-    data = load(source)
-    if model is None and not built_in:
-        raise UsageError('which model should judge the items? Give model="provider/model".')
     reach = backend_settings(
         backend,
         base_url=base_url,
@@ -236,6 +223,21 @@ def audit(
         patience=patience,
         prices=prices,
     )
+    if decisions is not None:
+        return audit_recorded(
+            Path(decisions),
+            None if items is None else load(items),
+            settings,
+            reach=reach,
+            directory=directory,
+            budget=budget,
+            model=model,
+            on_bad_item=on_bad_item,
+        )
+    source = "tiny-judge" if items is None else items
+    data = load(source)
+    if model is None and not built_in:
+        raise UsageError('which model should judge the items? Give model="provider/model".')
     named = {"data": _name_of(source), "limit": limit, "task": task, "shots": _name_of(shots)}
     result = audit_calls(
         data,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
 
@@ -31,6 +31,7 @@ from unswayed.auditing.run_directory import (
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import BackendSettings
 from unswayed.decisions import Decision
+from unswayed.errors import UsageError
 from unswayed.importers import read_decisions_file
 from unswayed.items import ItemSet
 from unswayed.prompts import prompt_fingerprint
@@ -152,7 +153,9 @@ def audit_recorded(
     items: ItemSet | None,
     settings: AuditSettings,
     *,
+    reach: BackendSettings,
     directory: Path | None,
+    budget: float | None = None,
     model: str | None = None,
     on_bad_item: Literal["stop", "skip"] = "stop",
     command: str | None = None,
@@ -164,15 +167,18 @@ def audit_recorded(
         path: The file of decisions.
         items: What they are about; None to make it out from the decisions.
         settings: What is asked for.
+        reach: How to reach a model; nothing is asked, so only the default is taken.
         directory: Where to write; None for nowhere, or with `keep` for the default directory.
+        budget: The same: None.
         model: Whose decisions, where the file has several models'.
         on_bad_item: "stop" at the first bad line, or "skip" and count bad lines.
         command: The command that reproduces the run; None for a call from Python.
         keep: Write a run directory in any case.
 
     Raises:
-        UnswayedError: For decisions that cannot be audited.
+        UnswayedError: For decisions that cannot be audited, and for options of calls.
     """
+    _check_no_calls(settings, reach, budget)
     name = path.name.removesuffix(".gz").removesuffix(".jsonl")
     record = audit_decisions(
         read_decisions_file(path, on_bad_item=on_bad_item),
@@ -190,6 +196,34 @@ def audit_recorded(
         _keep_decisions(directory, record)
         _write(directory, record)
     return AuditResult(record, directory)
+
+
+def _check_no_calls(settings: AuditSettings, reach: BackendSettings, budget: float | None) -> None:
+    plain = _of_calls(AuditSettings(), BackendSettings(), None)
+    for option, value in _of_calls(settings, reach, budget).items():
+        if value != plain[option]:
+            raise UsageError(
+                f"--{option.replace('_', '-')} does not go with --decisions: they were made "
+                "already, and say how."
+            )
+
+
+def _of_calls(
+    settings: AuditSettings, reach: BackendSettings, budget: float | None
+) -> dict[str, object]:
+    """What only an audit that makes calls has a use for, by the name of its option."""
+    return {
+        "orders": settings.orders,
+        "protocol": settings.protocol,
+        "probs": settings.probs,
+        "prompt": settings.prompts.prompt,
+        "template": settings.prompts.template,
+        "labels": settings.prompts.label_set,
+        "shots": settings.prompts.shots,
+        "budget": budget,
+        "dry_run": reach.pricing_only,
+        **asdict(reach),
+    }
 
 
 def _keep_decisions(directory: Path, record: AuditRecord) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "ORDER_SETS",
     "Order",
     "balanced",
+    "check_name",
     "check_size",
     "compose",
     "cyclic",
@@ -199,10 +200,9 @@ def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
     """
     if n < 2:
         raise UsageError(f"an order needs at least 2 candidates, got {n}.")
+    check_name(name)
     if name.startswith("random:"):
         count = name.removeprefix("random:")
-        if not count.isdigit():
-            raise UsageError(f"{name!r}: write random:K with a whole number K, such as random:8.")
         check_size("random:K", n)
         if n > FULL_LIMIT and int(count) > MOST_ORDERS:
             raise UsageError(
@@ -210,11 +210,23 @@ def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
                 f"than {FULL_LIMIT} candidates. Use fewer."
             )
         return random(n, int(count), seed=seed)
-    if name not in ORDER_SETS:
-        names = [*ORDER_SETS, "graeco-latin", "random:K"]
-        raise UnknownNameError(f"unknown orders {name!r}. {did_you_mean(name, names)}")
     check_size(name, n)
     return ORDER_SETS[name](n)
+
+
+def check_name(name: str) -> None:
+    """Check that `orders` makes a set of this name, for some number of candidates.
+
+    Raises:
+        UsageError: If it is `random:` without a number.
+        UnknownNameError: If there is none.
+    """
+    if name.startswith("random:"):
+        if not name.removeprefix("random:").isdigit():
+            raise UsageError(f"{name!r}: write random:K with a whole number K, such as random:8.")
+    elif name not in ORDER_SETS:
+        names = [*ORDER_SETS, "graeco-latin", "random:K"]
+        raise UnknownNameError(f"unknown orders {name!r}. {did_you_mean(name, names)}")
 
 
 def check_size(name: str, n: int) -> None:

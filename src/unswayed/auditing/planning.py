@@ -23,7 +23,7 @@ from unswayed.auditing.settings import (
     samples_per_call,
 )
 from unswayed.decisions import MISSING, UNPARSED, DecisionTable, Evidence
-from unswayed.errors import MethodError, UsageError
+from unswayed.errors import MethodError
 from unswayed.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.methods import BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
@@ -124,11 +124,6 @@ def plan_audit(
     """
     task = task_of(items.task)
     check_group_by(items, settings.group_by)
-    if settings.seed < 0:
-        raise UsageError(f"seed {settings.seed}: give a number from 0 on.")
-    for size in settings.estimation_sizes:
-        if size < 1:
-            raise UsageError(f"estimation size {size}: give at least 1, such as 10,50,100.")
     samples = samples_per_call(settings.probs)
     orders = settings.orders or task.orders
     strata = strata_of(

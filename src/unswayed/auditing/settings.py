@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from unswayed.errors import UsageError, field_and_reason
 from unswayed.methods import AUDITED
+from unswayed.permutations import check_name
 from unswayed.presentation import PROTOCOLS, Protocol
 from unswayed.prompts import PromptSettings
 from unswayed.registry import did_you_mean
@@ -60,7 +61,7 @@ def audit_settings(**given: object) -> AuditSettings:
     """Settings whose values are checked.
 
     Raises:
-        UsageError: If a value is of another kind or out of range.
+        UsageError: If a value is of another kind or out of range, or a name is unknown.
     """
     names = given.get("methods")
     if isinstance(names, str):
@@ -72,6 +73,13 @@ def audit_settings(**given: object) -> AuditSettings:
         raise UsageError(f"{option or 'settings'}: {reason}.") from None
     if not settings.methods:
         raise UsageError("methods names no method. Give all, or names separated by commas.")
+    for size in settings.estimation_sizes:
+        if size < 1:
+            raise UsageError(f"estimation size {size}: give at least 1, such as 10,50,100.")
+    if settings.orders is not None and settings.orders != "graeco-latin":  # it has labels as well
+        check_name(settings.orders)
+    protocols_of(settings.protocol)
+    samples_per_call(settings.probs)
     return settings
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,7 +23,6 @@ from unswayed.cli.options import (
     Shots,
     TaskName,
     Template,
-    is_built_in,
     model_for,
     shots_from,
     with_reach,
@@ -31,6 +30,7 @@ from unswayed.cli.options import (
 from unswayed.cli.results import finish, show_price
 from unswayed.errors import UsageError
 from unswayed.methods import AUDITED
+from unswayed.tiny import is_built_in
 
 if TYPE_CHECKING:
     from unswayed.items import ItemSet
@@ -106,15 +106,12 @@ def audit(
 
     With nothing after it: the built-in tiny judge on its built-in items, no key, no download.
     """
-    typed = dict(locals())
     from unswayed.auditing.run_directory import default_directory
     from unswayed.auditing.settings import audit_settings
     from unswayed.audits import audit_calls, audit_recorded, price_calls
     from unswayed.backends import backend_settings
     from unswayed.prompts import prompt_settings
 
-    if decisions is not None:
-        _refuse_with_decisions({**typed, "base_url": reach.base_url})
     settings = audit_settings(
         methods=methods,
         orders=orders,
@@ -129,12 +126,15 @@ def audit(
         prompts=prompt_settings(prompt, template, labels, shots_from(shots)),
     )
     items = _items(data, decisions, limit=limit, task=task, on_bad_item=on_bad_item)
+    reach = backend_settings(replace(reach, pricing_only=dry_run), prices=prices)
     if decisions is not None:
         result = audit_recorded(
             decisions,
             items,
             settings,
+            reach=reach,
             directory=out,
+            budget=budget,
             model=model,
             on_bad_item=on_bad_item,
             command=command_line(),
@@ -143,7 +143,6 @@ def audit(
         return finish(result, json=json, max_flip_rate=max_flip_rate)
     assert items is not None
     name = model_for(model, data)
-    reach = backend_settings(reach, prices=prices)
     directory = out or default_directory(items.name, name, settings.prompts)
     if dry_run:
         show_price(price_calls(items, settings, name, reach, directory=directory), json=json)
@@ -164,31 +163,6 @@ def audit(
         },
     )
     return finish(result, json=json, max_flip_rate=max_flip_rate)
-
-
-OF_CALLS: Final = {
-    "orders": None,
-    "protocol": None,
-    "probs": "logprobs",
-    "prompt": "direct",
-    "template": None,
-    "labels": None,
-    "shots": None,
-    "budget": None,
-    "prices": None,
-    "base_url": None,
-    "dry_run": False,
-}
-"""What only an audit that makes calls has a use for, and what it is unless it was typed."""
-
-
-def _refuse_with_decisions(typed: Mapping[str, object]) -> None:
-    for option, default in OF_CALLS.items():
-        if typed[option] != default:
-            raise UsageError(
-                f"--{option.replace('_', '-')} does not go with --decisions: they were made "
-                "already, and say how."
-            )
 
 
 def _numbers(text: str | None) -> list[int]:

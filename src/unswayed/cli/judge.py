@@ -25,7 +25,6 @@ from unswayed.cli.options import (
     TaskName,
     Template,
     check_out,
-    is_built_in,
     model_for,
     shots_from,
     with_reach,
@@ -34,6 +33,7 @@ from unswayed.cli.output import aside, note, write_bytes
 from unswayed.cli.results import show_price
 from unswayed.errors import ItemError, UsageError
 from unswayed.methods import BASE, CONTROL, JUDGING
+from unswayed.tiny import is_built_in
 
 if TYPE_CHECKING:
     from unswayed.cli.verdict_file import VerdictFile

@@ -13,7 +13,7 @@ import typer
 
 from unswayed.backends import BackendSettings, backend_settings
 from unswayed.errors import RunDirectoryError, UsageError
-from unswayed.tiny import SETS
+from unswayed.tiny import is_built_in
 
 if TYPE_CHECKING:
     from unswayed.items import Item
@@ -33,7 +33,6 @@ __all__ = [
     "TaskName",
     "Template",
     "check_out",
-    "is_built_in",
     "model_for",
     "shots_from",
     "with_reach",
@@ -113,11 +112,6 @@ def with_reach(command: Callable[..., R]) -> Callable[..., R]:
     reaching.__signature__ = shown  # type: ignore[attr-defined]
     reaching.__annotations__ = {p.name: p.annotation for p in parameters}
     return reaching
-
-
-def is_built_in(data: str | None) -> bool:
-    """Whether DATA is missing or the name of a built-in set."""
-    return data is None or data in SETS
 
 
 def check_out(out: Path, *inputs: str | Path | None) -> None:

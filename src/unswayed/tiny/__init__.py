@@ -11,9 +11,15 @@ without reasoning; and it knows 121 words, so prompts that instruct it cannot be
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
-__all__ = ["SETS"]
+__all__ = ["SETS", "is_built_in"]
 
 SETS: Final = ("tiny-judge", "tiny-mcq", "tiny-judge-train", "tiny-mcq-train")
 """Names of the built-in sets, told without loading any."""
+
+
+def is_built_in(data: object) -> bool:
+    """Whether data are the name of a built-in set, or missing, which stands for `tiny-judge`."""
+    return data is None or (isinstance(data, str | Path) and str(data) in SETS)
