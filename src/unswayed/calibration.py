@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.backends import Backend
-from unswayed.decisions import Decision
+from unswayed.decisions import Decision, Evidence
 from unswayed.errors import BackendError, UsageError
 from unswayed.items import Item, ItemSet, blind
 from unswayed.methods import Method
@@ -22,8 +22,9 @@ from unswayed.methods.protocol import MethodWarning, is_fitted, why_not
 from unswayed.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, label_set_of, render
 from unswayed.runner import Progress, Question, RunCounts, Session
+from unswayed.tasks import task_of
 
-__all__ = ["Calibration", "answers_are_labels", "calibrate", "check_calibration", "prompts_for"]
+__all__ = ["Calibration", "calibrate", "check_calibration", "evidence_of", "prompts_for"]
 
 RESAMPLES: Final = 200
 """For a method without intervals: a later drift check compares with them."""
@@ -57,14 +58,23 @@ def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
     return prompts
 
 
-def answers_are_labels(item: Item, prompts: PromptSettings) -> bool:
-    """Whether the prompt asks for a label alone, so that its token probabilities are the verdict's.
+def evidence_of(item: Item, prompts: PromptSettings, *, logprobs: bool) -> frozenset[Evidence]:
+    """What one call about an item can tell: what the task's reply gives and this prompt leaves of it.
+
+    Where the prompt asks for a label alone its token probabilities are the verdict's.
+
+    Args:
+        item: Of the task in question.
+        prompts: How it is asked.
+        logprobs: Whether the model gives log-probabilities.
 
     Raises:
         TemplateError: If the item cannot be asked.
         UnknownNameError: If there is no such prompt.
     """
-    return render(blind(item), Ask(canonical(item.n)), prompts).answer_only
+    gives = task_of(item.task).reply.gives
+    alone = render(blind(item), Ask(canonical(item.n)), prompts).answer_only
+    return gives if logprobs and alone else gives - {Evidence.PROBS}
 
 
 def check_calibration(
@@ -78,9 +88,9 @@ def check_calibration(
     """
     if is_fitted(method):
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
-    probs = backend.gives_logprobs and answers_are_labels(items[0], prompts_for(backend, prompts))
+    gives = evidence_of(items[0], prompts_for(backend, prompts), logprobs=backend.gives_logprobs)
     for n, item in sorted({item.n: item for item in items}.items()):
-        reason = why_not(method, task=items.task, n=n, probs=probs)
+        reason = why_not(method, task=items.task, n=n, gives=gives)
         if reason is not None:
             raise UsageError(f"{item.id}: {spec_name(method)} cannot be calibrated here: {reason}.")
 

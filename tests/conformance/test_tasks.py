@@ -4,7 +4,7 @@ import json
 import random
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from unswayed.cli import main
 from unswayed.decisions import Evidence
 from unswayed.errors import ItemError, UnknownNameError, UsageError
 from unswayed.items import TASKS, Item, Task, blind, items_of, load_items
-from unswayed.parsing import LABEL
+from unswayed.parsing import LABEL, ReplySpec
 from unswayed.permutations import compose, invert
 from unswayed.presentation import Ask, Presentation, presentations
 from unswayed.prompts import PROMPTS, PromptSettings, render
@@ -277,6 +277,21 @@ def test_training_refuses_a_task_whose_replies_its_rewards_cannot_read(
     plain = replace(task_of("best-worst"), reply=LABEL)
     monkeypatch.setitem(TASKS._loaded, "best-worst", plain)
     check_task(items.items, recipe)
+
+
+def test_a_method_that_reads_probabilities_is_refused_before_any_call_where_replies_give_none(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class AnswerOnly(type(task_of("best-worst").reply)):  # type: ignore[misc]
+        def request(self, labels: Sequence[str], style: ReplySpec) -> ReplySpec:
+            return style
+
+    task = replace(task_of("best-worst"), reply=AnswerOnly())
+    monkeypatch.setitem(TASKS._loaded, "best-worst", task)
+    model = ("--model", "simulated/judge?slot=0.8")
+    assert main(["calibrate", "pride", str(data), *model, "--out", "fitted.json"]) == 2
+    assert "it needs label probabilities" in capsys.readouterr().err
+    assert not list(Path().rglob("calls.sqlite"))
 
 
 def test_a_task_from_outside_is_audited_priced_judged_and_exported(
