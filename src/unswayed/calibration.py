@@ -131,8 +131,9 @@ async def calibrate(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MethodWarning)
         fitted = method.fit(seen, decisions)
-    said = [str(entry.message) for entry in caught if issubclass(entry.category, MethodWarning)]
-    messages = tuple(dict.fromkeys([*said, *_all_equal(decisions, said)]))
+    said = [entry.message for entry in caught if isinstance(entry.message, MethodWarning)]
+    told = any(warning.all_equal for warning in said)
+    messages = tuple(dict.fromkeys([*map(str, said), *(() if told else _all_equal(decisions))]))
     return Calibration(
         method=fitted,
         label_set=label_set_of(max(item.n for item in items), prompts),
@@ -143,10 +144,10 @@ async def calibrate(
     )
 
 
-def _all_equal(decisions: Sequence[Decision], said: Sequence[str]) -> list[str]:
-    """A warning if the judge tells no answers apart, unless the method has said so itself."""
+def _all_equal(decisions: Sequence[Decision]) -> list[str]:
+    """A warning if the judge tells no answers apart."""
     answers = {tuple(round(p, 9) for p in d.probs) for d in decisions if d.probs is not None}
-    if len(decisions) < 2 or len(answers) != 1 or any("equal" in sentence for sentence in said):
+    if len(decisions) < 2 or len(answers) != 1:
         return []
     (probs,) = answers
     if len(set(probs)) != 1:
