@@ -9,11 +9,12 @@ from unswayed.backends import open_backend
 from unswayed.backends.simulated import simulated_items
 from unswayed.calibration import (
     Calibration,
-    answers_are_labels,
     calibrate,
     check_calibration,
+    evidence_of,
     prompts_for,
 )
+from unswayed.decisions import Evidence
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import ItemSet, Task
 from unswayed.methods.names import parse_method
@@ -96,6 +97,15 @@ def test_a_judge_that_tells_nothing_apart_is_warned_about(method: str, pairs: It
     assert sum("tie rule" in line for line in made.warnings) == 1
 
 
+def test_a_group_named_equal_does_not_hide_that_nothing_is_told_apart(pairs: ItemSet) -> None:
+    grouped = [msgspec.structs.replace(item, group="equal rights") for item in pairs.items[:15]]
+    few = ItemSet.of([*grouped, *pairs.items[15:]], name="grouped")
+    flat = "simulated/judge?slot=0&label=0&content=0&noise=0"
+    made = fit("pride:prior=group", few, model=flat)
+    assert any("equal rights (15)" in line for line in made.warnings)
+    assert sum("tie rule" in line for line in made.warnings) == 1
+
+
 def test_a_judge_with_bias_and_no_taste_is_not_warned_about_as_equal(pairs: ItemSet) -> None:
     made = fit("pride", pairs, model="simulated/judge?slot=1&label=0&content=0&noise=0")
     assert not any("tie rule" in line for line in made.warnings)
@@ -130,13 +140,26 @@ def test_a_method_for_two_candidates_refuses_more() -> None:
         check_calibration(parse_method("cell-median"), four, open_backend(BIASED), PromptSettings())
 
 
-def test_whether_answers_are_labels_follows_from_the_prompt(pairs: ItemSet) -> None:
-    item = pairs[0]
-    assert answers_are_labels(item, PromptSettings())
-    assert answers_are_labels(item, PromptSettings(prompt="modified-direct"))
-    assert not answers_are_labels(item, PromptSettings(prompt="reasoning"))
+@pytest.mark.parametrize(
+    ("prompt", "logprobs", "with_probs"),
+    [
+        ("direct", True, True),
+        ("modified-direct", True, True),
+        ("reasoning", True, False),
+        ("direct", False, False),
+    ],
+)
+def test_probabilities_follow_from_the_prompt_and_the_model(
+    prompt: str, logprobs: bool, with_probs: bool, pairs: ItemSet
+) -> None:
+    gives = evidence_of(pairs[0], PromptSettings(prompt=prompt), logprobs=logprobs)
+    assert Evidence.CHOICE in gives
+    assert (Evidence.PROBS in gives) == with_probs
+
+
+def test_evidence_of_an_unknown_prompt_is_refused(pairs: ItemSet) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'direct'"):
-        answers_are_labels(item, PromptSettings(prompt="direkt"))
+        evidence_of(pairs[0], PromptSettings(prompt="direkt"), logprobs=True)
 
 
 def test_a_model_with_its_own_sentences_is_asked_in_them() -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.backends import Backend
-from unswayed.decisions import Decision
+from unswayed.decisions import Decision, Evidence
 from unswayed.errors import BackendError, UsageError
 from unswayed.items import Item, ItemSet, blind
 from unswayed.methods import Method
@@ -22,8 +22,9 @@ from unswayed.methods.protocol import MethodWarning, is_fitted, why_not
 from unswayed.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, label_set_of, render
 from unswayed.runner import Progress, Question, RunCounts, Session
+from unswayed.tasks import task_of
 
-__all__ = ["Calibration", "answers_are_labels", "calibrate", "check_calibration", "prompts_for"]
+__all__ = ["Calibration", "calibrate", "check_calibration", "evidence_of", "prompts_for"]
 
 RESAMPLES: Final = 200
 """For a method without intervals: a later drift check compares with them."""
@@ -57,14 +58,23 @@ def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
     return prompts
 
 
-def answers_are_labels(item: Item, prompts: PromptSettings) -> bool:
-    """Whether the prompt asks for a label alone, so that its token probabilities are the verdict's.
+def evidence_of(item: Item, prompts: PromptSettings, *, logprobs: bool) -> frozenset[Evidence]:
+    """What one call about an item can tell: what the task's reply gives and this prompt leaves of it.
+
+    Where the prompt asks for a label alone its token probabilities are the verdict's.
+
+    Args:
+        item: Of the task in question.
+        prompts: How it is asked.
+        logprobs: Whether the model gives log-probabilities.
 
     Raises:
         TemplateError: If the item cannot be asked.
         UnknownNameError: If there is no such prompt.
     """
-    return render(blind(item), Ask(canonical(item.n)), prompts).answer_only
+    gives = task_of(item.task).reply.gives
+    alone = render(blind(item), Ask(canonical(item.n)), prompts).answer_only
+    return gives if logprobs and alone else gives - {Evidence.PROBS}
 
 
 def check_calibration(
@@ -78,9 +88,9 @@ def check_calibration(
     """
     if is_fitted(method):
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
-    probs = backend.gives_logprobs and answers_are_labels(items[0], prompts_for(backend, prompts))
+    gives = evidence_of(items[0], prompts_for(backend, prompts), logprobs=backend.gives_logprobs)
     for n, item in sorted({item.n: item for item in items}.items()):
-        reason = why_not(method, task=items.task, n=n, probs=probs)
+        reason = why_not(method, task=items.task, n=n, gives=gives)
         if reason is not None:
             raise UsageError(f"{item.id}: {spec_name(method)} cannot be calibrated here: {reason}.")
 
@@ -121,8 +131,9 @@ async def calibrate(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MethodWarning)
         fitted = method.fit(seen, decisions)
-    said = [str(entry.message) for entry in caught if issubclass(entry.category, MethodWarning)]
-    messages = tuple(dict.fromkeys([*said, *_all_equal(decisions, said)]))
+    said = [entry.message for entry in caught if isinstance(entry.message, MethodWarning)]
+    told = any(warning.all_equal for warning in said)
+    messages = tuple(dict.fromkeys([*map(str, said), *(() if told else _all_equal(decisions))]))
     return Calibration(
         method=fitted,
         label_set=label_set_of(max(item.n for item in items), prompts),
@@ -133,10 +144,10 @@ async def calibrate(
     )
 
 
-def _all_equal(decisions: Sequence[Decision], said: Sequence[str]) -> list[str]:
-    """A warning if the judge tells no answers apart, unless the method has said so itself."""
+def _all_equal(decisions: Sequence[Decision]) -> list[str]:
+    """A warning if the judge tells no answers apart."""
     answers = {tuple(round(p, 9) for p in d.probs) for d in decisions if d.probs is not None}
-    if len(decisions) < 2 or len(answers) != 1 or any("equal" in sentence for sentence in said):
+    if len(decisions) < 2 or len(answers) != 1:
         return []
     (probs,) = answers
     if len(set(probs)) != 1:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from unswayed.backends import Backend
-from unswayed.calibration import answers_are_labels
+from unswayed.calibration import evidence_of
 from unswayed.decisions import Decision, Evidence, Verdict
 from unswayed.digests import digest
 from unswayed.errors import UsageError
@@ -98,8 +98,8 @@ class Judging:
         if reason is None and self.file is not None:
             self.file.check(label_set=label_set_of(item.n, self.prompts))
         if reason is None and Evidence.PROBS in self.method.reads:
-            probs = answers_are_labels(item, self.prompts)
-            reason = why_not(self.method, task=item.task, probs=probs)
+            gives = evidence_of(item, self.prompts, logprobs=True)  # the model's were checked first
+            reason = why_not(self.method, task=item.task, gives=gives)
         if reason is not None:
             raise UsageError(f"{item.id}: {spec_name(self.method)} cannot judge it: {reason}.")
         self._checked.add(kind)

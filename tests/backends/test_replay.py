@@ -136,10 +136,12 @@ def test_logprobs_are_promised_only_where_probabilities_were_recorded(tmp_path: 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "not a decision"),
+        ("{", "not valid JSON"),
         ('{"item_id": "q"}', "order"),
         (json.dumps({"item_id": "q", "order": [0, 0], "labels": ["A", "B"],
                      "label_set": ["A", "B"]}), "permutation"),
+        ('{"item_id": "q", "meta": ' + '[' * 200_000, "nested too deep"),
+        (msgspec.json.encode(decision(choice=0)).decode(), "answered on line 1"),
     ],
 )  # fmt: skip
 def test_a_bad_line_is_named(line: str, message: str, tmp_path: Path) -> None:
@@ -150,11 +152,17 @@ def test_a_bad_line_is_named(line: str, message: str, tmp_path: Path) -> None:
     assert f"{path}:2" in str(caught.value)
 
 
+def test_two_models_are_not_replayed_as_one(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.jsonl", decision(), decision(model="other/judge"))
+    with pytest.raises(ItemError, match=r"twice, by openai/gpt and by other/judge"):
+        open_backend(f"replay/{path}")
+
+
 def test_nothing_to_replay_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file or directory"):
         open_backend(f"replay/{tmp_path / 'missing.jsonl'}")
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(UsageError, match="no decisions"):
+    with pytest.raises(ItemError, match="no decisions"):
         open_backend(f"replay/{tmp_path / 'empty.jsonl'}")
     with pytest.raises(RunDirectoryError):
         open_backend(f"replay/{tmp_path}")

@@ -533,7 +533,7 @@ def test_needing_probabilities_is_declared_honestly(spec: str) -> None:
     fitted = method.fit(items, [bare(item, ask) for item, ask in planned])
     verdict = fitted.decide(items[0], [bare(items[0], ask) for ask in fitted.asks(n)])
     assert (verdict.choice is None) == (Evidence.PROBS in method.reads)
-    reason = why_not(method, task=task_for(n), n=n, probs=False)
+    reason = why_not(method, task=task_for(n), n=n, gives=frozenset({Evidence.CHOICE}))
     assert (reason is not None) == (Evidence.PROBS in method.reads)
 
 

@@ -4,7 +4,8 @@ import json
 import random
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -15,14 +16,16 @@ from unswayed.backends.simulated import SimulatedBackend
 from unswayed.calls import Query, Response
 from unswayed.cli import main
 from unswayed.decisions import Evidence
-from unswayed.errors import ItemError, UnknownNameError
+from unswayed.errors import ItemError, UnknownNameError, UsageError
 from unswayed.items import TASKS, Item, Task, blind, items_of, load_items
+from unswayed.parsing import LABEL, ReplySpec
 from unswayed.permutations import compose, invert
 from unswayed.presentation import Ask, Presentation, presentations
 from unswayed.prompts import PROMPTS, PromptSettings, render
 from unswayed.tasks import TaskSpec, task_of
+from unswayed.training.checks import check_task
 from unswayed.training.data import build_groups
-from unswayed.training.recipe_parts import Data, Prompt
+from unswayed.training.recipe_parts import Data, Prompt, Recipe
 
 BUILT_IN = tuple(TASKS)
 EVERY = pytest.mark.parametrize("name", [*BUILT_IN, "best-worst"])
@@ -259,10 +262,36 @@ def test_items_of_a_task_from_outside_load_and_keep_their_task(data: Path) -> No
         audit("simulated/judge", data, task="best-wurst")
 
 
-def test_a_task_from_outside_is_trained_in_its_own_orders(data: Path) -> None:
+def test_a_permutation_group_of_a_task_from_outside_has_its_own_orders(data: Path) -> None:
     groups = build_groups(load_items(data), Data(held_out=0), Prompt(style="direct"))
     assert groups.shown == presentations("cyclic", 3)
     assert groups.rows[0].answer_only is False
+
+
+def test_training_refuses_a_task_whose_replies_its_rewards_cannot_read(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, items = Recipe("r", Task("best-worst")), load_items(data)
+    with pytest.raises(UsageError, match="best-worst has a reply of its own"):
+        check_task(items.items, recipe)
+    plain = replace(task_of("best-worst"), reply=LABEL)
+    monkeypatch.setitem(TASKS._loaded, "best-worst", plain)
+    check_task(items.items, recipe)
+
+
+def test_a_method_that_reads_probabilities_is_refused_before_any_call_where_replies_give_none(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class AnswerOnly(type(task_of("best-worst").reply)):  # type: ignore[misc]
+        def request(self, labels: Sequence[str], style: ReplySpec) -> ReplySpec:
+            return style
+
+    task = replace(task_of("best-worst"), reply=AnswerOnly())
+    monkeypatch.setitem(TASKS._loaded, "best-worst", task)
+    model = ("--model", "simulated/judge?slot=0.8")
+    assert main(["calibrate", "pride", str(data), *model, "--out", "fitted.json"]) == 2
+    assert "it needs label probabilities" in capsys.readouterr().err
+    assert not list(Path().rglob("calls.sqlite"))
 
 
 def test_a_task_from_outside_is_audited_priced_judged_and_exported(

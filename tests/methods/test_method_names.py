@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import unswayed.methods
+from unswayed.decisions import Evidence
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Task
 from unswayed.methods import METHODS
@@ -63,6 +64,9 @@ def test_learned_values_are_not_parameters() -> None:
     assert set(parameters(PriDe)) == {"prior", "mean", "resamples", "seed"}
 
 
+CHOICE = frozenset({Evidence.CHOICE})
+
+
 def names(methods: tuple[Method, ...]) -> list[str]:
     return [spec_name(method) for method in methods]
 
@@ -76,14 +80,18 @@ def test_all_means_every_method_that_applies_and_the_useful_variants() -> None:
     options = names(default_methods(Task.MCQ, {4, 5}))
     assert "cell-median" not in options
     assert "additive" in options
-    words = names(default_methods(Task.PAIRWISE, {2}, probs=False))
+    words = [
+        spec_name(method)
+        for method in default_methods(Task.PAIRWISE, {2})
+        if why_not(method, task=Task.PAIRWISE, n=2, gives=CHOICE) is None
+    ]
     assert words == ["direct", "canonical", "repeat", "debias-prompt", "sequential", "vote"]
 
 
 def test_the_reason_why_a_method_does_not_apply_is_given() -> None:
     median, average = METHODS.load("cell-median")(), METHODS.load("average")()
     assert why_not(median, task=Task.MCQ, n=4) == "it needs 2 candidates, got 4"
-    assert why_not(average, task=Task.PAIRWISE, n=2, probs=False) == (
+    assert why_not(average, task=Task.PAIRWISE, n=2, gives=CHOICE) == (
         "it needs label probabilities and there are none"
     )
     with pytest.raises(UnknownNameError, match="task 'rubric' is not available"):

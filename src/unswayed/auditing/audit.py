@@ -33,8 +33,8 @@ from unswayed.auditing.rows import as_json
 from unswayed.auditing.run_directory import json_text, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
-from unswayed.calibration import answers_are_labels, prompts_for
-from unswayed.decisions import Decision, DecisionTable
+from unswayed.calibration import evidence_of, prompts_for
+from unswayed.decisions import Decision, DecisionTable, Evidence
 from unswayed.items import ItemSet, Message
 from unswayed.presentation import Ask
 from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
@@ -138,7 +138,8 @@ def plan_for(items: ItemSet, settings: AuditSettings, backend: Backend) -> Audit
     return plan_audit(
         items,
         settings,
-        gives_probs=backend.gives_logprobs and answers_are_labels(items[0], prompts),
+        gives_probs=Evidence.PROBS
+        in evidence_of(items[0], prompts, logprobs=backend.gives_logprobs),
         unknown_words=backend.template is not None,
     )
 

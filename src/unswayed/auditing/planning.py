@@ -211,6 +211,7 @@ def choose_methods(
         recorded: By item id, the questions that were answered, where no others can be asked.
     """
     sizes = [stratum.n for stratum in strata]
+    gives = frozenset(Evidence) if gives_probs else frozenset({Evidence.CHOICE})
     wanted: list[Method] = [parse_method(BASE)]
     for name in names:
         if name == "all":
@@ -221,7 +222,7 @@ def choose_methods(
     skipped = _not_in_all(wanted, task, sizes) if "all" in names else {}
     for method in wanted:
         name = spec_name(method)
-        reasons = [why_not(method, task=task, n=n, probs=gives_probs) for n in sizes]
+        reasons = [why_not(method, task=task, n=n, gives=gives) for n in sizes]
         reason = next(filter(None, reasons), None)
         if reason is None and unknown_words and _changes_the_wording(method, sizes):
             reason = "this model's vocabulary has no words for another instruction"

@@ -19,8 +19,9 @@ import msgspec
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.protocol import Backend, Outcome
 from unswayed.calls import Failure, Query, Response, TokenLogprob, key_of
-from unswayed.decisions import Decision, check_decision
+from unswayed.decisions import Decision
 from unswayed.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
+from unswayed.importers import read_decisions_file
 from unswayed.items import iter_lines
 from unswayed.presentation import Ask
 from unswayed.store import CallStore
@@ -36,7 +37,7 @@ def open_replay(model: str, settings: BackendSettings) -> ReplayBackend:
 
     Raises:
         UsageError: If there is nothing there.
-        ItemError: If a decision is malformed.
+        ItemError: If a decision is malformed, a question answered twice, or nothing decided.
         RunDirectoryError, StoreError: If the run directory cannot be read.
     """
     path = Path(model).expanduser()
@@ -135,18 +136,16 @@ def _original(model: str, settings: BackendSettings) -> Backend | None:
 
 def _from_decisions(path: Path) -> ReplayBackend:
     recorded: dict[tuple[str, Ask, tuple[str, ...]], Decision] = {}
+    for decision in read_decisions_file(path):
+        first = recorded.setdefault((decision.item_id, decision.ask, decision.label_set), decision)
+        if first is not decision:
+            raise ItemError(
+                f"{path}: {decision.item_id}: the same question was answered twice, by {first.model} "
+                f"and by {decision.model}. Replay the decisions of one model."
+            )
     digest = hashlib.sha256()
-    decoder = msgspec.json.Decoder(Decision)
-    for number, line in iter_lines(path):
+    for _, line in iter_lines(path):
         digest.update(line)
-        try:
-            decision = decoder.decode(line)
-            check_decision(decision)
-        except (msgspec.DecodeError, UnicodeDecodeError, ItemError) as error:
-            raise ItemError(f"{path}:{number}: not a decision: {error}.") from None
-        recorded[decision.item_id, decision.ask, decision.label_set] = decision
-    if not recorded:
-        raise UsageError(f"{path}: no decisions.")
 
     def find(query: Query) -> Response | None:
         decision = recorded.get((query.item.id, query.ask, query.request.labels))

@@ -277,7 +277,8 @@ class CalibraEval(Method):
             if len(curve.z) == 1:
                 warn_of(
                     f"calibraeval: all estimation probabilities are equal ({where}): there is no "
-                    "map, verdicts are the uncorrected ones, and equal ones go to the tie rule."
+                    "map, verdicts are the uncorrected ones, and equal ones go to the tie rule.",
+                    all_equal=True,
                 )
             elif curve.is_constant:
                 warn_of(

@@ -42,7 +42,15 @@ Tables = Mapping[int, DecisionTable]
 
 
 class MethodWarning(UserWarning):
-    """A method works, but on less than it should have (few estimation items, a layout never seen)."""
+    """A method works, but on less than it should have (few estimation items, a layout never seen).
+
+    Attributes:
+        all_equal: Whether it says that the judge tells the estimation answers apart by nothing.
+    """
+
+    def __init__(self, message: str, *, all_equal: bool = False) -> None:
+        super().__init__(message)
+        self.all_equal = all_equal
 
 
 def tables_of(planned: Iterable[tuple[Item, Ask]], decisions: Sequence[Decision]) -> Tables:
@@ -126,9 +134,9 @@ def warn_uncorrected(name: str, reason: str) -> None:
     warn_of(f"{name}: {reason}; these verdicts are the uncorrected ones.")
 
 
-def warn_of(message: str) -> None:
+def warn_of(message: str, *, all_equal: bool = False) -> None:
     """Issue a `MethodWarning`."""
-    warnings.warn(message, MethodWarning, stacklevel=4)
+    warnings.warn(MethodWarning(message, all_equal=all_equal), stacklevel=4)
 
 
 def not_fitted(name: str) -> MethodError:

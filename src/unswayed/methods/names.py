@@ -94,18 +94,17 @@ def spec_name(method: Method) -> str:
 
 
 def default_methods(
-    task: Task, candidates: Collection[int], *, groups: bool = False, probs: bool | None = None
+    task: Task, candidates: Collection[int], *, groups: bool = False
 ) -> tuple[Method, ...]:
     """What `--methods all` stands for: every method that applies, and the useful variants.
 
     Methods that are off by default (`batch`) are left out, and so are methods that cannot work on
-    this task, on some of these numbers of candidates or without probabilities.
+    this task or on some of these numbers of candidates.
 
     Args:
         task: Task of the items.
         candidates: Numbers of candidates that occur.
         groups: Whether the items have groups; adds the variants that learn per group.
-        probs: Whether there are label probabilities.
     """
     names: list[str] = []
     for name in METHODS:
@@ -115,6 +114,6 @@ def default_methods(
     usable = [
         method
         for method in map(parse_method, names)
-        if all(why_not(method, task=task, n=n, probs=probs) is None for n in candidates)
+        if all(why_not(method, task=task, n=n) is None for n in candidates)
     ]
     return tuple(sorted(usable, key=lambda method: (method.about.rank, spec_name(method))))

@@ -281,7 +281,11 @@ def is_fitted(method: Method) -> bool:
 
 
 def why_not(
-    method: Method, *, task: Task, n: int | None = None, probs: bool | None = None
+    method: Method,
+    *,
+    task: Task,
+    n: int | None = None,
+    gives: frozenset[Evidence] | None = None,
 ) -> str | None:
     """Why a method cannot be used here, as the end of a sentence; None if it can.
 
@@ -289,19 +293,18 @@ def why_not(
         method: The method.
         task: Task of the items.
         n: Number of candidates; None if not known.
-        probs: Whether there are label probabilities; None if the task's replies give them.
+        gives: What the decisions hold; None for all that the task's replies can give.
 
     Raises:
         UnknownNameError: If the task is not available.
     """
-    gives = task_of(task).reply.gives
-    if probs is not None:
-        gives = gives | {Evidence.PROBS} if probs else gives - {Evidence.PROBS}
+    possible = task_of(task).reply.gives  # an unknown task is refused in any case
+    held = possible if gives is None else gives
     only = method.about.candidates
     if n is not None and only is not None and n != only:
         return f"it needs {only} candidates, got {n}"
-    if not method.reads <= gives:
-        return f"it needs {' and '.join(sorted(method.reads - gives))} and there are none"
+    if not method.reads <= held:
+        return f"it needs {' and '.join(sorted(method.reads - held))} and there are none"
     try:
         if n is not None and method.fitted_from:
             check_size("cyclic", n)  # what methods learn from
