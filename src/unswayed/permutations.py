@@ -58,7 +58,11 @@ MOST_CANDIDATES: Mapping[str, int] = {
 
 
 def invert(order: Order) -> Order:
-    """The inverse permutation: `invert(order)[c]` is the position at which candidate c is shown."""
+    """The inverse permutation: `invert(order)[c]` is the position at which candidate c is shown.
+
+    >>> invert((2, 0, 1))
+    (1, 2, 0)
+    """
     inverse = [-1] * len(order)
     for position, candidate in enumerate(order):
         if not 0 <= candidate < len(order) or inverse[candidate] != -1:
@@ -68,7 +72,11 @@ def invert(order: Order) -> Order:
 
 
 def compose(outer: Order, inner: Order) -> Order:
-    """`outer` after `inner`: position p shows candidate `outer[inner[p]]`."""
+    """`outer` after `inner`: position p shows candidate `outer[inner[p]]`.
+
+    >>> compose((1, 2, 0), (2, 0, 1))
+    (0, 1, 2)
+    """
     return tuple([outer[k] for k in inner])  # a list: half as long again with a generator
 
 
@@ -91,7 +99,11 @@ def swap(n: int) -> tuple[Order, ...]:
 
 
 def cyclic(n: int) -> tuple[Order, ...]:
-    """The n rotations; every candidate stands once at every position. n=4: ABCD BCDA CDAB DABC."""
+    """The n rotations; every candidate stands once at every position. n=4: ABCD BCDA CDAB DABC.
+
+    >>> cyclic(3)
+    ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+    """
     return tuple(tuple((p + shift) % n for p in range(n)) for shift in range(n))
 
 
@@ -99,6 +111,9 @@ def structured(n: int) -> tuple[Order, ...]:
     """The n rotations and the reversed list (n+1 orders; 2 for n=2, where they coincide).
 
     Not balanced over positions: use it for training groups as in PA-GRPO, not for averaging.
+
+    >>> structured(3)
+    ((0, 1, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
     """
     return _distinct((*cyclic(n), tuple(reversed(range(n)))))
 
@@ -148,6 +163,9 @@ def graeco_latin(n: int) -> tuple[tuple[Order, Order], ...]:
     Candidate c stands once at every position, carries every label once, and every label stands
     once at every position. Odd n: position t+c, label t+2c (mod n); n=4: over GF(4).
 
+    >>> graeco_latin(3)
+    (((0, 1, 2), (0, 2, 1)), ((2, 0, 1), (2, 1, 0)), ((1, 2, 0), (1, 0, 2)))
+
     Raises:
         UsageError: For n where no construction is shipped (2 and 6 have none at all), or above 128.
     """
@@ -187,6 +205,9 @@ ORDER_SETS: Mapping[str, Callable[[int], tuple[Order, ...]]] = {
 
 def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
     """The named set of orders for n candidates; the identity always comes first.
+
+    >>> orders("swap", 2)
+    ((0, 1), (1, 0))
 
     Args:
         name: A key of `ORDER_SETS`, or `random:K`. (`graeco-latin` also fixes the labels; see

@@ -166,6 +166,9 @@ def presentations(
     coupled: candidates move, labels stay with the positions (A first). label: candidates stay,
     labels move. order: candidates move and take their labels along.
 
+    >>> [p.symbols("AB") for p in presentations("swap", 2, protocol="label")]
+    [('A', 'B'), ('B', 'A')]
+
     Args:
         orders: Name of a set of orders, `random:K`, or `graeco-latin` (its own labels; the
             protocol must be coupled).
@@ -198,6 +201,10 @@ def view(outer: Presentation, asked: Presentation) -> Presentation:
     Seen through `outer`, candidate j is the item's candidate `outer.order[j]` and label l is
     printed as `outer.labels[l]`. One composition serves coupled, label-only and order-only
     protocols; `view(X1, X2)` is `X3`.
+
+    >>> swapped = Presentation((1, 0), (0, 1))
+    >>> view(swapped, swapped) == canonical(2)
+    True
     """
     return Presentation(
         compose(outer.order, asked.order),
@@ -256,7 +263,13 @@ def content_order(item: Item) -> Order | None:
 
 
 def label_symbols(n: int, *, letters: bool = True) -> tuple[str, ...]:
-    """The usual labels: A, B, ... for up to 26 candidates, else (or without letters) 1, 2, ...."""
+    """The usual labels: A, B, ... for up to 26 candidates, else (or without letters) 1, 2, ....
+
+    >>> label_symbols(3)
+    ('A', 'B', 'C')
+    >>> label_symbols(30)[-1]
+    '30'
+    """
     if letters and n <= len(string.ascii_uppercase):
         return tuple(string.ascii_uppercase[:n])
     return tuple(str(label) for label in range(1, n + 1))

@@ -24,7 +24,11 @@ T = TypeVar("T")
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The sentence that ends an "unknown name" error: a close match, else all names."""
+    """The sentence that ends an "unknown name" error: a close match, else all names.
+
+    >>> did_you_mean("pried", ["pride", "vote"])
+    "Did you mean 'pride'?"
+    """
     listed = sorted(names)
     close = difflib.get_close_matches(name, listed, n=1, cutoff=0.5)
     if close:

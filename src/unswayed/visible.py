@@ -18,12 +18,19 @@ def visible(text: str) -> str:
 
     Control characters become their pictures, lone surrogates U+FFFD: neither can be encoded or
     change a terminal's state.
+
+    >>> visible("one\\x07two")
+    'one␇two'
     """
     return _SURROGATE.sub("\ufffd", text).translate(_CONTROLS)
 
 
 def one_line(text: str) -> str:
-    """A name for places without markup: one line, no direction overrides."""
+    """A name for places without markup: one line, no direction overrides.
+
+    >>> one_line("a\\nname")
+    'a name'
+    """
     return visible(_BREAKS.sub(" ", _BIDI_CONTROL.sub("", text)).strip(" "))
 
 

@@ -38,7 +38,11 @@ BoolArray = NDArray[np.bool_]
 
 
 def code_of(choice: Choice) -> int:
-    """The column code of a choice."""
+    """The column code of a choice.
+
+    >>> code_of("tie"), code_of(None), code_of(1)
+    (-2, -1, 1)
+    """
     if choice is None:
         return UNPARSED
     return TIE if choice == "tie" else int(choice)
@@ -55,6 +59,9 @@ def renumbered(choices: IntArray, order: Order) -> IntArray:
     """Codes after the candidates were renumbered: new candidate j is old candidate `order[j]`.
 
     Values by candidate follow as `values[..., list(order)]`; the way back is `invert(order)`.
+
+    >>> renumbered(np.array([0, 2, TIE], dtype=np.int16), (2, 0, 1)).tolist()
+    [1, 0, -2]
     """
     new = np.array(invert(order), dtype=np.int16)
     result: IntArray = np.where(choices >= 0, new[np.maximum(choices, 0)], choices)

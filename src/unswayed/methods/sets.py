@@ -70,6 +70,9 @@ def presentation_weights(
     With m position-balanced orders, the union of the three protocols shows a candidate m times
     more at its own position (label-only) and with its own label (order-only). Weight m-1 on the
     coupled presentations and 1 on all others evens both out; for two candidates all are 1.
+
+    >>> presentation_weights("cyclic", 3, "all")
+    (1, 2, 2, 1, 1, 1, 1)
     """
     shown = presentation_set(orders, n, layouts, seed)
     if layouts != "all" or orders == "graeco-latin":
@@ -91,5 +94,8 @@ def orbit(n: int, layout: Order) -> tuple[Presentation, ...]:
 
     Every candidate carries every label once, so the content averages out of each label's mean:
     X0 and X2 for the sequence AB, X3 and X1 for BA.
+
+    >>> [shown.order for shown in orbit(3, (0, 1, 2))]
+    [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
     """
     return tuple(Presentation(order, layout) for order in cyclic(n))

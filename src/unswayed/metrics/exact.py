@@ -16,6 +16,9 @@ __all__ = ["majority_error", "majority_error_bound", "sign_test"]
 def sign_test(first: int, second: int) -> float:
     """Two-sided exact sign test: p of a split as uneven as `first` to `second` under a fair coin.
 
+    >>> sign_test(9, 1)
+    0.021484375
+
     Args:
         first: Wins of one side (items that picked the first position in both orders, say).
         second: Wins of the other; ties belong to neither.
@@ -53,6 +56,9 @@ def majority_error_bound(votes: int, accuracy: float) -> float:
 
 def majority_error(votes: int, accuracy: float) -> float:
     """The exact error of a majority of K independent votes: P(Bin(K, q) <= (K - 1) / 2).
+
+    >>> round(majority_error(3, 0.8), 6)
+    0.104
 
     Args:
         votes: K, an odd number.

@@ -62,7 +62,11 @@ class Need(Enum):
 
 
 def ratio(sums: FloatArray) -> FloatArray:
-    """Columns 1.. over column 0; one column gives shape (B,). NaN where column 0 is 0."""
+    """Columns 1.. over column 0; one column gives shape (B,). NaN where column 0 is 0.
+
+    >>> ratio(np.array([[4.0, 3.0], [0.0, 0.0]])).tolist()
+    [0.75, nan]
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         values: FloatArray = sums[:, 1:] / sums[:, :1]
     values[sums[:, 0] == 0] = np.nan

@@ -103,6 +103,11 @@ def parse_label(
 ) -> str | Literal["tie"] | None:
     """The verdict that a reply states.
 
+    >>> parse_label("Answer: (B)", "AB")
+    'B'
+    >>> parse_label("A or B, who knows", "AB") is None
+    True
+
     Args:
         text: The reply.
         symbols: The label set.
