@@ -11,7 +11,7 @@ import pytest
 
 import unswayed as us
 from unswayed.backends import BackendSettings
-from unswayed.backends.simulated import simulated_items
+from unswayed.backends.simulated import SimulatedBackend, simulated_items
 from unswayed.cli import main
 from unswayed.errors import (
     BackendError,
@@ -160,6 +160,7 @@ def test_the_data_can_be_cut_and_chosen(items: ItemSet) -> None:
         (MODEL, {"template": "absent.jinja"}, UnswayedError, "absent.jinja"),
         (MODEL, {"labels": "X"}, UnswayedError, "2 candidates need 2 labels"),
         (MODEL, {"labels": [1, 2]}, UsageError, "labels"),
+        (MODEL, {"labels": ["answer", "other"]}, UnswayedError, "the label 'answer' occurs in"),
         (MODEL, {"max_connections": 0}, UsageError, "max_connections"),
         (MODEL, {"timeout": -1.0}, UsageError, "timeout"),
         (MODEL, {"max_retries": -1}, UsageError, "max_retries"),
@@ -188,6 +189,32 @@ def test_what_cannot_be_audited_is_an_error_that_says_what_to_give(
     with pytest.raises(error, match=said):
         us.audit(model, **given, out=tmp_path / "run")  # type: ignore[arg-type]
     assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The backends that were closed."""
+    closed: list[object] = []
+
+    async def close(self: object) -> None:
+        closed.append(self)
+
+    monkeypatch.setattr(SimulatedBackend, "close", close)
+    return closed
+
+
+def test_a_backend_is_closed_once_whether_its_audit_is_made_priced_or_refused(
+    closed: list[object], file: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    command = ["audit", str(file), "--model", MODEL, "--resamples", "100", "--out", str(folder)]
+    assert main([*command, "--dry-run"]) == 0
+    assert len(closed) == 1
+    assert main([*command, "--orders", "random:0"]) == 2
+    assert len(closed) == 2
+    assert not folder.exists()
+    assert main(command) == 0
+    assert len(closed) == 3
 
 
 @pytest.mark.parametrize(

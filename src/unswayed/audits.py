@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
@@ -29,7 +29,7 @@ from unswayed.auditing.run_directory import (
     write_text,
 )
 from unswayed.auditing.settings import AuditSettings
-from unswayed.backends import BackendSettings
+from unswayed.backends import Backend, BackendSettings
 from unswayed.decisions import Decision
 from unswayed.errors import UsageError
 from unswayed.importers import read_decisions_file
@@ -69,32 +69,44 @@ def audit_calls(
         given: The data, limit, task and examples as they were named, for `run.json`.
 
     Raises:
-        UnswayedError: For input that cannot be audited.
+        UnswayedError: For input that cannot be audited; it leaves no directory behind.
     """
     backend, missing = open_or_replay(model, reach, directory)
-    plan = plan_for(items, settings, backend)  # what cannot be audited leaves no directory behind
-    run_settings = run_settings_for(settings, backend, budget_usd=budget)
-    if directory is not None:
-        prompt = prompt_fingerprint(run_settings.prompts)
-        check_kind(directory, recorded=False, model=backend.model, data=items.name, prompt=prompt)
-        prepare_directory(directory)
-    store = CallStore.in_memory() if directory is None else CallStore.open(directory)
-    try:
-        audit = Audit.begin(plan, Session(backend, store, run_settings))
-        priced = audit.price()
-        check_recorded(priced, missing)
+    with ExitStack() as at_end:
+        with _closed_if_refused(backend):
+            plan = plan_for(items, settings, backend)
+            run_settings = run_settings_for(settings, backend, budget_usd=budget)
+            if directory is None:
+                store = CallStore.in_memory()  # `decisions` reads it later
+            else:
+                prompt = prompt_fingerprint(run_settings.prompts)
+                check_kind(
+                    directory, recorded=False, model=backend.model, data=items.name, prompt=prompt
+                )
+                prepare_directory(directory)
+                store = at_end.enter_context(CallStore.open(directory))
+            audit = Audit.begin(plan, Session(backend, store, run_settings))
+            priced = audit.price()
+            check_recorded(priced, missing)
         asked = run_sync(_ask(audit, Progress(priced.n_distinct)))
         # measured outside the event loop, so that Ctrl-C stops it at once
         record = audit.measure(asked, command=command or f"unswayed.audit({model!r}, ...)")
         named = asked_for(model, reach, settings.prompts, directory, given or {})
         record = replace(record, run=msgspec.structs.replace(record.run, asked=named))
         if directory is None:
-            return AuditResult(record)  # `decisions` reads the store
+            return AuditResult(record)
         _write(directory, record)
-    finally:
-        if directory is not None:
-            store.close()
     return AuditResult(_reopening(audit, directory, record), directory)
+
+
+@contextmanager
+def _closed_if_refused(backend: Backend) -> Iterator[None]:
+    """Close a backend that will not be asked; one that is, is closed in the loop that asks it."""
+    try:
+        yield
+    except BaseException:
+        run_sync(backend.close())
+        raise
 
 
 def _write(directory: Path, record: AuditRecord) -> None:
@@ -140,10 +152,13 @@ def price_calls(
 ) -> CallPlan:
     """What `audit_calls` would ask and cost; no key is needed and nothing is written."""
     backend, missing = open_or_replay(model, replace(reach, pricing_only=True), directory)
-    plan = plan_for(items, settings, backend)
-    with recorded_calls(directory) as store:
-        session = Session(backend, store, run_settings_for(settings, backend))
-        price = Audit.begin(plan, session).price()
+    try:
+        plan = plan_for(items, settings, backend)
+        with recorded_calls(directory) as store:
+            session = Session(backend, store, run_settings_for(settings, backend))
+            price = Audit.begin(plan, session).price()
+    finally:
+        run_sync(backend.close())
     check_recorded(price, missing)
     return price
 

@@ -7,7 +7,7 @@ import datetime
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,16 +132,17 @@ def plan_for(items: ItemSet, settings: AuditSettings, backend: Backend) -> Audit
     """The plan for a model: what it can give decides which methods run.
 
     Raises:
-        UnswayedError: If an option does not fit the items, or the first item cannot be asked.
+        UnswayedError: If an option does not fit the items, or they cannot be asked with this prompt.
     """
     prompts = prompts_for(backend, settings.prompts)
-    return plan_audit(
+    plan = plan_audit(
         items,
         settings,
         gives_probs=Evidence.PROBS
         in evidence_of(items[0], prompts, logprobs=backend.gives_logprobs),
         unknown_words=backend.template is not None,
     )
+    return replace(plan, remarks=tuple(check_prompts(items.items, prompts)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,29 +152,21 @@ class Audit:
     Attributes:
         plan: What is asked; see `plan_for`.
         session: The model, the pool of recorded calls, and how it is asked.
-        warnings: What the user should know before any call, in sentences.
         created: When it began, ISO 8601.
         started: The same on the monotonic clock, in seconds.
     """
 
     plan: AuditPlan
     session: Session
-    warnings: tuple[str, ...]
     created: str
     started: float
 
     @classmethod
     def begin(cls, plan: AuditPlan, session: Session) -> Audit:
-        """Begin an audit.
-
-        Raises:
-            UnswayedError: If the items cannot be asked with this prompt.
-        """
-        prompts = check_prompts(plan.items.items, session.settings.prompts)
+        """Begin an audit."""
         return cls(
             plan=plan,
             session=session,
-            warnings=(*plan.warnings, *prompts),
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             started=time.monotonic(),
         )
@@ -197,7 +190,7 @@ class Audit:
         session, store = self.session, self.session.store
         store.bind(model=session.backend.model, items=self.plan.items)
         counts = await session.ask(self.plan.calls(), progress=progress, stop=stop)
-        warnings, needed = [*self.warnings], None
+        warnings, needed = self.plan.warnings, None
         if store.damaged:
             warnings.append(
                 f"{store.damaged:,} recorded answers were damaged and were asked for again."

@@ -53,6 +53,7 @@ class AuditPlan:
         methods: By display name, in the order they were asked for, the base first.
         skipped: Methods that cannot run here, with the reason.
         samples: R of `sampled:R`, else None.
+        remarks: What the user should know about the prompts, in sentences.
     """
 
     items: ItemSet
@@ -62,6 +63,7 @@ class AuditPlan:
     methods: Mapping[str, Method]
     skipped: Mapping[str, str]
     samples: int | None
+    remarks: tuple[str, ...] = ()
 
     def questions(self) -> Iterator[Question]:
         """Every question of the audit, each once."""
@@ -95,7 +97,7 @@ class AuditPlan:
 
     @property
     def warnings(self) -> list[str]:
-        """What the user should know before any call: bad lines left out, options without effect."""
+        """What the user should know before any call: bad lines, options without effect, prompts."""
         bad_lines = self.items.bad_lines
         said = [left_out(bad_lines)] if bad_lines else []
         fitted = any(method.fitted_from for method in self.methods.values())
@@ -103,7 +105,7 @@ class AuditPlan:
             said.append(
                 "no estimation-set curve: none of the methods learns. Add one, such as pride."
             )
-        return said
+        return [*said, *self.remarks]
 
 
 def plan_audit(
