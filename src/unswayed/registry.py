@@ -1,4 +1,5 @@
-"""Lazy tables of names: one line registers a method, metric, backend, benchmark or importer.
+"""Lazy tables of names: one line registers a method, metric, backend, importer, prompt, task, objective,
+reward or engine.
 
 A table maps a public name to `"module:attribute"`; nothing is imported until it is asked for.
 Third parties add to a table through the entry-point group `unswayed.<kind>` of their package.
