@@ -66,7 +66,7 @@ def test_help_loads_nothing_heavy() -> None:
         (["judge"], "'data'"),
         (["report", "run"], "'--out'"),
         (["list", "methos"], "Did you mean 'methods'?"),
-        (["list", "colours"], "Known: importers, methods"),
+        (["list", "colours"], "Known: engines, importers, methods"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_code_2(
@@ -88,6 +88,11 @@ def test_a_wrong_command_line_is_one_line_and_code_2(
         ("models", ["openai/...", "openai-api/...", "anthropic/...", "hf/...", "tiny/..."]),
         ("importers", ["judgebench", "llmbar", "jsonl"]),
         ("prompts", ["direct", "reasoning", "modified"]),
+        ("tasks", ["mcq", "pairwise"]),
+        ("recipes", ["tiny-judge", "tiny-mcq"]),
+        ("objectives", ["grpo", "pa-grpo", "pif", "rl"]),
+        ("rewards", ["columnwise", "con", "inv", "none"]),
+        ("engines", ["trl"]),
     ],
 )
 def test_lists_name_everything_in_full(kind: str, names: list[str], run: Run) -> None:

@@ -294,6 +294,13 @@ def test_a_method_that_reads_probabilities_is_refused_before_any_call_where_repl
     assert not list(Path().rglob("calls.sqlite"))
 
 
+def test_a_task_from_outside_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "tasks"]) == 0
+    assert ["best-worst", "text", "cyclic"] in [
+        line.split() for line in capsys.readouterr().out.splitlines()
+    ]
+
+
 def test_a_task_from_outside_is_audited_priced_judged_and_exported(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,6 +102,13 @@ def test_help_and_errors_name_them(plugin):
     assert "Did you mean 'unanimous'?" in wrong.stderr
 
 
+def test_lists_name_them(plugin):
+    rewards = unswayed(plugin, "list", "rewards").stdout
+    assert "unanimous   +3 where all samples of the group name one candidate, else -3." in rewards
+    objectives = unswayed(plugin, "list", "objectives").stdout
+    assert "symbol-only  cross-entropy on the symbol alone" in objectives
+
+
 def test_a_reward_is_taken_from_a_recipe_and_trained_with(plugin, tmp_path):
     train(plugin, "rl", "--set", "reward.consistency=unanimous", "--out", tmp_path)
     assert json.loads((tmp_path / "training.json").read_text())["reward"]["consistency"] == (

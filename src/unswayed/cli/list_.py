@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -13,42 +14,12 @@ from unswayed.registry import did_you_mean
 if TYPE_CHECKING:
     from rich.table import Table
 
-KINDS = ("methods", "metrics", "models", "importers", "prompts", "recipes")
-
-
-def list_(
-    kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)}.")],
-) -> None:
-    """List methods, metrics, models (providers and prices), importers, prompts or recipes."""
-    if kind not in KINDS:
-        raise UsageError(f"cannot list {kind!r}. {did_you_mean(kind, KINDS)}")
-    for heading, rows in _tables(kind):
-        show(_table(heading, rows))
-
-
 Rows = list[tuple[str, ...]]
+Listing = tuple[tuple[str, ...], Rows]
+"""Headings of the columns, and the rows."""
 
 
-def _table(heading: tuple[str, ...], rows: Rows) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, column in enumerate(heading):
-        table.add_column(column, no_wrap=number == 0)  # a name must be whole to be typed
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _tables(kind: str) -> list[tuple[tuple[str, ...], Rows]]:
-    if kind == "methods":
-        return [_methods()]
-    if kind == "models":
-        return [_providers(), _prices()]
-    return [_names(kind)]
-
-
-def _methods() -> tuple[tuple[str, ...], Rows]:
+def _methods() -> Listing:
     from unswayed.decisions import Evidence
     from unswayed.methods import METHODS
     from unswayed.methods.names import parameters
@@ -73,7 +44,7 @@ def _written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _providers() -> tuple[tuple[str, ...], Rows]:
+def _providers() -> Listing:
     from unswayed.backends import BACKENDS, ELSEWHERE
 
     rows = [(f"{name}/...", _first_line(BACKENDS.load(name))) for name in BACKENDS]
@@ -83,7 +54,7 @@ def _providers() -> tuple[tuple[str, ...], Rows]:
     ]
 
 
-def _prices() -> tuple[tuple[str, ...], Rows]:
+def _prices() -> Listing:
     from unswayed.backends.prices import load_prices
 
     table = load_prices()
@@ -95,30 +66,94 @@ def _prices() -> tuple[tuple[str, ...], Rows]:
     return (f"priced model ({table.as_of})", "USD per 1M input tokens", "cached", "output"), rows
 
 
-def _names(kind: str) -> tuple[tuple[str, ...], Rows]:
-    if kind == "metrics":
-        from unswayed.metrics import METRICS
+def _metrics() -> Listing:
+    from unswayed.metrics import METRICS
 
-        return ("metric", "what it is"), [(name, METRICS.load(name).meaning) for name in METRICS]
-    if kind == "prompts":
-        from unswayed.prompts import PROMPTS
+    return ("metric", "what it is"), [(name, METRICS.load(name).meaning) for name in METRICS]
 
-        return ("prompt", "the answer it asks for"), [
-            (name, PROMPTS.load(name).title) for name in PROMPTS
-        ]
-    if kind == "recipes":
-        return ("recipe", "task", "model"), _recipes()
+
+def _importers() -> Listing:
     from unswayed.importers import IMPORTERS
 
     return ("importer", "what it reads"), [(name, IMPORTERS.load(name).title) for name in IMPORTERS]
 
 
-def _recipes() -> Rows:
+def _prompts() -> Listing:
+    from unswayed.prompts import PROMPTS
+
+    rows = [(name, PROMPTS.load(name).title) for name in PROMPTS]
+    return ("prompt", "the answer it asks for"), rows
+
+
+def _tasks() -> Listing:
+    from unswayed.tasks import TASKS, task_of
+
+    rows = [(task.name, task.noun, task.orders) for task in map(task_of, TASKS)]
+    return ("task", "a candidate is called", "orders in audits"), rows
+
+
+def _recipes() -> Listing:
     from unswayed.training.recipe import load_recipe, recipe_names
 
     recipes = [(name, load_recipe(name)) for name in recipe_names()]
-    return [(name, recipe.task.value, recipe.model or "") for name, recipe in recipes]
+    rows = [(name, recipe.task.value, recipe.model or "") for name, recipe in recipes]
+    return ("recipe", "task", "model"), rows
+
+
+def _objectives() -> Listing:
+    from unswayed.training.table import OBJECTIVES
+
+    rows = [(name, OBJECTIVES.load(name).card_text) for name in OBJECTIVES]
+    return ("objective", "what is optimised"), rows
+
+
+def _rewards() -> Listing:
+    from unswayed.reward_settings import REWARDS
+
+    rows = [(name, _first_line(REWARDS.load(name))) for name in REWARDS]
+    return ("reward", "what it pays for"), rows
+
+
+def _engines() -> Listing:
+    from unswayed.training.table import ENGINES
+
+    return ("engine", "what it is"), [(name, _first_line(ENGINES.load(name))) for name in ENGINES]
 
 
 def _first_line(thing: object) -> str:
     return (thing.__doc__ or "").strip().partition("\n")[0]
+
+
+LISTINGS: Final[Mapping[str, tuple[Callable[[], Listing], ...]]] = {
+    "methods": (_methods,),
+    "metrics": (_metrics,),
+    "models": (_providers, _prices),
+    "importers": (_importers,),
+    "prompts": (_prompts,),
+    "tasks": (_tasks,),
+    "recipes": (_recipes,),
+    "objectives": (_objectives,),
+    "rewards": (_rewards,),
+    "engines": (_engines,),
+}
+
+
+def list_(
+    kind: Annotated[str, typer.Argument(help=f"{', '.join(LISTINGS)}.")],
+) -> None:
+    """List what is registered of a kind, what other packages add among it; models with prices."""
+    if kind not in LISTINGS:
+        raise UsageError(f"cannot list {kind!r}. {did_you_mean(kind, LISTINGS)}")
+    for listing in LISTINGS[kind]:
+        show(_table(*listing()))
+
+
+def _table(heading: tuple[str, ...], rows: Rows) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, column in enumerate(heading):
+        table.add_column(column, no_wrap=number == 0)  # a name must be whole to be typed
+    for row in rows:
+        table.add_row(*row)
+    return table

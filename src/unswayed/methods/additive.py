@@ -35,7 +35,7 @@ from unswayed.methods.estimation import (
     warn_of,
     warn_uncorrected,
 )
-from unswayed.methods.intervals import FEWEST, mean_interval, percentile_interval
+from unswayed.methods.intervals import FEWEST, expanded_interval, mean_interval
 from unswayed.methods.priors import layout_name
 from unswayed.methods.protocol import About, Learned, Method, learned
 from unswayed.methods.sets import Reading, presentation_set
@@ -209,7 +209,7 @@ class Additive(Method):
         """Low and high of each effect, shape (2n,) each."""
         if self.centre == "mean":
             return mean_interval(residuals @ solver.T, resamples=self.resamples, seed=self.seed)
-        return percentile_interval(
+        return expanded_interval(
             lambda rows: solver @ np.median(residuals[rows], axis=0),
             len(residuals),
             resamples=self.resamples,

@@ -47,7 +47,7 @@ from unswayed.methods.estimation import (
     warn_of,
     warn_uncorrected,
 )
-from unswayed.methods.intervals import FEWEST, percentile_interval
+from unswayed.methods.intervals import FEWEST, expanded_interval
 from unswayed.methods.monotone import (
     Form,
     Problem,
@@ -266,7 +266,7 @@ class CalibraEval(Method):
             problem = make_problem(scores[rows], form)
             return np.array([crossing(problem.z, self._solve(problem, 1)[0], 1 / n)])
 
-        low, high = percentile_interval(
+        low, high = expanded_interval(
             threshold, len(scores), resamples=self.resamples, seed=self.seed
         )
         return float(low[0]), float(high[0])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from unswayed.decisions import FloatArray
 from unswayed.quantiles import expanded_tail
 
-__all__ = ["FEWEST", "expanded_levels", "mean_interval", "median_interval", "percentile_interval"]
+__all__ = ["FEWEST", "expanded_interval", "expanded_levels", "mean_interval", "median_interval"]
 
 FEWEST: Final = 60
 """Estimation items below which a bootstrap interval is not given."""
@@ -57,7 +57,7 @@ def mean_interval(
     return mean - above * error, mean - below * error
 
 
-def percentile_interval(
+def expanded_interval(
     statistic: Callable[[NDArray[np.intp]], FloatArray], rows: int, *, resamples: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
     """95 % expanded percentile intervals of numbers that are computed from some of the items.

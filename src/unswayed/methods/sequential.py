@@ -1,11 +1,10 @@
 """Sequential vote: ask one presentation after the other and stop when the vote is decided.
 
 `curtail` stops when the leader is further ahead than there are calls left: the verdict is exactly
-that of the whole vote, with fewer calls. The other rules stop earlier and may change the verdict
-(`flip_rate` measures how often): `lead` stops when the leader is `lead` votes ahead, `agree` after
-the first balanced block whose answers all agree. They stop after complete blocks only: inside a
-block some position has been shown more often than another, and stopping there would let the bias
-choose when to stop.
+that of the whole vote, with fewer calls. The other rules stop earlier and may change the verdict:
+`lead` stops when the leader is `lead` votes ahead, `agree` after the first balanced block whose
+answers all agree. They stop after complete blocks only: inside a block some position has been shown
+more often than another, and stopping there would let the bias choose when to stop.
 Calls per item: fit 0, judge at most the size of the set. Ties: equal counts are a tie.
 """
 
@@ -23,7 +22,6 @@ from unswayed.decisions import (
     BoolArray,
     Decision,
     DecisionTable,
-    Estimate,
     FloatArray,
     IntArray,
     VerdictTable,
@@ -33,10 +31,10 @@ from unswayed.items import Item, blind
 from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import presentation_set
 from unswayed.methods.tables import agreement, plurality, verdict_table
-from unswayed.methods.voting import count_votes, decide_by_vote
+from unswayed.methods.voting import count_votes
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["Sequential", "flip_rate"]
+__all__ = ["Sequential"]
 
 IN_BLOCKS = ("auto", "swap", "cyclic", "balanced")
 """Sets of orders that come as consecutive blocks of n position-balanced presentations."""
@@ -160,27 +158,3 @@ def _margin(counts: FloatArray) -> FloatArray:
     ordered = np.sort(counts, axis=1)
     result: FloatArray = ordered[:, -1] - ordered[:, -2]
     return result
-
-
-def flip_rate(method: Sequential, table: DecisionTable) -> Estimate:
-    """How often stopping early changes the verdict of the whole vote (0 for `curtail`).
-
-    Args:
-        method: The rule.
-        table: Columns `method.asks(n)`; items with a missing call are left out.
-
-    Returns:
-        The share of items whose choice or tie set changes, with a 95 % Wilson interval.
-    """
-    whole = decide_by_vote(table)
-    early = method.decide_table(table)
-    complete = whole.choices != MISSING
-    count = int(complete.sum())
-    if not count:
-        return Estimate(value=None, reason="no item was asked in every presentation")
-    changed = (whole.choices != early.choices) | (whole.tied != early.tied).any(axis=1)
-    share = float(changed[complete].mean())
-    z2 = 1.959963984540054**2
-    middle = (share + z2 / (2 * count)) / (1 + z2 / count)
-    half = np.sqrt(z2 * (share * (1 - share) / count + z2 / (4 * count**2))) / (1 + z2 / count)
-    return Estimate(value=share, low=max(0.0, middle - half), high=min(1.0, middle + half), n=count)
