@@ -1,8 +1,17 @@
 """`unswayed filter` never writes over what it reads."""
 
+import asyncio
 from pathlib import Path
 
 from cli_commands import SIMULATED, Run
+
+
+def test_it_runs_inside_a_running_event_loop(run: Run, pairs: Path) -> None:
+    async def in_a_notebook() -> int:
+        return run("filter", pairs, "--model", SIMULATED, "--out", "kept.jsonl").code
+
+    assert asyncio.run(in_a_notebook()) == 0
+    assert Path("kept.jsonl").is_file()
 
 
 def test_the_input_is_not_overwritten(run: Run, pairs: Path) -> None:

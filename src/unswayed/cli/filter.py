@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,13 +22,6 @@ from unswayed.cli.options import (
     with_reach,
 )
 from unswayed.cli.output import note, write
-
-if TYPE_CHECKING:
-    from unswayed.backends import Backend
-    from unswayed.decisions import Decision
-    from unswayed.items import ItemSet
-    from unswayed.prompts import PromptSettings
-    from unswayed.runner import RunCounts
 
 
 @with_reach
@@ -58,25 +51,21 @@ def filter_(
     ] = None,
 ) -> int:
     """Keep the items on which the model names different candidates in different orders."""
-    import asyncio
-
     from unswayed.api import load_data
     from unswayed.auditing.run_directory import write_text
     from unswayed.backends import open_backend
     from unswayed.calibration import prompts_for
     from unswayed.items import encode_item, load_items
     from unswayed.prompts import prompt_settings
-    from unswayed.training.filtering import keep_inconsistent
+    from unswayed.sync import run_sync
+    from unswayed.training.filtering import ask_in_orders, keep_inconsistent
 
     check_out(out, None if data == "-" else data, evaluation)
     items = load_data(data, limit=limit, on_bad_item=on_bad_item)
-    backend = open_backend(
-        model_for(model, data),
-        reach,
-    )
+    backend = open_backend(model_for(model, data), reach)
     prompts = prompts_for(backend, prompt_settings(prompt, template, labels))
     directory = calls or out.with_name(f"{out.name.partition('.')[0]}.calls")
-    decisions, counts = asyncio.run(_ask(items, backend, directory, prompts, orders))
+    decisions, counts = run_sync(ask_in_orders(items, backend, directory, prompts, orders))
     if counts.exit_code:
         why = counts.fatal or f"{counts.failed:,} calls failed or were not made"
         note(
@@ -96,33 +85,3 @@ def filter_(
         typer.echo(f"{count:8,} {name.replace('_', ' ')}")
     write(f"\n{out}")
     return 0
-
-
-async def _ask(
-    items: ItemSet, backend: Backend, directory: Path, prompts: PromptSettings, orders: str | None
-) -> tuple[list[Decision], RunCounts]:
-    from unswayed.items import blind
-    from unswayed.runner import (
-        Progress,
-        Question,
-        RunSettings,
-        Session,
-        stop_on_interrupt,
-    )
-    from unswayed.store import CallStore
-    from unswayed.training.filtering import filter_asks
-
-    questions = [
-        Question(blind(item), ask)
-        for item in items
-        if item.permutable
-        for ask in filter_asks(item.n, orders=orders)
-    ]
-    with CallStore.open(directory) as store, stop_on_interrupt() as stop:
-        store.bind(model=backend.model, items=items)
-        session = Session(backend, store, RunSettings(prompts=prompts))
-        try:
-            counts = await session.ask(questions, progress=Progress(len(questions)), stop=stop)
-        finally:
-            await backend.close()
-        return list(session.read(questions)), counts

@@ -13,12 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from unswayed.backends import Backend
 from unswayed.decisions import Choice, Decision
-from unswayed.items import Item, text_of
+from unswayed.items import Item, ItemSet, blind, text_of
 from unswayed.presentation import Ask, presentations
+from unswayed.prompts import PromptSettings
+from unswayed.runner import Progress, Question, RunCounts, RunSettings, Session, stop_on_interrupt
+from unswayed.store import CallStore
 
-__all__ = ["FilterReport", "Filtered", "filter_asks", "keep_inconsistent"]
+__all__ = ["FilterReport", "Filtered", "ask_in_orders", "filter_asks", "keep_inconsistent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,41 @@ def filter_asks(
     """
     asked = presentations(orders or "cyclic", n)
     return tuple(Ask(shown, prompt_id=prompt_id) for shown in asked)
+
+
+async def ask_in_orders(
+    items: ItemSet,
+    backend: Backend,
+    directory: Path,
+    prompts: PromptSettings,
+    orders: str | None = None,
+) -> tuple[list[Decision], RunCounts]:
+    """Ask what `keep_inconsistent` needs, into a directory of recorded calls; close the backend.
+
+    Args:
+        items: Candidates for training; those that may not be permuted are not asked.
+        backend: Who is asked.
+        directory: Of recorded calls, made if it is not there.
+        prompts: How items are asked.
+        orders: As given to `filter_asks`.
+
+    Returns:
+        The answers, and what came of the calls.
+    """
+    questions = [
+        Question(blind(item), ask)
+        for item in items
+        if item.permutable
+        for ask in filter_asks(item.n, orders=orders)
+    ]
+    with CallStore.open(directory) as store, stop_on_interrupt() as stop:
+        store.bind(model=backend.model, items=items)
+        session = Session(backend, store, RunSettings(prompts=prompts))
+        try:
+            counts = await session.ask(questions, progress=Progress(len(questions)), stop=stop)
+        finally:
+            await backend.close()
+        return list(session.read(questions)), counts
 
 
 def keep_inconsistent(
