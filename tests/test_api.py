@@ -84,6 +84,13 @@ def test_a_built_in_set_is_one_whether_named_by_text_or_by_a_path() -> None:
     assert by_path.metrics == by_text.metrics
 
 
+def test_a_run_says_how_intervals_of_values_and_of_differences_are_made(items: ItemSet) -> None:
+    values, differences = us.audit(MODEL, items, resamples=100, seed=3).run["intervals"].split("; ")
+    assert "bootstrap over items, 100 resamples, seed 3" in values
+    assert "differences" in differences
+    assert "Student's t" in differences
+
+
 def test_methods_may_be_one_string(items: ItemSet) -> None:
     result = us.audit(MODEL, items, methods="vote, pride", resamples=100)
     assert list(result.metrics["methods"]) == ["direct", "vote", "pride"]

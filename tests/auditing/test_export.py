@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import unswayed as us
 from unswayed.auditing.export import decisions_of_run, export_decisions
 from unswayed.backends.simulated import simulated_items
 from unswayed.cli import main
@@ -79,6 +80,18 @@ def test_parquet_keeps_choices_and_probabilities(run: Path, tmp_path: Path) -> N
 def test_no_question_is_exported_twice(run: Path) -> None:
     decisions = list(decisions_of_run(run))
     assert len({(d.item_id, d.ask) for d in decisions}) == len(decisions)
+
+
+@pytest.mark.parametrize("methods", ["direct,average", "direct,pride"])
+def test_the_decisions_of_a_run_are_those_of_its_result(methods: str, tmp_path: Path) -> None:
+    items = simulated_items(24, 2, seed=3)
+    probs = {"probs": "sampled:5", "methods": methods, "resamples": 100}
+    result = us.audit(MODEL, items, out=tmp_path / "run", **probs)  # type: ignore[arg-type]
+    exported = {(d.item_id, d.ask): d for d in decisions_of_run(tmp_path / "run")}
+    assert exported == {(d.item_id, d.ask): d for d in result.decisions}
+    assert any(d.probs is not None for d in exported.values())
+    in_memory = us.audit(MODEL, items, **probs)  # type: ignore[arg-type]
+    assert len(in_memory.decisions) == len(exported) == 24 * 2 * 6
 
 
 def test_a_run_whose_template_changed_is_refused(run: Path, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from unswayed.auditing.measurement import metrics_of, run_of
 from unswayed.auditing.planning import (
     AuditPlan,
     plan_audit,
-    with_samples,
     without_probabilities,
 )
 from unswayed.auditing.pool import (
@@ -26,7 +25,6 @@ from unswayed.auditing.pool import (
     Remembered,
     build_tables,
     noting_refusals,
-    sampled,
 )
 from unswayed.auditing.records import Metrics, Prompt, Run
 from unswayed.auditing.rows import as_json
@@ -239,13 +237,11 @@ class Audit:
             failures=asked.failures,
             budget_to_finish=asked.needed_usd if counts.budget_spent else None,
         )
-        return AuditRecord(metrics, run, plan, tables, source, self.exchanges)
+        return AuditRecord(metrics, run, plan, tables, self.read, self.exchanges)
 
     def read(self, questions: Iterable[Question]) -> Iterator[Decision]:
         """The decisions of questions, with the probabilities of their samples where asked for."""
-        samples = self.plan.samples
-        decisions = self.session.read(with_samples(questions, samples))
-        return decisions if samples is None else sampled(decisions, samples)
+        return self.plan.read(questions, self.session.read)
 
     def exchanges(self, questions: Iterable[Question]) -> Iterator[Exchange]:
         """The prompts and answers of questions, as they are recorded."""

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -73,7 +74,8 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
         asks_logprobs = agreed_logprobs(store, run.model)
         drafter = Drafter(run.model, asks_logprobs, run_settings, keyed_by_item=store.keyed_by_item)
         n_read = 0
-        for decision in read_decisions(plan.calls(), store, drafter):
+        source = partial(read_decisions, store=store, drafter=drafter)
+        for decision in plan.read(plan.questions(), source):
             n_read += 1
             yield decision
     if not run.calls.missing and n_read < (n_wanted := sum(1 for _ in plan.calls())):

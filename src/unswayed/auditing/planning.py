@@ -16,13 +16,13 @@ from unswayed.auditing.design import (
     stratum_asks,
     stratum_questions,
 )
-from unswayed.auditing.pool import with_content
+from unswayed.auditing.pool import DecisionSource, sampled, with_content
 from unswayed.auditing.settings import (
     AuditSettings,
     protocols_of,
     samples_per_call,
 )
-from unswayed.decisions import MISSING, UNPARSED, DecisionTable, Evidence
+from unswayed.decisions import MISSING, UNPARSED, Decision, DecisionTable, Evidence
 from unswayed.errors import MethodError
 from unswayed.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.methods import BASE, METHODS, Method
@@ -79,6 +79,11 @@ class AuditPlan:
     def calls(self) -> Iterator[Question]:
         """The questions with the samples behind them: what the runner is given."""
         return with_samples(self.questions(), self.samples)
+
+    def read(self, questions: Iterable[Question], source: DecisionSource) -> Iterator[Decision]:
+        """The decisions of questions, with the probabilities of their samples where asked for."""
+        decisions = source(with_samples(questions, self.samples))
+        return decisions if self.samples is None else sampled(decisions, self.samples)
 
     @cached_property
     def estimation(self) -> tuple[Question, ...]:
