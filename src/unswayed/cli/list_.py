@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -14,7 +14,7 @@ from unswayed.registry import did_you_mean
 if TYPE_CHECKING:
     from rich.table import Table
 
-Rows = list[tuple[str, ...]]
+Rows = Sequence[tuple[str, ...]]
 Listing = tuple[tuple[str, ...], Rows]
 """Headings of the columns, and the rows."""
 
@@ -25,7 +25,7 @@ def _methods() -> Listing:
     from unswayed.methods.names import parameters
     from unswayed.tasks import tasks_giving
 
-    rows: Rows = []
+    rows: list[tuple[str, ...]] = []
     for name in METHODS:
         method = METHODS.load(name)
         given = ", ".join(f"{key}={_written(value)}" for key, value in parameters(method).items())
