@@ -25,7 +25,7 @@ from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
 from unswayed.metrics.metric import Criterion
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
-from unswayed.metrics.table import compared_metrics, load_metrics
+from unswayed.metrics.table import compared_metrics, ranked_metrics
 
 __all__ = ["Comparison", "compare_methods"]
 
@@ -184,19 +184,15 @@ def _recommendation(
     harmless = [
         name for name in compared.scored if reaches_zero(compared.difference(name, BASE, key))
     ]
-    for name, metric in load_metrics().items():
-        if metric.steadiness:
-            recommendation = steadiest(
-                recommendation, compared.candidates(name), compared.gain(name), harmless
-            )
-    return recommendation
+    steady = next(name for name, metric in ranked_metrics().items() if metric.steadiness)
+    return steadiest(recommendation, compared.candidates(steady), compared.gain(steady), harmless)
 
 
 def _criterion(*, gold: bool) -> tuple[str, Criterion]:
     """The metric by which methods are recommended, with gold or beside the yardstick."""
     return next(
         (name, metric.criterion)
-        for name, metric in load_metrics().items()
+        for name, metric in ranked_metrics().items()
         if metric.criterion is not None and (Need.YARDSTICK in metric.needs) is not gold
     )
 

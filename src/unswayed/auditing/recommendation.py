@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from unswayed.decisions import Estimate
 from unswayed.methods import BASE
 from unswayed.metrics.metric import Criterion
-from unswayed.metrics.table import load_metrics
+from unswayed.metrics.table import ranked_metrics
 
 __all__ = [
     "Candidate",
@@ -70,7 +70,7 @@ class Recommendation:
         """The criterion's key among a method's estimates."""
         named = (
             name
-            for name, metric in load_metrics().items()
+            for name, metric in ranked_metrics().items()
             if metric.criterion is not None and metric.criterion.name == self.criterion
         )
         return next(named, self.criterion)

@@ -112,8 +112,9 @@ class Metric:
             difference with an interval of its own; "jointly", with one as well that holds for all
             methods compared at once, which takes a mean over items.
         criterion: What a recommendation by it is called, if one is made by it where its needs are
-            met; it is compared jointly.
-        steadiness: Whether the steadiest method is recommended by it; it is compared jointly.
+            met; it is compared jointly. A built-in metric comes before those of other packages.
+        steadiness: Whether the steadiest method is recommended by it; it is compared jointly. Of
+            several the same holds.
         constructed: Whether its value is the same for every judge where all presentations read the
             same questions, so that it is no evidence there.
         curve: Whether it is followed over the number of estimation items.

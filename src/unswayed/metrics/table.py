@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from unswayed.metrics.metric import Metric
 from unswayed.registry import Registry
 
-__all__ = ["METRICS", "compared_metrics", "load_metrics"]
+__all__ = [
+    "METRICS",
+    "compared_metrics",
+    "load_metrics",
+    "outranked_metrics",
+    "ranked_metrics",
+]
 
-METRICS: Registry[Metric] = Registry(
-    "metric",
-    {
-        "accuracy": "unswayed.metrics.accuracy:ACCURACY",
-        "accuracy_fractional": "unswayed.metrics.accuracy:FRACTIONAL",
-        "agreement": "unswayed.metrics.accuracy:AGREEMENT",
-        "ckld": "unswayed.metrics.recall_balance:CKLD",
-        "ckld_raw": "unswayed.metrics.recall_balance:CKLD_RAW",
-        "consistency": "unswayed.metrics.consistency:CONSISTENCY",
-        "consistent_accuracy": "unswayed.metrics.consistent_accuracy:CONSISTENT_ACCURACY",
-        "consistent_accuracy_fractional": "unswayed.metrics.consistent_accuracy:FRACTIONAL",
-        "fleiss_kappa": "unswayed.metrics.kappa:FLEISS_KAPPA",
-        "icc2k": "unswayed.metrics.intraclass:ICC2K",
-        "icc3k": "unswayed.metrics.intraclass:ICC3K",
-        "label_bias": "unswayed.metrics.signed_bias:LABEL_BIAS",
-        "label_mass": "unswayed.metrics.answers:LABEL_MASS",
-        "label_rate": "unswayed.metrics.rates:LABEL_RATE",
-        "pairwise_agreement": "unswayed.metrics.consistency:PAIRWISE_AGREEMENT",
-        "position_bias": "unswayed.metrics.signed_bias:POSITION_BIAS",
-        "position_rate": "unswayed.metrics.rates:POSITION_RATE",
-        "primacy": "unswayed.metrics.rates:PRIMACY",
-        "rstd": "unswayed.metrics.recall_balance:RSTD",
-        "score_sd": "unswayed.metrics.intraclass:SCORE_SD",
-        "tie_rate": "unswayed.metrics.answers:TIE_RATE",
-        "unparsed_rate": "unswayed.metrics.answers:UNPARSED_RATE",
-    },
-    like="unswayed.metrics.metric:Metric",
-)
+BUILT_IN: Final = {
+    "accuracy": "unswayed.metrics.accuracy:ACCURACY",
+    "accuracy_fractional": "unswayed.metrics.accuracy:FRACTIONAL",
+    "agreement": "unswayed.metrics.accuracy:AGREEMENT",
+    "ckld": "unswayed.metrics.recall_balance:CKLD",
+    "ckld_raw": "unswayed.metrics.recall_balance:CKLD_RAW",
+    "consistency": "unswayed.metrics.consistency:CONSISTENCY",
+    "consistent_accuracy": "unswayed.metrics.consistent_accuracy:CONSISTENT_ACCURACY",
+    "consistent_accuracy_fractional": "unswayed.metrics.consistent_accuracy:FRACTIONAL",
+    "fleiss_kappa": "unswayed.metrics.kappa:FLEISS_KAPPA",
+    "icc2k": "unswayed.metrics.intraclass:ICC2K",
+    "icc3k": "unswayed.metrics.intraclass:ICC3K",
+    "label_bias": "unswayed.metrics.signed_bias:LABEL_BIAS",
+    "label_mass": "unswayed.metrics.answers:LABEL_MASS",
+    "label_rate": "unswayed.metrics.rates:LABEL_RATE",
+    "pairwise_agreement": "unswayed.metrics.consistency:PAIRWISE_AGREEMENT",
+    "position_bias": "unswayed.metrics.signed_bias:POSITION_BIAS",
+    "position_rate": "unswayed.metrics.rates:POSITION_RATE",
+    "primacy": "unswayed.metrics.rates:PRIMACY",
+    "rstd": "unswayed.metrics.recall_balance:RSTD",
+    "score_sd": "unswayed.metrics.intraclass:SCORE_SD",
+    "tie_rate": "unswayed.metrics.answers:TIE_RATE",
+    "unparsed_rate": "unswayed.metrics.answers:UNPARSED_RATE",
+}
+
+METRICS: Registry[Metric] = Registry("metric", BUILT_IN, like="unswayed.metrics.metric:Metric")
 
 
 def load_metrics(names: Iterable[str] | None = None) -> dict[str, Metric]:
@@ -47,3 +52,17 @@ def load_metrics(names: Iterable[str] | None = None) -> dict[str, Metric]:
 def compared_metrics() -> dict[str, Metric]:
     """The metrics in which methods, and runs, are compared item by item."""
     return {name: metric for name, metric in load_metrics().items() if metric.compared != "no"}
+
+
+def ranked_metrics() -> dict[str, Metric]:
+    """All metrics, the built-in ones first: where one is to decide, it is the first that can."""
+    return load_metrics(sorted(METRICS, key=lambda name: (name not in BUILT_IN, name)))
+
+
+def outranked_metrics() -> list[str]:
+    """Metrics of other packages that would decide a choice between methods and do not."""
+    return [
+        name
+        for name, metric in load_metrics().items()
+        if name not in BUILT_IN and (metric.criterion is not None or metric.steadiness)
+    ]
