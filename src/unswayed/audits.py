@@ -19,6 +19,7 @@ from unswayed.auditing.audit import (
     run_settings_for,
     write_record,
 )
+from unswayed.auditing.measurement import asked_for
 from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import check_kind
@@ -35,7 +36,6 @@ from unswayed.errors import UsageError
 from unswayed.importers import read_decisions_file
 from unswayed.items import ItemSet
 from unswayed.prompts import prompt_fingerprint
-from unswayed.report.applying import asked_for
 from unswayed.report.collect import write_report
 from unswayed.result import AuditResult
 from unswayed.runner import CallPlan, Progress, Question, Session, stop_on_interrupt

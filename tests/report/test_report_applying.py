@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import unswayed as us
+from unswayed.auditing.measurement import asked_for
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.cli import main
 from unswayed.items import ItemSet, encode_item
 from unswayed.prompts import PromptSettings
-from unswayed.report.applying import asked_for
 
 MODEL = "simulated/judge?slot=2&noise=0.3"
 

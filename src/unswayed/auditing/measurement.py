@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,12 +16,15 @@ from unswayed.auditing.records import Calls, Data, Metrics, Protocol, Run, RunIt
 from unswayed.auditing.run_directory import package_versions
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.summary import evaluate
+from unswayed.backends import BackendSettings
+from unswayed.backends.addresses import shown_address
 from unswayed.decisions import UNPARSED, DecisionTable
 from unswayed.items import ItemSet
+from unswayed.prompts import PromptSettings
 from unswayed.runner import RunCounts
 from unswayed.version import VERSION
 
-__all__ = ["metrics_of", "run_of"]
+__all__ = ["asked_for", "metrics_of", "run_of"]
 
 
 def metrics_of(
@@ -119,6 +123,28 @@ def run_of(
         calls=metrics.calls,
         warnings=tuple(warnings),
     )
+
+
+def asked_for(
+    model: str,
+    reach: BackendSettings,
+    prompts: PromptSettings,
+    directory: Path | None,
+    given: Mapping[str, str | int | None],
+) -> dict[str, str | int]:
+    """How an audit was asked for, as `run.json` keeps it; what has its default is left out."""
+    named: dict[str, str | int | None] = {
+        "model": model,
+        "directory": None if directory is None else str(directory),
+        "prompt": None if prompts.prompt == "direct" else prompts.prompt,
+        "template": prompts.template,
+        "labels": None if prompts.label_set is None else ",".join(prompts.label_set),
+        "base_url": shown_address(reach.base_url or "") or None,
+        **given,
+    }
+    if prompts.shots and not named.get("shots"):
+        named["shots"] = ""  # they have no name, so no command can show them
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _labels(tables: Sequence[DecisionTable]) -> tuple[str, ...]:

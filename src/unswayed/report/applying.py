@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from unswayed.backends import BackendSettings
-from unswayed.backends.addresses import shown_address
 from unswayed.methods import METHODS
 from unswayed.methods.names import parse_method
-from unswayed.prompts import PromptSettings
 from unswayed.report.findings import Finding
 
-__all__ = ["Application", "application_of", "asked_for"]
+__all__ = ["Application", "application_of"]
 
 Asked = Mapping[str, str | int | None]
 
@@ -50,28 +47,6 @@ class Application:
     def command(self) -> str:
         """One command line, broken after `&&`."""
         return " &&\n".join(self.shell)
-
-
-def asked_for(
-    model: str,
-    reach: BackendSettings,
-    prompts: PromptSettings,
-    directory: Path | None,
-    given: Asked,
-) -> dict[str, str | int]:
-    """How an audit was asked for, as `run.json` keeps it; what has its default is left out."""
-    named: dict[str, str | int | None] = {
-        "model": model,
-        "directory": None if directory is None else str(directory),
-        "prompt": None if prompts.prompt == "direct" else prompts.prompt,
-        "template": prompts.template,
-        "labels": None if prompts.label_set is None else ",".join(prompts.label_set),
-        "base_url": shown_address(reach.base_url or "") or None,
-        **given,
-    }
-    if prompts.shots and not named.get("shots"):
-        named["shots"] = ""  # they have no name, so no command can show them
-    return {name: value for name, value in named.items() if value is not None}
 
 
 def application_of(finding: Finding) -> Application | None:
