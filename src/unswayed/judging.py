@@ -138,7 +138,7 @@ class Judging:
 
         It may not where an item must keep its order and the method needs others.
         """
-        return item.permutable or all(ask.as_given for ask in self.method.asks(item.n))
+        return item.permutable or self.method.keeps_order(item.n)
 
 
 def _method_for(

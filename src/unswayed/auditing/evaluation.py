@@ -267,7 +267,7 @@ def _keep_own_order_only(
     """
     fixed = ~stratum.permutable
     choices[fixed, 1:] = MISSING
-    if fixed.any() and not all(ask.as_given for ask in method.asks(stratum.n)):
+    if fixed.any() and not method.keeps_order(stratum.n):
         choices[fixed, 0] = table.select([Ask(canonical(stratum.n))]).choices[fixed, 0]
         tied[fixed, 0] = (choices[fixed, 0] == TIE)[:, None]
         n_calls[fixed, 0] = 1

@@ -131,6 +131,10 @@ class Method(ABC):
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The verdicts for many items: `table.asks` must be `asks(table.n)`."""
 
+    def keeps_order(self, n: int) -> bool:
+        """Whether it asks of the item's own order only: it can judge items that must keep theirs."""
+        return all(ask.as_given for ask in self.asks(n))
+
     def stops_after(self, n: int) -> Sequence[int]:
         """Lengths of the prefixes of `asks` after which it may stop before everything is asked.
 
