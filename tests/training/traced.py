@@ -103,6 +103,8 @@ def main():
         "micro": trainer.args.per_device_train_batch_size,
     }
     Path(out, f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
+    sys.stdout.flush()
+    os._exit(0)  # the threads of an open process group can abort Python as it shuts down
 
 
 if __name__ == "__main__":
