@@ -250,12 +250,15 @@ def askable(item: Item, asks: Sequence[Ask]) -> tuple[Ask, ...]:
 def content_order(item: Item) -> Order | None:
     """The candidates sorted by the sha256 of their text, then by text; equal texts as they stand.
 
-    An item that may not be permuted keeps its own order. Recorded decisions may have no text: then
+    Levels of a scale are sorted by their values instead, the lowest first: the usual scale. An item that may not be permuted keeps its own order. Recorded decisions may have no text: then
     there is no such order.
     """
     if not item.permutable:
         return tuple(range(item.n))
     texts = [text_of(candidate) for candidate in item.candidates]
+    if item.values is not None and len(item.values) == item.n:
+        values = item.values
+        return tuple(sorted(range(item.n), key=lambda c: (values[c], texts[c], c)))
     if not any(texts):
         return None
     digests = [digest(text) for text in texts]

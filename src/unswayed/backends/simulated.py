@@ -29,10 +29,14 @@ from unswayed.calls import Query, Request, Response, TokenLogprob, key_of
 from unswayed.errors import ItemError, UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task, text_of
 from unswayed.registry import did_you_mean
+from unswayed.tasks import task_of
 
 __all__ = ["SimulatedBackend", "SimulatedJudge", "open_simulated", "simulated_items"]
 
 UTILITY_SD: Final = 1.5
+POINTS: Final = 10.0
+"""Points of a score, of 0 to 100, for one logit; the middle is at logit 0."""
+MIDDLE: Final = 50.0
 REFUSAL: Final = "I would rather not choose between them."
 Link = Literal["linear", "saturating"]
 
@@ -136,10 +140,13 @@ class SimulatedBackend(Backend):
         elif fate < judge.unparsed + judge.tie:
             text, tops = "tie", None
         else:
-            text = request.labels[chosen]
+            text = task_of(query.item.task).reply.written(
+                request.labels,
+                chosen,
+                [min(max(MIDDLE + POINTS * logit, 0.0), 100.0) for logit in logits],
+                answer_only=request.top_logprobs > 0 or request.max_tokens <= 16,
+            )
             tops = self._tops(request, logits)
-        if request.top_logprobs == 0 and request.max_tokens > 16:
-            text = f"<think>It is simulated.</think><answer>{text}</answer>"
         return Response(
             text=text,
             tokens=None if tops is None else (text,),

@@ -13,13 +13,15 @@ from unswayed.decisions.codes import (
     choice_of,
     code_of,
 )
-from unswayed.decisions.decision import Decision, Evidence, check_decision
+from unswayed.decisions.decision import RANK, SCORE, Decision, Evidence, check_decision
 from unswayed.decisions.estimate import Estimate
 from unswayed.decisions.table import DecisionTable, TableBuilder, argmax_by_tie_rule, tie_rank
 from unswayed.decisions.verdict import Verdict, VerdictTable
 
 __all__ = [
     "MISSING",
+    "RANK",
+    "SCORE",
     "TIE",
     "UNPARSED",
     "BoolArray",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import lru_cache
-from typing import Literal
+from math import isfinite
+from typing import Final, Literal
 
 import msgspec
 
@@ -12,14 +13,21 @@ from unswayed.errors import ItemError, ShapeError
 from unswayed.permutations import invert
 from unswayed.presentation import Ask, Presentation, Substitution, label_symbols
 
-__all__ = ["Decision", "Evidence", "check_decision"]
+__all__ = ["RANK", "SCORE", "Decision", "Evidence", "check_decision"]
+
+SCORE: Final = "score"
+"""The rating that `scores` are."""
+RANK: Final = "rank"
+"""The rating that a `ranking` is: 1 for the best."""
 
 
 class Evidence(StrEnum):
-    """What a decision can hold: `choice` or `probs`; in words."""
+    """What a decision can hold, in words: `choice`, `probs`, `scores`, or a level with a value."""
 
     CHOICE = "a chosen candidate"
     PROBS = "label probabilities"
+    SCORES = "a score for every candidate"
+    LEVELS = "levels that have values"
 
 
 # gc=False: a decision cannot refer to itself, and half a million need not be looked through.
@@ -35,6 +43,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         probs: Probability by candidate, renormalised over the labels; None if unknown or partial.
         label_mass: Probability mass on the labels before renormalising.
         censored: True if a label was outside the returned top-k and got the floor.
+        scores: Score by candidate, None where it was not given; None if there are none.
+        ranking: Candidates, best first; None if there is no full ranking.
+        flags: By name, by candidate; None where a flag was not given.
         substitute: Content-free text shown in place of the candidates, if any.
     """
 
@@ -48,9 +59,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     probs: tuple[float, ...] | None = None
     label_mass: float | None = None
     censored: bool = False
-    scores: tuple[float, ...] | None = None
+    scores: tuple[float | None, ...] | None = None
     ranking: tuple[int, ...] | None = None
-    flags: dict[str, tuple[bool, ...]] | None = None
+    flags: dict[str, tuple[bool | None, ...]] | None = None
     text: str | None = None
     model: str | None = None
     input_tokens: int = 0
@@ -76,6 +87,16 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def presentation(self) -> Presentation:
         """Order and label indices."""
         return _presentation(self.order, self.labels, self.label_set)
+
+    @property
+    def ratings(self) -> dict[str, tuple[float | None, ...]]:
+        """What the candidates were rated with, by name: scores, ranks (1 is best) and flags."""
+        ratings: dict[str, tuple[float | None, ...]] = dict(self.flags or {})
+        if self.scores is not None:
+            ratings[SCORE] = self.scores
+        if self.ranking is not None:
+            ratings[RANK] = tuple(place + 1 for place in invert(self.ranking))
+        return ratings
 
     @property
     def ask(self) -> Ask:
@@ -134,9 +155,18 @@ def check_decision(decision: Decision) -> None:
     choice = decision.choice
     if isinstance(choice, int) and not 0 <= choice < n:
         raise ItemError(f"{where}choice: {choice} is out of range (0 to {n - 1})")
-    for name, values in (("probs", decision.probs), ("scores", decision.scores)):
+    flags = decision.flags or {}
+    for name in {SCORE, RANK} & set(flags):
+        raise ItemError(f"{where}flags: {name!r} is a rating of its own. Give the flag another name.")
+    for name, values in (("probs", decision.probs), ("scores", decision.scores), *flags.items()):
         if values is not None and len(values) != n:
             raise ItemError(f"{where}{name}: {len(values)} values for {n} candidates")
+    if any(score is not None and not isfinite(score) for score in decision.scores or ()):
+        raise ItemError(f"{where}scores: {list(decision.scores or ())} are not all numbers")
+    if decision.ranking is not None and sorted(decision.ranking) != list(range(n)):
+        raise ItemError(
+            f"{where}ranking: {list(decision.ranking)} does not name each of the {n} candidates once"
+        )
     if decision.probs is not None:
         total = sum(decision.probs)
         if min(decision.probs) < 0 or not abs(total - 1) < 1e-3:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -43,6 +43,8 @@ class DecisionTable:
         choices: Candidate or UNPARSED, TIE, MISSING; shape (I, T).
         probs: Probability by candidate, NaN where unknown; shape (I, T, n). None if there are none.
         label_mass: Shape (I, T), NaN where unknown; None if there is none.
+        ratings: What the judge rated each candidate with, by name (`Decision.ratings`), NaN where
+            unknown; shape (I, T, n) each.
         outer: The view the table is seen through; candidate j is `items[i].candidates[outer[j]]`.
     """
 
@@ -53,6 +55,7 @@ class DecisionTable:
     choices: IntArray
     probs: FloatArray | None = None
     label_mass: FloatArray | None = None
+    ratings: Mapping[str, FloatArray] = field(default_factory=dict)
     outer: Order | None = None
 
     @property
@@ -94,6 +97,14 @@ class DecisionTable:
         seen_as = invert(self.outer)
         return tuple(None if order is None else compose(seen_as, order) for order in orders)
 
+    @cached_property
+    def values(self) -> FloatArray:
+        """The value of each level by candidate as seen, shape (I, n); NaN where levels have none."""
+        unknown = (np.nan,) * self.n
+        values = np.array([item.values if len(item.values or ()) == self.n else unknown for item in self.items], dtype=np.float64)
+        values = values.reshape(len(self), self.n)
+        return values if self.outer is None else values[:, list(self.outer)]
+
     def rows(self, index: NDArray[np.intp]) -> DecisionTable:
         """The table of some items."""
         return replace(
@@ -102,6 +113,7 @@ class DecisionTable:
             choices=self.choices[index],
             probs=None if self.probs is None else self.probs[index],
             label_mass=None if self.label_mass is None else self.label_mass[index],
+            ratings={name: values[index] for name, values in self.ratings.items()},
         )
 
     def select(self, asks: Sequence[Ask], *, through: Presentation | None = None) -> DecisionTable:
@@ -128,15 +140,19 @@ class DecisionTable:
         choices: IntArray = _columns_of(self.choices, columns, MISSING)
         probs = None if self.probs is None else _columns_of(self.probs, columns, np.nan)
         mass = None if self.label_mass is None else _columns_of(self.label_mass, columns, np.nan)
+        ratings = {name: _columns_of(own, columns, np.nan) for name, own in self.ratings.items()}
         for place, rows, column in by_content:
             choices[rows, place] = self.choices[rows, column]
             if probs is not None and self.probs is not None:
                 probs[rows, place] = self.probs[rows, column]
             if mass is not None and self.label_mass is not None:
                 mass[rows, place] = self.label_mass[rows, column]
+            for name, own in self.ratings.items():
+                ratings[name][rows, place] = own[rows, column]
         if outer.order != own.order:
             choices = renumbered(choices, outer.order)
             probs = None if probs is None else probs[:, :, list(outer.order)]
+            ratings = {name: own[:, :, list(outer.order)] for name, own in ratings.items()}
         return DecisionTable(
             items=self.items,
             asks=tuple(asks),
@@ -148,6 +164,7 @@ class DecisionTable:
             choices=choices,
             probs=probs,
             label_mass=mass,
+            ratings=ratings,
             outer=outer.order if self.outer is None else compose(self.outer, outer.order),
         )
 
@@ -232,6 +249,7 @@ class TableBuilder:
         self._choices = {ask: self._unasked() for ask in asks or ()}
         self._probs: dict[Ask, FloatArray] = {}
         self._mass: dict[Ask, FloatArray] = {}
+        self._ratings: dict[str, dict[Ask, FloatArray]] = {}
 
     def _unasked(self) -> IntArray:
         return np.full(len(self._items), MISSING, dtype=np.int16)
@@ -267,6 +285,18 @@ class TableBuilder:
             self._mass[ask] = np.full(size, np.nan)
         if ask in self._mass:
             self._mass[ask][row] = np.nan if decision.label_mass is None else decision.label_mass
+        self._rate(row, ask, decision.ratings)
+
+    def _rate(self, row: int, ask: Ask, given: Mapping[str, Sequence[float | None]]) -> None:
+        """Take the ratings of one decision, those of an earlier one forgotten."""
+        for by_ask in self._ratings.values():
+            if ask in by_ask:
+                by_ask[ask][row] = np.nan
+        for name, values in given.items():
+            by_ask = self._ratings.setdefault(name, {})
+            if ask not in by_ask:
+                by_ask[ask] = np.full((len(self._items), self._n), np.nan)
+            by_ask[ask][row] = [np.nan if value is None else value for value in values]
 
     def table(self) -> DecisionTable:
         """The collected table."""
@@ -275,8 +305,12 @@ class TableBuilder:
         choices = np.full((size, len(asks)), MISSING, dtype=np.int16)
         probs = np.full((*choices.shape, self._n), np.nan) if self._probs else None
         mass = np.full(choices.shape, np.nan) if self._mass else None
+        ratings = {name: np.full((*choices.shape, self._n), np.nan) for name in self._ratings}
         for column, ask in enumerate(asks):
             choices[:, column] = self._choices[ask]
+            for name, by_ask in self._ratings.items():
+                if ask in by_ask:
+                    ratings[name][:, column] = by_ask[ask]
             if probs is not None and ask in self._probs:
                 probs[:, column] = self._probs[ask]
             if mass is not None and ask in self._mass:
@@ -289,6 +323,7 @@ class TableBuilder:
             choices=choices,
             probs=probs,
             label_mass=mass,
+            ratings=ratings,
         )
 
 

@@ -27,6 +27,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             read; without probabilities its vote share.
         consistent: Whether all presentations read named the same candidate; None for one call.
         n_calls: Decisions read for this item.
+        score: The score of the response, where the candidates are levels with values.
+        sd: Standard deviation (n - 1) of the scores of the decisions read; None for one.
     """
 
     item_id: str
@@ -61,6 +63,10 @@ class VerdictTable:
         confidence: Shape (I,), NaN where unknown.
         consistent: 1 yes, 0 no, -1 not defined (fewer than two decisions); shape (I,).
         n_calls: Decisions read; shape (I,).
+        score: Score of the response where the candidates are levels with values, NaN where there
+            is none; shape (I,). None if levels have no values.
+        sd: Standard deviation (n - 1) of the scores of the decisions read, NaN for fewer than two;
+            shape (I,).
     """
 
     choices: IntArray
@@ -69,6 +75,8 @@ class VerdictTable:
     confidence: FloatArray
     consistent: NDArray[np.int8]
     n_calls: NDArray[np.int32]
+    score: FloatArray | None = None
+    sd: FloatArray | None = None
 
     def verdict(self, row: int, *, item_id: str, method: str) -> Verdict:
         """One row as a record."""
@@ -77,16 +85,17 @@ class VerdictTable:
         scores = None
         if self.scores is not None and not np.isnan(self.scores[row]).any():
             scores = tuple(float(score) for score in self.scores[row])
-        confidence = float(self.confidence[row])
         return Verdict(
             item_id=item_id,
             choice=choice_of(code),
             method=method,
             tie=tie,
             scores=scores,
-            confidence=None if np.isnan(confidence) else confidence,
+            confidence=_number(self.confidence, row),
             consistent=None if self.consistent[row] < 0 else bool(self.consistent[row]),
             n_calls=int(self.n_calls[row]),
+            score=_number(self.score, row),
+            sd=_number(self.sd, row),
         )
 
     def renumbered(self, order: Order) -> VerdictTable:
@@ -97,3 +106,8 @@ class VerdictTable:
             tied=self.tied[:, list(order)],
             scores=None if self.scores is None else self.scores[:, list(order)],
         )
+
+
+def _number(values: FloatArray | None, row: int) -> float | None:
+    """The number of a row; None where it is unknown."""
+    return None if values is None or np.isnan(values[row]) else float(values[row])

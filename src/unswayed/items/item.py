@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, cast, overload
 import msgspec
 
 from unswayed.digests import digest
-from unswayed.errors import ItemError, UnknownNameError, field_and_reason
+from unswayed.errors import ItemError, field_and_reason
 from unswayed.items.tables import BadFieldError, fields_of
 from unswayed.registry import Registry, did_you_mean
 
@@ -46,12 +46,19 @@ class TaskRules(Protocol):
         """The right candidates."""
         ...
 
+    @property
+    def human(self) -> Callable[[Item], float | None]:
+        """The human score."""
+        ...
+
 
 TASKS: Registry[TaskRules] = Registry(
     "task",
     {
+        "listwise": "unswayed.tasks.listwise:TASK",
         "mcq": "unswayed.tasks.mcq:TASK",
         "pairwise": "unswayed.tasks.pairwise:TASK",
+        "rubric": "unswayed.tasks.rubric:TASK",
     },
     like="unswayed.tasks.spec:TaskSpec",
 )
@@ -122,11 +129,12 @@ class Item(
         return len(self.candidates)
 
     def gold_candidates(self) -> tuple[int, ...]:
-        """The right candidates; empty where gold is a tie, a score or unknown."""
-        try:
-            return TASKS.load(self.task).gold(self)
-        except UnknownNameError:  # a name of the format whose task is not available
-            return ()
+        """The right candidates; empty where gold is a tie or unknown, or a score of no level."""
+        return TASKS.load(self.task).gold(self)
+
+    def human_score(self) -> float | None:
+        """The score that humans gave; None where there is none, or gold names candidates."""
+        return TASKS.load(self.task).human(self)
 
 
 def text_of(text: Text) -> str:
@@ -313,8 +321,7 @@ def check_item(item: Item) -> None:
         raise BadFieldError("meta", TOO_DEEP)
     if item.n < 2:
         raise BadFieldError("candidates", f"needs at least 2, got {item.n}")
-    if item.task in TASKS:  # the others load, so that a mixed file can be read for one task
-        TASKS.load(item.task).check(item)
+    TASKS.load(item.task).check(item)
 
 
 def _is_deeper(value: object, levels: int) -> bool:

@@ -46,6 +46,19 @@ class Reply(Protocol):
         """The right reply about an item whose gold is known, as a worked example shows it."""
         ...
 
+    def written(
+        self, labels: Sequence[str], chosen: int, scores: Sequence[float], *, answer_only: bool
+    ) -> str:
+        """The reply of a judge that chooses a label, as simulated judges write it.
+
+        Args:
+            labels: The labels in canonical order.
+            chosen: Index of the chosen label.
+            scores: What the judge makes of each label, 0 to 100, the chosen one among the best.
+            answer_only: As `ReplySpec` says.
+        """
+        ...
+
     def read(
         self,
         item: Item,
@@ -75,9 +88,19 @@ class LabelReply:
     ) -> str:
         """The label of the (first) right candidate."""
         label = labels[shown.label_of_candidate(item.gold_candidates()[0])]
-        if style.answer_only:
-            return label
-        return f"<think>(left out in this example)</think><answer>{label}</answer>"
+        return _tagged(label, "(left out in this example)", answer_only=style.answer_only)
+
+    def written(
+        self, labels: Sequence[str], chosen: int, scores: Sequence[float], *, answer_only: bool
+    ) -> str:
+        """The label of the chosen candidate."""
+        return _tagged(labels[chosen], "It is simulated.", answer_only=answer_only)
+
+
+def _tagged(label: str, reasoning: str, *, answer_only: bool) -> str:
+    if answer_only:
+        return label
+    return f"<think>{reasoning}</think><answer>{label}</answer>"
 
 
 LABEL = LabelReply()

@@ -31,6 +31,7 @@ class Layout(NamedTuple):
         question: The prompt.
         candidates: By candidate.
         reference: The reference answer, if any.
+        response: The text that is scored, if any.
         labels: The label set in canonical order.
         order: `order[p]` = candidate at position p.
         symbols: `symbols[p]` = label printed at position p.
@@ -40,6 +41,7 @@ class Layout(NamedTuple):
     question: Text
     candidates: tuple[Text, ...]
     reference: str | None
+    response: str | None
     labels: tuple[str, ...]
     order: Order
     symbols: tuple[str, ...]
@@ -47,7 +49,7 @@ class Layout(NamedTuple):
     def strings(self) -> list[str]:
         """Every text of the item."""
         strings: list[str] = []
-        for text in (self.question, *self.candidates, self.reference or ""):
+        for text in (self.question, *self.candidates, self.reference or "", self.response or ""):
             strings += turns_of(text)
         return strings
 
@@ -60,17 +62,21 @@ def layout_of(
 ) -> Layout:
     """How an item is shown.
 
-    Where a content-free prompt is given it also stands in for the reference answer, so that
-    nothing of the item is left.
+    Where a content-free prompt is given it also stands in for the reference answer and for the
+    text that is scored, so that nothing of the item is left.
     """
     question, candidates, reference = item.prompt, item.candidates, item.reference
+    response = item.response
     if substitute is not None:
         candidates = substitute.candidates
         if substitute.prompt is not None:
             question = substitute.prompt
             reference = None if reference is None else question
+            response = None if response is None else question
     symbols = shown.symbols(labels)
-    return Layout(str(item.task), question, candidates, reference, labels, shown.order, symbols)
+    return Layout(
+        str(item.task), question, candidates, reference, response, labels, shown.order, symbols
+    )
 
 
 def user_pieces(layout: Layout, task: TaskSpec, closing: str) -> list[Piece]:
@@ -79,6 +85,8 @@ def user_pieces(layout: Layout, task: TaskSpec, closing: str) -> list[Piece]:
     pieces = [*_block(bar, "Question", layout.question)]
     if layout.reference is not None:
         pieces += _block(bar, "Reference", layout.reference)
+    if layout.response is not None:
+        pieces += _block(bar, "Response", layout.response)
     noun = task.noun.capitalize()
     placed = zip(layout.symbols, layout.order, strict=True)
     if task.listed and _all_are_lines(layout.candidates):

@@ -12,6 +12,7 @@ A template may use
     candidates   in display order, each with `.label`, `.text`, `.turns`
     labels       the labels in canonical order
     reference    the reference answer or none
+    response     the text that is scored or none
     n, task      number of candidates, name of the task
 
 White space stays as written, except for the line break before a section line and one more at the
@@ -61,6 +62,7 @@ _PROBE: Final = {
     "candidates": [{"label": label, "text": "One.", "turns": []} for label in "AB"],
     "labels": ["A", "B"],
     "reference": None,
+    "response": None,
     "n": 2,
     "task": "pairwise",
 }
@@ -135,7 +137,7 @@ class Template:
         except jinja2.UndefinedError as error:
             raise TemplateError(
                 f"template {self.path}: {error.message}. It may use question, turns, system, "
-                "candidates (.label, .text, .turns), labels, reference, n and task."
+                "candidates (.label, .text, .turns), labels, reference, response, n and task."
             ) from None
         except RENDERING_ERRORS as error:
             raise TemplateError(f"template {self.path}: {error or type(error).__name__}") from None
@@ -156,6 +158,7 @@ def _fields(layout: Layout, mark: str | None = None) -> dict[str, object]:
         ],
         "labels": layout.labels,
         "reference": layout.reference,
+        "response": layout.response,
         "n": len(layout.labels),
         "task": layout.task,
     }

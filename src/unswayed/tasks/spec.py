@@ -13,6 +13,11 @@ from unswayed.parsing import Reply
 __all__ = ["TaskSpec", "task_of", "tasks_giving"]
 
 
+def no_score(item: Item) -> float | None:
+    """Of a task whose gold names candidates."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
     """One task.
@@ -23,7 +28,8 @@ class TaskSpec:
         listed: Whether candidates of one line each stand in one list; else in blocks of their own.
         check: Raises `BadFieldError` where an item is none of this task (an item has an id and
             two candidates at least when it comes here).
-        gold: The right candidates of an item; empty where gold is a tie, a score or unknown.
+        gold: The right candidates of an item; empty where gold is a tie or unknown.
+        human: The score that humans gave; None where there is none, or gold names candidates.
         orders: Set of orders that an audit asks for unless told otherwise. One name for every
             number of candidates: for two, `cyclic` and `structured` are the swap.
         train_orders: Set of orders of a permutation group; None if the task cannot be trained, nor
@@ -39,6 +45,7 @@ class TaskSpec:
     listed: bool
     check: Callable[[Item], None]
     gold: Callable[[Item], tuple[int, ...]]
+    human: Callable[[Item], float | None] = no_score
     orders: str
     train_orders: str | None
     sentences: Mapping[str, str]
