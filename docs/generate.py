@@ -65,7 +65,7 @@ def _facts(name: str, method: type[Method]) -> str:
     about = method.about
     rows = [
         ("Paper", linked(about.source)),
-        ("Tasks", ", ".join(tasks_giving(method.reads))),
+        ("Tasks", ", ".join(tasks_giving(*method.readings()))),
         ("Candidates", "any number" if about.candidates is None else f"{about.candidates} only"),
         ("Label probabilities", "needed" if Evidence.PROBS in method.reads else "not needed"),
         ("Calls per item", about.calls),
@@ -140,7 +140,7 @@ def method_table(prefix: str = "", *, fit: bool = True) -> str:
         cells = [
             f"[`{name}`]({prefix}{name}.md)",
             linked(about.source),
-            ", ".join(tasks_giving(method.reads)),
+            ", ".join(tasks_giving(*method.readings())),
             about.calls,
             *([about.estimation or "–"] if fit else []),
             "yes" if Evidence.PROBS in method.reads else "no",

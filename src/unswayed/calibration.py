@@ -72,7 +72,7 @@ def evidence_of(item: Item, prompts: PromptSettings, *, logprobs: bool) -> froze
         TemplateError: If the item cannot be asked.
         UnknownNameError: If there is no such prompt.
     """
-    gives = task_of(item.task).reply.gives
+    gives = task_of(item.task).gives
     alone = render(blind(item), Ask(canonical(item.n)), prompts).answer_only
     return gives if logprobs and alone else gives - {Evidence.PROBS}
 

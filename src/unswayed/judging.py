@@ -62,6 +62,7 @@ class Judging:
 
     method: Method
     file: FittedFile | None
+    backend: Backend
     prompts: PromptSettings
     _checked: set[tuple[Task, int]] = field(default_factory=set)
 
@@ -76,7 +77,8 @@ class Judging:
             UsageError: If it has learned nothing yet, or cannot work with this model.
         """
         chosen = _method_for(method, backend, prompts)
-        return cls(chosen, method if isinstance(method, FittedFile) else None, prompts)
+        file = method if isinstance(method, FittedFile) else None
+        return cls(chosen, file, backend, prompts)
 
     def check(self, item: Item) -> None:
         """Refuse what the method, the file or the prompt is not for, before any call.
@@ -98,8 +100,11 @@ class Judging:
         if reason is None and self.file is not None:
             self.file.check(label_set=label_set_of(item.n, self.prompts))
         if reason is None and Evidence.PROBS in self.method.reads:
-            gives = evidence_of(item, self.prompts, logprobs=True)  # the model's were checked first
+            gives = evidence_of(item, self.prompts, logprobs=True)
             reason = why_not(self.method, task=item.task, gives=gives)
+            if reason is None and not self.backend.gives_logprobs:
+                if why_not(self.method, task=item.task, gives=gives - {Evidence.PROBS}):
+                    raise _no_logprobs(self.method, self.backend)
         if reason is not None:
             raise UsageError(f"{item.id}: {spec_name(self.method)} cannot judge it: {reason}.")
         self._checked.add(kind)
@@ -166,12 +171,15 @@ def _method_for(
             f"{name} has learned nothing yet: fit it with `unswayed calibrate {name} ...` and "
             "give the file that it writes."
         )
-    if Evidence.PROBS in chosen.reads and not backend.gives_logprobs:
-        raise UsageError(
-            f"{chosen.name} needs label probabilities, which {backend.model} does not give. "
-            "Use vote."
-        )
+    if Evidence.PROBS in chosen.reads and not chosen.or_reads and not backend.gives_logprobs:
+        raise _no_logprobs(chosen, backend)
     return chosen
+
+
+def _no_logprobs(method: Method, backend: Backend) -> UsageError:
+    return UsageError(
+        f"{method.name} needs label probabilities, which {backend.model} does not give. Use vote."
+    )
 
 
 def failures_of(

@@ -136,8 +136,7 @@ def plan_for(items: ItemSet, settings: AuditSettings, backend: Backend) -> Audit
     plan = plan_audit(
         items,
         settings,
-        gives_probs=Evidence.PROBS
-        in evidence_of(items[0], prompts, logprobs=backend.gives_logprobs),
+        gives=evidence_of(items[0], prompts, logprobs=backend.gives_logprobs),
         unknown_words=backend.template is not None,
     )
     return replace(plan, remarks=tuple(check_prompts(items.items, prompts)))

@@ -32,7 +32,7 @@ from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item, blind
 from unswayed.methods import Method
 from unswayed.methods.protocol import MethodWarning
-from unswayed.methods.tables import TOLERANCE
+from unswayed.methods.tables import TOLERANCE, value_of_choices
 from unswayed.metrics.outcomes import Outcomes, outcomes_of, with_gold
 from unswayed.permutations import invert
 from unswayed.presentation import Ask, Protocol, canonical, through
@@ -212,18 +212,25 @@ def _score_stratum(
     tied = np.zeros((size, len(views), n), dtype=bool)
     scores = np.full((size, len(views), n), np.nan)
     n_calls = np.zeros((size, len(views)))
+    score = None if table.values is None else np.full((size, len(views)), np.nan)
     method = by_fold[0]
     asked = method.asks(n)
     # a single answer is not filled in from samples that the method does not pay for
     given = replace(table, probs=None) if without_probs else table
     for column, outer in enumerate(views):
         back = invert(outer.order)
-        answers = given.select(asked, through=outer)
+        selected: dict[tuple[Ask, ...], DecisionTable] = {}  # what a method asks may be learned
         for fitted, rows in _parts(by_fold, stratum):
+            asks = fitted.asks(n)
+            if asks not in selected:
+                selected[asks] = given.select(asks, through=outer)
+            answers = selected[asks]
             verdicts = fitted.decide_table(answers if len(rows) == size else answers.rows(rows))
             own = verdicts.renumbered(back)
             choices[rows, column], tied[rows, column] = own.choices, own.tied
             n_calls[rows, column] = own.n_calls
+            if score is not None and own.score is not None:
+                score[rows, column] = own.score
             if Evidence.PROBS in method.reads and own.scores is not None:
                 scores[rows, column] = own.scores
         if len(asked) == 1 and Evidence.PROBS not in method.reads:
@@ -231,6 +238,9 @@ def _score_stratum(
             if probs is not None:
                 scores[:, column] = probs[:, 0, list(back)]
     _keep_own_order_only(method, stratum, given, choices, tied, n_calls)
+    if score is not None and table.values is not None:
+        fixed = ~stratum.permutable
+        score[fixed] = value_of_choices(choices[fixed], table.values[fixed], tied[fixed])
     outcomes = with_gold(
         stratum.items,
         groups=_groups(stratum, group_by),

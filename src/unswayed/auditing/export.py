@@ -25,6 +25,7 @@ from unswayed.runner import RunSettings
 from unswayed.runner.questions import Drafter, agreed_logprobs
 from unswayed.runner.reading import read_decisions
 from unswayed.store import CallStore
+from unswayed.tasks import task_of
 
 __all__ = ["FORMATS", "Format", "decisions_of_run", "export_decisions", "format_of"]
 
@@ -67,7 +68,8 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
         return
     settings = _settings(run, path)
     with CallStore.open(path / "calls.sqlite", read_only=True) as store:
-        plan = plan_audit(store.items(), settings, gives_probs=True)
+        items = store.items()
+        plan = plan_audit(items, settings, gives=task_of(items.task).gives)
         run_settings = RunSettings(
             prompts=settings.prompts, sample_temperature=settings.sample_temperature
         )

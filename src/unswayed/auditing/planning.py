@@ -119,14 +119,18 @@ class AuditPlan:
 
 
 def plan_audit(
-    items: ItemSet, settings: AuditSettings, *, gives_probs: bool, unknown_words: bool = False
+    items: ItemSet,
+    settings: AuditSettings,
+    *,
+    gives: frozenset[Evidence],
+    unknown_words: bool = False,
 ) -> AuditPlan:
     """Choose methods and strata.
 
     Args:
         items: What is audited.
         settings: What was asked for.
-        gives_probs: Whether single calls come with label probabilities.
+        gives: What single calls can tell.
         unknown_words: True if the model's vocabulary has no words for instructions beyond its own
             prompt (the tiny judge): methods that change the wording are skipped.
 
@@ -147,7 +151,7 @@ def plan_audit(
         strata,
         items.task,
         groups=groups,
-        gives_probs=(gives_probs and Evidence.PROBS in task.reply.gives) or samples is not None,
+        gives=gives if samples is None else gives | {Evidence.PROBS},
         unknown_words=unknown_words,
     )
     return AuditPlan(items, settings, orders, strata, chosen, skipped, samples)
@@ -175,7 +179,12 @@ def without_probabilities(
     Returns:
         The plan, and what to tell the user.
     """
-    needing = [name for name, method in plan.methods.items() if Evidence.PROBS in method.reads]
+    gives = task_of(plan.items.task).gives - {Evidence.PROBS}
+    needing = [
+        name
+        for name, method in plan.methods.items()
+        if not any(reading <= gives for reading in method.readings())
+    ]
     tables = [with_content(table) for table in tables]
     read = [(table.choices != MISSING) & (table.choices != UNPARSED) for table in tables]
     answers = sum(int(part.sum()) for part in read)
@@ -207,7 +216,7 @@ def choose_methods(
     task: Task,
     *,
     groups: bool,
-    gives_probs: bool,
+    gives: frozenset[Evidence],
     unknown_words: bool = False,
     recorded: Mapping[str, Set[Ask]] | None = None,
 ) -> tuple[dict[str, Method], dict[str, str]]:
@@ -218,12 +227,11 @@ def choose_methods(
         strata: The items.
         task: Their task.
         groups: Whether they have groups.
-        gives_probs: Whether decisions come with probabilities.
+        gives: What decisions hold.
         unknown_words: Whether the model understands its own prompt only.
         recorded: By item id, the questions that were answered, where no others can be asked.
     """
     sizes = [stratum.n for stratum in strata]
-    gives = frozenset(Evidence) if gives_probs else frozenset({Evidence.CHOICE})
     wanted: list[Method] = [parse_method(BASE)]
     for name in names:
         if name == "all":

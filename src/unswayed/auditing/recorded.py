@@ -20,13 +20,14 @@ from unswayed.auditing.planning import (
 )
 from unswayed.auditing.pool import DecisionSource, build_tables, noting_refusals
 from unswayed.auditing.settings import AuditSettings
-from unswayed.decisions import Decision
+from unswayed.decisions import Decision, Evidence
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers import items_from_decisions
 from unswayed.items import Item, ItemSet, Message, text_of
 from unswayed.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical
 from unswayed.prompts import NO_CANDIDATE, spans_of
 from unswayed.runner import Question, RunCounts
+from unswayed.tasks import TaskSpec, task_of
 
 __all__ = ["audit_decisions"]
 
@@ -159,10 +160,20 @@ def _plan(
         strata,
         items.task,
         groups=any(item.group is not None for item in items),
-        gives_probs=any(decision.probs is not None for decision in decisions),
+        gives=_held_by(decisions, task_of(items.task)),
         recorded={item_id: of_item.keys() for item_id, of_item in answers.items()},
     )
     return AuditPlan(items, settings, "recorded", strata, methods, skipped, None)
+
+
+def _held_by(decisions: Sequence[Decision], task: TaskSpec) -> frozenset[Evidence]:
+    """What recorded decisions hold of what those of their task can."""
+    lacking = set()
+    if all(decision.probs is None for decision in decisions):
+        lacking.add(Evidence.PROBS)
+    if all(decision.scores is None for decision in decisions):
+        lacking.add(Evidence.SCORES)
+    return task.gives - lacking
 
 
 def _one_model_one_prompt(

@@ -98,11 +98,13 @@ class DecisionTable:
         return tuple(None if order is None else compose(seen_as, order) for order in orders)
 
     @cached_property
-    def values(self) -> FloatArray:
-        """The value of each level by candidate as seen, shape (I, n); NaN where levels have none."""
+    def values(self) -> FloatArray | None:
+        """The value of each level by candidate as seen, shape (I, n); None if levels have none."""
+        if not self.items or self.items[0].values is None:
+            return None
         unknown = (np.nan,) * self.n
-        values = np.array([item.values if len(item.values or ()) == self.n else unknown for item in self.items], dtype=np.float64)
-        values = values.reshape(len(self), self.n)
+        given = [item.values or unknown for item in self.items]
+        values = np.array(given, dtype=np.float64).reshape(len(self), self.n)
         return values if self.outer is None else values[:, list(self.outer)]
 
     def rows(self, index: NDArray[np.intp]) -> DecisionTable:

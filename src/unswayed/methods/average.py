@@ -37,6 +37,7 @@ class Average(Method):
 
     name: ClassVar[str] = "average"
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
+    or_reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.SCORES})
     about: ClassVar[About] = About(
         title="Average over orders",
         source="PriDe's estimator for its estimation items (Zheng et al. 2024, arXiv 2309.03882)",

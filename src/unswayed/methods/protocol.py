@@ -113,7 +113,8 @@ class Method(ABC):
     Attributes:
         name: Registered name.
         about: What the docs say about it.
-        reads: What it reads of a decision: it works on every task whose replies give that.
+        reads: What it reads of a decision: it works on every task whose decisions can hold that.
+        or_reads: What it reads instead where decisions hold none of that; empty for nothing.
         fitted_from: Smallest number of estimation items that is not warned about; 0 if the method
             learns nothing.
     """
@@ -121,7 +122,13 @@ class Method(ABC):
     name: ClassVar[str]
     about: ClassVar[About]
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.CHOICE})
+    or_reads: ClassVar[frozenset[Evidence]] = frozenset()
     fitted_from: ClassVar[int] = 0
+
+    @classmethod
+    def readings(cls) -> tuple[frozenset[Evidence], ...]:
+        """What it can work with: `reads`, else `or_reads`."""
+        return (cls.reads, cls.or_reads) if cls.or_reads else (cls.reads,)
 
     @abstractmethod
     def asks(self, n: int) -> tuple[Ask, ...]:
@@ -297,17 +304,17 @@ def why_not(
         method: The method.
         task: Task of the items.
         n: Number of candidates; None if not known.
-        gives: What the decisions hold; None for all that the task's replies can give.
+        gives: What the decisions hold; None for all that the task's decisions can.
 
     Raises:
         UnknownNameError: If the task is not available.
     """
-    possible = task_of(task).reply.gives  # an unknown task is refused in any case
+    possible = task_of(task).gives  # an unknown task is refused in any case
     held = possible if gives is None else gives
     only = method.about.candidates
     if n is not None and only is not None and n != only:
         return f"it needs {only} candidates, got {n}"
-    if not method.reads <= held:
+    if not any(reading <= held for reading in method.readings()):
         return f"it needs {' and '.join(sorted(method.reads - held))} and there are none"
     try:
         if n is not None and method.fitted_from:

@@ -33,6 +33,7 @@ __all__ = [
     "positions_by_candidate",
     "probs_of",
     "softmax",
+    "value_of_choices",
     "verdict_table",
 ]
 
@@ -121,6 +122,7 @@ def verdict_table(
     tied: BoolArray | None = None,
     confidence: FloatArray | None = None,
     consistent: NDArray[np.int8] | None = None,
+    score: FloatArray | None = None,
 ) -> VerdictTable:
     """Put a method's results together; rows with a missing call become MISSING.
 
@@ -132,6 +134,8 @@ def verdict_table(
         tied: Tied candidates, shape (I, n).
         confidence: Shape (I,); default: the chosen candidate's score.
         consistent: Shape (I,); default: agreement of the answers in `cells`.
+        score: Score of the response, shape (I,); default, where levels have values: the value of
+            the chosen level, of tied ones the mean.
     """
     rows = len(table)
     cells = table.allowed if cells is None else cells
@@ -149,11 +153,50 @@ def verdict_table(
         tied = np.zeros((rows, table.n), dtype=np.bool_)
     if consistent is None:
         consistent = agreement(table.choices, cells)
+    tied = tied & (choices == TIE)[:, None]
+    if table.values is not None and score is None:
+        score = value_of_choices(choices[:, None], table.values, tied[:, None])[:, 0]
     return VerdictTable(
         choices=choices,
-        tied=tied & (choices == TIE)[:, None],
+        tied=tied,
         scores=scores,
         confidence=np.where(named, confidence, np.nan),
         consistent=consistent,
         n_calls=(cells & (table.choices != MISSING)).sum(axis=1).astype(np.int32),
+        score=score if score is None else np.where(missing, np.nan, score),
+        sd=None if table.values is None else _spread(table, cells),
     )
+
+
+def value_of_choices(
+    choices: IntArray, values: FloatArray, tied: BoolArray | None = None
+) -> FloatArray:
+    """The values of chosen levels, of a tie the mean of the tied ones (all of them by default).
+
+    Args:
+        choices: Shape (I, T).
+        values: By candidate, shape (I, n).
+        tied: Shape (I, T, n).
+
+    Returns:
+        Shape (I, T); NaN where no level was chosen.
+    """
+    chosen = np.take_along_axis(values, np.maximum(choices, 0).astype(np.intp), axis=1)
+    scores: FloatArray = np.where(choices >= 0, chosen, np.nan)
+    rows, columns = np.nonzero(choices == TIE)
+    if len(rows):
+        among = np.ones((len(rows), values.shape[1])) if tied is None else tied[rows, columns]
+        scores[rows, columns] = (values[rows] * among).sum(axis=1) / among.sum(axis=1)
+    return scores
+
+
+def _spread(table: DecisionTable, cells: BoolArray) -> FloatArray:
+    """Standard deviation (n - 1) of the scores of the decisions read, NaN for fewer than two; (I,)."""
+    if table.values is None:
+        return np.full(len(table), np.nan)
+    scores = value_of_choices(table.choices, table.values)
+    read = cells & ~np.isnan(scores)
+    count = read.sum(axis=1)
+    mean = np.where(read, scores, 0.0).sum(axis=1) / np.maximum(count, 1)
+    squares = np.where(read, (scores - mean[:, None]) ** 2, 0.0).sum(axis=1)
+    return np.where(count < 2, np.nan, np.sqrt(squares / np.maximum(count - 1, 1)))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from unswayed.decisions import (
     MISSING,
+    SCORE,
     TIE,
+    UNPARSED,
     BoolArray,
     DecisionTable,
     FloatArray,
@@ -18,7 +21,17 @@ from unswayed.decisions import (
 )
 from unswayed.methods.tables import EPSILON, TOLERANCE, plurality, softmax, verdict_table
 
-__all__ = ["count_votes", "decide_by_average", "decide_by_vote", "mean_probs"]
+__all__ = [
+    "count_votes",
+    "decide_by_average",
+    "decide_by_score",
+    "decide_by_vote",
+    "mean_by_candidate",
+    "mean_probs",
+]
+
+SCORE_TOLERANCE: Final = 1e-6
+"""Scores, of 0 to 100, that are tied: far above rounding, far below any step a judge takes."""
 
 
 def count_votes(choices: IntArray, cells: BoolArray, n: int, weights: FloatArray) -> FloatArray:
@@ -37,10 +50,18 @@ def mean_probs(table: DecisionTable, cells: BoolArray, weights: FloatArray) -> F
     """
     if table.probs is None:
         return np.full((len(table), table.n), np.nan)
-    total = np.zeros((len(table), table.n))
+    return mean_by_candidate(table.probs, cells, weights)
+
+
+def mean_by_candidate(values: FloatArray, cells: BoolArray, weights: FloatArray) -> FloatArray:
+    """Weighted mean by candidate of values (I, T, n) over the cells read, shape (I, n).
+
+    NaN for all candidates where a value of a cell is unknown.
+    """
+    total = np.zeros((len(values), values.shape[2]))
     for column, weight in enumerate(weights):
         read = cells[:, column]
-        part = weight * table.probs[:, column]
+        part = weight * values[:, column]
         total += part if read.all() else np.where(read[:, None], part, 0.0)
     share = cells @ weights
     total[share == 0] = np.nan
@@ -71,12 +92,15 @@ def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None)
 def decide_by_average(
     table: DecisionTable, weights: Sequence[float] | None = None, *, logit: bool = False
 ) -> VerdictTable:
-    """The highest mean probability (or mean log probability) over all columns.
+    """The highest mean probability (or mean log probability), or mean score, over all columns.
 
-    Rows where a call read has no or partial probabilities are UNPARSED.
+    Rows where a call read has no or partial probabilities are UNPARSED. Where levels have values
+    the score is their expectation under the mean probabilities.
     """
     weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)
     cells = table.allowed
+    if table.probs is None and SCORE in table.ratings:
+        return decide_by_score(table, mean_by_candidate(table.ratings[SCORE], cells, weight))
     probs = mean_probs(table, cells, weight)
     scores = probs
     if logit and table.probs is not None:
@@ -86,4 +110,37 @@ def decide_by_average(
         scores[np.isnan(probs)] = np.nan
     verdict = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
     confidence = probs[np.arange(len(table)), np.maximum(verdict, 0)]
-    return verdict_table(table, verdict, scores=scores, confidence=confidence)
+    score = None if table.values is None else (probs * table.values).sum(axis=1)
+    return verdict_table(table, verdict, scores=scores, confidence=confidence, score=score)
+
+
+def decide_by_score(
+    table: DecisionTable, scores: FloatArray, *, cells: BoolArray | None = None
+) -> VerdictTable:
+    """The highest score; candidates within 1e-6 of it are a TIE.
+
+    Confidence is the chosen candidate's share of the answers read.
+
+    Args:
+        table: The table decided on.
+        scores: By candidate, shape (I, n); a row with NaN is UNPARSED.
+        cells: Cells read, shape (I, T); default: all that may be asked.
+    """
+    cells = table.allowed if cells is None else cells
+    known = ~np.isnan(scores).any(axis=1)
+    safe = np.where(known[:, None], scores, 0.0)
+    tied = (safe >= safe.max(axis=1, keepdims=True) - SCORE_TOLERANCE) & known[:, None]
+    choices = tied.argmax(axis=1).astype(np.int16)
+    choices[tied.sum(axis=1) > 1] = TIE
+    choices[~known] = UNPARSED
+    counts = count_votes(table.choices, cells, table.n, np.ones(len(table.asks)))
+    named = counts[np.arange(len(table)), np.maximum(choices, 0)]
+    read = (cells & (table.choices != MISSING)).sum(axis=1)
+    return verdict_table(
+        table,
+        choices,
+        cells=cells,
+        scores=scores,
+        tied=tied,
+        confidence=named / np.maximum(read, 1),
+    )

@@ -7,18 +7,29 @@ from __future__ import annotations
 
 from unswayed.parsing.labels import parse_label
 from unswayed.parsing.logprobs import LabelProbs, label_probs
-from unswayed.parsing.reading import decision_of, read_decision, was_refused, was_truncated
+from unswayed.parsing.listwise import FLAGS, listwise_schema, read_listwise
+from unswayed.parsing.reading import (
+    decision_of,
+    read_decision,
+    was_cut_off,
+    was_refused,
+    was_truncated,
+)
 from unswayed.parsing.replies import LABEL, Reply, ReplySpec
 
 __all__ = [
+    "FLAGS",
     "LABEL",
     "LabelProbs",
     "Reply",
     "ReplySpec",
     "decision_of",
     "label_probs",
+    "listwise_schema",
     "parse_label",
     "read_decision",
+    "read_listwise",
+    "was_cut_off",
     "was_refused",
     "was_truncated",
 ]

@@ -24,7 +24,7 @@ from unswayed.parsing.logprobs import LabelProbs, probs_of_response
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 from unswayed.presentation import Ask
 
-__all__ = ["decision_of", "read_decision", "was_refused", "was_truncated"]
+__all__ = ["decision_of", "read_decision", "was_cut_off", "was_refused", "was_truncated"]
 
 _CUT_OFF: Final = frozenset(("length", "max_tokens", "model_length", "MAX_TOKENS"))
 _REFUSED: Final = frozenset(("refusal", "content_filter"))
@@ -72,7 +72,7 @@ def read_decision(
             for text in (item.prompt, *item.candidates, item.reference or "")
             for turn in turns_of(text)
         ),
-        truncated=response.finish_reason in _CUT_OFF
+        truncated=was_cut_off(response.finish_reason)
         and not _is_settled(position, response, symbols),
     )
     by_label = _probs(*position, parsed)
@@ -107,6 +107,9 @@ def decision_of(
     probs: tuple[float, ...] | None = None,
     label_mass: float | None = None,
     censored: bool = False,
+    scores: tuple[float | None, ...] | None = None,
+    ranking: tuple[int, ...] | None = None,
+    flags: dict[str, tuple[bool | None, ...]] | None = None,
 ) -> Decision:
     """The record of what was read, with what was asked and what it cost.
 
@@ -121,6 +124,7 @@ def decision_of(
         probs: Probability by candidate.
         label_mass: Probability of all labels together.
         censored: Whether a label was outside the returned alternatives.
+        scores, ranking, flags: By candidate, as in `Decision`.
     """
     substitute = ask.substitute
     return Decision(
@@ -134,6 +138,9 @@ def decision_of(
         probs=probs,
         label_mass=label_mass,
         censored=censored,
+        scores=scores,
+        ranking=ranking,
+        flags=flags,
         text=text,
         model=model,
         input_tokens=response.input_tokens,
@@ -153,7 +160,12 @@ def was_refused(finish_reason: str | None) -> bool:
 
 def was_truncated(response: Response, decision: Decision) -> bool:
     """Whether a reply was cut off before it stated a verdict: worth one retry with a larger cap."""
-    return decision.choice is None and response.finish_reason in _CUT_OFF
+    return decision.choice is None and was_cut_off(response.finish_reason)
+
+
+def was_cut_off(finish_reason: str | None) -> bool:
+    """Whether a reply ended because it had reached the cap on its tokens."""
+    return finish_reason in _CUT_OFF
 
 
 def _is_settled(

@@ -56,6 +56,7 @@ TASK = TaskSpec(
     orders="balanced",
     train_orders="structured",
     reply=LABEL,
+    scaled=True,
     sentences={
         "role": (
             "You are given a question, a response to it and the levels of a scale. "

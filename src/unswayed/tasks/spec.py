@@ -38,6 +38,7 @@ class TaskSpec:
             `{first}` for the first of them, `{noun}` for the noun. A style names the ones it uses;
             those of the built-in styles are in `unswayed.prompts.styles`.
         reply: What the judge is to reply, and how that is read.
+        scaled: Whether the candidates are levels with values.
     """
 
     name: str
@@ -50,11 +51,19 @@ class TaskSpec:
     train_orders: str | None
     sentences: Mapping[str, str]
     reply: Reply
+    scaled: bool = False
+
+    @property
+    def gives(self) -> frozenset[Evidence]:
+        """What its decisions can hold."""
+        return self.reply.gives | ({Evidence.LEVELS} if self.scaled else frozenset())
 
 
-def tasks_giving(evidence: frozenset[Evidence]) -> list[str]:
-    """The tasks whose replies give all of it: where a method that reads it works."""
-    return [name for name in TASKS if evidence <= task_of(name).reply.gives]
+def tasks_giving(*readings: frozenset[Evidence]) -> list[str]:
+    """The tasks whose decisions can hold all of one of them: where a method that reads it works."""
+    return [
+        name for name in TASKS if any(reading <= task_of(name).gives for reading in readings)
+    ]
 
 
 def task_of(name: str) -> TaskSpec:
