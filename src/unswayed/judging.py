@@ -102,9 +102,10 @@ class Judging:
         if reason is None and Evidence.PROBS in self.method.reads:
             gives = evidence_of(item, self.prompts, logprobs=True)
             reason = why_not(self.method, task=item.task, gives=gives)
-            if reason is None and not self.backend.gives_logprobs:
-                if why_not(self.method, task=item.task, gives=gives - {Evidence.PROBS}):
-                    raise _no_logprobs(self.method, self.backend)
+            without = gives - {Evidence.PROBS}
+            lacking = why_not(self.method, task=item.task, gives=without) is not None
+            if reason is None and lacking and not self.backend.gives_logprobs:
+                raise _no_logprobs(self.method, self.backend)
         if reason is not None:
             raise UsageError(f"{item.id}: {spec_name(self.method)} cannot judge it: {reason}.")
         self._checked.add(kind)

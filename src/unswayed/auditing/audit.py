@@ -32,7 +32,7 @@ from unswayed.auditing.run_directory import json_text, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
 from unswayed.calibration import evidence_of, prompts_for
-from unswayed.decisions import Decision, DecisionTable, Evidence
+from unswayed.decisions import Decision, DecisionTable
 from unswayed.items import ItemSet, Message
 from unswayed.presentation import Ask
 from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint

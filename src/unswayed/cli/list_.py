@@ -30,9 +30,7 @@ def _methods() -> Listing:
         method = METHODS.load(name)
         given = ", ".join(f"{key}={_written(value)}" for key, value in parameters(method).items())
         probs = "needs label probabilities; " if Evidence.PROBS in method.reads else ""
-        facts = (
-            f"Calls per item: {method.about.calls}; {probs}{', '.join(tasks_giving(*method.readings()))}."
-        )
+        facts = f"Calls per item: {method.about.calls}; {probs}{', '.join(tasks_giving(*method.readings()))}."
         rows.append((name, f"{method.about.idea}\n{facts}", given))
     return ("method", "what it does", "parameters and their defaults"), rows
 

@@ -157,7 +157,9 @@ def check_decision(decision: Decision) -> None:
         raise ItemError(f"{where}choice: {choice} is out of range (0 to {n - 1})")
     flags = decision.flags or {}
     for name in {SCORE, RANK} & set(flags):
-        raise ItemError(f"{where}flags: {name!r} is a rating of its own. Give the flag another name.")
+        raise ItemError(
+            f"{where}flags: {name!r} is a rating of its own. Give the flag another name."
+        )
     for name, values in (("probs", decision.probs), ("scores", decision.scores), *flags.items()):
         if values is not None and len(values) != n:
             raise ItemError(f"{where}{name}: {len(values)} values for {n} candidates")

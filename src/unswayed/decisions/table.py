@@ -142,19 +142,21 @@ class DecisionTable:
         choices: IntArray = _columns_of(self.choices, columns, MISSING)
         probs = None if self.probs is None else _columns_of(self.probs, columns, np.nan)
         mass = None if self.label_mass is None else _columns_of(self.label_mass, columns, np.nan)
-        ratings = {name: _columns_of(own, columns, np.nan) for name, own in self.ratings.items()}
+        ratings = {
+            name: _columns_of(values, columns, np.nan) for name, values in self.ratings.items()
+        }
         for place, rows, column in by_content:
             choices[rows, place] = self.choices[rows, column]
             if probs is not None and self.probs is not None:
                 probs[rows, place] = self.probs[rows, column]
             if mass is not None and self.label_mass is not None:
                 mass[rows, place] = self.label_mass[rows, column]
-            for name, own in self.ratings.items():
-                ratings[name][rows, place] = own[rows, column]
+            for name, values in self.ratings.items():
+                ratings[name][rows, place] = values[rows, column]
         if outer.order != own.order:
             choices = renumbered(choices, outer.order)
             probs = None if probs is None else probs[:, :, list(outer.order)]
-            ratings = {name: own[:, :, list(outer.order)] for name, own in ratings.items()}
+            ratings = {name: values[:, :, list(outer.order)] for name, values in ratings.items()}
         return DecisionTable(
             items=self.items,
             asks=tuple(asks),

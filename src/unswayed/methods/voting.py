@@ -127,9 +127,9 @@ def decide_by_score(
         cells: Cells read, shape (I, T); default: all that may be asked.
     """
     cells = table.allowed if cells is None else cells
-    known = ~np.isnan(scores).any(axis=1)
+    known: BoolArray = np.asarray(~np.isnan(scores).any(axis=1), dtype=np.bool_)
     safe = np.where(known[:, None], scores, 0.0)
-    tied = (safe >= safe.max(axis=1, keepdims=True) - SCORE_TOLERANCE) & known[:, None]
+    tied: BoolArray = (safe >= safe.max(axis=1, keepdims=True) - SCORE_TOLERANCE) & known[:, None]
     choices = tied.argmax(axis=1).astype(np.int16)
     choices[tied.sum(axis=1) > 1] = TIE
     choices[~known] = UNPARSED

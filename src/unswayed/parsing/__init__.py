@@ -6,8 +6,8 @@ Pure and re-run whenever recorded calls are read, so a better parser costs no ne
 from __future__ import annotations
 
 from unswayed.parsing.labels import parse_label
-from unswayed.parsing.logprobs import LabelProbs, label_probs
 from unswayed.parsing.listwise import FLAGS, listwise_schema, read_listwise
+from unswayed.parsing.logprobs import LabelProbs, label_probs
 from unswayed.parsing.reading import (
     decision_of,
     read_decision,

@@ -124,7 +124,9 @@ def decision_of(
         probs: Probability by candidate.
         label_mass: Probability of all labels together.
         censored: Whether a label was outside the returned alternatives.
-        scores, ranking, flags: By candidate, as in `Decision`.
+        scores: By candidate, None where unknown.
+        ranking: Candidates, best first.
+        flags: By name, by candidate.
     """
     substitute = ask.substitute
     return Decision(

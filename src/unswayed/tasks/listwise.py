@@ -118,10 +118,10 @@ def _best(scores: Sequence[float | None], ranking: Sequence[int] | None) -> Choi
     stated = [score for score in scores if score is not None]
     if len(stated) < len(scores):
         return None if ranking is None else ranking[0]
-    top = [candidate for candidate, score in enumerate(scores) if score == max(stated)]
+    top = {candidate for candidate, score in enumerate(scores) if score == max(stated)}
     if len(top) == 1:
-        return top[0]
-    return "tie" if ranking is None else min(top, key=list(ranking).index)
+        return top.pop()
+    return "tie" if ranking is None else next(c for c in ranking if c in top)
 
 
 def _object(

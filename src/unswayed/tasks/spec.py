@@ -61,9 +61,7 @@ class TaskSpec:
 
 def tasks_giving(*readings: frozenset[Evidence]) -> list[str]:
     """The tasks whose decisions can hold all of one of them: where a method that reads it works."""
-    return [
-        name for name in TASKS if any(reading <= task_of(name).gives for reading in readings)
-    ]
+    return [name for name in TASKS if any(reading <= task_of(name).gives for reading in readings)]
 
 
 def task_of(name: str) -> TaskSpec:
