@@ -18,7 +18,7 @@ from unswayed.calibration import calibrate
 from unswayed.calls import Failure, Query, Response
 from unswayed.decisions import Decision, Verdict
 from unswayed.errors import BackendError, ItemError, MethodError, UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet, Task
+from unswayed.items import Item, ItemSet
 from unswayed.judge import Judge
 from unswayed.judging import JudgeFailure, named, windows
 from unswayed.methods.additive import Effects
@@ -271,7 +271,12 @@ def test_a_method_must_exist_be_fitted_and_fit_the_model(pairs: ItemSet) -> None
     with pytest.raises(UsageError, match="unswayed calibrate pride"):
         Judge(MODEL, method="pride")
     with pytest.raises(UsageError, match=r"does not\s+give. Use vote"):
-        Judge("simulated/judge?logprobs=0", method="average")
+        Judge("simulated/judge?logprobs=0", method="repeat-mean")
+    with (
+        Judge("simulated/judge?logprobs=0", method="average") as judge,
+        pytest.raises(UsageError, match=r"does not\s+give. Use vote"),
+    ):
+        judge.compare("q", "a", "b")
     with pytest.raises(UsageError, match="no drift to check"):
         Judge(MODEL, method="vote", shadow=0.1)
     with pytest.raises(UsageError, match="from 0 to 1"):
@@ -279,12 +284,12 @@ def test_a_method_must_exist_be_fitted_and_fit_the_model(pairs: ItemSet) -> None
 
 
 def test_items_the_method_is_not_for_are_refused_before_any_call(tmp_path: Path) -> None:
-    listwise = msgspec.structs.replace(simulated_items(1, 4, seed=1)[0], task=Task.LISTWISE)
+    three = simulated_items(1, 3, seed=1)[0]
     with (
-        Judge(MODEL, method="average", calls=tmp_path) as judge,
-        pytest.raises(UsageError, match="task 'listwise' is not available"),
+        Judge(MODEL, method="vote:orders=swap", calls=tmp_path) as judge,
+        pytest.raises(UsageError, match="'swap' needs 2 candidates, got 3"),
     ):
-        list(judge.verdicts([listwise]))
+        list(judge.verdicts([three]))
     reasoning = PromptSettings(prompt="reasoning")
     with (
         Judge(MODEL, method="average", prompt=reasoning) as judge,

@@ -13,9 +13,12 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
+from unswayed.decisions import Evidence
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task
 from unswayed.result import AuditResult
+
+BOTH = frozenset({Evidence.CHOICE, Evidence.PROBS})
 
 SETTINGS = AuditSettings(resamples=200)
 
@@ -268,8 +271,8 @@ def test_a_second_run_in_the_same_place_makes_no_call_and_finds_the_same(
 
 def test_more_items_leave_folds_and_estimation_sets_of_the_others_alone(pairs: ItemSet) -> None:
     settings = AuditSettings(methods=("pride",), estimation_items=20)
-    small = plan_audit(ItemSet.of(pairs.items[:200], name="s"), settings, gives_probs=True)
-    large = plan_audit(pairs, settings, gives_probs=True)
+    small = plan_audit(ItemSet.of(pairs.items[:200], name="s"), settings, gives=BOTH)
+    large = plan_audit(pairs, settings, gives=BOTH)
     folds = dict(zip((item.id for item in large.items), large.strata[0].folds, strict=True))
     for item, fold in zip(small.items, small.strata[0].folds, strict=True):
         assert folds[item.id] == fold
@@ -285,7 +288,7 @@ def test_duplicates_of_a_question_share_a_fold_and_their_place_in_the_estimation
         for item in pairs.items[:100]
     ]
     both = ItemSet.of([*pairs.items, *turned], name="twice")
-    (stratum,) = plan_audit(both, AuditSettings(methods=("pride",)), gives_probs=True).strata
+    (stratum,) = plan_audit(both, AuditSettings(methods=("pride",)), gives=BOTH).strata
     fold = dict(zip((item.id for item in stratum.items), stratum.folds, strict=True))
     assert all(fold[item.id] == fold[item.id.removeprefix("again-")] for item in turned)
     assert len(set(fold.values())) == 5
@@ -299,7 +302,7 @@ def test_without_text_the_id_decides_the_fold() -> None:
 
 
 def test_no_question_carries_gold(pairs: ItemSet) -> None:
-    plan = plan_audit(pairs, AuditSettings(methods=("all",)), gives_probs=True)
+    plan = plan_audit(pairs, AuditSettings(methods=("all",)), gives=BOTH)
     assert all(question.item.gold is None for question in plan.questions())
 
 
@@ -317,7 +320,7 @@ def test_bad_settings_say_what_to_give(
     settings: AuditSettings, error: type[Exception], message: str, pairs: ItemSet
 ) -> None:
     with pytest.raises(error, match=message):
-        plan_audit(pairs, settings, gives_probs=True)
+        plan_audit(pairs, settings, gives=BOTH)
 
 
 def test_a_bad_group_field_is_refused(pairs: ItemSet) -> None:
@@ -327,7 +330,7 @@ def test_a_bad_group_field_is_refused(pairs: ItemSet) -> None:
 
 def test_orders_that_do_not_exist_for_an_item_name_it(questions: ItemSet) -> None:
     with pytest.raises(UsageError, match=questions[0].id):
-        plan_audit(questions, AuditSettings(orders="swap"), gives_probs=True)
+        plan_audit(questions, AuditSettings(orders="swap"), gives=BOTH)
 
 
 def test_groups_and_macro_average_follow_the_group_field() -> None:

@@ -33,9 +33,11 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import Decision
+from unswayed.decisions import Decision, Evidence
 from unswayed.items import Item, ItemSet, Task
 from unswayed.result import AuditResult
+
+BOTH = frozenset({Evidence.CHOICE, Evidence.PROBS})
 
 LETTERS = "ABCDE"
 METHODS = ("direct", "vote", "average", "pride")
@@ -299,7 +301,7 @@ def run_simulated(
     items: ItemSet, wanted: AuditSettings, model: str
 ) -> tuple[AuditResult, list[Decision]]:
     record = audit_calls(items, wanted, model, BackendSettings(), directory=None)
-    plan = plan_audit(items, wanted, gives_probs=True)
+    plan = plan_audit(items, wanted, gives=BOTH)
     return record, list(record.record.source(plan.questions()))
 
 

@@ -94,7 +94,7 @@ def test_one_task_of_a_mixed_file_can_be_taken(run: Run) -> None:
     assert audit(run, data, "--task", "mcq", "--json").json["data"]["n_items"] == 2
     wrong = audit(run, data, "--task", "mcw")
     assert (wrong.code, wrong.err) == (2, "unswayed: unknown task 'mcw'. Did you mean 'mcq'?\n")
-    assert "unknown task 'rubric'. Known: mcq, pairwise" in audit(run, data, "--task", "rubric").err
+    assert "mixed.jsonl" in audit(run, data, "--task", "rubric").err
     built_in = run("audit", "tiny-judge", "--task", "mcq")
     assert built_in.code == 2
     assert "tiny-judge has no items of task mcq" in built_in.err

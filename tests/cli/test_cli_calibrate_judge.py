@@ -308,8 +308,8 @@ def test_a_damaged_file_is_refused(run: Run, pairs: Path) -> None:
         (["pairs.jsonl", "--out", "pairs.jsonl"], "read and written at once"),
         (["pairs.jsonl", "--out", "."], "it is a directory"),
         (
-            ["listwise.jsonl", "--method", "average"],
-            "task 'listwise' is not available; there are mcq and pairwise",
+            ["listwise.jsonl", "--method", "vote"],
+            "listwise.jsonl:1: candidates: needs at least 2, got 1",
         ),
     ],
 )
@@ -317,7 +317,7 @@ def test_what_cannot_be_judged_is_said_in_a_line(
     arguments: list[str], said: str, run: Run, pairs: Path
 ) -> None:
     write_lines("empty.jsonl", [])
-    write_lines("listwise.jsonl", [choice(0, task="listwise")])
+    write_lines("listwise.jsonl", [choice(0, task="listwise", candidates=["one"], gold=0)])
     before = pairs.read_bytes()
     ran = run("judge", *arguments, "--model", SIMULATED)
     assert ran.code == 2

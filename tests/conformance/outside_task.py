@@ -22,6 +22,9 @@ class BestAndWorst:
         thought = "" if style.answer_only else "<think>(left out)</think>"
         return f"{thought}best {best}, worst {worst}"
 
+    def written(self, labels, chosen, scores, *, answer_only):
+        return f"best {labels[chosen]}, worst {labels[chosen - 1]}"
+
     def read(self, item, ask, labels, response, *, model, answer_only):
         label = f"({'|'.join(map(re.escape, labels))})"
         match = re.search(rf"best {label}, worst {label}\s*$", response.text)

@@ -255,10 +255,14 @@ def test_unknown_prompt_names_the_nearest() -> None:
         render(PAIR, Ask(X0, "reasonning"), DIRECT)
 
 
-def test_a_task_without_wording_is_refused_by_name() -> None:
-    item = Item(id="r1", task=Task.RUBRIC, prompt="?", candidates=("bad", "good"))
-    with pytest.raises(UnknownNameError, match="task 'rubric' is not available; there are mcq and"):
-        render(item, Ask(X0), DIRECT)
+def test_the_text_that_is_scored_stands_between_the_question_and_the_levels() -> None:
+    item = Item(
+        id="r1", task=Task.RUBRIC, prompt="Who?", candidates=("bad", "good"), response="It is Ann."
+    )
+    user = render(item, Ask(X2), DIRECT).messages[-1].content
+    assert "===== Response =====\nIt is Ann.\n\n===== Levels =====\nA. good\nB. bad\n" in user
+    blank = Ask(X2, substitute=Substitution(("N/A", "N/A"), "N/A"))
+    assert "Ann" not in render(item, blank, DIRECT).messages[-1].content
 
 
 def test_a_presentation_for_another_number_of_candidates_is_refused() -> None:

@@ -118,11 +118,9 @@ def test_nothing_left_says_where_it_went():
         build_groups(colour_items(2), Data(held_out=2), Prompt())
 
 
-def test_rubric_items_are_refused():
-    item = Item(
-        id="r", task=Task.RUBRIC, prompt="?", candidates=("1", "2"), values=(1, 2), response="x"
-    )
-    with pytest.raises(ItemError, match="task rubric cannot be trained"):
+def test_a_task_without_orders_of_a_group_is_refused():
+    item = Item(id="r", task=Task.LISTWISE, prompt="?", candidates=("1", "2"))
+    with pytest.raises(ItemError, match="task listwise cannot be trained"):
         build_groups([item], Data(), Prompt())
 
 

@@ -127,12 +127,14 @@ def decide_by_score(
         cells: Cells read, shape (I, T); default: all that may be asked.
     """
     cells = table.allowed if cells is None else cells
-    known: BoolArray = np.asarray(~np.isnan(scores).any(axis=1), dtype=np.bool_)
-    safe = np.where(known[:, None], scores, 0.0)
-    tied: BoolArray = (safe >= safe.max(axis=1, keepdims=True) - SCORE_TOLERANCE) & known[:, None]
+    complete: BoolArray = np.asarray(~np.isnan(scores).any(axis=1), dtype=np.bool_)
+    safe = np.where(complete[:, None], scores, 0.0)
+    tied: BoolArray = (safe >= safe.max(axis=1, keepdims=True) - SCORE_TOLERANCE) & complete[
+        :, None
+    ]
     choices = tied.argmax(axis=1).astype(np.int16)
     choices[tied.sum(axis=1) > 1] = TIE
-    choices[~known] = UNPARSED
+    choices[~complete] = UNPARSED
     counts = count_votes(table.choices, cells, table.n, np.ones(len(table.asks)))
     named = counts[np.arange(len(table)), np.maximum(choices, 0)]
     read = (cells & (table.choices != MISSING)).sum(axis=1)
