@@ -22,8 +22,10 @@ class BestAndWorst:
         thought = "" if style.answer_only else "<think>(left out)</think>"
         return f"{thought}best {best}, worst {worst}"
 
-    def written(self, labels, chosen, scores, *, answer_only):
-        return f"best {labels[chosen]}, worst {labels[chosen - 1]}"
+    def written(self, labels, verdict, scores, *, answer_only):
+        if verdict not in labels:
+            return verdict
+        return f"best {verdict}, worst {labels[labels.index(verdict) - 1]}"
 
     def read(self, item, ask, labels, response, *, model, answer_only):
         label = f"({'|'.join(map(re.escape, labels))})"

@@ -60,7 +60,7 @@ def test_a_refusal_is_not_read() -> None:
 
 
 def test_a_simulated_judge_writes_what_it_thinks() -> None:
-    text = REPLY.written(LABELS, 2, [40.4, 71.2, 71.4], answer_only=True)
+    text = REPLY.written(LABELS, "C", [40.4, 71.2, 71.4], answer_only=True)
     decision = REPLY.read(
         ITEM, Ask(SHOWN), LABELS, Response(text=text), model="m", answer_only=False
     )

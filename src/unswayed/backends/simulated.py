@@ -136,17 +136,18 @@ class SimulatedBackend(Backend):
         chosen = _drawn(logits, request.temperature, draws)
         fate = draws.uniform()
         if fate < judge.unparsed:
-            text, tops = REFUSAL, None
+            verdict = REFUSAL
         elif fate < judge.unparsed + judge.tie:
-            text, tops = "tie", None
+            verdict = "tie"
         else:
-            text = task_of(query.item.task).reply.written(
-                request.labels,
-                chosen,
-                [min(max(MIDDLE + POINTS * logit, 0.0), 100.0) for logit in logits],
-                answer_only=request.top_logprobs > 0 or request.max_tokens <= 16,
-            )
-            tops = self._tops(request, logits)
+            verdict = request.labels[chosen]
+        text = task_of(query.item.task).reply.written(
+            request.labels,
+            verdict,
+            [min(max(MIDDLE + POINTS * logit, 0.0), 100.0) for logit in logits],
+            answer_only=request.top_logprobs > 0 or request.max_tokens <= 16,
+        )
+        tops = None if verdict in (REFUSAL, "tie") else self._tops(request, logits)
         return Response(
             text=text,
             tokens=None if tops is None else (text,),

@@ -50,14 +50,14 @@ class Reply(Protocol):
         ...
 
     def written(
-        self, labels: Sequence[str], chosen: int, scores: Sequence[float], *, answer_only: bool
+        self, labels: Sequence[str], verdict: str, scores: Sequence[float], *, answer_only: bool
     ) -> str:
-        """The reply of a judge that chooses a label, as simulated judges write it.
+        """The reply of a judge, as simulated judges write it.
 
         Args:
             labels: The labels in canonical order.
-            chosen: Index of the chosen label.
-            scores: What the judge makes of each label, 0 to 100, the chosen one among the best.
+            verdict: The chosen label, "tie", or other words.
+            scores: What the judge makes of each label, 0 to 100.
             answer_only: As `ReplySpec` says.
         """
         ...
@@ -94,16 +94,16 @@ class LabelReply:
         return _tagged(label, "(left out in this example)", answer_only=style.answer_only)
 
     def written(
-        self, labels: Sequence[str], chosen: int, scores: Sequence[float], *, answer_only: bool
+        self, labels: Sequence[str], verdict: str, scores: Sequence[float], *, answer_only: bool
     ) -> str:
-        """The label of the chosen candidate."""
-        return _tagged(labels[chosen], "It is simulated.", answer_only=answer_only)
+        """The verdict as it is."""
+        return _tagged(verdict, "It is simulated.", answer_only=answer_only)
 
 
-def _tagged(label: str, reasoning: str, *, answer_only: bool) -> str:
+def _tagged(verdict: str, reasoning: str, *, answer_only: bool) -> str:
     if answer_only:
-        return label
-    return f"<think>{reasoning}</think><answer>{label}</answer>"
+        return verdict
+    return f"<think>{reasoning}</think><answer>{verdict}</answer>"
 
 
 LABEL = LabelReply()

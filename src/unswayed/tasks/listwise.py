@@ -62,10 +62,18 @@ class ListwiseReply:
         return reasoning + _object(labels, scores, "(left out in this example)")
 
     def written(
-        self, labels: Sequence[str], chosen: int, scores: Sequence[float], *, answer_only: bool
+        self, labels: Sequence[str], verdict: str, scores: Sequence[float], *, answer_only: bool
     ) -> str:
-        """The scores rounded, the ranking by the scores as they are, the chosen label first."""
-        return _object(labels, scores, "It is simulated.", first=chosen)
+        """The scores rounded, the ranking by the scores as they are, the chosen label first.
+
+        A tie is equal scores without a ranking; other words stand alone.
+        """
+        if verdict == "tie":
+            return _object(labels, [max(scores)] * len(labels), "It is simulated.", ranked=False)
+        if verdict not in labels:
+            return verdict
+        first = list(labels).index(verdict)
+        return _object(labels, scores, "It is simulated.", first=first)
 
     def read(
         self,
@@ -125,7 +133,12 @@ def _best(scores: Sequence[float | None], ranking: Sequence[int] | None) -> Choi
 
 
 def _object(
-    labels: Sequence[str], scores: Sequence[float], rationale: str, *, first: int = -1
+    labels: Sequence[str],
+    scores: Sequence[float],
+    rationale: str,
+    *,
+    first: int = -1,
+    ranked: bool = True,
 ) -> str:
     """The reply that gives these scores by label and raises no flag."""
     ranking = sorted(range(len(labels)), key=lambda label: (label != first, -scores[label], label))
@@ -133,8 +146,8 @@ def _object(
         symbol: {"score": round(score), "rationale": rationale, **dict.fromkeys(FLAGS, False)}
         for symbol, score in zip(labels, scores, strict=True)
     }
-    reply = {"candidates": marks, "ranking": [labels[label] for label in ranking]}
-    return json.dumps(reply, ensure_ascii=False)
+    order = {"ranking": [labels[label] for label in ranking]} if ranked else {}
+    return json.dumps({"candidates": marks, **order}, ensure_ascii=False)
 
 
 _FORM = (
