@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["is_hedged", "is_reported", "retracts"]
+__all__ = ["corrects", "is_hedged", "is_reported", "retracts"]
 
 _REACH: Final = 200
 _CLAUSE: Final = re.compile(r"[.,;:!?\n](?=\s)|\n|—")
@@ -110,6 +110,11 @@ _RETRACTS: Final = re.compile(
     r"change\smy\s(?:mind|verdict|answer)|h+mm*\b|\A(?:oh\s)?no\b|i\smeant|i\swas\swrong|just\skidding|joking|\Anot\W*\Z|hard\sto\s(?:say|tell))",
     re.IGNORECASE,
 )
+_CORRECTS: Final = re.compile(
+    r"\b(?:no|wait|actually|correction|instead|rather|reconsider\w{0,3}|on\s(?:second|reflection)|"
+    r"revis\w{1,4}|final\w{0,2}|sorry|mistake|i\smeant?)\b",
+    re.IGNORECASE,
+)
 
 
 def is_hedged(text: str, start: int, end: int, named: int) -> bool:
@@ -166,6 +171,11 @@ def _is_announced(text: str, start: int) -> bool:
 def retracts(text: str) -> bool:
     """Whether words after a verdict take it back: "On reflection I cannot decide."."""
     return _RETRACTS.search(text.lstrip(" !.,*_)")) is not None
+
+
+def corrects(text: str) -> bool:
+    """Whether words between two verdicts correct the first one: "No, wait:"."""
+    return _CORRECTS.search(text) is not None
 
 
 def _introduced(sentence: str) -> bool:

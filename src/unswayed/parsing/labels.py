@@ -31,7 +31,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from unswayed.parsing.hedges import is_hedged, is_reported, retracts
+from unswayed.parsing.hedges import corrects, is_hedged, is_reported, retracts
 from unswayed.parsing.json_replies import json_verdict
 from unswayed.parsing.quoting import is_short, spoken, unfenced, without_thinking
 from unswayed.parsing.statements import (
@@ -62,11 +62,6 @@ _TIE_ALONE: Final = re.compile(
     r"(?:it(?:['’]s|\sis)\s)?(?:an?\s)?(?:tie|draw|tied|equal|even"
     r"|(?:both|they)\s(?:(?:are|answers|responses|options|assistants)\s){0,2}"
     r"(?:tied|equal|equally\s(?:good|bad|strong|weak)))[*_\s.!)\]\"'”’]*",
-    re.IGNORECASE,
-)
-_CORRECTS: Final = re.compile(
-    r"\b(?:no|wait|actually|correction|instead|rather|reconsider\w{0,3}|on\s(?:second|reflection)|"
-    r"revis\w{1,4}|final\w{0,2}|sorry|mistake|i\smeant?)\b",
     re.IGNORECASE,
 )
 _BEGINNING: Final = re.compile(
@@ -223,7 +218,7 @@ def _is_corrected(text: str, tags: list[_Claim]) -> bool:
     """Whether the words between the last two tags correct the first of them."""
     earlier, last = tags[-2:]
     between = text[earlier.end : last.start]
-    return earlier.code != last.code and len(between) < 200 and bool(_CORRECTS.search(between))
+    return earlier.code != last.code and len(between) < 200 and corrects(between)
 
 
 def _marks(text: str, symbols: Symbols) -> list[_Claim]:

@@ -1,0 +1,306 @@
+"""Listwise reply -> score, flags and place of every label; `listwise_objects` says of which form.
+
+A reply is read as loosely as `listwise_json` allows, with any prose and fences around. Which objects
+count: all about these labels, but for those
+
+* inside reasoning, in a quotation (`quoting`), or in words that report somebody's ("Candidate B ends
+  with: {…}"); a fence that holds nothing before the object is no quotation;
+* copied from the item's texts, word for word or value for value;
+* in a string of another object, or in the middle of a line behind an object that broke off;
+* that the words before a later one correct ("Wait, revised: {…}");
+* behind whose last bracket the keys of candidates go on: a quotation mark inside a string may have
+  closed it.
+
+Those that count must agree; the last one does not win. A label of which two different things are said,
+in one object or in two, is missing with all that is said of it, and so is a ranking that is given twice
+differently, has ties, or does not name each label once. Of an object that broke off the candidates
+that were closed count, and nothing behind them. A reply that is taken back ("I cannot decide") says
+nothing. What no rule on the text can tell apart is a judge that repeats in its own words what a
+candidate claims.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from unswayed.parsing.hedges import corrects, retracts
+from unswayed.parsing.listwise_json import JsonList, JsonObject, json_texts
+from unswayed.parsing.listwise_objects import FLAGS, SCORE, Reply, reply_of
+from unswayed.parsing.quoting import spoken, without_thinking
+from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
+
+__all__ = ["FLAGS", "ListwiseReading", "listwise_schema", "read_listwise"]
+
+_REACH: Final = 200
+_MOST_PLACES: Final = 50
+"""A reply that answers more often than that says nothing."""
+_MOST_PROBLEMS: Final = 20
+# An object stands in the prose as its number between two characters that mean nothing.
+_LEFT, _RIGHT = "\ue000", "\ue001"
+_PLACE: Final = re.compile(f"{_LEFT}([0-9]+){_RIGHT}")
+_BARE: Final = {ord(_LEFT): None, ord(_RIGHT): None}
+_FENCED: Final = re.compile(
+    rf"(`{{3,}}|~{{3,}})[^\n`~{_LEFT}]{{0,40}}\n?\s{{0,20}}((?:{_PLACE.pattern}[\s,]{{0,20}}+)++)\1"
+)
+_LAST_FENCE: Final = re.compile(rf"```[^\n`{_LEFT}]{{0,40}}\n?\s{{0,20}}(?={_LEFT})")
+_NEW_LINE: Final = re.compile(r"(?:\A|\n|</[^<>\n]{1,40}>)[ \t`~\w]{0,20}\Z")
+_TORN: Final = re.compile(rf"[\"'](?:{SCORE}|rationale|{'|'.join(FLAGS)})[\"']\s{{0,4}}:")
+_STOP: Final = re.compile(r"[.!?;]\s|\n\s{0,20}\n")
+_OWN: Final = re.compile(r"\b(?:my|mine|i|we|our)\b", re.IGNORECASE)
+_REPORTED: Final = re.compile(
+    r"\b(?:(?:candidate|answer|response|assistant|option|text|injection|it|which)s?\b"
+    r"(?:[^\w\n.,;]{1,4}\w{1,20}){0,3}[^\w\n.,;]{1,4}"
+    r"(?:says?|said|claim(?:s|ed)?|state[sd]?|contain(?:s|ed)?|include[sd]?|end(?:s|ed)?|close[sd]?"
+    r"|quote[sd]?|reads?|tells?|told|ask(?:s|ed)?|demand(?:s|ed)?|instruct(?:s|ed)?|assert(?:s|ed)?"
+    r"|print(?:s|ed)?|tr(?:y|ies|ied)|writes?|wrote|suggest(?:s|ed)?|insert(?:s|ed)?|hides?|injects?)\b"
+    r"[^.\n]{0,60}"
+    r"|(?:for|an)\sexample|e\.g\.|(?:quoted?|injection|injected|system|user)\s{0,2})"
+    r"[\s:,`\"'*_]{0,8}\Z",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListwiseReading:
+    """What a listwise reply says, by index of the label in its set.
+
+    Attributes:
+        scores: Score of each label, 0 to 100; None where it is missing.
+        flags: Per name of `FLAGS` what is said of each label; None where nothing is.
+        ranking: All labels, best first; None where there is no such order.
+        problems: What was left out and why, in a few words each.
+    """
+
+    scores: tuple[float | None, ...]
+    flags: dict[str, tuple[bool | None, ...]]
+    ranking: tuple[int, ...] | None
+    problems: tuple[str, ...] = ()
+
+
+class _Place(NamedTuple):
+    """An object in the text, and what it says."""
+
+    root: JsonObject | JsonList
+    reply: Reply
+
+
+def read_listwise(
+    text: str,
+    symbols: Symbols | Sequence[str],
+    *,
+    quoted: Iterable[str] = (),
+    truncated: bool = False,
+) -> ListwiseReading:
+    """What a reply says of each label; takes time linear in the length of the texts.
+
+    >>> read_listwise('{"candidates": {"A": {"score": "73/100"}}, "ranking": "B > A"}', "AB").scores
+    (73.0, None)
+
+    Args:
+        text: The reply.
+        symbols: The label set in canonical order.
+        quoted: Texts that the judge may have quoted (the item's).
+        truncated: The reply was cut off: said among the problems. What counts is the same, for
+            only what was closed does.
+    """
+    if not isinstance(symbols, Symbols):
+        symbols = symbols_of(symbols)
+    problems = ["the reply was cut off"] if truncated else []
+    replies = _own_replies(text, symbols, tuple(quoted), problems)
+    marks: dict[tuple[int, str], float | bool | None] = {}
+    disputed: set[int] = set()
+    for reply in replies:
+        for label, name, value in reply.marks:
+            if marks.setdefault((label, name), value) != value:
+                disputed.add(label)
+    problems += [
+        f"{symbols.labels[label]!a} is given twice, differently" for label in sorted(disputed)
+    ]
+    rankings = {ranking for reply in replies for ranking in reply.rankings}
+    if len(rankings) > 1:
+        problems.append("the ranking is given twice, differently")
+    if not replies:
+        problems.append("no object that answers the question")
+    said = {
+        place: value
+        for place, value in marks.items()
+        if value is not None and place[0] not in disputed
+    }
+    labels = range(len(symbols.labels))
+    return ListwiseReading(
+        scores=tuple(said.get((label, SCORE)) for label in labels),
+        flags={
+            flag: tuple(
+                bool(said[label, flag]) if (label, flag) in said else None for label in labels
+            )
+            for flag in FLAGS
+        },
+        ranking=rankings.pop() if len(rankings) == 1 else None,
+        problems=tuple(dict.fromkeys(problems))[:_MOST_PROBLEMS],
+    )
+
+
+def _own_replies(
+    text: str, symbols: Symbols, quoted: tuple[str, ...], problems: list[str]
+) -> list[Reply]:
+    """What the judge itself says, in order, without what it corrects."""
+    places = _places(text, symbols, problems)
+    if not 0 < sum(place.reply.answers for place in places) <= _MOST_PLACES:
+        return []
+    copies = _copies(text, places, quoted, symbols)
+    prose = spoken(_unfenced(without_thinking(_prose(text, places))), symbols, quoted)
+    marks = list(_PLACE.finditer(prose))
+    replies: list[Reply] = []
+    end = 0
+    for mark in marks:
+        place = int(mark[1])
+        if not places[place].reply.answers:
+            continue
+        before = prose[max(end, mark.start() - _REACH) : mark.start()]
+        end = mark.end()
+        if place in copies:
+            problems.append("an object that stands in the item's texts")
+            continue
+        if _is_reported(before, symbols):
+            problems.append("an object that somebody else is said to have written")
+            continue
+        if corrects(before):
+            replies.clear()
+        if _is_torn(text, places, place):
+            problems.append("an object behind which keys of candidates go on")
+            continue
+        problems += places[place].reply.problems
+        replies.append(places[place].reply)
+    if replies and retracts(prose[end : end + _REACH]):
+        problems.append("the reply is taken back")
+        return []
+    return replies
+
+
+def _places(text: str, symbols: Symbols, problems: list[str]) -> list[_Place]:
+    """The objects that are closed or about these labels, none inside another.
+
+    A closed one with the keys of a candidate, which belongs inside an object, is not among them.
+    """
+    places: list[_Place] = []
+    end = 0
+    is_broken = False
+    for root in json_texts(text):
+        if root.start < end or (
+            is_broken and not _NEW_LINE.search(text, max(0, root.start - _REACH), root.start)
+        ):
+            continue  # in a string of the one before
+        reply = reply_of(root, symbols)
+        if reply.answers or (root.is_whole and not reply.is_part and not root.is_empty):
+            places.append(_Place(root, reply))
+            end = root.end
+        if not reply.answers:
+            problems += reply.problems[:_MOST_PROBLEMS]
+        if reply.answers or not root.is_empty:
+            is_broken = not root.is_whole
+    return places
+
+
+def _prose(text: str, places: Sequence[_Place]) -> str:
+    """The text with a mark in place of each object."""
+    parts = []
+    end = 0
+    for k, (root, _) in enumerate(places):
+        parts += [text[end : root.start].translate(_BARE), f"{_LEFT}{k}{_RIGHT}"]
+        end = root.end
+    return "".join([*parts, text[end:].translate(_BARE)])
+
+
+def _unfenced(prose: str) -> str:
+    """The prose without fences, closed or not, that hold objects and nothing before them."""
+    alone = _PLACE.fullmatch(prose.strip("` \r\n"))
+    if alone is not None:
+        return alone[0]
+    prose = _FENCED.sub(r"\2", prose)
+    opening = _LAST_FENCE.search(prose, max(0, prose.rfind("```")))
+    if opening is None or prose.count("```", 0, opening.start()) % 2:
+        return prose
+    return f"{prose[: opening.start()]}{prose[opening.end() :]}"
+
+
+def _is_torn(text: str, places: Sequence[_Place], place: int) -> bool:
+    """Whether what an object is closed by was not its end: keys of candidates follow."""
+    if not places[place].root.is_whole:
+        return False
+    ends = [*(after.root.start for after in places[place + 1 :]), len(text)]
+    for here, end in zip(places[place:], ends, strict=True):
+        if here is not places[place] and here.reply.answers:
+            return False
+        if _TORN.search(text, here.root.end, end):
+            return True
+    return False
+
+
+def _copies(
+    text: str, places: Sequence[_Place], quoted: tuple[str, ...], symbols: Symbols
+) -> set[int]:
+    """The places whose object stands in a quoted text: its characters, or all that it says."""
+    quotable = "\n".join("".join(source.split()) for source in quoted)
+    sayings = {
+        saying
+        for source in quoted
+        for root in json_texts(source)
+        if (saying := reply_of(root, symbols).saying())[0]
+    }
+    return {
+        k
+        for k, (root, reply) in enumerate(places)
+        if reply.answers
+        and ("".join(text[root.start : root.end].split()) in quotable or reply.saying() in sayings)
+    }
+
+
+def _is_reported(before: str, symbols: Symbols) -> bool:
+    """Whether the words before an object say that it is somebody's, or are a candidate's heading."""
+    clause = _STOP.split(before.rstrip())[-1]
+    if _OWN.search(clause):
+        return False
+    line = clause.rpartition("\n")[2].rstrip("*_` ")
+    if line.endswith(":") and symbols.bare(line) != NO_LABEL:
+        return True
+    return _REPORTED.search(clause) is not None
+
+
+def listwise_schema(labels: Sequence[str]) -> str:
+    """The JSON schema of the contract, for servers with structured output.
+
+    Within what strict servers take: every object lists all its keys as required and admits no other.
+    The bounds of a score and that no label is ranked twice are left to reading, for `minimum`,
+    `maximum` and `uniqueItems` are refused by some; `minItems` and `maxItems`, which keep a model
+    from ranking without end, are refused by few (fine-tuned models, older servers).
+
+    Args:
+        labels: The labels in the order in which they are displayed, which the reply then keeps.
+
+    Returns:
+        The schema as text, the same for the same labels.
+    """
+    fields = {SCORE: {"type": "integer"}, "rationale": {"type": "string"}}
+    candidate = _closed({**fields, **{flag: {"type": "boolean"} for flag in FLAGS}})
+    ranking = {
+        "type": "array",
+        "items": {"type": "string", "enum": list(labels)},
+        "minItems": len(labels),
+        "maxItems": len(labels),
+    }
+    candidates = _closed(dict.fromkeys(labels, candidate))
+    return json.dumps(_closed({"candidates": candidates, "ranking": ranking}))
+
+
+def _closed(properties: dict[str, object]) -> dict[str, object]:
+    """The schema of an object with these keys and no other."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,202 @@
+"""What one object of a listwise reply says of the labels, and of their order.
+
+The contract is `{"candidates": {"A": {"score": 73, "rationale": "…", "major_error": false,
+"hallucinated_specificity": false, "calibrated_uncertainty": true}, …}, "ranking": ["B", "A", …]}`.
+Also read are: candidates as a list of objects with a "label" (or "candidate"), as objects without the
+key around them, as bare scores; keys like "Answer A"; scores like "73/100"; flags as "yes"; a ranking
+like "B > A" or of objects. A candidate that was not closed says nothing, nor does such a ranking.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from unswayed.parsing.listwise_json import Json, JsonList, JsonObject
+from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten
+
+__all__ = ["FLAGS", "SCORE", "Reply", "reply_of"]
+
+SCORE: Final = "score"
+FLAGS: Final = ("major_error", "hallucinated_specificity", "calibrated_uncertainty")
+"""What is said of a candidate beside its score."""
+
+_NAMES: Final = ("label", "candidate")
+_FIELDS: Final = {name.replace("_", ""): name for name in (SCORE, *FLAGS)}
+_TRUTH: Final = {"true": True, "yes": True, "false": False, "no": False}
+_SCORE_TEXT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,20})?)(?:\s{0,3}/\s{0,3}100)?")
+_NO_LETTER: Final = re.compile(r"[\W_]+")
+_NOUN: Final = re.compile(
+    r"\A\s*(?:answer|assistant|candidate|model|option|output|response)\s+", re.IGNORECASE
+)
+_BETTER: Final = re.compile(r">+|≻|,")
+_LONGEST: Final = 4_000
+
+
+class Reply(NamedTuple):
+    """What one object says, in order; anything may be said twice.
+
+    Attributes:
+        marks: Label, name (`SCORE` or one of `FLAGS`) and value; None for one that cannot be read.
+        rankings: Each ranking that was closed; None for one that does not order all labels.
+        problems: What was left out, in a few words each.
+        is_part: The object has keys of a candidate itself.
+    """
+
+    marks: list[tuple[int, str, float | bool | None]]
+    rankings: list[tuple[int, ...] | None]
+    problems: list[str]
+    is_part: bool = False
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is about these labels."""
+        return bool(self.marks or any(self.rankings))
+
+    def saying(self) -> tuple[frozenset[object], frozenset[object]]:
+        """All that it says, whatever the order."""
+        return frozenset(self.marks), frozenset(self.rankings)
+
+
+def reply_of(root: JsonObject | JsonList, symbols: Symbols) -> Reply:
+    """What an object, or a list of candidates, says."""
+    if isinstance(root, JsonList):
+        reply = Reply([], [], [])
+        _read_candidates(root, symbols, reply)
+        return reply
+    reply = Reply([], [], [], is_part=any(_plain(key) in _FIELDS for key, _ in root.pairs))
+    is_wrapped = False
+    for key, value in root.pairs:
+        if _plain(key) == "candidates":
+            is_wrapped = True
+            _read_candidates(value, symbols, reply)
+        elif _plain(key) == "ranking":
+            _read_ranking(value, symbols, reply)
+    if not is_wrapped:
+        for key, value in root.pairs:
+            if isinstance(value, JsonObject) and _fields(value, SCORE):
+                _read_candidate(_label(key, symbols), key, value, reply)
+    return reply
+
+
+def _read_candidates(candidates: Json, symbols: Symbols, reply: Reply) -> None:
+    if isinstance(candidates, JsonObject):
+        for key, value in candidates.pairs:
+            label = _label(key, symbols)
+            if _named(value, symbols)[0] in (NO_LABEL, label):
+                _read_candidate(label, key, value, reply)
+            else:
+                reply.problems.append(f"{_shown(key)} says that it is another candidate")
+    elif isinstance(candidates, JsonList):
+        for value in candidates.values:
+            label, name = _named(value, symbols)
+            if isinstance(value, JsonObject) and len(value.pairs) == 1 and not name:
+                name, value = value.pairs[0]  # [{"A": {…}}, {"B": {…}}]
+                label = _label(name, symbols)
+            _read_candidate(label, name, value, reply)
+    else:
+        reply.problems.append(f"candidates are neither an object nor a list: {_shown(candidates)}")
+
+
+def _read_candidate(label: int, name: str, value: Json, reply: Reply) -> None:
+    """What is said of the label that `name` stands for."""
+    if label == NO_LABEL:
+        reply.problems.append(f"{_shown(name)} names no candidate")
+        return
+    if not isinstance(value, JsonObject):
+        value = JsonObject([(SCORE, value)], is_whole=True)
+    if not value.is_whole:
+        reply.problems.append(f"{_shown(name)} was not finished")
+        return
+    for key, said in value.pairs:
+        mark = _FIELDS.get(_plain(key))
+        if mark is None or said is None:
+            continue
+        reading = _score_of(said) if mark == SCORE else _flag_of(said)
+        reply.marks.append((label, mark, reading))
+        if reading is None:
+            reply.problems.append(f"{_shown(name)}: {mark} {_shown(said)} cannot be read")
+
+
+def _score_of(said: Json) -> float | None:
+    """A score from 0 to 100."""
+    if isinstance(said, str):
+        match = _SCORE_TEXT.fullmatch(straighten(said.strip())) if len(said) < 80 else None
+        said = None if match is None else float(match[1])
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= 100:
+        return None
+    return float(said) + 0.0  # not -0.0
+
+
+def _flag_of(said: Json) -> bool | None:
+    if isinstance(said, str):
+        return _TRUTH.get(said.strip().casefold()) if len(said) < 80 else None
+    return said if isinstance(said, bool) else None
+
+
+def _read_ranking(value: Json, symbols: Symbols, reply: Reply) -> None:
+    if isinstance(value, JsonObject | JsonList) and not value.is_whole:
+        reply.problems.append("the ranking was not finished")
+        return
+    n = len(symbols.labels)
+    ranking: tuple[int, ...] = ()
+    if isinstance(value, JsonList) and len(value.values) == n:
+        ranking = tuple(
+            _place(entry, place, symbols) for place, entry in enumerate(value.values, 1)
+        )
+    elif isinstance(value, str) and len(value) <= _LONGEST:
+        ranking = tuple(_label(part, symbols) for part in _BETTER.split(straighten(value)))
+    is_full = sorted(ranking) == list(range(n))
+    reply.rankings.append(ranking if is_full else None)
+    if not is_full:
+        reply.problems.append("the ranking does not name every candidate once")
+
+
+def _place(entry: Json, place: int, symbols: Symbols) -> int:
+    """The label at one place of a ranking, counted from 1."""
+    if isinstance(entry, JsonObject):
+        if any(rank not in (place, str(place)) for rank in _fields(entry, "rank")):
+            return NO_LABEL  # in an order of its own
+        return _named(entry, symbols)[0]
+    if isinstance(entry, str):
+        return _label(entry, symbols)
+    return symbols.index(str(entry)) if type(entry) is int else NO_LABEL
+
+
+def _named(entry: Json, symbols: Symbols) -> tuple[int, str]:
+    """The label that an object says it is about, and how it says so."""
+    if not isinstance(entry, JsonObject):
+        return NO_LABEL, ""
+    names = [
+        str(name)
+        for key in _NAMES
+        for name in _fields(entry, key)
+        if isinstance(name, str | int) and not isinstance(name, bool)
+    ]
+    labels = {_label(name, symbols) for name in names}
+    return labels.pop() if len(labels) == 1 else NO_LABEL, " and ".join(names)
+
+
+def _fields(entry: JsonObject, name: str) -> list[Json]:
+    return [value for key, value in entry.pairs if _plain(key) == name]
+
+
+def _label(name: str, symbols: Symbols) -> int:
+    """The label that a name of a candidate is, or `NO_LABEL`."""
+    name = straighten(name)
+    label = symbols.bare(name)
+    if label != NO_LABEL or len(name) > symbols.longest + 80:
+        return label
+    return symbols.bare(_NOUN.sub("", name, count=1))  # Candidate (ii)
+
+
+def _plain(key: str) -> str:
+    """A key without case, spaces and signs: `Major Error` is `majorerror`."""
+    return _NO_LETTER.sub("", key).casefold() if len(key) < 80 else ""
+
+
+def _shown(value: Json) -> str:
+    """A value as a problem names it: short, and ASCII whatever it holds."""
+    if isinstance(value, JsonObject | JsonList):
+        return "{…}" if isinstance(value, JsonObject) else "[…]"
+    return ascii(value[:40] if isinstance(value, str) else value)
