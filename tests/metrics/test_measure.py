@@ -96,7 +96,7 @@ def test_every_metric_loads_and_its_statistics_collapse_to_patterns(name: str) -
         assert not statistics[left_out].any()
         whole = metric.values(statistics.sum(axis=0, keepdims=True))
         assert whole.shape[0] == 1
-        if not metric.reads_probs:
+        if not metric.continuous:
             first, kind = made.patterns
             np.testing.assert_array_equal(metric.statistics(made.rows(first))[kind], statistics)
 

@@ -44,6 +44,21 @@ def test_gold_is_joined_by_id_and_its_kind_kept() -> None:
     assert made.gold.tolist() == [[False, False], [False, True], [True, True], [False, False]]
 
 
+def test_the_score_of_a_rubric_is_its_human_score_and_a_chosen_level_counts_its_value() -> None:
+    levels = {"task": Task.RUBRIC, "response": "r", "values": (1.0, 5.0)}
+    items = [pair("a", 3.5, **levels), pair("b", None, **levels), pair("c", 1)]
+    table = DecisionTable.of(items[:2], [decided("a", (0, 1), 1), decided("b", (0, 1), None)])
+    made = outcomes_of(items, table)
+    assert made.human is not None
+    assert made.score is not None
+    np.testing.assert_array_equal(made.human, [3.5, np.nan])
+    np.testing.assert_array_equal(made.score, [[5.0], [np.nan]])
+    assert made.scored.tolist() == [[True], [False]]
+    assert made.rows(np.array([0])).human == pytest.approx([3.5])
+    # the index of a right candidate is no score
+    assert outcomes_of(items[2:], DecisionTable.of(items[2:], [])).human is None
+
+
 def test_an_item_that_was_decided_but_is_not_given_is_named() -> None:
     table = DecisionTable.of([pair("a"), pair("b")], [])
     with pytest.raises(ShapeError, match=r"^b: decided, but not among the items"):

@@ -137,5 +137,5 @@ def changes(
     return {
         name: difference(new, old, name, resamples=resamples, seed=seed)
         for name, metric in compared_metrics().items()
-        if not (metric.optional and metric.lacking(old))
+        if not metric.left_out(old)
     }

@@ -119,11 +119,12 @@ def compare_methods(
 
     Without gold the average over the full pool is the yardstick, where there is one.
     """
-    gold = rows[BASE][_criterion(gold=True)[0]].value is not None
-    yardstick = None if gold else _beside_yardstick(plan, tables, scored)
+    criterion = _criterion(rows)
+    yardstick = None if criterion else _beside_yardstick(plan, tables, scored)
     beside = {name: _beside(plan, name, own, options) for name, own in (yardstick or {}).items()}
     compared = _compared(scored, rows, yardstick, beside, options)
-    recommendation = _recommendation(plan, tables, compared, gold=gold)
+    key, words = criterion or _criterion_of(Need.YARDSTICK)
+    recommendation = _recommendation(plan, tables, compared, key, words)
     pairs = [(name, BASE) for name in scored if name != BASE]
     for other in dict.fromkeys((recommendation.best, recommendation.method)):
         if other is not None and other != BASE:
@@ -152,6 +153,7 @@ def _compared(
         name: source
         for name, metric in metrics.items()
         if (source := yardstick if Need.YARDSTICK in metric.needs else judged) is not None
+        and not all(metric.left_out(strata) for strata in source.values())
     }
     joint = {}
     for metric, source in outcomes.items():
@@ -168,9 +170,12 @@ def _compared(
 
 
 def _recommendation(
-    plan: AuditPlan, tables: Sequence[DecisionTable], compared: _Compared, *, gold: bool
+    plan: AuditPlan,
+    tables: Sequence[DecisionTable],
+    compared: _Compared,
+    key: str,
+    criterion: Criterion,
 ) -> Recommendation:
-    key, criterion = _criterion(gold=gold)
     if key not in compared.outcomes:
         return Recommendation(None, _no_yardstick(plan), criterion.name)
     recommendation = recommend(
@@ -188,12 +193,22 @@ def _recommendation(
     return steadiest(recommendation, compared.candidates(steady), compared.gain(steady), harmless)
 
 
-def _criterion(*, gold: bool) -> tuple[str, Criterion]:
-    """The metric by which methods are recommended, with gold or beside the yardstick."""
+def _criterion(rows: Mapping[str, Row]) -> tuple[str, Criterion] | None:
+    """What methods are recommended by where people have said something: human scores before gold.
+
+    Where there are both, a right answer is a level that happens to have the human score.
+    """
+    kinds = (_criterion_of(Need.HUMAN), _criterion_of(None))
+    return next((own for own in kinds if rows[BASE].get(own[0]) is not None), None)
+
+
+def _criterion_of(need: Need | None) -> tuple[str, Criterion]:
+    """The metric to recommend by beside human scores, the yardstick or, without either, gold."""
     return next(
         (name, metric.criterion)
         for name, metric in ranked_metrics().items()
-        if metric.criterion is not None and (Need.YARDSTICK in metric.needs) is not gold
+        if metric.criterion is not None
+        and next((own for own in metric.needs if own in (Need.HUMAN, Need.YARDSTICK)), None) is need
     )
 
 

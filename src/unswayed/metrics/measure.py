@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import Estimate
 from unswayed.errors import UsageError
+from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import FloatArray, Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.patterns import unique_rows
@@ -87,6 +89,8 @@ def difference(
     if len(pairs) > 1 and not metric.across:
         reason = "items have different numbers of candidates: compare each number by itself"
         return Estimate(value=None, reason=reason)
+    if metric.weighted is not None and pairs:
+        return _weighted_difference(metric, name, *pairs[0])
     blocks = [_paired_statistics(metric, left, right) for left, right in pairs]
     items = sum(int(counts.sum()) for _, counts in blocks)
     if not items:
@@ -107,6 +111,19 @@ def difference(
     limits = (-span, span) if np.isfinite(span) else None
     low, high = interval(value, samples, n_items=items, limits=limits)
     return Estimate(value=value, low=low, high=high, n=items)
+
+
+def _weighted_difference(metric: Metric, name: str, left: Outcomes, right: Outcomes) -> Estimate:
+    """The difference of a weighted metric over the items that count on both sides."""
+    entries, items = jackknifed(metric, [left, right])
+    if not items:
+        return Estimate(value=None, reason=f"no item counts in {name} on both sides")
+    apart = entries[:, 0] - entries[:, 1]
+    if np.isnan(apart).any():
+        return Estimate(value=None, n=items, reason=metric.undefined)
+    least, most = metric.limits(left.n) if metric.limits else (-np.inf, np.inf)
+    each = np.ones(len(apart), dtype=np.int64)
+    return msgspec.structs.replace(paired_difference(apart, each, span=most - least), n=items)
 
 
 def _is_mean(statistics: FloatArray) -> bool:
@@ -138,11 +155,11 @@ def _paired_statistics(
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     """Statistics of both sides next to each other, one row per pattern, and the patterns' counts."""
     counts = np.ones(len(left), dtype=np.int64)
-    if not metric.reads_probs:
+    if not metric.continuous:
         codes = np.column_stack([left.patterns[1], right.patterns[1]])
         first, pattern = unique_rows(codes.astype(np.int64))
         counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
-        left, right = left.without_probs().rows(first), right.without_probs().rows(first)
+        left, right = left.categorical().rows(first), right.categorical().rows(first)
     of_left, of_right = metric.statistics(left), metric.statistics(right)
     both = (of_left[:, 0] > 0) & (of_right[:, 0] > 0)
     return np.hstack([of_left, of_right])[both], counts[both]

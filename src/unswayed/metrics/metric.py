@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.errors import UsageError
 from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
 
 __all__ = [
+    "FEWEST_SCORED",
     "Criterion",
     "FloatArray",
     "Limits",
     "Metric",
     "Need",
+    "OfWeights",
     "fraction",
     "item_means",
     "ratio",
@@ -31,6 +34,12 @@ FloatArray = NDArray[np.float64]
 
 Limits = tuple[float, float]
 """The smallest and the largest share that one item can have in a value."""
+
+OfWeights = Callable[[FloatArray], FloatArray]
+"""Values of prepared outcomes from weights of their I items, shape (B, I) -> (B,)."""
+
+FEWEST_SCORED: Final = 3
+"""Items that a correlation needs."""
 
 
 class Need(Enum):
@@ -50,6 +59,15 @@ class Need(Enum):
     LABEL_MASS = "no label mass was recorded", lambda o: o.label_mass is not None
     PARSED = "no answer could be read as a candidate", lambda o: (o.pooled & (o.choices >= 0)).any()
     YARDSTICK = "there is no average over the full pool to compare with", lambda o: o.yardstick
+    HUMAN = "no item has a human score", lambda o: o.human is not None
+    SCORE = "no item was given a score", lambda o: o.score is not None
+    SCORES = "no scores by candidate", lambda o: o.scores is not None
+    ENOUGH = (
+        f"fewer than {FEWEST_SCORED} items have a score beside a human score",
+        lambda o: o.scored.sum(axis=0).max(initial=0) >= FEWEST_SCORED,
+    )
+    HUMAN_VARIES = "all human scores are the same", lambda o: _varies(o, o.human)
+    SCORE_VARIES = "all scores of the judge are the same", lambda o: _varies(o, o.score)
 
     def __init__(self, lack: str, met: Callable[[Outcomes], bool]) -> None:
         self.lack = lack
@@ -57,8 +75,24 @@ class Need(Enum):
 
     @property
     def recorded(self) -> bool:
-        """Whether it is what a backend records beside its answers: continuous quantities."""
-        return self in (Need.PROBS, Need.LABEL_MASS)
+        """Whether it is a continuous quantity recorded beside the choices."""
+        return self in (Need.PROBS, Need.LABEL_MASS, Need.HUMAN, Need.SCORE, Need.SCORES)
+
+    @property
+    def of_values(self) -> bool:
+        """Whether it is about the values of what is there, so that lacking it is worth telling."""
+        return self in (Need.ENOUGH, Need.HUMAN_VARIES, Need.SCORE_VARIES)
+
+
+def _varies(outcomes: Outcomes, values: FloatArray | None) -> bool:
+    """Whether values, (I,) or (I, V), differ between the scored items of a presentation."""
+    if values is None:
+        return False
+    by_view = np.broadcast_to(values.reshape(len(outcomes), -1), outcomes.scored.shape)
+    return any(
+        len(set(own[scored].tolist())) > 1
+        for own, scored in zip(by_view.T, outcomes.scored.T, strict=True)
+    )
 
 
 def ratio(sums: FloatArray) -> FloatArray:
@@ -105,12 +139,12 @@ class Metric:
             NaN where undefined.
         undefined: The reason when all needs are met and the value still does not exist.
         needs: Checked in this order for the reason of an undefined value. What `statistics` reads
-            of probabilities and label mass must be among them.
+            of continuous quantities must be among them.
         better: 1 where more is better, -1 where less is, 0 where neither is.
         percent: Whether its values are fractions, which are shown in percent.
         compared: Whether methods, and runs, are compared in it item by item: "no"; "paired", each
             difference with an interval of its own; "jointly", with one as well that holds for all
-            methods compared at once, which takes a mean over items.
+            methods compared at once, which takes a mean over items or a weighted metric.
         criterion: What a recommendation by it is called, if one is made by it where its needs are
             met; it is compared jointly. A built-in metric comes before those of other packages.
         steadiness: Whether the steadiest method is recommended by it; it is compared jointly. Of
@@ -120,10 +154,18 @@ class Metric:
         curve: Whether it is followed over the number of estimation items.
         limits: The range of one item's share, given n, in a value that is a mean over items. It
             serves items that are all alike, where a bootstrap says nothing
-            (`uncertainty.interval`). None for other values.
+            (`uncertainty.interval`). Of a weighted metric the range of its value. None for other
+            values.
         fewest: Fewest candidates for which it is defined.
         across: Defined for items with different numbers of candidates together.
-        optional: Left out of a row, instead of null with a reason, where its needs are not met.
+        optional: Left out of a row, instead of null with a reason, where its needs are not met
+            (but those of values: that all scores are the same is worth telling).
+        weighted: For a quantity that is no function of sums over items (ranks depend on who else
+            was drawn): prepares outcomes and gives its value from how often each item counts; NaN
+            where undefined. All items once give the estimate, the numbers of a resample a bootstrap
+            value, items left out in turn the differences (`jackknife`), so it must change smoothly
+            with the weights. `statistics` then says which items count, and `values` is not read. It
+            is never pooled over numbers of candidates.
     """
 
     title: str
@@ -143,10 +185,24 @@ class Metric:
     fewest: int = 2
     across: bool = False
     optional: bool = False
+    weighted: Callable[[Outcomes], OfWeights] | None = None
+
+    def __post_init__(self) -> None:
+        """Check what a weighted metric can be.
+
+        Raises:
+            UsageError: If it is pooled over numbers of candidates, or compared without limits.
+        """
+        if self.weighted is None:
+            return
+        if self.across:
+            raise UsageError(f"{self.title}: a weighted metric has no value across strata.")
+        if self.compared != "no" and self.limits is None:
+            raise UsageError(f"{self.title}: a weighted metric that is compared needs limits.")
 
     @property
-    def reads_probs(self) -> bool:
-        """Whether its statistics are continuous: items cannot be counted by answer pattern."""
+    def continuous(self) -> bool:
+        """Whether it reads continuous quantities: items cannot be counted by answer pattern."""
         return any(need.recorded for need in self.needs)
 
     def applies_to(self, n: int) -> bool:
@@ -156,6 +212,10 @@ class Metric:
     def lacking(self, strata: Sequence[Outcomes]) -> list[Need]:
         """The needs that no stratum meets."""
         return [need for need in self.needs if not any(need.met(part) for part in strata)]
+
+    def left_out(self, strata: Sequence[Outcomes]) -> bool:
+        """Whether it is no part of a row about these strata."""
+        return self.optional and any(not need.of_values for need in self.lacking(strata))
 
 
 def item_means(per_item: FloatArray, counted: NDArray[np.bool_]) -> FloatArray:

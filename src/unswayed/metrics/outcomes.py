@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import MISSING, TIE, Decision, DecisionTable
 from unswayed.errors import ShapeError
-from unswayed.items import Item
+from unswayed.items import Item, Task
 from unswayed.metrics.patterns import unique_rows
 from unswayed.permutations import invert
 from unswayed.presentation import Presentation, canonical
@@ -62,6 +62,11 @@ class Outcomes:
         tie_is_class: A gold tie is a third class that a TIE answers rightly. By default items with
             a gold tie are left out of what needs gold.
         yardstick: There is no gold: verdicts of the average over the full pool stand in its place.
+        human: The score that people gave the item, NaN where unknown; shape (I,). None if there
+            are none.
+        score: The score that the judge or method gave the item (rubric: the value of the chosen
+            level, or a mean of such), NaN where there is none; shape (I, V).
+        scores: The score of each candidate (listwise), NaN where unknown; shape (I, V, n).
     """
 
     item_ids: tuple[str, ...]
@@ -77,6 +82,9 @@ class Outcomes:
     tied: BoolArray | None = None
     tie_is_class: bool = False
     yardstick: bool = False
+    human: FloatArray | None = None
+    score: FloatArray | None = None
+    scores: FloatArray | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes.
@@ -93,6 +101,9 @@ class Outcomes:
             "probs": (self.probs, (items, views, n)),
             "label_mass": (self.label_mass, (items, views)),
             "tied": (self.tied, (items, views, n)),
+            "human": (self.human, (items,)),
+            "score": (self.score, (items, views)),
+            "scores": (self.scores, (items, views, n)),
         }
         for name, (array, shape) in wanted.items():
             if array is not None and array.shape != shape:
@@ -129,11 +140,14 @@ class Outcomes:
             probs=None if self.probs is None else self.probs[index],
             label_mass=None if self.label_mass is None else self.label_mass[index],
             tied=None if self.tied is None else self.tied[index],
+            human=None if self.human is None else self.human[index],
+            score=None if self.score is None else self.score[index],
+            scores=None if self.scores is None else self.scores[index],
         )
 
-    def without_probs(self) -> Outcomes:
-        """The categorical part alone."""
-        return replace(self, probs=None, label_mass=None)
+    def categorical(self) -> Outcomes:
+        """The part in which items that answered alike are the same: choices, gold and ties."""
+        return replace(self, probs=None, label_mass=None, human=None, score=None, scores=None)
 
     @cached_property
     def labels_by_candidate(self) -> NDArray[np.intp]:
@@ -161,6 +175,13 @@ class Outcomes:
     def complete(self) -> BoolArray:
         """Permutable items answered under every one of several presentations, shape (I,)."""
         return self.permutable & self.answered.all(axis=1) & (self.n_views > 1)
+
+    @cached_property
+    def scored(self) -> BoolArray:
+        """Scores of the judge with a human score beside them, shape (I, V)."""
+        if self.human is None or self.score is None:
+            return np.zeros(self.choices.shape, dtype=np.bool_)
+        return np.asarray(~np.isnan(self.score) & ~np.isnan(self.human)[:, None], dtype=np.bool_)
 
     @cached_property
     def unanimous(self) -> BoolArray:
@@ -244,15 +265,26 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
         if blind_item.id not in by_id:
             raise ShapeError(f"{blind_item.id}: decided, but not among the items")
         own.append(by_id[blind_item.id])
+    # recorded data may have asked an item that must not be permuted in other orders too
+    choices = np.where(table.allowed, table.choices, np.int16(MISSING))
     return with_gold(
         own,
         shown=table.shown,
         label_set=table.label_set,
-        # recorded data may have asked an item that must not be permuted in other orders too
-        choices=np.where(table.allowed, table.choices, np.int16(MISSING)),
+        choices=choices,
         probs=table.probs,
         label_mass=table.label_mass,
+        score=_values_of(own, choices),
     )
+
+
+def _values_of(items: Sequence[Item], choices: IntArray) -> FloatArray | None:
+    """The value of every chosen level, NaN where none was chosen, (I, V); None without levels."""
+    if all(item.values is None for item in items):
+        return None
+    values = np.array([item.values or (np.nan,) * item.n for item in items], dtype=np.float64)
+    named = np.maximum(choices, 0).astype(np.intp)
+    return np.where(choices >= 0, np.take_along_axis(values, named, axis=1), np.nan)
 
 
 def with_gold(
@@ -265,6 +297,8 @@ def with_gold(
     label_mass: FloatArray | None = None,
     tied: BoolArray | None = None,
     groups: tuple[str | None, ...] | None = None,
+    score: FloatArray | None = None,
+    scores: FloatArray | None = None,
 ) -> Outcomes:
     """Join the gold of items to choices by candidate: the only place where gold meets verdicts.
 
@@ -277,6 +311,8 @@ def with_gold(
         label_mass: Shape (I, V).
         tied: Shape (I, V, n).
         groups: The groups of the items; default: their own.
+        score: Shape (I, V).
+        scores: Shape (I, V, n).
     """
     gold, kind = _gold_of(items, len(label_set))
     return Outcomes(
@@ -291,7 +327,20 @@ def with_gold(
         probs=probs,
         label_mass=label_mass,
         tied=tied,
+        human=_human_of(items),
+        score=score,
+        scores=scores,
     )
+
+
+def _human_of(items: Sequence[Item]) -> FloatArray | None:
+    human = np.array([np.nan if (own := _human_score(item)) is None else own for item in items])
+    return None if np.isnan(human).all() else human
+
+
+def _human_score(item: Item) -> float | None:
+    scored = item.task is Task.RUBRIC and isinstance(item.gold, int | float)
+    return float(item.gold) if scored and isinstance(item.gold, int | float) else None
 
 
 def _gold_of(items: Sequence[Item], n: int) -> tuple[BoolArray, NDArray[np.int8]]:

@@ -1,4 +1,4 @@
-"""From outcomes to bootstrapped values: every metric from one set of resampled sums."""
+"""From outcomes to bootstrapped values: every metric from one set of resampled sums, or of weights."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError, UsageError
+from unswayed.metrics.jackknife import in_blocks
 from unswayed.metrics.metric import FloatArray, Limits, Metric
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.uncertainty import interval, resample_sums
+from unswayed.metrics.uncertainty import drawn_weights, interval, resample_sums
 
 __all__ = [
     "RESAMPLES",
@@ -28,6 +29,9 @@ __all__ = [
     "prepared",
     "resample",
 ]
+
+_WEIGHTED: Final = 4
+"""Seed of the draws of weighted metrics; 0 and 1 are those of sums, 2 and 3 of comparisons."""
 
 GoldTies = Literal["exclude", "class"]
 
@@ -51,6 +55,8 @@ class Options(TypedDict):
 @dataclass(frozen=True, eq=False)
 class Sums:
     """The statistics of one metric, summed over the items of one stratum.
+
+    Of a weighted metric: the items that count, and its value.
 
     Attributes:
         point: Over all items, shape (k,).
@@ -137,9 +143,9 @@ class Sample:
         values = {}
         for name, metric in self.metrics.items():
             together = metric.across or len(self.strata) == 1
-            lacking = metric.lacking(self.strata)
             applies = all(metric.applies_to(outcomes.n) for outcomes in self.strata)
-            if applies and together and not (lacking and metric.optional):
+            if applies and together and not metric.left_out(self.strata):
+                lacking = metric.lacking(self.strata)
                 reason = lacking[0].lack if lacking else metric.undefined
                 values[name] = self._bootstrapped(name, metric, reason)
         return values
@@ -148,16 +154,23 @@ class Sample:
         if name not in self.sums[0]:
             return Bootstrapped(np.full(1, np.nan), np.zeros((0, 1)), 0, 0, None, reason)
         total = functools.reduce(operator.add, [own[name] for own in self.sums])
-        point = metric.values(total.point[None, :])
+        is_sum = metric.weighted is None
+        values = metric.values if is_sum else _behind_the_count
+        point = values(total.point[None, :])
         return Bootstrapped(
             point=point.reshape(-1),
-            samples=metric.values(total.samples).reshape(-1, point.size),
+            samples=values(total.samples).reshape(-1, point.size),
             n=round(float(total.point[0])),
             n_items=total.n_items,
-            limits=metric.limits(self.strata[0].n) if metric.limits else None,
+            limits=metric.limits(self.strata[0].n) if metric.limits and is_sum else None,
             reason=reason,
             by_construction=self.constructed and metric.constructed,
         )
+
+
+def _behind_the_count(sums: FloatArray) -> FloatArray:
+    """The values of a weighted metric, shape (B,)."""
+    return sums[:, 1]
 
 
 def resample(
@@ -171,7 +184,8 @@ def resample(
     """The sums of every metric over all items, and over items drawn with replacement.
 
     Items are resampled over all strata together, so the size of a stratum varies as it would in
-    another sample. Metrics that read no probabilities share one set of draws, the others another.
+    another sample. Categorical metrics share one set of draws, continuous ones another, weighted ones
+    a third.
 
     Args:
         metrics: By name.
@@ -182,31 +196,72 @@ def resample(
     """
     sizes = np.array([len(outcomes) for outcomes in strata], dtype=np.int64)
     sums: list[dict[str, Sums]] = [{} for _ in strata]
-    for stream, reads_probs in enumerate((False, True)):
-        chosen = {
-            name: metric
-            for name, metric in metrics.items()
-            if metric.reads_probs is reads_probs and not _hopeless(metric, strata)
-        }
+    hopeful = {name: own for name, own in metrics.items() if not _hopeless(own, strata)}
+    for stream, draw in ((0, _by_pattern), (1, _sums_by_item), (_WEIGHTED, _weighted)):
+        chosen = {name: own for name, own in hopeful.items() if _stream(own) == stream}
         if not chosen:
             continue
         generator = np.random.default_rng([seed, stream])
         draws = generator.multinomial(int(sizes.sum()), sizes / sizes.sum(), size=resamples)
         for own, outcomes, drawn in zip(sums, strata, draws.T, strict=True):
-            kept = outcomes
-            counts = np.ones(len(outcomes), dtype=np.int64)
-            if not reads_probs:
-                first, pattern = outcomes.patterns
-                counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
-                kept = outcomes.without_probs().rows(first)
-            own |= _sums(chosen, kept, counts, drawn, generator)
+            own |= draw(chosen, outcomes, drawn, generator)
     return Sample(metrics, tuple(strata), tuple(sums), constructed)
 
 
 def _hopeless(metric: Metric, strata: Sequence[Outcomes]) -> bool:
-    """Whether it is left out anyway, or reads probabilities that were never recorded."""
-    lacking = metric.lacking(strata)
-    return bool(lacking and metric.optional) or any(need.recorded for need in lacking)
+    """Whether it is left out anyway, or reads continuous quantities that were never recorded."""
+    return metric.left_out(strata) or any(need.recorded for need in metric.lacking(strata))
+
+
+def _stream(metric: Metric) -> int:
+    """Which draws a metric shares."""
+    return _WEIGHTED if metric.weighted is not None else int(metric.continuous)
+
+
+def _by_pattern(
+    metrics: Mapping[str, Metric],
+    outcomes: Outcomes,
+    draws: NDArray[np.int64],
+    generator: np.random.Generator,
+) -> dict[str, Sums]:
+    """Sums of categorical metrics: items that answered alike are drawn together."""
+    first, pattern = outcomes.patterns
+    counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
+    return _sums(metrics, outcomes.categorical().rows(first), counts, draws, generator)
+
+
+def _sums_by_item(
+    metrics: Mapping[str, Metric],
+    outcomes: Outcomes,
+    draws: NDArray[np.int64],
+    generator: np.random.Generator,
+) -> dict[str, Sums]:
+    """Sums of continuous metrics."""
+    return _sums(metrics, outcomes, np.ones(len(outcomes), dtype=np.int64), draws, generator)
+
+
+def _weighted(
+    metrics: Mapping[str, Metric],
+    outcomes: Outcomes,
+    draws: NDArray[np.int64],
+    generator: np.random.Generator,
+) -> dict[str, Sums]:
+    """Counts and values of weighted metrics."""
+    chosen = {
+        name: (metric.statistics(outcomes)[:, 0] > 0, metric.weighted(outcomes))
+        for name, metric in metrics.items()
+        if metric.weighted is not None and metric.applies_to(outcomes.n)
+    }
+    whole = np.ones((1, len(outcomes)))
+    samples = {name: np.empty((len(draws), 2)) for name in chosen}
+    for start, end in in_blocks(len(draws), len(outcomes)):
+        weights = drawn_weights(draws[start:end], len(outcomes), generator)
+        for name, (counted, value) in chosen.items():
+            samples[name][start:end] = np.column_stack([weights @ counted, value(weights)])
+    return {
+        name: Sums(np.array([counted.sum(), value(whole)[0]]), samples[name], int(counted.sum()))
+        for name, (counted, value) in chosen.items()
+    }
 
 
 def _sums(

@@ -22,7 +22,8 @@ import numpy as np
 
 from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError
-from unswayed.metrics.metric import FloatArray
+from unswayed.metrics.jackknife import jackknifed
+from unswayed.metrics.metric import FloatArray, Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.resampling import GoldTies, prepared
 from unswayed.metrics.table import METRICS
@@ -42,7 +43,8 @@ class Contrasts:
     """Values of several methods on the same items.
 
     Attributes:
-        values: Of each method on each item, NaN where the item does not count; shape (I, M).
+        values: Of each method on each item, NaN where the item does not count; shape (I, M). Of a
+            weighted metric, what each group of items adds to it (`jackknife`).
         names: The M methods.
         base: The method that the others are compared with.
         span: The largest difference that an item can have.
@@ -113,7 +115,7 @@ def contrasts(
     seed: int = 0,
     gold_ties: GoldTies = "exclude",
 ) -> Contrasts:
-    """The values of several methods under a metric that is a mean over items.
+    """The values of several methods under a metric that is a mean over items, or weighted.
 
     Args:
         outcomes: By method; all of the same items in the same order.
@@ -126,14 +128,26 @@ def contrasts(
         ShapeError: If the methods are not about the same items, or the metric is not a mean.
     """
     metric = METRICS.load(name)
+    low, high = metric.limits(2) if metric.limits else (0.0, 1.0)
+    if metric.weighted is not None:
+        values = _entries(metric, [prepared(strata, gold_ties) for strata in outcomes.values()])
+        return Contrasts(values, tuple(outcomes), base, high - low, seed)
     columns = []
     for strata in outcomes.values():
         of_method = [_values(metric.statistics(part), name) for part in prepared(strata, gold_ties)]
         columns.append(np.concatenate(of_method))
     if len({len(column) for column in columns}) > 1:
         raise ShapeError(f"{name}: the methods were not asked about the same items")
-    low, high = metric.limits(2) if metric.limits else (0.0, 1.0)
     return Contrasts(np.column_stack(columns), tuple(outcomes), base, high - low, seed)
+
+
+def _entries(metric: Metric, methods: Sequence[tuple[Outcomes, ...]]) -> FloatArray:
+    """What groups of items add to a weighted metric, a column per method; shape (G, M)."""
+    if len({tuple(part.item_ids for part in strata) for strata in methods}) > 1:
+        raise ShapeError(f"{metric.title}: the methods were not asked about the same items")
+    if any(len(strata) != 1 for strata in methods):
+        raise ShapeError(f"{metric.title}: items have different numbers of candidates")
+    return jackknifed(metric, [strata[0] for strata in methods])[0]
 
 
 def _values(statistics: FloatArray, name: str) -> FloatArray:

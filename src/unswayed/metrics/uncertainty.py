@@ -31,6 +31,7 @@ from unswayed.quantiles import NORMAL, TAIL, expanded_tail, student
 
 __all__ = [
     "alike_interval",
+    "drawn_weights",
     "exact_interval",
     "interval",
     "paired_difference",
@@ -106,6 +107,16 @@ def _by_item(
             weights = np.bincount(cell, minlength=len(wanted) * int(size))
             sums[start : start + _CHUNK] += weights.reshape(len(wanted), -1).astype(float) @ rows
     return sums
+
+
+def drawn_weights(
+    draws: NDArray[np.int64], items: int, generator: np.random.Generator
+) -> FloatArray:
+    """How often each item is drawn with replacement, shape (B, I), given the draws, (B,)."""
+    cell = np.repeat(np.arange(len(draws)) * items, draws)
+    cell += generator.integers(0, items, int(draws.sum()))
+    counts = np.bincount(cell, minlength=len(draws) * items)
+    return counts.reshape(len(draws), items).astype(np.float64)
 
 
 def _draw_below(size: int, count: int, generator: np.random.Generator) -> NDArray[np.uint16]:

@@ -1,0 +1,268 @@
+"""Correlations with human scores: worked values, oracles, resampling, reasons, recorded data."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from metric_builders import SWAP, outcomes
+from scipy import stats
+
+from unswayed.errors import UsageError
+from unswayed.metrics import Outcomes, difference, measure, measure_groups
+from unswayed.metrics.correlation import SPEARMAN, Pairs, kendall, pearson, spearman
+from unswayed.metrics.jackknife import jackknife
+from unswayed.metrics.metric import FloatArray
+from unswayed.metrics.simultaneous import contrasts
+from unswayed.presentation import presentations
+
+CORRELATIONS = ("pearson", "spearman", "kendall")
+ORACLES = (
+    (pearson, stats.pearsonr),
+    (spearman, stats.spearmanr),
+    (kendall, stats.kendalltau),
+)
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+def scored(score: object, human: object, groups: list[str] | None = None) -> Outcomes:
+    """Outcomes of one presentation, or of two for scores in two columns."""
+    columns = np.asarray(score, dtype=np.float64)
+    columns = columns.reshape(len(columns), -1)
+    views = columns.shape[1]
+    plain = outcomes([[0] * views] * len(columns), shown=SWAP[:views], groups=groups)
+    return replace(plain, score=columns, human=np.asarray(human, dtype=np.float64))
+
+
+def value(made: Outcomes, name: str) -> float | None:
+    return measure([made], names=[name], resamples=0)[name].value
+
+
+def reason(made: Outcomes, name: str) -> str | None:
+    return measure([made], names=[name], resamples=10)[name].reason
+
+
+def ordinal(items: int, seed: int, *, noise: float = 1.0) -> tuple[FloatArray, FloatArray]:
+    """Scores from 1 to 5 and human scores in thirds that go with them."""
+    draw = np.random.default_rng(seed)
+    quality = draw.normal(3, 1, items)
+    score = np.clip(np.round(quality + draw.normal(0, noise, items)), 1, 5)
+    raters = np.clip(np.round(quality[:, None] + draw.normal(0, 1, (items, 3))), 1, 5)
+    return score, raters.mean(axis=1)
+
+
+def test_the_worked_values() -> None:
+    made = scored([1, 2, 3, 4], [1, 3, 2, 4])
+    assert value(made, "spearman") == pytest.approx(0.8)
+    assert value(made, "pearson") == pytest.approx(0.8)
+    assert value(made, "kendall") == pytest.approx(2 / 3)  # 5 pairs alike, 1 not, of 6
+
+
+@pytest.mark.parametrize(("ours", "oracle"), ORACLES)
+def test_items_that_count_several_times_are_items_that_stand_there_so_often(
+    ours: Callable[[Pairs, FloatArray], FloatArray],
+    oracle: Callable[[FloatArray, FloatArray], tuple[float, float]],
+) -> None:
+    draw = np.random.default_rng(7)
+    for trial in range(60):
+        items = int(draw.integers(4, 50))
+        x = draw.integers(0, 2 + trial % 7, items) * 0.25
+        y = x + (draw.integers(0, 4, items) if trial % 2 else draw.normal(size=items))
+        weights = np.vstack([np.ones(items), draw.multinomial(items, [1 / items] * items)])
+        pairs = Pairs.of(x, y)
+        for row, computed in zip(weights, ours(pairs, pairs.counts(weights)), strict=True):
+            repeated = [np.repeat(side, row.astype(int)) for side in (x, y)]
+            if min(len(set(side)) for side in repeated) > 1:
+                assert computed == pytest.approx(oracle(*repeated)[0], abs=1e-9)
+            else:
+                assert np.isnan(computed)
+
+
+def test_presentations_are_averaged_where_they_are_defined() -> None:
+    human = [1.0, 2.0, 3.0, 4.0]
+    both = scored([[1, 1], [3, 2], [2, 3], [4, 4]], human)
+    assert value(both, "spearman") == pytest.approx((0.8 + 1.0) / 2)
+    one_constant = scored([[1, 5], [3, 5], [2, 5], [4, 5]], human)
+    assert value(one_constant, "spearman") == pytest.approx(0.8)
+    one_unscored = scored([[1, np.nan], [3, np.nan], [2, np.nan], [4, 4]], human)
+    assert value(one_unscored, "spearman") == pytest.approx(0.8)
+
+
+def test_items_without_one_of_the_scores_are_left_out_and_not_counted() -> None:
+    nan = float("nan")
+    made = scored([1, 2, 3, 4, 5, nan], [1, 3, 2, 4, nan, 1])
+    (estimate,) = measure([made], names=["spearman"], resamples=0).values["spearman"]
+    assert estimate.value == pytest.approx(0.8)
+    assert estimate.n == 4
+
+
+@pytest.mark.parametrize("name", CORRELATIONS)
+def test_what_is_undefined_says_which_side_is_at_fault(name: str) -> None:
+    nan = float("nan")
+    assert reason(scored([1, 2, 3], [4, 4, 4]), name) == "all human scores are the same"
+    assert reason(scored([2, 2, 2], [1, 2, 3]), name) == "all scores of the judge are the same"
+    assert "fewer than 3 items" in str(reason(scored([1, 2], [1, 2]), name))
+    assert "fewer than 3 items" in str(reason(scored([1, 2, nan], [1, 2, 3]), name))
+    # the human scores differ, but not where the judge gave one
+    assert reason(scored([1, 2, 3, nan], [4, 4, 4, 5]), name) == "all human scores are the same"
+
+
+def test_without_scores_of_either_side_there_is_no_row() -> None:
+    made = scored([1, 2, 3, 4], [1, 3, 2, 4])
+    for lacking in (replace(made, human=None), replace(made, score=None)):
+        assert not set(CORRELATIONS) & set(measure([lacking], resamples=0).values)
+
+
+def test_numbers_of_levels_are_not_pooled() -> None:
+    three = outcomes([[0, 1, 2]] * 4, shown=presentations("cyclic", 3))
+    three = replace(three, score=np.arange(12.0).reshape(4, 3), human=np.arange(4.0))
+    row = measure([scored([1, 2, 3, 4], [1, 3, 2, 4]), three], names=["spearman"], resamples=5)
+    assert "spearman" not in row.values
+    assert row.strata[2]["spearman"].value == pytest.approx(0.8)
+    assert row.strata[3]["spearman"].value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", CORRELATIONS)
+def test_the_interval_is_that_of_a_plain_bootstrap(name: str) -> None:
+    score, human = ordinal(200, 1)
+    oracle = dict(zip(CORRELATIONS, (o for _, o in ORACLES), strict=True))[name]
+    draw = np.random.default_rng(5)
+    plain = []
+    for _ in range(600):
+        rows = draw.integers(0, 200, 200)
+        plain.append(oracle(score[rows], human[rows])[0])
+    estimate = measure([scored(score, human)], names=[name], resamples=4000)[name]
+    assert estimate.low == pytest.approx(np.quantile(plain, 0.024), abs=0.02)
+    assert estimate.high == pytest.approx(np.quantile(plain, 0.976), abs=0.02)
+
+
+def test_a_group_is_ranked_by_itself() -> None:
+    made = scored([1, 2, 3, 4] * 2, [1, 3, 2, 4, 4, 3, 2, 1], groups=["a"] * 4 + ["b"] * 4)
+    rows, macro = measure_groups([made], names=["spearman"], resamples=50)
+    assert rows["a"]["spearman"].value == pytest.approx(0.8)
+    assert rows["b"]["spearman"].value == pytest.approx(-1.0)
+    assert macro is not None
+    assert macro["spearman"].value == pytest.approx(-0.1)
+
+
+@pytest.mark.parametrize("name", CORRELATIONS)
+def test_a_difference_is_paired(name: str) -> None:
+    score, human = ordinal(300, 2)
+    other = score + (np.arange(300) % 10 == 0) * np.where(score < 3, 1, -1)
+    a, b = scored(score, human), scored(other, human)
+    paired = difference([a], [b], name)
+    values = [measure([side], names=[name], resamples=500)[name] for side in (a, b)]
+    assert paired.value == pytest.approx((values[0].value or 0) - (values[1].value or 0))
+    assert paired.n == 300
+    width = (paired.high or 0) - (paired.low or 0)
+    assert width < 0.5 * ((values[0].high or 0) - (values[0].low or 0))
+    turned = difference([b], [a], name)
+    assert (turned.low, turned.high) == (
+        pytest.approx(-(paired.high or 0)),
+        pytest.approx(-(paired.low or 0)),
+    )
+
+
+def test_a_method_that_scores_alike_cannot_be_told_apart() -> None:
+    score, human = ordinal(100, 3)
+    paired = difference([scored(score, human)], [scored(score, human)], "spearman")
+    assert paired.value == 0.0
+    assert (paired.low or 0) < 0 < (paired.high or 0)
+
+
+def test_leaving_items_out_gives_the_standard_error_of_the_value() -> None:
+    # Pearson's r of normal scores has standard error (1 - r^2) / sqrt(n)
+    draw = np.random.default_rng(11)
+    x = draw.normal(size=4000)
+    y = 0.6 * x + 0.8 * draw.normal(size=4000)
+    pairs = Pairs.of(x, y)
+
+    def of_weights(weights: FloatArray) -> FloatArray:
+        return pearson(pairs, pairs.counts(weights))
+
+    entries = jackknife(of_weights, 4000)
+    assert len(entries) == 400
+    assert entries.mean() == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-12)
+    error = entries.std(ddof=1) / np.sqrt(400)
+    assert error == pytest.approx((1 - 0.6**2) / np.sqrt(4000), rel=0.12)
+
+
+def test_joint_intervals_are_wider_than_those_of_one_pair() -> None:
+    score, human = ordinal(300, 4)
+    draw = np.random.default_rng(1)
+    noisy = [np.clip(score + draw.integers(-1, 2, 300), 1, 5) for _ in range(5)]
+    family = {"direct": [scored(score, human)]} | {
+        f"m{k}": [scored(own, human)] for k, own in enumerate(noisy)
+    }
+    together = contrasts(family, "spearman", base="direct").difference("m0", "direct")
+    alone = difference(family["m0"], family["direct"], "spearman")
+    assert together.value == pytest.approx(alone.value)
+    assert (together.low or 0) < (alone.low or 0) < (alone.high or 0) < (together.high or 0)
+
+
+def test_a_weighted_metric_must_say_its_limits_and_is_not_pooled() -> None:
+    with pytest.raises(UsageError, match="needs limits"):
+        replace(SPEARMAN, limits=None)
+    with pytest.raises(UsageError, match="across strata"):
+        replace(SPEARMAN, across=True)
+
+
+# recorded judges
+
+CRITERIA = {
+    "Relevance": "RE", "Coherence": "CH", "Empathy": "EM", "Surprise": "SU", "Engagement": "EG",
+    "Complexity": "CX",
+}  # fmt: skip
+needs_data = pytest.mark.skipif(not DATA.exists(), reason="the folder shared is not here")
+
+
+def number(cell: str) -> float:
+    return float(cell) if cell else float("nan")
+
+
+@needs_data
+def test_recorded_judges_of_stories_correlate_with_three_raters_as_published() -> None:
+    with gzip.open(DATA / "hanna" / "hanna_scores_long_dev.csv.gz", "rt", encoding="utf-8") as file:
+        stories = list(csv.DictReader(file))
+    split = json.loads((DATA / "expected" / "hanna_llm_vs_human.json").read_text())["splits"]["dev"]
+    compared = 0
+    for judge, cells in split["judges"].items():
+        for key, figures in cells.items():
+            variant, _, criterion = key.partition("_")
+            short = CRITERIA[criterion]
+            raters = [[number(row[f"human{k}_{short}"]) for k in (1, 2, 3)] for row in stories]
+            column = f"{judge}_{variant.replace('prompt', 'p')}_{short}"
+            made = scored([number(row[column]) for row in stories], np.mean(raters, axis=1))
+            row = measure([made], names=CORRELATIONS, resamples=0)
+            for name in CORRELATIONS:
+                assert row[name].value == pytest.approx(figures[name], abs=1e-9), (judge, key, name)
+                assert row[name].n == figures["n"]
+                compared += 1
+    assert compared == 5 * 4 * 6 * 3
+
+
+@needs_data
+def test_the_length_of_a_summary_correlates_with_experts_as_published() -> None:
+    path = DATA / "summeval" / "summaries_expert_scores_dev.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        summaries = [json.loads(line) for line in file]
+    expected = json.loads((DATA / "expected" / "summeval_expert_scores.json").read_text())
+    split = expected["splits"]["dev"]
+    length = [len(row["summary"].split()) for row in summaries]
+    experts = {
+        name: [row["expert_mean"][name] for row in summaries] for name in split["length_baseline"]
+    }
+    for dimension, figures in split["length_baseline"].items():
+        made = scored(length, experts[dimension])
+        for name in CORRELATIONS:
+            assert value(made, name) == pytest.approx(figures[name], abs=1e-9)
+    for pair, rho in split["between_dims_spearman"].items():
+        first, second = pair.split("~")
+        made = scored(experts[first], experts[second])
+        assert value(made, "spearman") == pytest.approx(rho, abs=1e-9)
