@@ -19,6 +19,7 @@ from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.settings import FOLDS
 from unswayed.decisions import (
     MISSING,
+    SCORE,
     TIE,
     UNPARSED,
     BoolArray,
@@ -27,12 +28,13 @@ from unswayed.decisions import (
     Evidence,
     FloatArray,
     IntArray,
+    value_of_choices,
 )
 from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item, blind
 from unswayed.methods import Method
 from unswayed.methods.protocol import MethodWarning
-from unswayed.methods.tables import TOLERANCE, value_of_choices
+from unswayed.methods.tables import TOLERANCE
 from unswayed.metrics.outcomes import Outcomes, outcomes_of, with_gold
 from unswayed.permutations import invert
 from unswayed.presentation import Ask, Protocol, canonical, through
@@ -210,9 +212,10 @@ def _score_stratum(
     size, n, views = len(stratum.items), stratum.n, stratum.views
     choices = np.full((size, len(views)), MISSING, dtype=np.int16)
     tied = np.zeros((size, len(views), n), dtype=bool)
-    scores = np.full((size, len(views), n), np.nan)
+    probs = np.full((size, len(views), n), np.nan)
+    scores = np.full((size, len(views), n), np.nan) if SCORE in table.ratings else None
+    score = np.full((size, len(views)), np.nan) if table.values is not None else None
     n_calls = np.zeros((size, len(views)))
-    score = None if table.values is None else np.full((size, len(views)), np.nan)
     method = by_fold[0]
     asked = method.asks(n)
     # a single answer is not filled in from samples that the method does not pay for
@@ -231,12 +234,16 @@ def _score_stratum(
             n_calls[rows, column] = own.n_calls
             if score is not None and own.score is not None:
                 score[rows, column] = own.score
-            if Evidence.PROBS in method.reads and own.scores is not None:
+            if own.scores is not None and Evidence.PROBS in method.reads:
+                probs[rows, column] = own.scores
+            if own.scores is not None and scores is not None:
                 scores[rows, column] = own.scores
-        if len(asked) == 1 and Evidence.PROBS not in method.reads:
-            probs = table.select(asked, through=outer).probs
-            if probs is not None:
-                scores[:, column] = probs[:, 0, list(back)]
+        if len(asked) == 1:
+            single = table.select(asked, through=outer)
+            if single.probs is not None and Evidence.PROBS not in method.reads:
+                probs[:, column] = single.probs[:, 0, list(back)]
+            if scores is not None:
+                scores[:, column] = single.ratings[SCORE][:, 0, list(back)]
     _keep_own_order_only(method, stratum, given, choices, tied, n_calls)
     if score is not None and table.values is not None:
         fixed = ~stratum.permutable
@@ -247,8 +254,10 @@ def _score_stratum(
         shown=views,
         label_set=table.label_set,
         choices=choices,
-        probs=_as_probabilities(scores),
+        probs=_as_probabilities(probs),
         tied=tied if (choices == TIE).any() else None,
+        score=score,
+        scores=scores,
     )
     read = np.where(choices[:, 0] == MISSING, np.nan, n_calls[:, 0])
     # where nothing was answered it costs what it costs elsewhere

@@ -12,6 +12,7 @@ from unswayed.decisions.codes import (
     IntArray,
     choice_of,
     code_of,
+    value_of_choices,
 )
 from unswayed.decisions.decision import RANK, SCORE, Decision, Evidence, check_decision
 from unswayed.decisions.estimate import Estimate
@@ -40,4 +41,5 @@ __all__ = [
     "choice_of",
     "code_of",
     "tie_rank",
+    "value_of_choices",
 ]

@@ -20,6 +20,7 @@ __all__ = [
     "choice_of",
     "code_of",
     "renumbered",
+    "value_of_choices",
 ]
 
 Choice = int | Literal["tie"] | None
@@ -66,3 +67,29 @@ def renumbered(choices: IntArray, order: Order) -> IntArray:
     new = np.array(invert(order), dtype=np.int16)
     result: IntArray = np.where(choices >= 0, new[np.maximum(choices, 0)], choices)
     return result
+
+
+def value_of_choices(
+    choices: IntArray, values: FloatArray, tied: BoolArray | None = None
+) -> FloatArray:
+    """The values of chosen levels, of tied ones their mean.
+
+    >>> levels = np.array([[1.0, 2.0, 3.0]])
+    >>> value_of_choices(np.array([[2, TIE, 0]], dtype=np.int16), levels).tolist()
+    [[3.0, nan, 1.0]]
+
+    Args:
+        choices: Shape (I, T).
+        values: By candidate, shape (I, n).
+        tied: Which levels are tied where the choice is TIE, shape (I, T, n); None if not known.
+
+    Returns:
+        Shape (I, T); NaN where no level was chosen.
+    """
+    chosen = np.take_along_axis(values, np.maximum(choices, 0).astype(np.intp), axis=1)
+    scores: FloatArray = np.where(choices >= 0, chosen, np.nan)
+    if tied is not None:
+        rows, columns = np.nonzero((choices == TIE) & tied.any(axis=2))
+        among = tied[rows, columns]
+        scores[rows, columns] = (values[rows] * among).sum(axis=1) / among.sum(axis=1)
+    return scores

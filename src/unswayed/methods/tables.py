@@ -20,6 +20,7 @@ from unswayed.decisions import (
     FloatArray,
     IntArray,
     VerdictTable,
+    value_of_choices,
 )
 from unswayed.permutations import Order, invert
 
@@ -33,7 +34,6 @@ __all__ = [
     "positions_by_candidate",
     "probs_of",
     "softmax",
-    "value_of_choices",
     "verdict_table",
 ]
 
@@ -166,28 +166,6 @@ def verdict_table(
         score=score if score is None else np.where(missing, np.nan, score),
         sd=None if table.values is None else _spread(table, cells),
     )
-
-
-def value_of_choices(
-    choices: IntArray, values: FloatArray, tied: BoolArray | None = None
-) -> FloatArray:
-    """The values of chosen levels, of a tie the mean of the tied ones (all of them by default).
-
-    Args:
-        choices: Shape (I, T).
-        values: By candidate, shape (I, n).
-        tied: Shape (I, T, n).
-
-    Returns:
-        Shape (I, T); NaN where no level was chosen.
-    """
-    chosen = np.take_along_axis(values, np.maximum(choices, 0).astype(np.intp), axis=1)
-    scores: FloatArray = np.where(choices >= 0, chosen, np.nan)
-    rows, columns = np.nonzero(choices == TIE)
-    if len(rows):
-        among = np.ones((len(rows), values.shape[1])) if tied is None else tied[rows, columns]
-        scores[rows, columns] = (values[rows] * among).sum(axis=1) / among.sum(axis=1)
-    return scores
 
 
 def _spread(table: DecisionTable, cells: BoolArray) -> FloatArray:

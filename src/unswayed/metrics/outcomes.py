@@ -14,9 +14,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import MISSING, TIE, Decision, DecisionTable
+from unswayed.decisions import (
+    MISSING,
+    SCORE,
+    TIE,
+    Decision,
+    DecisionTable,
+    value_of_choices,
+)
 from unswayed.errors import ShapeError
-from unswayed.items import Item, Task
+from unswayed.items import Item
 from unswayed.metrics.patterns import unique_rows
 from unswayed.permutations import invert
 from unswayed.presentation import Presentation, canonical
@@ -274,17 +281,9 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
         choices=choices,
         probs=table.probs,
         label_mass=table.label_mass,
-        score=_values_of(own, choices),
+        score=None if table.values is None else value_of_choices(choices, table.values),
+        scores=table.ratings.get(SCORE),
     )
-
-
-def _values_of(items: Sequence[Item], choices: IntArray) -> FloatArray | None:
-    """The value of every chosen level, NaN where none was chosen, (I, V); None without levels."""
-    if all(item.values is None for item in items):
-        return None
-    values = np.array([item.values or (np.nan,) * item.n for item in items], dtype=np.float64)
-    named = np.maximum(choices, 0).astype(np.intp)
-    return np.where(choices >= 0, np.take_along_axis(values, named, axis=1), np.nan)
 
 
 def with_gold(
@@ -334,13 +333,8 @@ def with_gold(
 
 
 def _human_of(items: Sequence[Item]) -> FloatArray | None:
-    human = np.array([np.nan if (own := _human_score(item)) is None else own for item in items])
+    human = np.array([np.nan if (own := item.human_score()) is None else own for item in items])
     return None if np.isnan(human).all() else human
-
-
-def _human_score(item: Item) -> float | None:
-    scored = item.task is Task.RUBRIC and isinstance(item.gold, int | float)
-    return float(item.gold) if scored and isinstance(item.gold, int | float) else None
 
 
 def _gold_of(items: Sequence[Item], n: int) -> tuple[BoolArray, NDArray[np.int8]]:
