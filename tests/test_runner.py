@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import io
 import os
 import random
@@ -26,6 +27,7 @@ from unswayed.backends.protocol import Wait
 from unswayed.calls import Failure, Query, Request, Response, key_of
 from unswayed.errors import ItemError, StoreError, TemplateError, UsageError
 from unswayed.items import Item, Task
+from unswayed.parsing import LABEL
 from unswayed.presentation import X0, X2, Ask, Substitution, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.runner import (
@@ -163,6 +165,28 @@ def test_logprobs_are_asked_for_where_the_backend_gives_them() -> None:
     (_, not_asked), *_ = requests_for(questions(1), FakeBackend(gives_logprobs=False), SETTINGS)
     assert asked.top_logprobs == render(pair(0), Ask(X0), SETTINGS.prompts).top_logprobs > 0
     assert not_asked.top_logprobs == 0
+
+
+def test_the_key_of_a_call_without_a_schema_is_what_it_was_before_there_were_schemas() -> None:
+    (_, made), *_ = requests_for(questions(1), FakeBackend(), SETTINGS)
+    messages = msgspec.json.encode(made.messages).decode()
+    before = (
+        '{"model":"fake/one","messages":' + messages + ',"labels":["A","B"],"max_tokens":16,'
+        '"temperature":0.0,"top_logprobs":20,"sample":0,"nonce":null}'
+    )
+    assert key_of(made) == hashlib.sha256(before.encode()).digest()
+
+
+def test_a_schema_is_part_of_the_key_and_of_the_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    (_, free), *_ = requests_for(questions(1), FakeBackend(), SETTINGS)
+    schema = '{"type":"object","title":"é"}'
+    monkeypatch.setattr(
+        LABEL, "request", lambda labels, style: style._replace(schema=schema), raising=True
+    )
+    (_, made), *_ = requests_for(questions(1), FakeBackend(), SETTINGS)
+    assert made == msgspec.structs.replace(free, schema=schema)
+    assert key_of(made) != key_of(free)
+    assert most_tokens(made)[0] == most_tokens(free)[0] + len(schema) + 1  # é has two bytes
 
 
 def test_judges_that_read_the_item_see_it_in_the_key() -> None:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -33,6 +34,7 @@ REQUESTS = st.builds(
     top_logprobs=st.integers(0, 20),
     sample=st.integers(0, 9),
     nonce=st.none() | TEXT,
+    schema=st.just(msgspec.UNSET) | TEXT,
 )
 ALTERNATIVE = st.builds(TokenLogprob, TEXT, st.floats(-9999, 0))
 RESPONSES = st.builds(

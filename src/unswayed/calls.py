@@ -25,6 +25,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         top_logprobs: How many alternatives per generated token are wanted; 0 for none.
         sample: Index of a repeated sample (only its distinctness matters).
         nonce: Something else the answer depends on (simulated judges: the item id).
+        schema: JSON schema, as text, that the answer is wanted to fit. It is part of the key
+            whatever the server makes of it; unset, it is left out, so that the keys of all other
+            calls are what they were before there were schemas.
     """
 
     model: str
@@ -35,6 +38,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     top_logprobs: int = 0
     sample: int = 0
     nonce: str | None = None
+    schema: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class TokenLogprob(NamedTuple):

@@ -21,10 +21,13 @@ class ReplySpec(NamedTuple):
         max_tokens: Cap on generated tokens.
         answer_only: The reply is the verdict itself, so that the log-probabilities of its first
             token are those of the labels.
+        schema: JSON schema, as text, that the reply is to fit; None where it is not JSON. Servers
+            that cannot hold to one answer freely, so a reply is read tolerantly all the same.
     """
 
     max_tokens: int
     answer_only: bool
+    schema: str | None = None
 
 
 class Reply(Protocol):

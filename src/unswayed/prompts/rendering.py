@@ -184,6 +184,7 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
         settings.max_tokens or reply.max_tokens,
         settings.top_logprobs if reply.answer_only else 0,
         reply.answer_only,
+        reply.schema,
         partial(candidate_spans, item, ask, settings),
     )
 

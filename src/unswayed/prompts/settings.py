@@ -84,6 +84,7 @@ class Rendered:
         max_tokens: Cap on generated tokens.
         top_logprobs: Alternatives per token to ask for; 0 for reasoning prompts.
         answer_only: The answer is the label itself, so next-token label logits are the answer.
+        schema: JSON schema, as text, that the answer is wanted to fit; None for free text.
         locate: Finds the spans.
     """
 
@@ -92,6 +93,7 @@ class Rendered:
     max_tokens: int
     top_logprobs: int
     answer_only: bool
+    schema: str | None
     locate: Callable[[], Spans] = field(compare=False, repr=False)
 
     @property

@@ -215,6 +215,7 @@ class Drafter:
             top_logprobs=rendered.top_logprobs if self.gives_logprobs else 0,
             sample=ask.sample,
             nonce=item.id if self.keyed_by_item else None,
+            schema=msgspec.UNSET if rendered.schema is None else rendered.schema,
         )
         try:
             key = key_of(request)

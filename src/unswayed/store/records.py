@@ -83,8 +83,8 @@ _FAILURE = msgspec.json.Decoder(Failure)
 
 
 def prompt_bytes(request: Request) -> int:
-    """UTF-8 bytes of the messages: with byte-level tokenisers, at least as many as tokens."""
-    total = 0
+    """UTF-8 bytes of the messages and the schema: byte-level tokenisers make no more tokens."""
+    total = len(request.schema.encode()) if isinstance(request.schema, str) else 0
     for message in request.messages:
         content = message.content
         total += len(content if content.isascii() else content.encode("utf-8", "surrogatepass"))
