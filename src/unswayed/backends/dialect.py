@@ -16,6 +16,7 @@ from unswayed.items import Message
 __all__ = [
     "NO_USAGE",
     "Dialect",
+    "ReplyFormat",
     "Traits",
     "Transport",
     "stated_usage",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 Usage = TypeVar("Usage")
+ReplyFormat = Literal["json_schema", "json_object", "text"]
 
 NO_USAGE: Final = msgspec.Raw(b"{}")
 
@@ -63,6 +65,9 @@ class Traits:
         logprobs: Most alternatives per token; 0 for none at all, None if no limit is known.
         thinking_tokens: Added to the cap on generated tokens for models that think before they
             answer and count that against the cap; without it a one-word answer never comes.
+        reply_format: The strictest form that an answer with a schema can be held to: the schema,
+            any JSON object, or none. What it is tells nothing apart in the keys: an answer is
+            read tolerantly, and a server that is updated must not be paid anew.
     """
 
     tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -71,6 +76,7 @@ class Traits:
     system: bool = True
     logprobs: int | None = None
     thinking_tokens: int = 0
+    reply_format: ReplyFormat = "json_schema"
 
     def changes(self, since: Traits) -> tuple[str, ...]:
         """What was learned since, in words, for the record of a run."""
@@ -86,6 +92,9 @@ class Traits:
             words.append(f"the server gives {most} per token")
         if since.thinking_tokens < self.thinking_tokens:
             words.append(f"{self.thinking_tokens} tokens per call are added for thinking")
+        if since.reply_format != self.reply_format:
+            instead = "JSON objects of any form" if self.reply_format == "json_object" else "text"
+            words.append(f"the server refuses JSON schemas: {instead} is asked for instead")
         return tuple(words)
 
 
