@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 Usage = TypeVar("Usage")
-ReplyFormat = Literal["json_schema", "json_object", "text"]
+ReplyFormat = Literal["json_schema", "object_schema", "json_object", "text"]
 
 NO_USAGE: Final = msgspec.Raw(b"{}")
 
@@ -55,6 +55,14 @@ def system_apart(messages: tuple[Message, ...]) -> tuple[list[str], list[Message
     )
 
 
+_HELD: Final[dict[ReplyFormat, str]] = {
+    "json_schema": "the server takes JSON schemas",
+    "object_schema": "the server takes a JSON schema only in an older form",
+    "json_object": "the server refuses JSON schemas: any JSON object is asked for",
+    "text": "the server refuses JSON schemas: the prompt alone says what the answer looks like",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
     """What a model's server accepts: known by model family, or learned from its refusals.
@@ -65,9 +73,10 @@ class Traits:
         logprobs: Most alternatives per token; 0 for none at all, None if no limit is known.
         thinking_tokens: Added to the cap on generated tokens for models that think before they
             answer and count that against the cap; without it a one-word answer never comes.
-        reply_format: The strictest form that an answer with a schema can be held to: the schema,
-            any JSON object, or none. What it is tells nothing apart in the keys: an answer is
-            read tolerantly, and a server that is updated must not be paid anew.
+        reply_format: The strictest form in which an answer can be held to its schema: by the
+            schema, by the schema beside `json_object` (llama-cpp-python), to any JSON object, or
+            not at all. Like all traits it is no part of a call's key: a server that learns to
+            take schemas is not asked anew for what it has answered.
     """
 
     tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -93,8 +102,7 @@ class Traits:
         if since.thinking_tokens < self.thinking_tokens:
             words.append(f"{self.thinking_tokens} tokens per call are added for thinking")
         if since.reply_format != self.reply_format:
-            instead = "JSON objects of any form" if self.reply_format == "json_object" else "text"
-            words.append(f"the server refuses JSON schemas: {instead} is asked for instead")
+            words.append(_HELD[self.reply_format])
         return tuple(words)
 
 

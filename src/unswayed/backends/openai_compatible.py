@@ -73,7 +73,8 @@ _NO_REPLY_FORMAT = re.compile(
     re.IGNORECASE,
 )
 _LOOSER: Final[dict[ReplyFormat, ReplyFormat]] = {
-    "json_schema": "json_object",
+    "json_schema": "object_schema",
+    "object_schema": "json_object",
     "json_object": "text",
 }
 
@@ -85,8 +86,9 @@ class _JsonSchema(msgspec.Struct):
 
 
 class _ReplyFormat(msgspec.Struct, omit_defaults=True):
-    type: ReplyFormat
+    type: str
     json_schema: _JsonSchema | None = None
+    schema: msgspec.Raw | None = None
 
 
 class _Payload(msgspec.Struct, omit_defaults=True):
@@ -298,9 +300,11 @@ def _reply_format(request: Request, traits: Traits) -> _ReplyFormat | None:
     """The form that the answer is held to, the schema as it stands in the request."""
     if request.schema is msgspec.UNSET or traits.reply_format == "text":
         return None
-    if traits.reply_format == "json_object":
-        return _ReplyFormat("json_object")
-    return _ReplyFormat("json_schema", _JsonSchema(msgspec.Raw(request.schema.encode())))
+    schema = msgspec.Raw(request.schema.encode())
+    if traits.reply_format == "json_schema":
+        return _ReplyFormat("json_schema", json_schema=_JsonSchema(schema))
+    loose = traits.reply_format == "json_object"
+    return _ReplyFormat("json_object", schema=None if loose else schema)
 
 
 def _text(message: _Message) -> str:
