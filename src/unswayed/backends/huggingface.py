@@ -19,7 +19,8 @@ import numpy as np
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_models import LoadedModel, load_model
-from unswayed.backends.local_passes import FloatArray, Ids, by_length, generate, plan, seed_of
+from unswayed.backends.local_passes import FloatArray, Ids, by_length, plan
+from unswayed.backends.local_texts import generate, seed_of
 from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.backends.protocol import Answer, Backend, too_long
 from unswayed.calls import Failure, Query, Request, Response, TokenLogprob
