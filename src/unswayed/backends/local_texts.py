@@ -7,14 +7,14 @@ request: the same request gives the same text in any batch, up to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from unswayed.calls import Request, key_of
 
 if TYPE_CHECKING:
     import torch
-    from transformers import LogitsProcessor, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["Generated", "end_ids", "generate", "seed_of"]
 
@@ -78,7 +78,7 @@ def generate(
     requests: Sequence[Request],
     *,
     pad: int,
-    held: Sequence[LogitsProcessor] = (),
+    held: Sequence[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = (),
 ) -> list[Generated | None]:
     """Generate a text for every prompt of a batch; all run to the largest cap of the batch.
 
@@ -88,7 +88,7 @@ def generate(
         prompts: Token ids.
         requests: What is asked, one for each prompt.
         pad: An id to pad with.
-        held: What rules tokens out before one is drawn.
+        held: What rules tokens out before one is drawn: scores from token ids and scores.
 
     Returns:
         One text per prompt; None where a token was chosen by scores that are not numbers.
