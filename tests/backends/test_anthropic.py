@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -59,6 +60,33 @@ def test_generations_are_known_by_name(model: str, temperature: bool, thinks: bo
     sent = payload(model, max_tokens=10)
     assert ("temperature" in sent) is temperature
     assert sent["max_tokens"] == (10 + 2048 if thinks else 10)
+
+
+SCHEMA = '{"type":"object","properties":{"score":{"type":"integer"}}}'
+
+
+def test_a_schema_is_sent_as_the_format_of_the_output() -> None:
+    held = {"format": {"type": "json_schema", "schema": json.loads(SCHEMA)}}
+    assert payload(schema=SCHEMA)["output_config"] == held
+    assert "output_config" not in payload()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "output_config: Extra inputs are not permitted",
+        "output_config.format.schema: For 'integer' type, property 'minimum' is not supported",
+        "This model does not support structured outputs",
+    ],
+)
+def test_a_refused_schema_is_left_out_from_then_on(words: str) -> None:
+    dialect = AnthropicDialect("claude-haiku-4-5")
+    asked = query(schema=SCHEMA).request
+    learned = dialect.adapt(dialect.traits, words, asked)
+    assert learned == replace(dialect.traits, reply_format="text")
+    assert "output_config" not in json.loads(dialect.encode(asked, learned))
+    assert dialect.adapt(learned, words, asked) is None
+    assert dialect.adapt(dialect.traits, words, query().request) is None
 
 
 def test_headers_carry_version_and_key() -> None:

@@ -11,17 +11,19 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated, Literal
 
+import msgspec
 import numpy as np
 import pytest
 from random_llama import make_random_llama
 
-from unswayed.backends import open_backend
+from unswayed.backends import Backend, open_backend
 from unswayed.calls import Query, Request, Response
 from unswayed.decisions import Decision
-from unswayed.items import Item, Task
+from unswayed.items import Item, Message, Task
 from unswayed.parsing import read_decision
 from unswayed.presentation import Ask, presentations
 from unswayed.prompts import PromptSettings, render
@@ -47,6 +49,33 @@ ITEMS = [
     )
     for number, (thing, n) in enumerate([("rivers", 2), ("kettles", 2), ("sonnets", 4)])
 ]
+
+
+class Reply(msgspec.Struct, forbid_unknown_fields=True):
+    """What SCHEMA says, as Python reads it."""
+
+    fair: bool
+    choice: Literal["A", "B"]
+    ranking: Annotated[list[Literal["A", "B"]], msgspec.Meta(min_length=1, max_length=2)]
+
+
+SCHEMA = msgspec.json.encode(
+    {
+        "type": "object",
+        "properties": {
+            "fair": {"type": "boolean"},
+            "choice": {"type": "string", "enum": ["A", "B"]},
+            "ranking": {
+                "type": "array",
+                "items": {"type": "string", "enum": ["A", "B"]},
+                "minItems": 1,
+                "maxItems": 2,
+            },
+        },
+        "required": ["fair", "choice", "ranking"],
+        "additionalProperties": False,
+    }
+).decode()
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +132,21 @@ def wait_until_it_serves(address: str, process: subprocess.Popen[bytes], log: Pa
     raise AssertionError(f"the server did not come up:\n{log.read_text()[-2000:]}")
 
 
+def responses_of(backend: Backend, asked: Sequence[Query]) -> list[Response]:
+    """Answers in the order of the queries."""
+
+    async def collect() -> dict[int, Response]:
+        given = {}
+        async for query, response in backend.answer(asked):
+            assert isinstance(response, Response), response
+            given[query.request.sample] = response
+        await backend.close()
+        return given
+
+    given = asyncio.run(collect())
+    return [given[query.request.sample] for query in asked]
+
+
 def decisions_of(model: str) -> dict[tuple[str, Ask], Decision]:
     """Every item in every cyclic order, under all three protocols."""
     backend = open_backend(model)
@@ -152,6 +196,41 @@ def test_a_server_and_the_local_backend_give_the_same_label_probabilities(
         assert not decision.censored
         np.testing.assert_allclose(decision.probs, local[key].probs, atol=1e-3)
         assert decision.label_mass == pytest.approx(local[key].label_mass, abs=1e-3)
+
+
+def test_random_weights_write_what_the_schema_says(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLAMACPP_BASE_URL", server)
+    messages = (Message("user", "Which changes more: rivers or kettles?"),)
+    bound: list[str] = []
+    free: list[str] = []
+    backend = open_backend("openai-api/llamacpp/random")
+    for schema, texts in ((SCHEMA, bound), (msgspec.UNSET, free)):
+        asked = [
+            Query(
+                ITEMS[0],
+                Ask(presentations("cyclic", 2)[0], sample=sample),
+                Request(
+                    model=backend.model,
+                    messages=messages,
+                    labels=("A", "B"),
+                    max_tokens=200,
+                    temperature=1.0,
+                    sample=sample,
+                    schema=schema,
+                ),
+            )
+            for sample in (1, 2, 3)
+        ]
+        texts += [response.text for response in responses_of(backend, asked)]
+    for text in bound:
+        assert msgspec.json.decode(text, type=Reply, strict=True).ranking
+    for text in free:
+        with pytest.raises(msgspec.DecodeError):
+            msgspec.json.decode(text)
+    # its server is one of those that know schemas by an older name, and refuse with a 500
+    assert backend.remarks == ("the server takes a JSON schema only in an older form",)
 
 
 def test_the_comparison_can_fail(

@@ -18,6 +18,8 @@ from unswayed.calls import Response, TokenLogprob
 from unswayed.errors import BadResponseError, MissingKeyError, UnknownNameError
 from unswayed.items import Message
 
+SCHEMA = '{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"]}'
+
 
 def payload(
     model: str = "m", *, traits: Traits | None = None, **fields: object
@@ -92,6 +94,20 @@ def test_no_more_logprobs_are_asked_for_than_the_server_gives() -> None:
     assert "top_logprobs" not in payload(top_logprobs=20, traits=Traits(logprobs=0))
 
 
+def test_a_schema_is_sent_as_it_is_and_more_loosely_where_the_server_takes_no_schema() -> None:
+    held = {
+        "type": "json_schema",
+        "json_schema": {"schema": json.loads(SCHEMA), "name": "reply", "strict": True},
+    }
+    assert payload(schema=SCHEMA)["response_format"] == held
+    older = payload(schema=SCHEMA, traits=Traits(reply_format="object_schema"))
+    assert older["response_format"] == {"type": "json_object", "schema": json.loads(SCHEMA)}
+    loose = payload(schema=SCHEMA, traits=Traits(reply_format="json_object"))
+    assert loose["response_format"] == {"type": "json_object"}
+    assert "response_format" not in payload(schema=SCHEMA, traits=Traits(reply_format="text"))
+    assert "response_format" not in payload()
+
+
 def test_the_system_text_goes_before_the_first_user_message_where_the_role_is_unknown() -> None:
     chat = (
         Message("system", "S"),
@@ -143,12 +159,42 @@ LEARNED = [
 ]
 
 
+NO_SCHEMAS = [  # as real services say it
+    "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model. "
+    "Learn more about supported models at the Structured Outputs guide",
+    "This response_format type is unavailable now",
+    "This model does not support response format `json_schema`.",
+    "'response_format.type' must be 'json_object' or 'text'",
+    "Invalid schema for response_format 'reply': In context=(), 'additionalProperties' is required",
+    "Unknown parameter: 'response_format.json_schema.strict'.",
+    "body -> response_format -> json_schema -> strict: Extra inputs are not permitted",
+    "Structured outputs are not enabled for this deployment",
+    "Failed to parse grammar",
+    "1 validation error: {'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), "
+    "'msg': \"Input should be 'text' or 'json_object'\", 'input': 'json_schema'}",
+]
+
+
+@pytest.mark.parametrize("words", NO_SCHEMAS)
+def test_a_refused_schema_is_asked_for_ever_more_loosely(words: str) -> None:
+    dialect = OpenAIDialect("m")
+    asked = query(schema=SCHEMA).request
+    traits: Traits | None = dialect.traits
+    for looser in ("object_schema", "json_object", "text"):
+        assert traits is not None
+        traits = dialect.adapt(traits, words, asked)
+        assert traits == replace(dialect.traits, reply_format=looser)
+    assert traits is not None
+    assert dialect.adapt(traits, words, asked) is None
+    assert dialect.adapt(dialect.traits, words, query().request) is None  # it sent no schema
+
+
 @pytest.mark.parametrize(("words", "changes"), LEARNED, ids=[words[:40] for words, _ in LEARNED])
 def test_a_refusal_changes_what_it_is_about_and_nothing_else(
     words: str, changes: dict[str, object]
 ) -> None:
     dialect = OpenAIDialect("m")
-    request = query(top_logprobs=20).request
+    request = query(top_logprobs=20, schema=SCHEMA).request
     assert dialect.adapt(dialect.traits, words, request) == replace(dialect.traits, **changes)
 
 
@@ -164,21 +210,23 @@ def test_a_refusal_changes_what_it_is_about_and_nothing_else(
 )
 def test_other_refusals_change_nothing(words: str) -> None:
     dialect = OpenAIDialect("m")
-    asked = query(temperature=0.0, top_logprobs=0).request
+    asked = query(temperature=0.0, top_logprobs=0, schema=SCHEMA).request
     changed = dialect.adapt(dialect.traits, words, asked)
     assert changed is None or changed.temperature is False  # the third may be taken for one
 
 
-@given(words=st.lists(st.sampled_from([words for words, _ in LEARNED]), max_size=30))
+@given(
+    words=st.lists(st.sampled_from([*NO_SCHEMAS, *(words for words, _ in LEARNED)]), max_size=30)
+)
 def test_learning_always_comes_to_an_end(words: list[str]) -> None:
     dialect = OpenAIDialect("m")
-    request = query(top_logprobs=20).request
+    request = query(top_logprobs=20, schema=SCHEMA).request
     traits, changes = dialect.traits, 0
     for said in words:
         adapted = dialect.adapt(traits, said, request)
         if adapted is not None and adapted != traits:
             traits, changes = adapted, changes + 1
-    assert changes <= 9
+    assert changes <= 12
 
 
 def test_what_was_learned_is_told_in_words() -> None:
@@ -189,12 +237,14 @@ def test_what_was_learned_is_told_in_words() -> None:
         system=False,
         logprobs=5,
         thinking_tokens=9,
+        reply_format="text",
         tokens_field="max_completion_tokens",
     )
     told = " / ".join(after.changes(before))
-    for word in ("temperature", "seed", "system", "at most 5 logprobs", "9 tokens"):
+    for word in ("temperature", "seed", "system", "at most 5 logprobs", "9 tokens", "schemas"):
         assert word in told
-    assert len(after.changes(before)) == 5  # the name of a field changes no answer
+    assert len(after.changes(before)) == 6  # the name of a field changes no answer
+    assert "JSON object" in replace(before, reply_format="json_object").changes(before)[0]
     assert "no logprobs" in Traits(logprobs=0).changes(before)[0]
     assert before.changes(before) == ()
 
@@ -220,6 +270,38 @@ def test_what_a_refusal_taught_is_remembered_and_told() -> None:
         assert not backend.gives_logprobs
         assert len(backend.remarks) == 3
         assert any("temperature" in remark for remark in backend.remarks)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("refused", "kept"),
+    [
+        (['"type":"json_schema"'], "json_object"),
+        (['"type":"json_schema"', '"schema":{"type"'], "json_object"),
+        (['"type":"json_schema"', '"type":"json_object"'], None),
+    ],
+)
+@pytest.mark.parametrize("status", [400, 422, 500])
+def test_a_server_without_schemas_is_asked_more_loosely_from_then_on(
+    refused: list[str], kept: str | None, status: int
+) -> None:
+    async def work() -> None:
+        faults = [
+            Fault(kind="status", status=status, message=words, contains=text)
+            for text, words in zip(refused, NO_SCHEMAS[1:], strict=False)
+        ]
+        async with FakeServer(faults=faults) as server:
+            backend = backend_at(server.url)
+            asked = [query(number, schema=SCHEMA) for number in range(100)]
+            outcomes = await collect(backend, asked)
+            again = await collect(backend, queries(1))
+        assert not failures({**outcomes, **again})
+        assert {outcome.retries for outcome in outcomes.values()} == {0}  # type: ignore[union-attr]
+        assert server.received <= 101 + 3 * 64  # refusals per place, not per call
+        forms = [json.loads(body).get("response_format", {}).get("type") for body in server.bodies]
+        assert forms[-2:] == [kept, None]  # remembered; and a call without a schema has none
+        assert len(backend.remarks) == 1
 
     asyncio.run(work())
 

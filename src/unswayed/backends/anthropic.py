@@ -32,6 +32,10 @@ _NO_TEMPERATURE = re.compile(
     r"|(?:unsupported|not support|extra inputs).{0,60}temperature",
     re.IGNORECASE,
 )
+_NO_REPLY_FORMAT = re.compile(
+    r"output[ _](?:config|format)|structured[ _]outputs?|json[ _]?schema|\bgrammar\b",
+    re.IGNORECASE,
+)
 _FINISH: Final = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -40,12 +44,22 @@ _FINISH: Final = {
 }
 
 
+class _ReplyFormat(msgspec.Struct):
+    schema: msgspec.Raw
+    type: str = "json_schema"
+
+
+class _OutputConfig(msgspec.Struct):
+    format: _ReplyFormat
+
+
 class _Payload(msgspec.Struct, omit_defaults=True):
     model: str
     max_tokens: int
     messages: tuple[Message, ...]
     system: str | None = None
     temperature: float | None = None
+    output_config: _OutputConfig | None = None
 
 
 class _Block(msgspec.Struct):
@@ -108,6 +122,9 @@ class AnthropicDialect:
             system=system or None,
             temperature=min(request.temperature, 1.0) if traits.temperature else None,
         )
+        if isinstance(request.schema, str) and traits.reply_format == "json_schema":
+            schema = msgspec.Raw(request.schema.encode())
+            payload.output_config = _OutputConfig(_ReplyFormat(schema))
         return _ENCODER.encode(payload)
 
     def decode(self, body: bytes) -> Response:
@@ -141,6 +158,12 @@ class AnthropicDialect:
         """What to change after a 400 with these words; None if it is not about the traits."""
         if traits.temperature and _NO_TEMPERATURE.search(words):
             return replace(traits, temperature=False)
+        if (
+            traits.reply_format == "json_schema"
+            and request.schema is not msgspec.UNSET
+            and _NO_REPLY_FORMAT.search(words)
+        ):
+            return replace(traits, reply_format="text")  # the API knows no form in between
         return None
 
 

@@ -16,6 +16,7 @@ from unswayed.items import Message
 __all__ = [
     "NO_USAGE",
     "Dialect",
+    "ReplyFormat",
     "Traits",
     "Transport",
     "stated_usage",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 Usage = TypeVar("Usage")
+ReplyFormat = Literal["json_schema", "object_schema", "json_object", "text"]
 
 NO_USAGE: Final = msgspec.Raw(b"{}")
 
@@ -53,6 +55,14 @@ def system_apart(messages: tuple[Message, ...]) -> tuple[list[str], list[Message
     )
 
 
+_HELD: Final[dict[ReplyFormat, str]] = {
+    "json_schema": "the server takes JSON schemas",
+    "object_schema": "the server takes a JSON schema only in an older form",
+    "json_object": "the server refuses JSON schemas: any JSON object is asked for",
+    "text": "the server refuses JSON schemas: the prompt alone says what the answer looks like",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
     """What a model's server accepts: known by model family, or learned from its refusals.
@@ -63,6 +73,10 @@ class Traits:
         logprobs: Most alternatives per token; 0 for none at all, None if no limit is known.
         thinking_tokens: Added to the cap on generated tokens for models that think before they
             answer and count that against the cap; without it a one-word answer never comes.
+        reply_format: The strictest form in which an answer can be held to its schema: by the
+            schema, by the schema beside `json_object` (llama-cpp-python), to any JSON object, or
+            not at all. Like all traits it is no part of a call's key: a server that learns to
+            take schemas is not asked anew for what it has answered.
     """
 
     tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -71,6 +85,7 @@ class Traits:
     system: bool = True
     logprobs: int | None = None
     thinking_tokens: int = 0
+    reply_format: ReplyFormat = "json_schema"
 
     def changes(self, since: Traits) -> tuple[str, ...]:
         """What was learned since, in words, for the record of a run."""
@@ -86,6 +101,8 @@ class Traits:
             words.append(f"the server gives {most} per token")
         if since.thinking_tokens < self.thinking_tokens:
             words.append(f"{self.thinking_tokens} tokens per call are added for thinking")
+        if since.reply_format != self.reply_format:
+            words.append(_HELD[self.reply_format])
         return tuple(words)
 
 

@@ -4,7 +4,7 @@
 402, 429 "insufficient quota" RateLimitedError, fatal
 404, 3xx                      BackendError, fatal (wrong model or address: all calls fail alike)
 400, 413, 422, other 4xx      BackendError, this call only
-408, 409, 425, 5xx            ServerError, again
+408, 409, 425, 5xx            ServerError, again; 500 also where a request is put wrongly
 429                           RateLimitedError, again, all calls wait
 200 with the wrong body       BadResponseError, again
 no connection                 ServerError, again, all calls wait
@@ -219,6 +219,7 @@ def fault_of(reply: Reply, address: Address, *, model: str, wall: float) -> Faul
             again=True,
             busy=status in _BUSY,
             retry_after_s=wait,
+            detail=words if status == 500 else "",
         )
     if 400 <= status < 500:
         return Fault(error=BackendError, message=said, status=status, detail=words)

@@ -1,7 +1,8 @@
 """Models on this machine through transformers: `hf/<path or id>[@revision][+lora=DIR]`.
 
 Where the answer is the label itself, the label's probability is read off the next-token
-distribution: one forward pass, exact, nothing generated. Everything else is generated.
+distribution: one forward pass, exact, nothing generated. Everything else is generated, held to
+its JSON schema where it has one and llguidance is installed.
 The model is loaded at the first query, so a run whose calls are all recorded never loads it.
 """
 
@@ -19,7 +20,8 @@ import numpy as np
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_models import LoadedModel, load_model
-from unswayed.backends.local_passes import FloatArray, Ids, by_length, generate, plan, seed_of
+from unswayed.backends.local_passes import FloatArray, Ids, by_length, plan
+from unswayed.backends.local_texts import generate, seed_of
 from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.backends.protocol import Answer, Backend, too_long
 from unswayed.calls import Failure, Query, Request, Response, TokenLogprob
@@ -112,12 +114,13 @@ class HuggingFaceBackend(Backend):
         loaded = self._load()
         jobs: list[_Job] = []
         refused: list[Answer] = []
-        for answer_only in (True, False):
-            chosen = [query for query in window if _is_answer_only(query.request) is answer_only]
+        for thinking in (False, True):
+            chosen = [query for query in window if _may_think(query.request) is thinking]
             chats = [query.request.messages for query in chosen]
-            written = loaded.writer.write(chats, thinking=not answer_only)
+            written = loaded.writer.write(chats, thinking=thinking)
             for query, (text, tokens) in zip(chosen, written, strict=True):
-                ids = loaded.labels.ids(query.request.labels, text) if answer_only else None
+                labels = query.request.labels
+                ids = loaded.labels.ids(labels, text) if _is_answer_only(query.request) else None
                 job = _Job(query, tokens, ids)
                 if loaded.longest is not None and job.room > loaded.longest:
                     refusal = too_long(query, job.room, longest=loaded.longest, model=self.model)
@@ -189,7 +192,16 @@ class HuggingFaceBackend(Backend):
         """Generated answers; None where the scores are not numbers."""
         loaded = self._load()
         prompts, requests = [job.tokens for job in jobs], [job.query.request for job in jobs]
-        texts = generate(loaded.model, loaded.tokenizer, prompts, requests, pad=loaded.pad)
+        hold = loaded.grammars.hold(requests)
+        self.remarks = loaded.grammars.remarks
+        texts = generate(
+            loaded.model,
+            loaded.tokenizer,
+            prompts,
+            requests,
+            pad=loaded.pad,
+            held=() if hold is None else (hold,),
+        )
         return [
             None
             if generated is None
@@ -261,6 +273,11 @@ def label_response(
 def _is_answer_only(request: Request) -> bool:
     """Label logprobs are asked for exactly where the answer is the label itself."""
     return request.top_logprobs > 0
+
+
+def _may_think(request: Request) -> bool:
+    """An answer that is a label or fits a schema has no place for reasoning before it."""
+    return not _is_answer_only(request) and request.schema is msgspec.UNSET
 
 
 def _chosen(logprobs: FloatArray, request: Request) -> int:

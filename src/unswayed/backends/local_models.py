@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_chats import ChatWriter, LabelTokens
+from unswayed.backends.local_grammars import Grammars
 from unswayed.backends.local_passes import LabelScorer
+from unswayed.backends.local_texts import end_ids
 from unswayed.backends.model_folders import ModelFolder
 from unswayed.errors import UsageError
 
@@ -39,6 +41,7 @@ class LoadedModel:
     writer: ChatWriter
     labels: LabelTokens
     scorer: LabelScorer
+    grammars: Grammars
     pad: int
     longest: int | None
 
@@ -78,6 +81,7 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
         writer=writer,
         labels=LabelTokens(writer),
         scorer=LabelScorer(model, pad=pad),
+        grammars=Grammars(tokenizer, end_ids(model, tokenizer)),
         pad=pad,
         longest=longest if isinstance(longest, int) else None,
     )

@@ -17,7 +17,14 @@ import msgspec
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Service
 from unswayed.backends.client import HttpBackend, open_http
-from unswayed.backends.dialect import NO_USAGE, Traits, stated_usage, system_apart, token_count
+from unswayed.backends.dialect import (
+    NO_USAGE,
+    ReplyFormat,
+    Traits,
+    stated_usage,
+    system_apart,
+    token_count,
+)
 from unswayed.backends.faults import server_words
 from unswayed.calls import Request, Response, TokenLogprob
 from unswayed.errors import BadResponseError, UnknownNameError
@@ -58,6 +65,30 @@ _NO_SYSTEM = re.compile(
     r"|(?:not support|unsupported|invalid).{0,80}['\"`]system['\"`]",
     re.IGNORECASE,
 )
+# Only a request with a schema is asked about, and little else in it has these names: no word of
+# refusal is needed beside them ("'response_format.type' must be 'text'", "... is unavailable").
+_NO_REPLY_FORMAT = re.compile(
+    r"response[ _]?format|json[ _]?(?:schema|object|mode)|structured[ _]outputs?"
+    r"|guided[ _](?:json|decoding)|\bgrammar\b|['\"`.]strict\b",
+    re.IGNORECASE,
+)
+_LOOSER: Final[dict[ReplyFormat, ReplyFormat]] = {
+    "json_schema": "object_schema",
+    "object_schema": "json_object",
+    "json_object": "text",
+}
+
+
+class _JsonSchema(msgspec.Struct):
+    schema: msgspec.Raw
+    name: str = "reply"
+    strict: bool = True
+
+
+class _ReplyFormat(msgspec.Struct, omit_defaults=True):
+    type: str
+    json_schema: _JsonSchema | None = None
+    schema: msgspec.Raw | None = None
 
 
 class _Payload(msgspec.Struct, omit_defaults=True):
@@ -69,6 +100,7 @@ class _Payload(msgspec.Struct, omit_defaults=True):
     seed: int | None = None
     logprobs: bool = False
     top_logprobs: int | None = None
+    response_format: _ReplyFormat | None = None
 
 
 class _Part(msgspec.Struct, gc=False):
@@ -192,6 +224,7 @@ class OpenAIDialect:
             seed=request.sample if sampled and traits.seed else None,
             logprobs=logprobs > 0,
             top_logprobs=logprobs or None,
+            response_format=_reply_format(request, traits),
         )
         return _ENCODER.encode(payload)
 
@@ -257,7 +290,21 @@ class OpenAIDialect:
                 return replace(traits, logprobs=min(lower))
             if ceilings or _NO_LOGPROBS.search(words):
                 return replace(traits, logprobs=0)
+        looser = _LOOSER.get(traits.reply_format)
+        if looser and request.schema is not msgspec.UNSET and _NO_REPLY_FORMAT.search(words):
+            return replace(traits, reply_format=looser)
         return None
+
+
+def _reply_format(request: Request, traits: Traits) -> _ReplyFormat | None:
+    """The form that the answer is held to, the schema as it stands in the request."""
+    if request.schema is msgspec.UNSET or traits.reply_format == "text":
+        return None
+    schema = msgspec.Raw(request.schema.encode())
+    if traits.reply_format == "json_schema":
+        return _ReplyFormat("json_schema", json_schema=_JsonSchema(schema))
+    loose = traits.reply_format == "json_object"
+    return _ReplyFormat("json_object", schema=None if loose else schema)
 
 
 def _text(message: _Message) -> str:
