@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from unswayed.calls import Request
 if TYPE_CHECKING:
     import torch
     from llguidance import LLMatcher, LLTokenizer
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 __all__ = ["Grammars", "SchemaHold"]
 
-SPACES: Final = {"whitespace_pattern": r"\n? {0,12}"}
+SPACES: Final = r"\n? {0,12}"
 """Between the parts of an object: room for indented text, none for blank lines without end."""
 
 
@@ -69,7 +69,9 @@ class Grammars:
             raise ValueError('llguidance is not installed (pip install "unswayed[structured]")')
         from llguidance import LLMatcher
 
-        grammar = LLMatcher.grammar_from_json_schema(schema, defaults=SPACES)
+        grammar = LLMatcher.grammar_from_json_schema(
+            schema, defaults={"whitespace_pattern": SPACES}
+        )
         matcher = LLMatcher(self._tokens, grammar, log_level=0)
         if matcher.is_error():
             raise ValueError(matcher.get_error())
@@ -79,7 +81,8 @@ class Grammars:
     def _tokens(self) -> LLTokenizer:
         from llguidance.hf import from_tokenizer
 
-        return from_tokenizer(self._source, eos_token=self._ends or None)
+        fast = cast("PreTrainedTokenizerFast", self._source)  # others raise ValueError
+        return from_tokenizer(fast, eos_token=self._ends or None)
 
 
 class SchemaHold:
