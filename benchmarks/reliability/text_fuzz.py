@@ -1,6 +1,7 @@
-"""The parser on fuzzed texts: no crash, only labels, "tie" or None, laws that hold, bounded time.
+"""The readers on fuzzed texts: no crash, only what may be read, laws that hold, bounded time.
 
-    python benchmarks/reliability/text_fuzz.py [--texts 1000000] [--seed 20261122]
+    python benchmarks/reliability/text_fuzz.py [--reader labels|listwise] [--texts 1000000]
+        [--seed 20261122]
 
 Text k of a run comes from the generator seeded with (seed, k), so every text can be made again.
 They are labelled replies with characters and pieces deleted, doubled, moved and spliced, random
@@ -10,6 +11,14 @@ Unicode, nested tags, brackets, JSON and fences, and long repeats. Laws, for eve
 * reasoning: a closed block of reasoning before t changes nothing;
 * tag: reasoning that holds t, then `<answer>X</answer>`, reads as X;
 * cut: a cut-off t reads as none, or as the whole t, or the whole t contradicts itself (none).
+
+Laws of listwise replies:
+
+* value: scores are 0 to 100 or missing, a ranking has every label once or is missing;
+* order: the labels in another order give the same reading in that order;
+* reasoning: a closed block of reasoning before t changes nothing;
+* think: reasoning that holds t, then a reply of the contract, reads as that reply or as less;
+* quote: nothing is read of t where t is one of the item's texts.
 """
 
 from __future__ import annotations
@@ -19,13 +28,15 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from reliability.listwise_replies import listwise_replies
 from reliability.replies import labelled_replies
 from unswayed.parsing import parse_label
 from unswayed.parsing.labels import DECLARED_TIE, read_label
+from unswayed.parsing.listwise import ListwiseReading, read_listwise
 from unswayed.parsing.symbols import symbols_of
 
 LABEL_SETS: Final = (
@@ -51,19 +62,27 @@ PIECES: Final = (
     "<analysis>", "</analysis>", "\u200f", "\u2067", "\u2069", "says: ", "# ", "- ", "1. ", "|", "=", ">", "<",
     "“", "”", "„", "‘", "’", "«", "»", "「", "」", "😀", "e\u0301", "\u202e", "\t", "\r\n", "\u2028",
 )  # fmt: skip
+JSON_PIECES: Final = (
+    *PIECES, '"candidates": ', '"ranking": ', '"score": ', '"A": ', '"B": ', "73", '"73/100"', ", ", "},", "}}", "],", "[",
+    '["B", "A"]', '"B > A"', "{'", "': ", "//", "/*", "*/", "\\", '\\"', "\\u0041", "\\ud800", "true", "True", "null", "NaN",
+    "1e999", "-", "0.5", '"label": "A", ', '[{"', '{"candidates": {"A": {"score": 1}, "B": {"score": 2}}}', "Wait, revised: ",
+    '"rationale": "', '"major_error": true', "Candidate A ends with: ", "\ue000", "\ue0000\ue001", "\ufeff", "<0-100>", "…",
+)  # fmt: skip
 SWAP: Final = str.maketrans("§¶", "¶§")
 KINDS: Final = ("mutated", "spliced", "pieces", "nested", "unicode", "repeats")
 
 
-def text_of(kind: str, draw: random.Random, replies: Sequence[str]) -> str:
+def text_of(
+    kind: str, draw: random.Random, replies: Sequence[str], pieces: Sequence[str] = PIECES
+) -> str:
     """One text of a kind."""
     if kind == "mutated":
-        return mutated(draw.choice(replies), draw)
+        return mutated(draw.choice(replies), draw, pieces)
     if kind == "spliced":
         parts = [draw.choice(replies) for _ in range(draw.randint(2, 4))]
-        return "".join(part[: draw.randint(0, len(part))] + draw.choice(PIECES) for part in parts)
+        return "".join(part[: draw.randint(0, len(part))] + draw.choice(pieces) for part in parts)
     if kind == "pieces":
-        return "".join(draw.choices(PIECES, k=draw.randint(0, 40)))
+        return "".join(draw.choices(pieces, k=draw.randint(0, 40)))
     if kind == "nested":
         inside = draw.choice(replies)
         for _ in range(draw.randint(1, 12)):
@@ -81,7 +100,7 @@ def text_of(kind: str, draw: random.Random, replies: Sequence[str]) -> str:
         )
     # Rarely long, very rarely longer than what the parser reads as a whole.
     size = draw.choices((60, 150, 400, 3_000, 25_000), weights=(40, 40, 19, 0.9, 0.1))[0]
-    seed = "".join(draw.choices(PIECES, k=draw.randint(1, 4))) or "A"
+    seed = "".join(draw.choices(pieces, k=draw.randint(1, 4))) or "A"
     return (seed * (size // len(seed) + 1))[:size] + draw.choice(replies)
 
 
@@ -110,7 +129,7 @@ NESTS: Final = (
 )
 
 
-def mutated(text: str, draw: random.Random) -> str:
+def mutated(text: str, draw: random.Random, pieces: Sequence[str] = PIECES) -> str:
     """A text with a few characters or pieces deleted, doubled, moved or put in."""
     for _ in range(draw.randint(1, 6)):
         start = draw.randint(0, len(text))
@@ -126,7 +145,7 @@ def mutated(text: str, draw: random.Random) -> str:
             place = draw.randint(0, len(rest))
             text = rest[:place] + part + rest[place:]
         else:
-            text = text[:start] + draw.choice(PIECES) + text[start:]
+            text = text[:start] + draw.choice(pieces) + text[start:]
     return text
 
 
@@ -165,22 +184,87 @@ def check(text: str, labels: tuple[str, ...], draw: random.Random) -> tuple[str 
     return reading, broken
 
 
-def fuzz(n: int, seed: int) -> Outcome:
+OWN: Final = '{"candidates": {"A": {"score": 61}, "B": {"score": 62}}, "ranking": ["B", "A"]}'
+
+
+def what_is_read(reading: ListwiseReading) -> tuple[object, ...]:
+    return reading.scores, reading.flags, reading.ranking
+
+
+def check_listwise(
+    text: str, labels: tuple[str, ...], draw: random.Random
+) -> tuple[str | None, list[str]]:
+    """What is read of the labels of a text, and the laws that it breaks."""
+    broken = []
+    reading = read_listwise(text, labels, truncated=draw.random() < 0.5)
+    if not all(score is None or 0 <= score <= 100 for score in reading.scores):
+        broken.append(f"value: {reading.scores}")
+    if sorted(reading.ranking or range(len(labels))) != list(range(len(labels))):
+        broken.append(f"value: {reading.ranking}")
+    order = draw.sample(range(len(labels)), len(labels))
+    moved = read_listwise(text, [labels[k] for k in order])
+    place = None if reading.ranking is None else tuple(map(order.index, reading.ranking))
+    if (moved.scores, moved.ranking) != (tuple(reading.scores[k] for k in order), place):
+        broken.append(f"order: {reading} and {moved}")
+    if "<|channel|>" not in text:
+        after = read_listwise(f"<think>A thought.</think>{text}", labels)
+        if what_is_read(after) != what_is_read(reading):
+            broken.append(f"reasoning: {reading} and {after}")
+    said = read_listwise(f"<think>{text}</think>\n{OWN}", "AB")
+    if said.scores not in OWN_SCORES or said.ranking not in {None, (1, 0)}:
+        broken.append(f"think: {said}")
+    copy = read_listwise(text, labels, quoted=[text])
+    if copy.ranking is not None or any(score is not None for score in copy.scores):
+        broken.append(f"quote: {copy}")
+    is_read = reading.ranking is not None or any(score is not None for score in reading.scores)
+    return ("read" if is_read else None), broken
+
+
+OWN_SCORES: Final = {(first, second) for first in (None, 61.0) for second in (None, 62.0)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """What is fuzzed: with which texts, what is timed, which laws are checked."""
+
+    replies: Callable[[], list[str]]
+    pieces: Sequence[str]
+    read: Callable[[str, tuple[str, ...]], object]
+    check: Callable[[str, tuple[str, ...], random.Random], tuple[str | None, list[str]]]
+
+
+READERS: Final = {
+    "labels": Reader(
+        replies=lambda: [reply.text for reply in labelled_replies()],
+        pieces=PIECES,
+        read=lambda text, labels: parse_label(text, labels),
+        check=check,
+    ),
+    "listwise": Reader(
+        replies=lambda: [reply.text for reply in listwise_replies()],
+        pieces=JSON_PIECES,
+        read=read_listwise,
+        check=check_listwise,
+    ),
+}
+
+
+def fuzz(n: int, seed: int, reader: Reader = READERS["labels"]) -> Outcome:
     """Fuzz n texts."""
     outcome = Outcome()
-    replies = [reply.text for reply in labelled_replies()]
+    replies = reader.replies()
     for labels in (*LABEL_SETS, ("§", "¶")):
         parse_label("Hard to say.\nIt is late.", labels)  # patterns are made once
     for k in range(n):
         draw = random.Random(f"{seed}/{k}")
         kind = KINDS[k % len(KINDS)]
         labels = LABEL_SETS[0] if draw.random() < 0.5 else draw.choice(LABEL_SETS)
-        text = text_of(kind, draw, replies)
+        text = text_of(kind, draw, replies, reader.pieces)
         start = time.process_time()
         try:
-            parse_label(text, labels)
+            reader.read(text, labels)
             spent = time.process_time() - start
-            reading, broken = check(text, labels, draw)
+            reading, broken = reader.check(text, labels, draw)
         except Exception as error:  # a crash is what is looked for
             outcome.faults.append(f"{seed}/{k} ({kind}, {labels}): {error!r}: {text[:200]!r}")
             continue
@@ -194,10 +278,11 @@ def fuzz(n: int, seed: int) -> Outcome:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--reader", choices=READERS, default="labels")
     parser.add_argument("--texts", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=20261122)
     arguments = parser.parse_args()
-    outcome = fuzz(arguments.texts, arguments.seed)
+    outcome = fuzz(arguments.texts, arguments.seed, READERS[arguments.reader])
     print(f"seed {arguments.seed}, {arguments.texts} texts, {len(outcome.faults)} faults")
     print("| texts | n | read | slowest, ms of CPU |")
     print("|---|---|---|---|")

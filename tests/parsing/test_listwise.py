@@ -47,10 +47,10 @@ def plain(value: object) -> object:
         ('{"a": "x" "b": 1}', [[...]]),
         ('{"a": 1, oops {"b": 2}}', [[("a", 1), ...], [("b", 2)]]),
         ('{"a": "text {\'b\': 2}', [[...], [("b", 2)]]),
-        ("{,}", [[...]]),
+        ("{,} {a: 1} {", []),
         ('{"a": [1,,2]}', [[("a", (1, ...)), ...]]),
         ('{"a": 1]', [[...]]),
-        ("{{}}", [[...], []]),
+        ("{{}}", [[]]),
         ("[1, 2] (none begins with an object)", []),
         ('{"a": ' + "1" * 5_000 + "}", [[("a", "1" * 5_000)]]),
     ],
@@ -231,6 +231,16 @@ def test_an_object_that_is_somebody_elses_is_not_the_verdict(before: str) -> Non
 def test_an_object_that_the_judge_announces_is_its_verdict(before: str) -> None:
     text = '{"candidates": {"A": {"score": 100}, "B": {"score": 0}}, "ranking": ["A", "B"]}'
     assert read_listwise(before + text, "AB").scores == (100.0, 0.0)
+
+
+def test_space_before_a_reply_changes_nothing() -> None:
+    text = '```\ntext\n```\n{"candidates": {"A": {"score": 3}}}'
+    for space in ("\u2028", "\n\n", "\x1c", "<think>Hm.</think>\u2028"):
+        assert (
+            read_listwise(space + text, "AB").scores
+            == read_listwise(text, "AB").scores
+            == (3.0, None)
+        )
 
 
 def test_an_object_of_the_items_texts_is_never_the_verdict() -> None:

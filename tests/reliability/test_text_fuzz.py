@@ -2,12 +2,15 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from reliability import text_fuzz
-from reliability.text_fuzz import KINDS, check, fuzz, text_of
+from reliability.text_fuzz import KINDS, READERS, check, check_listwise, fuzz, text_of
 from unswayed.parsing import labels
+from unswayed.parsing.listwise import ListwiseReading, read_listwise
 
 
 def test_thousands_of_fuzzed_texts_break_no_law() -> None:
@@ -16,6 +19,42 @@ def test_thousands_of_fuzzed_texts_break_no_law() -> None:
     assert outcome.texts == dict.fromkeys(KINDS, 500)
     assert outcome.read["nested"] > 0  # some say something
     assert outcome.read["nested"] < 500
+
+
+def test_thousands_of_fuzzed_listwise_replies_break_no_law() -> None:
+    outcome = fuzz(1_800, seed=7, reader=READERS["listwise"])
+    assert outcome.faults == []
+    assert outcome.texts == dict.fromkeys(KINDS, 300)
+    assert 0 < outcome.read["mutated"] < 300
+
+
+def test_listwise_laws_notice_a_reader_that_breaks_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '{"candidates": {"A": {"score": 1}, "B": {"score": 2}}, "ranking": ["B", "A"]}'
+    assert check_listwise(text, ("A", "B"), random.Random(1)) == ("read", [])
+
+    def laws_broken_by(reader: Callable[..., ListwiseReading]) -> set[str]:
+        monkeypatch.setattr(text_fuzz, "read_listwise", reader)
+        reports = [check_listwise(text, ("A", "B"), random.Random(k))[1] for k in range(8)]
+        return {report.partition(":")[0] for laws in reports for report in laws}
+
+    def drafting(text: str, *more: Any, **options: Any) -> ListwiseReading:
+        draft = text.removeprefix("<think>").partition("</think>\n")[0]
+        return read_listwise(draft, *more, **options)
+
+    def believing(text: str, *more: Any, quoted: object = (), **options: Any) -> ListwiseReading:
+        return read_listwise(text, *more, **options)
+
+    def in_order(*more: Any, **options: Any) -> ListwiseReading:
+        scores = read_listwise(*more, **options).scores
+        return ListwiseReading(scores, {}, tuple(range(len(scores))))
+
+    def unbounded(*more: Any, **options: Any) -> ListwiseReading:
+        return ListwiseReading((101.0, None), {}, (0, 0))
+
+    assert laws_broken_by(drafting) == {"think"}
+    assert laws_broken_by(believing) == {"quote"}
+    assert laws_broken_by(in_order) == {"order", "think", "quote"}
+    assert laws_broken_by(unbounded) >= {"value", "think"}
 
 
 def test_a_text_can_be_made_again_from_its_seed() -> None:

@@ -152,7 +152,8 @@ def _own_replies(
     if not 0 < sum(place.reply.answers for place in places) <= _MOST_PLACES:
         return []
     copies = _copies(text, places, quoted, symbols)
-    prose = spoken(_unfenced(without_thinking(_prose(text, places))), symbols, quoted)
+    own = without_thinking(_prose(text, places)).strip()
+    prose = spoken(_unfenced(own), symbols, quoted)
     marks = list(_PLACE.finditer(prose))
     replies: list[Reply] = []
     end = 0

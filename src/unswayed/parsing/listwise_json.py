@@ -26,7 +26,7 @@ EFFORT: Final = 6
 _DEEPEST: Final = 32
 """Brackets inside each other; the contract needs three."""
 _LONGEST_NUMBER: Final = 40
-_ROOT: Final = re.compile(r"\{|\[(?=\s{0,40}\{)")
+_ROOT: Final = re.compile(r"\{(?=[\s\ufeff\u200b-\u200f]{0,80}[\"'/}])|\[(?=\s{0,40}\{)")
 _TOKEN: Final = re.compile(
     r"(?:[\s\ufeff\u200b-\u200f]++|//[^\n]*+|/\*(?s:.{0,200}?)\*/)*+"
     r"(?:(?P<mark>[{}\[\],:])"
@@ -89,7 +89,7 @@ _CLOSING: Final = {JsonObject: "}", JsonList: "]"}
 
 
 def json_texts(text: str) -> Iterator[_Nest]:
-    """The objects of a text, and the lists that begin with one, in order, not those inside another.
+    """The objects of a text, and the lists that begin with one, in order, none inside another.
 
     After a broken one the search goes on behind its opening bracket, with what stands in its
     strings; the objects that it holds itself are not given again.
