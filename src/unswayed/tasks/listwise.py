@@ -151,10 +151,10 @@ def _object(
 
 
 _FORM = (
-    '{{"candidates": {{"{first}": {{"score": 0 to 100, "rationale": "one short sentence", '
-    '"major_error": true or false, "hallucinated_specificity": true or false, '
-    '"calibrated_uncertainty": true or false}}, ... the same for every label ...}}, '
-    '"ranking": [every label, the most reliable first]}}'
+    '{{"candidates": {{"{first}": {{"score": <0 to 100>, "rationale": "<one short sentence>", '
+    '"major_error": <true or false>, "hallucinated_specificity": <true or false>, '
+    '"calibrated_uncertainty": <true or false>}}, <the same for every label>}}, '
+    '"ranking": [<every label, the most reliable first>]}}'
 )
 
 TASK = TaskSpec(
