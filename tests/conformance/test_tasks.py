@@ -196,7 +196,7 @@ def test_gold_is_checked_and_named(name: str) -> None:
     n = max(sizes(task))
     row = json.loads(msgspec.json.encode(item_of(name, n, None))) | {"task": name}
     if task.scaled:
-        pytest.skip("gold is a score: tests/tasks/test_rubric.py")
+        pytest.skip("gold is a score: tests/tasks/test_rubric_task.py")
     for gold, right in ((0, (0,)), (n - 1, (n - 1,)), ([0, 1], (0, 1)), ("tie", ()), (None, ())):
         (item,) = items_of([{**row, "gold": gold}])
         assert item.gold_candidates() == task.gold(item) == right
