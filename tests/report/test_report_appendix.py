@@ -11,8 +11,8 @@ from unswayed.auditing.records import Prompt, Run
 from unswayed.cli import main
 from unswayed.report import RunData, render_report
 from unswayed.report.appendix import appendix
-from unswayed.report.findings import State, find
-from unswayed.report.page import run_names
+from unswayed.report.findings import Finding, State
+from unswayed.report.page import named
 
 
 def grouped() -> RunData:
@@ -27,7 +27,7 @@ def grouped() -> RunData:
 
 
 def test_every_group_stands_with_its_full_name_and_three_figures() -> None:
-    (table,) = [t for t in appendix([find(grouped())], [""]) if t.title == "Every group"]
+    (table,) = [t for t in appendix([Finding(grouped())]) if t.title == "Every group"]
     assert table.heading == ("Group", "Items", "Accuracy", "Consistency", "First position")
     assert table.rows[0][0] == "a group whose name is far too long for any figure on a phone"
     assert [cell.text for cell in table.rows[0][1]][1:] == ["60.0", "40.0", "80.0"]
@@ -43,7 +43,7 @@ def test_thresholds_are_shown_beside_the_best_in_hindsight() -> None:
         "text": "Why.",
     }
     run = with_metrics(sample_run(n_items=50), thresholds=thresholds)
-    (table,) = [t for t in appendix([find(run)], [""]) if t.title == "Thresholds on P(A)"]
+    (table,) = [t for t in appendix([Finding(run)]) if t.title == "Thresholds on P(A)"]
     assert table.intro == "Why."
     assert [(name, [cell.text for cell in cells]) for name, cells in table.rows] == [
         ("pride", ["0.82", "–"]),
@@ -61,7 +61,7 @@ def test_the_estimation_curve_is_shown_point_by_point() -> None:
         "consistency": {"value": None, "reason": "no"},
     }
     run = with_metrics(sample_run(n_items=50), estimation_curve={"pride": [point]})
-    (table,) = [t for t in appendix([find(run)], ["b"]) if "estimation" in t.title]
+    (table,) = [t for t in appendix([Finding(run, "b")]) if "estimation" in t.title]
     assert table.title == "Fewer or more estimation items, b"
     (chart,) = table.charts  # no consistency was measured
     (block,) = chart.blocks
@@ -71,23 +71,21 @@ def test_the_estimation_curve_is_shown_point_by_point() -> None:
 
 
 def test_nothing_to_fold_is_no_table() -> None:
-    assert appendix([find(plain_run())], [""]) == ()
+    assert appendix([Finding(plain_run())]) == ()
 
 
 def test_runs_are_told_apart_by_prompt_where_only_that_differs() -> None:
     run = sample_run(n_items=50)
     runs = [replace(run, run=Run(prompt=Prompt(name=name))) for name in ("direct", "reasoning")]
-    first, second = run_names([find(one) for one in runs])
-    assert first.endswith(", direct")
-    assert second.endswith(", reasoning")
+    first, second = named(runs)
+    assert first.name.endswith(", direct")
+    assert second.name.endswith(", reasoning")
 
 
 def test_given_names_win() -> None:
     run = sample_run(n_items=50)
-    assert run_names([find(replace(run, name="before")), find(replace(run, name="after"))]) == [
-        "before",
-        "after",
-    ]
+    runs = [replace(run, name="before"), replace(run, name="after")]
+    assert [finding.name for finding in named(runs)] == ["before", "after"]
 
 
 def test_a_run_without_an_answer_leads_with_the_failure() -> None:
@@ -96,7 +94,7 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
     run = plain_run(methods=rows, calls=calls)
     reason = "60 of 60 calls failed, such as q1: HTTP 400. The same command tries them again."
     run = replace(run, run=Run(failures=(reason,)))
-    finding = find(run)
+    finding = Finding(run)
     assert (finding.state, finding.run.run.failures) == (State.FAILED, (reason,))
     page = render_report([run])
     assert page.index("None of 60 calls") < page.index("such as q1: HTTP 400")
@@ -106,7 +104,7 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
 
 def test_recorded_decisions_promise_no_prompt() -> None:
     run = sample_run(n_items=200)
-    assert run.flipped
+    assert run.flips.flipped
     assert "the two prompts the judge was given" in render_report([run])
     page = render_report([replace(run, run=Run(recorded=True))])
     assert "the two prompts the judge was given" not in page

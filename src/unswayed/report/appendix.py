@@ -12,10 +12,9 @@ from typing import Final
 from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.report.claims import groups_of
-from unswayed.report.findings import Finding
+from unswayed.report.findings import ACCURACY, CONSISTENCY, Finding
 from unswayed.report.numerals import calls_text, count, interval, ordinal, plural, share
 from unswayed.report.plots import Block, PlotRow, PlotTable
-from unswayed.report.reading import ACCURACY, CONSISTENCY
 from unswayed.visible import one_line
 
 __all__ = ["Cell", "PlainTable", "appendix"]
@@ -49,7 +48,7 @@ class PlainTable:
     charts: tuple[PlotTable, ...] = ()
 
 
-def appendix(findings: Sequence[Finding], names: Sequence[str]) -> tuple[PlainTable, ...]:
+def appendix(findings: Sequence[Finding]) -> tuple[PlainTable, ...]:
     """The folded tables of every run, in order; those without data are left out."""
     builders: tuple[Callable[[Finding], PlainTable | None], ...] = (
         group_table,
@@ -57,12 +56,12 @@ def appendix(findings: Sequence[Finding], names: Sequence[str]) -> tuple[PlainTa
         curve_table,
     )
     tables = []
-    for finding, run_name in zip(findings, names, strict=True):
+    for finding in findings:
         for build in builders:
             table = build(finding)
             if table is None:
                 continue
-            title = f"{table.title}, {one_line(run_name)}" if run_name else table.title
+            title = f"{table.title}, {one_line(finding.name)}" if finding.name else table.title
             tables.append(replace(_measured(table), title=title))
     return tuple(tables)
 
@@ -98,7 +97,7 @@ def group_table(finding: Finding) -> PlainTable | None:
         rows.append((one_line(group), (*cells, _cell(shares))))
     return PlainTable(
         "Every group",
-        f"Single calls ({one_line(finding.audit.base or '')}), in %, 95\u202f% intervals below.",
+        f"Single calls ({one_line(finding.base or '')}), in %, 95\u202f% intervals below.",
         ("Group", "Items", "Accuracy", "Consistency", f"{place.capitalize()} position"),
         tuple(rows),
         printed=True,

@@ -93,9 +93,7 @@ def _data(metrics: Metrics, run: Run, flips: Flips) -> RunData:
     return RunData(
         metrics=metrics,
         run=run,
-        flipped=flips.flipped,
-        n_flipped=flips.n_flipped,
-        unparsed_examples=flips.unparsed_examples,
+        flips=flips,
         caveats=(PLANTED,) if run.planted or metrics.model.startswith(BUILT_IN) else (),
         about={name: _phrase(name) for name in metrics.methods},
     )

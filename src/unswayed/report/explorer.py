@@ -218,11 +218,11 @@ def _packed(item: ItemView, texts: _Texts) -> dict[str, object]:
 
 def _in_turn(findings: Sequence[Finding]) -> Iterable[tuple[int, FlippedItem]]:
     """Items of all runs, the surest of each run first."""
-    for items in itertools.zip_longest(*(finding.run.flipped for finding in findings)):
+    for items in itertools.zip_longest(*(finding.run.flips.flipped for finding in findings)):
         yield from ((run, item) for run, item in enumerate(items) if item is not None)
 
 
-def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float) -> Embedded:
+def embed(findings: Sequence[Finding], *, embed_mb: float) -> Embedded:
     """Pack the surest flipped items until the limit is reached; the first one always fits."""
     limit = embed_mb * 1e6
     texts = _Texts()
@@ -240,18 +240,18 @@ def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float)
             break
         packed.append(text)
         first = view if first is None else first
-    total = sum(finding.run.n_flipped for finding in findings)
+    total = sum(finding.flips for finding in findings)
     sure = any(
         view.prob is not None
         for finding in findings
-        for item in finding.run.flipped[:1]
+        for item in finding.run.flips.flipped[:1]
         for view in item.shown
     )
     shown = plain(sentence("items.embedded", len(packed), total, sure))
     head = {
         "total": total,
         "count": shown,
-        "runs": [one_line(run_name) for run_name in names],
+        "runs": [one_line(finding.name) for finding in findings],
         "texts": list(texts.numbers),
     }
     data = f'{script_json(head)[:-1]},"items":[{",".join(packed)}]}}'

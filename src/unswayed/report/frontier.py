@@ -17,7 +17,6 @@ from unswayed.metrics.table import compared_metrics
 from unswayed.report.findings import Finding
 from unswayed.report.labels import Box, Frame, Label, Spot, place
 from unswayed.report.numerals import calls_text, share
-from unswayed.report.reading import Audit
 from unswayed.report.words import plain, say
 from unswayed.visible import one_line
 
@@ -145,11 +144,11 @@ class Frontier:
     key: tuple[Dot, ...] = ()
 
 
-def dots_of(audit: Audit, metric: str, recommended: str | None) -> list[Dot]:
+def dots_of(finding: Finding, metric: str) -> list[Dot]:
     """The methods that have this metric and a price, with the frontier marked."""
     scored = [
         (name, row.calls, estimate)
-        for name, row in audit.metrics.methods.items()
+        for name, row in finding.metrics.methods.items()
         if row.calls is not None and row.calls > 0 and (estimate := row.get(metric)) is not None
     ]
     on_frontier: set[str] = set()
@@ -159,7 +158,7 @@ def dots_of(audit: Audit, metric: str, recommended: str | None) -> list[Dot]:
             on_frontier.add(name)
             best = estimate.value or 0.0
     return [
-        Dot(name, calls, estimate, name in on_frontier, name == recommended)
+        Dot(name, calls, estimate, name in on_frontier, name == finding.recommended)
         for name, calls, estimate in scored
     ]
 
@@ -172,9 +171,7 @@ def scale_of(frame: Frame, dots: Sequence[Dot]) -> Scale:
     return Scale(frame, max(0.0, bottom), fewest, most if most / fewest >= 1.25 else fewest * 2)
 
 
-def panels(
-    findings: Sequence[Finding], names: Sequence[str], *, frames: Sequence[Frame] = FRAMES
-) -> Frontier:
+def panels(findings: Sequence[Finding], *, frames: Sequence[Frame] = FRAMES) -> Frontier:
     """A panel per metric and run, all on one scale; none with fewer than two methods.
 
     The metrics are the shares in which methods are compared jointly and more is better. Dots carry
@@ -186,13 +183,13 @@ def panels(
         if metric.compared == "jointly" and metric.percent and metric.better > 0
     ]
     shown = []
-    for finding, run_name in zip(findings, names, strict=True):
+    for finding in findings:
         for key, metric in metrics:
             words = tuple(plain(text) for text in say("figures.panel", key, finding))
             title, sub = words or (metric.title, metric.meaning)
-            dots = dots_of(finding.audit, key, finding.recommended)
+            dots = dots_of(finding, key)
             if len(dots) > 1:
-                shown.append((f"{title}, {run_name}" if run_name else title, sub, dots))
+                shown.append((f"{title}, {finding.name}" if finding.name else title, sub, dots))
     every = sorted((dot for *_, dots in shown for dot in dots), key=lambda dot: dot.calls)
     key_of: dict[str, Dot] = {}
     for dot in every:

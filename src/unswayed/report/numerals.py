@@ -6,7 +6,6 @@ Percent with one decimal and a narrow no-break space, intervals with an en dash,
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 from unswayed.decisions import Estimate
 
@@ -88,20 +87,9 @@ def signed(value: float) -> str:
     return text.replace("-", MINUS) if float(text) else "0.0"
 
 
-class Difference(Protocol):
-    """A paired difference of fractions with its interval."""
-
-    @property
-    def value(self) -> float: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
-
-
-def points(gain: Difference) -> str:
+def points(gain: Estimate) -> str:
     """A difference with its interval: "−0.3 points, 95 % interval −1.2 to +0.5"."""
-    value = f"{signed(gain.value)} points"
+    value = f"{signed(gain.value or 0.0)} points"
     if gain.low is None or gain.high is None:
         return value
     return f"{value}, 95{NARROW}% interval {signed(gain.low)} to {signed(gain.high)}"

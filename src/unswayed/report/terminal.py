@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unswayed.report.advice import advice_of, remedy_of, steadier_of
+from unswayed.report.advice import advice_of, steadier_of
 from unswayed.report.applying import Application, application_of
 from unswayed.report.data import RunData
-from unswayed.report.findings import find
+from unswayed.report.findings import Finding
 from unswayed.report.table import Cell, MetricsTable, main_table
 from unswayed.report.words import plain, sentence, spans
 from unswayed.visible import one_line, visible
@@ -29,12 +29,12 @@ def terminal_report(run: RunData) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    finding = find(run)
+    finding = Finding(run)
     parts: list[RenderableType] = [Text(_plain("lead.headline", finding), style="bold")]
     warning = _plain("lead.missing", finding)
     if warning:
         parts.append(Text(warning, style="yellow"))
-    lede = sentence("lead.lede", finding, remedy_of(finding), steadier_of(finding))
+    lede = sentence("lead.lede", finding, steadier_of(finding))
     if lede:
         parts.append(_text(lede))
     protocols = _plain("terminal.protocols", finding)

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from unswayed.report import numerals, reading
+from unswayed.report import findings, numerals
+from unswayed.report.intervals import above, below
 from unswayed.visible import one_line
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ def environment() -> Environment:
     templates.filters.update(
         name=_name, strong=_strong, listed=_listed, line=one_line, clause=clause
     )
-    metrics = (name for name in reading.__all__ if name.isupper())
-    templates.globals.update({name: getattr(reading, name) for name in metrics})
+    templates.tests.update(above=above, below=below)
+    metrics = (name for name in findings.__all__ if name.isupper())
+    templates.globals.update({name: getattr(findings, name) for name in metrics})
     return templates
 
 
