@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from unswayed.errors import UsageError
 from unswayed.metrics.table import METRICS
 from unswayed.report.advice import steadier_of
-from unswayed.report.appendix import appendix
 from unswayed.report.applying import application_of
+from unswayed.report.claims import groups_of
 from unswayed.report.data import RunData
 from unswayed.report.explorer import embed
 from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding, State
 from unswayed.report.keys import key_figures, key_tables
+from unswayed.report.plots import curve_tables
 from unswayed.report.sections import (
     TableSection,
     bias_section,
@@ -130,7 +131,7 @@ def _context(findings: Sequence[Finding], *, embed_mb: float) -> Mapping[str, ob
         "keys": key_figures(first) if alone else [],
         "key_tables": [] if alone else key_tables(findings),
         "applications": [use for use in map(application_of, findings) if use is not None],
-        "appendix": appendix(findings),
+        "appendix": [(f, groups_of(f).rows, curve_tables(f)) for f in findings],
         "items_data": Markup(embedded.data),  # JSON in which every < is escaped
         "measured": _measured(findings, table),
         "style": Markup(style),

@@ -12,12 +12,14 @@ from typing import Literal, NamedTuple
 
 from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
+from unswayed.metrics import METRICS
 from unswayed.report.claims import groups_of
-from unswayed.report.findings import CONSISTENCY, POSITION_RATE, Finding
+from unswayed.report.findings import ACCURACY, CONSISTENCY, POSITION_RATE, Finding
 from unswayed.report.intervals import above, below
+from unswayed.report.numerals import calls_text, ordinal, plural, share
 from unswayed.report.numerals import expected as expected_text
-from unswayed.report.numerals import ordinal, share
 from unswayed.report.words import plain, say
+from unswayed.visible import one_line
 
 __all__ = [
     "Block",
@@ -26,6 +28,7 @@ __all__ = [
     "PlotTable",
     "bias_tables",
     "cause_table",
+    "curve_tables",
     "group_tables",
     "no_bias",
 ]
@@ -239,3 +242,27 @@ def _group_table(metric: str, first: Finding, blocks: Sequence[Block], *, alone:
         rows = tuple(row for block in blocks for row in block.rows)
         return PlotTable(caption, "groups", (Block(rows, note=note),), sub)
     return PlotTable(caption, "runs", tuple(replace(block, note=note) for block in blocks), sub)
+
+
+def curve_tables(finding: Finding) -> list[PlotTable]:
+    """What methods that learn are worth with fewer or more estimation items: a block each."""
+    curve = finding.metrics.estimation_curve or {}
+    tables = []
+    for key in (ACCURACY, CONSISTENCY):
+        blocks = []
+        for name, points in curve.items():
+            rows = tuple(
+                PlotRow(
+                    plural(point.estimation_items or 0, "item"),
+                    point.get(key),
+                    on=True,
+                    flow=f"{calls_text(point.calls or 0.0)} calls per item",
+                )
+                for point in points
+                if point.get(key) is not None
+            )
+            blocks += [Block(rows, title=one_line(name))] if rows else []
+        if blocks:
+            sub = "%, by number of estimation items"
+            tables.append(PlotTable(METRICS.load(key).title, "runs", tuple(blocks), sub))
+    return tables
