@@ -349,7 +349,9 @@ def lines() -> Iterator[tuple[str, str]]:
         ]
         gold = (None, "tie", (0, 1))[number]
         view = item_view(replace(item, shown=tuple(views), gold=gold), "answer")  # type: ignore[arg-type]
-        said = " / ".join(f"{one.heading}: {plain(one.said)}" for one in view.views)
+        said = " / ".join(
+            f"{one.heading}: {''.join(text for text, _ in one.said)}" for one in view.views
+        )
         yield f"item {choices}", f"{view.summary} {said}"
 
 

@@ -12,7 +12,6 @@ from unswayed.decisions import Choice
 from unswayed.items import Message
 from unswayed.report.explorer import embed, item_view, script_json
 from unswayed.report.findings import Finding
-from unswayed.report.words import plain
 
 
 def view(order: tuple[int, ...], choice: Choice, **more: object) -> Shown:
@@ -41,13 +40,13 @@ def test_the_summary_names_ties_and_missing_gold() -> None:
 
 
 def test_the_verdict_says_what_the_label_stood_for() -> None:
-    said = [plain(one.said) for one in item_view(pair(0, 1), "answer").views]
+    said = ["".join(text for text, _ in one.said) for one in item_view(pair(0, 1), "answer").views]
     assert said == [
         "The judge said A, which is answer 1.",
         "The judge said A, which is answer 2.",
     ]
-    assert (
-        plain(item_view(pair(0, None), "answer").views[1].said) == "The answer could not be read."
+    assert item_view(pair(0, None), "answer").views[1].said == (
+        ("The answer could not be read.", False),
     )
 
 
@@ -105,9 +104,10 @@ def test_the_page_embeds_the_surest_items_up_to_its_limit() -> None:
     found = Finding(run)
     whole = embed([found], embed_mb=4.0)
     some = embed([found], embed_mb=len(whole.data.encode()) / 2e6)
-    items = json.loads(some.data)["items"]
+    data = json.loads(some.data)
+    items = data["items"]
     assert 0 < len(items) < len(run.flips.flipped)
-    assert [item["i"] for item in items] == [
+    assert [data["texts"][item[0]] for item in items] == [
         item.item_id for item in run.flips.flipped[: len(items)]
     ]
     assert len(some.data.encode()) <= len(whole.data.encode()) / 2
