@@ -1,6 +1,6 @@
 """The frontier chart: what methods are compared in against calls per item, as fixed geometry.
 
-Each panel is drawn for a wide screen, a phone and paper; CSS shows one. Dots on the frontier are
+Each panel is drawn for a wide screen, and for a phone or paper; CSS shows one. Dots on the frontier are
 filled: nothing cheaper is better. A value that holds by construction is hollow and stays outside.
 """
 
@@ -40,8 +40,7 @@ NICE_CALLS = (
 )  # fmt: skip
 FRAMES: Final = (
     Frame("", 520, 420, Box(34, 16, 506, 380)),
-    Frame("narrow", 358, 490, Box(34, 46, 344, 450)),
-    Frame("paper", 358, 420, Box(34, 16, 344, 380)),
+    Frame("narrow", 358, 420, Box(34, 16, 344, 380)),
 )
 Point = tuple[float, float]
 
@@ -195,30 +194,15 @@ def panels(findings: Sequence[Finding], *, frames: Sequence[Frame] = FRAMES) -> 
     for dot in every:
         if dot.name not in key_of or dot.recommended:
             key_of[dot.name] = dot
-    numbers = {name: str(number) for number, name in enumerate(key_of, start=1)}
     scales = [scale_of(frame, every) for frame in frames] if every else []
-    named = _panels(shown, scales, {})
-    if named is not None:
-        return Frontier(named)
-    return Frontier(_panels(shown, scales, numbers) or (), tuple(key_of.values()))
-
-
-def _panels(
-    shown: Sequence[tuple[str, str, list[Dot]]],
-    scales: Sequence[Scale],
-    numbers: Mapping[str, str],
-) -> tuple[Panel, ...] | None:
-    """Every panel with names, or numbers where there are any; None where names find no room."""
-    panels = []
-    for title, sub, dots in shown:
-        drawings = []
-        for scale in scales:
-            drawing = _drawing(dots, scale, numbers)
-            if drawing.labels is None and not numbers:
-                return None
-            drawings.append(drawing)
-        panels.append(Panel(title, sub, tuple(drawings)))
-    return tuple(panels)
+    for numbers in ({}, {name: str(number) for number, name in enumerate(key_of, start=1)}):
+        drawn = tuple(
+            Panel(title, sub, tuple(_drawing(dots, scale, numbers) for scale in scales))
+            for title, sub, dots in shown
+        )
+        if all(drawing.labels for panel in drawn for drawing in panel.drawings):
+            break
+    return Frontier(drawn, tuple(key_of.values()) if numbers else ())
 
 
 def _drawing(dots: Sequence[Dot], scale: Scale, numbers: Mapping[str, str]) -> Drawing:

@@ -98,7 +98,7 @@ def _figures(finding: Finding) -> dict[str, Figure | None]:
     own = [replace(finding, name="")]
     cause = cause_table(own)
     groups, _ = group_tables(own)
-    paper = [frame for frame in FRAMES if frame.kind == "paper"]
+    paper = [frame for frame in FRAMES if frame.kind == "narrow"]
     several = len(groups_of(finding).rows) > 1
     dashed = "consistency, %; dashed: all items"
     return {
@@ -173,7 +173,7 @@ def _rows(ax: Axes, table: PlotTable) -> None:
 
 
 def _frontier(shown: Frontier) -> Figure | None:
-    """The frontier as on the page's paper version, with the key over all panels."""
+    """The frontier as the page prints it, with the key over all panels."""
     if not shown.panels:
         return None
     frame = shown.panels[0].drawings[0].scale.frame
@@ -215,9 +215,6 @@ def _drawing(ax: Axes, drawing: Drawing) -> None:
         if dot.recommended:
             ax.plot(x, y, "o", color=colour, markersize=9, markerfacecolor="none")
     for label in drawing.labels or ():
-        if label.leader is not None:
-            ends = label.leader.top, label.leader.bottom
-            ax.plot([label.spot.x] * 2, ends, color=colours["bar"], linewidth=0.5)
         side = {"start": "left", "middle": "center", "end": "right"}[label.anchor]
         colour = colours["accent" if label.spot.recommended else "ink"]
         words = _escaped(label.spot.text)
