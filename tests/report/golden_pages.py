@@ -33,17 +33,18 @@ from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.auditing.records import Run
 from unswayed.decisions import Estimate
 from unswayed.items import Message
-from unswayed.report import RunData, render_report, terminal_report
 from unswayed.report.claims import bias_of
+from unswayed.report.data import RunData
 from unswayed.report.explorer import embed, item_view
 from unswayed.report.findings import Finding
-from unswayed.report.page import lede_of
+from unswayed.report.page import lede_of, render_report
 from unswayed.report.sections import (
     cause_section,
     groups_claim,
     items_section,
     remedies_claim,
 )
+from unswayed.report.terminal import terminal_report
 from unswayed.report.words import plain, say, sentence
 
 FOLDER = Path(__file__).parent / "golden"

@@ -18,7 +18,7 @@ from unswayed.auditing.records import Metrics, Run
 from unswayed.auditing.rows import as_json
 from unswayed.items import Message
 from unswayed.prompts import Span, Spans
-from unswayed.report import RunData
+from unswayed.report.data import RunData
 
 GROUPS = ("law", "chess", "soup", "rivers", "opera", "cycling", "glass", "bees")
 ADJECTIVES = ("plain", "brief", "vivid", "dull", "exact", "kind", "loose", "warm", "odd", "firm")

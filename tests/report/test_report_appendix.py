@@ -11,9 +11,9 @@ from report_samples import est, method, plain_run, sample_run, with_metrics
 
 from unswayed.auditing.records import Prompt, Run
 from unswayed.cli import main
-from unswayed.report import RunData, render_report
+from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, State
-from unswayed.report.page import named
+from unswayed.report.page import named, render_report
 from unswayed.report.plots import curve_tables
 
 

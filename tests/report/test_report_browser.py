@@ -16,7 +16,8 @@ from report_samples import figures, sample_run, with_metrics
 from test_report_frontier import CROWD
 from test_report_page import hostile_run
 
-from unswayed.report import RunData, render_report
+from unswayed.report.data import RunData
+from unswayed.report.page import render_report
 
 CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")

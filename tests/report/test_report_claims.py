@@ -7,7 +7,6 @@ import pytest
 from report_samples import GROUPS, est, figures, fixed, plain_run, sample_run, with_metrics
 
 from unswayed.auditing.records import Run
-from unswayed.report import RunData
 from unswayed.report.claims import (
     Bias,
     Cause,
@@ -19,6 +18,7 @@ from unswayed.report.claims import (
     groups_of,
     stay_of,
 )
+from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.keys import key_figures
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_samples import est, method, plain_run, sample_run
 
-from unswayed.report import render_report
 from unswayed.report.findings import Finding
 from unswayed.report.frontier import FRAMES, dots_of, panels, scale_of, shortened
 from unswayed.report.labels import CHARACTER, Box, Frame, Label, Spot, covers, place
+from unswayed.report.page import render_report
 
 
 def finding(recommended: str = "", **methods: dict[str, object]) -> Finding:

@@ -19,8 +19,8 @@ from unswayed.auditing.records import Metrics, Prompt, Run
 from unswayed.errors import UsageError
 from unswayed.items import Message
 from unswayed.prompts import Span
-from unswayed.report import RunData, render_report
-from unswayed.report.page import named
+from unswayed.report.data import RunData
+from unswayed.report.page import named, render_report
 
 HOSTILE = '</script><img src=x onerror="console.error(1)">\ud800\u2028\u202e<b>&\x00'
 

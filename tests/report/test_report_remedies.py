@@ -6,7 +6,6 @@ import pytest
 from report_samples import est, figures, method, plain_run, with_metrics
 
 from unswayed.decisions import Estimate
-from unswayed.report import RunData
 from unswayed.report.advice import (
     Steady,
     Why,
@@ -15,6 +14,7 @@ from unswayed.report.advice import (
     repeats_of,
     steadier_of,
 )
+from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.intervals import above, below
 from unswayed.report.page import lede_of

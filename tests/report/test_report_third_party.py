@@ -6,9 +6,10 @@ import pytest
 from report_samples import est, figures, method, plain_run, with_metrics
 
 from unswayed.metrics import METRICS
-from unswayed.report import RunData, render_report
+from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.frontier import panels
+from unswayed.report.page import render_report
 from unswayed.report.table import main_table, more_table
 
 SHORTNESS = dataclasses.replace(

@@ -57,7 +57,7 @@ def load_run(directory: str | Path) -> RunData:
 
 def write_report(directory: Path, record: AuditRecord) -> RunData:
     """Write `report.html` and what `unswayed report` needs to write it again."""
-    from unswayed.report import render_report
+    from unswayed.report.page import render_report
 
     flips = flips_of(record)
     data = _data(record.metrics, record.run, flips)

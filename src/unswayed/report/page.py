@@ -8,7 +8,8 @@ import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from unswayed.errors import UsageError
 from unswayed.metrics.table import METRICS
@@ -32,9 +33,6 @@ from unswayed.report.sections import (
 )
 from unswayed.report.words import environment, joined, plain, say, sentence
 from unswayed.visible import one_line, visible
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 __all__ = ["named", "render_report"]
 
@@ -103,8 +101,6 @@ def _hash(text: str) -> str:
 
 
 def _context(findings: Sequence[Finding], *, embed_mb: float) -> Mapping[str, object]:
-    from markupsafe import Markup
-
     first, alone = findings[0], len(findings) == 1
     style, script = _own("page.css"), _own("page.js")
     embedded = embed(findings, embed_mb=embed_mb)

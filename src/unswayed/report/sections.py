@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from unswayed.report import claims
 from unswayed.report.advice import advice_of, control_of, repeats_of
@@ -17,9 +18,6 @@ from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tab
 from unswayed.report.table import MetricsTable, main_table, more_table
 from unswayed.report.words import joined, say, sentence
 from unswayed.visible import one_line
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 __all__ = ["Claim", "Section", "TableSection", "joint_claim"]
 

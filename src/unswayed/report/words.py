@@ -10,15 +10,13 @@ import functools
 import html
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from unswayed.report import findings, numerals
 from unswayed.report.intervals import above, below
 from unswayed.visible import one_line
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
 
 __all__ = ["environment", "joined", "plain", "say", "sentence", "spans"]
 
@@ -30,8 +28,6 @@ _GAP = re.compile(r"[ \n]+")
 @functools.cache
 def environment() -> Environment:
     """The templates of page and words, with the report's ways to write numbers as filters."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     templates = Environment(
         loader=PackageLoader("unswayed.report"),
         autoescape=True,
@@ -52,8 +48,6 @@ def environment() -> Environment:
 
 def say(macro: str, *given: object) -> tuple[Markup, ...]:
     """The paragraphs of a macro, `lead.headline` in `words/lead.j2`; none if it has none."""
-    from markupsafe import Markup
-
     subject, _, name = macro.partition(".")
     text = str(getattr(environment().get_template(f"words/{subject}.j2").module, name)(*given))
     paragraphs = (_BREAK_BEFORE.sub("", part) for part in re.split(r"\n[ ]*\n\s*", text))
@@ -75,8 +69,6 @@ def phrase(macro: str, *given: object) -> Markup:
 
 def joined(sentences: Sequence[Markup]) -> Markup:
     """Sentences as one paragraph."""
-    from markupsafe import Markup
-
     return Markup(" ").join(sentences)
 
 
@@ -101,20 +93,14 @@ def clause(text: str) -> str:
 
 
 def _name(text: str) -> Markup:
-    from markupsafe import Markup
-
     return Markup("<bdi>%s</bdi>") % one_line(text)
 
 
 def _strong(text: str) -> Markup:
-    from markupsafe import Markup
-
     return Markup("<b><bdi>%s</bdi></b>") % one_line(text)
 
 
 def _listed(words: Sequence[str], joint: str = "and") -> Markup:
     """ "a", "a and b", "a, b and c"."""
-    from markupsafe import Markup
-
     last = Markup(" %s ") % joint
     return last.join(part for part in (Markup(", ").join(words[:-1]), *words[-1:]) if part)
