@@ -35,13 +35,13 @@ from unswayed.decisions import Estimate
 from unswayed.items import Message
 from unswayed.report.claims import bias_of
 from unswayed.report.data import RunData
-from unswayed.report.explorer import embed, item_view
+from unswayed.report.explorer import item_view
 from unswayed.report.findings import Finding
 from unswayed.report.page import lede_of, render_report
 from unswayed.report.sections import (
     cause_section,
     groups_claim,
-    items_section,
+    items_claim,
     remedies_claim,
 )
 from unswayed.report.terminal import terminal_report
@@ -339,7 +339,7 @@ def lines() -> Iterator[tuple[str, str]]:
         flips = dict(zip(("total", "first", "last"), counts, strict=True))
         items_shown = Flips(counts[0], (flipped(),) if counts[0] else ())
         runs = [Finding(replace(plain_run(flips=flips), flips=items_shown))]
-        items = items_section(runs, embed(runs, embed_mb=1.0)).claim
+        items = items_claim(runs)
         yield f"items {counts}", " ".join(map(plain, (items.title, *items.lines)))
     yield from advice()
     for number, choices in enumerate(((0, 1), (0, "tie"), (1, None))):

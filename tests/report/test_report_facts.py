@@ -9,7 +9,8 @@ from unswayed.auditing.records import Prompt, Run
 from unswayed.redaction import HIDDEN
 from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding
-from unswayed.report.words import say
+from unswayed.report.page import render_report
+from unswayed.report.words import plain, say
 
 SECRET = "sk-proj-abcdefgh12345678"
 
@@ -102,6 +103,13 @@ def test_left_out_items_are_caveats() -> None:
     data = {"name": "d", "n_items": 1000, "not_permutable": 12, "gold_ties": 3, "no_gold": 1}
     told = say("facts.caveats", Finding(with_metrics(plain_run(), data=data)), True)
     assert [words.split()[0] for words in told][:3] == ["12", "3", "1"]
+
+
+def test_warnings_of_the_run_are_caveats() -> None:
+    run = replace(plain_run(), run=Run(warnings=("the prompt was cut.", "prices are old.")))
+    told = say("facts.caveats", Finding(run), True)
+    assert list(map(plain, told[:2])) == ["the prompt was cut.", "prices are old."]
+    assert '<li dir="auto">prices are old.</li>' in render_report([run])
 
 
 @pytest.mark.parametrize(

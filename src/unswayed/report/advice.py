@@ -59,18 +59,13 @@ class Advice:
     alternative: str | None = None
 
 
-def price_of(finding: Finding, method: str) -> float:
-    """Calls per item; infinite where they are not known."""
-    calls = finding.metrics.methods[method].calls
-    return math.inf if calls is None else calls
-
-
 def advice_of(finding: Finding) -> Advice | None:
     """The recommendation; None where none may be given."""
     given, method = finding.metrics.recommendation, finding.recommended
     if method is None or given is None:
         return None
     rows, metric = finding.metrics.methods, given.metric
+    prices = {k: math.inf if row.calls is None else row.calls for k, row in rows.items()}
     scores = {k: e.value for k, row in rows.items() if (e := row.get(metric)) and e.value}
     advice = Advice(
         method=method,
@@ -81,7 +76,7 @@ def advice_of(finding: Finding) -> Advice | None:
     )
     if not scores:
         return advice
-    best = given.best or max(scores, key=lambda k: (scores[k], -price_of(finding, k)))
+    best = given.best or max(scores, key=lambda k: (scores[k], -prices[k]))
     if method == finding.base:
         why = Why.NONE_HIGHER if best == method else Why.NONE_BETTER
     else:
@@ -93,7 +88,7 @@ def advice_of(finding: Finding) -> Advice | None:
         best=best,
         gap=finding.difference(method, best, metric),
         top=max(scores, key=lambda k: scores[k]) == method,
-        rivals=any(price_of(finding, k) < price_of(finding, method) for k in others),
+        rivals=any(prices[k] < prices[method] for k in others),
     )
 
 

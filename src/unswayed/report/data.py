@@ -22,7 +22,7 @@ class RunData:
         flips: Its items without the same verdict in every order (an answer that could not be read
             agrees with nothing, a tie agrees with a tie): 1 − consistency for two candidates.
         caveats: Sentences about what this run does not show, added to the standing ones.
-        about: Method to what it does, as a phrase in the imperative ("ask twice and ...").
+        about: Method to what it does, as a sentence in the imperative ("Ask twice and ...").
         name: What to call it beside other runs; empty for what tells them apart.
         changes: Metric to its paired difference to the first run of a report, this minus that, on
             the items that both judged; empty for the first run and where nothing is shared.

@@ -1,4 +1,4 @@
-"""Numbers as the report writes them.
+"""Numbers as the report writes them; every function here is a filter of its templates.
 
 Percent with one decimal and a narrow no-break space, intervals with an en dash, a real minus sign.
 """
@@ -8,28 +8,6 @@ from __future__ import annotations
 import math
 
 from unswayed.decisions import Estimate
-
-__all__ = [
-    "calls_phrase",
-    "calls_text",
-    "capital",
-    "count",
-    "css",
-    "expected",
-    "interval",
-    "money",
-    "ordinal",
-    "percent",
-    "plural",
-    "points",
-    "px",
-    "share",
-    "signed",
-    "small",
-    "spelled",
-    "two_digits_up",
-    "whole",
-]
 
 NARROW = "\u202f"
 MINUS = "\u2212"
@@ -103,11 +81,6 @@ def capital(text: str) -> str:
 def small(text: str) -> str:
     """A title inside a sentence: "Accuracy" is "accuracy", but "RStd" stays."""
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
-
-
-def money(amount: float) -> str:
-    """An amount with thousands separators, without its currency."""
-    return f"{amount:,.2f}"
 
 
 def css(fraction: float) -> str:

@@ -27,7 +27,7 @@ from unswayed.report.sections import (
     bias_section,
     cause_section,
     groups_section,
-    items_section,
+    items_claim,
     remedies_section,
     table_section,
 )
@@ -84,11 +84,8 @@ def named(runs: Sequence[RunData]) -> list[Finding]:
 def without_shared_folders(names: Sequence[str]) -> list[str]:
     """Names without the leading path that all of them share: rows have little room."""
     parts = [name.split("/") for name in names]
-    shared = 0
-    while (
-        all(len(part) > shared + 1 for part in parts) and len({part[shared] for part in parts}) == 1
-    ):
-        shared += 1
+    folders = zip(*(part[:-1] for part in parts), strict=False)
+    shared = len(list(itertools.takewhile(lambda own: len(set(own)) == 1, folders)))
     return ["/".join(part[shared:]) for part in parts]
 
 
@@ -111,10 +108,11 @@ def _context(findings: Sequence[Finding], *, embed_mb: float) -> Mapping[str, ob
         "remedies": remedies_section(findings),
         "groups": groups_section(findings),
         "table": (table := table_section(findings)),
-        "items": items_section(findings, embedded) if told or embedded.first else None,
+        "items": items_claim(findings) if told or embedded.first else None,
     }
     return {
         **sections,
+        "alone": alone,
         "figure": functools.partial(next, itertools.count(1)),  # numbered by what is shown
         "title": plain(sentence("runs.title", findings)),
         "version": one_line(first.metrics.unswayed),
@@ -128,6 +126,8 @@ def _context(findings: Sequence[Finding], *, embed_mb: float) -> Mapping[str, ob
         "key_tables": [] if alone else key_tables(findings),
         "applications": [use for use in map(application_of, findings) if use is not None],
         "appendix": [(f, groups_of(f).rows, curve_tables(f)) for f in findings],
+        "embedded": embedded,
+        "runs": [] if alone else [one_line(finding.name) for finding in findings],
         "items_data": Markup(embedded.data),  # JSON in which every < is escaped
         "measured": _measured(findings, table),
         "style": Markup(style),

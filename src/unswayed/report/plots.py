@@ -68,14 +68,11 @@ class PlotRow:
         estimate = self.estimate
         if estimate is None or estimate.value is None:
             return None
-        low, high = (
-            estimate.value if end is None else end for end in (estimate.low, estimate.high)
+        low, value, high = (
+            min(1.0, max(0.0, estimate.value if end is None else end))
+            for end in (estimate.low, estimate.value, estimate.high)
         )
-        return _clipped(low), _clipped(estimate.value), _clipped(high)
-
-
-def _clipped(fraction: float) -> float:
-    return min(1.0, max(0.0, fraction))
+        return low, value, high
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,12 @@ from markupsafe import Markup
 
 from unswayed.report import claims
 from unswayed.report.advice import advice_of, control_of, repeats_of
-from unswayed.report.explorer import Embedded
-from unswayed.report.findings import CONSISTENCY, Finding, State
+from unswayed.report.findings import Finding, State
 from unswayed.report.frontier import Frontier, panels
 from unswayed.report.parts import cut
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
 from unswayed.report.table import MetricsTable, main_table, more_table
 from unswayed.report.words import joined, say, sentence
-from unswayed.visible import one_line
 
 __all__ = ["Claim", "Section", "TableSection", "joint_claim"]
 
@@ -42,7 +40,6 @@ class Section:
     tables: tuple[PlotTable, ...] = ()
     frontier: Frontier | None = None
     examples: tuple[str, ...] = ()
-    same: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +50,6 @@ class TableSection:
     more: tuple[MetricsTable, ...]
     caption: Markup
     more_caption: str
-
-    @property
-    def sortable(self) -> bool:
-        """Whether there is more than one row to sort."""
-        return any(len(table.rows) > 1 for table in self.tables)
-
-
-@dataclass(frozen=True, slots=True)
-class ItemsSection:
-    """The flipped items."""
-
-    claim: Claim
-    embedded: Embedded
-    runs: tuple[str, ...] = ()
 
 
 def claim(macro: str, *given: object) -> Claim:
@@ -83,11 +66,11 @@ def joint_claim(
     if not told or len(claims) == 1:
         return told[0][0] if told else None
     first = told[0][0]
-    if len({c.title for c, _ in told}) == 1 and len(told) == len(claims):
-        lines = [sentence("runs.of_run", name, joined(c.lines)) for c, name in told]
-        return Claim(first.title, tuple(lines), first.note)
-    lines = [sentence("runs.of_run", name, joined((c.title, *c.lines))) for c, name in told]
-    return Claim(sentence("runs.joint_title", title), tuple(lines), first.note)
+    same = len({c.title for c, _ in told}) == 1 and len(told) == len(claims)
+    words = [joined(c.lines if same else (c.title, *c.lines)) for c, _ in told]
+    lines = (sentence("runs.of_run", name, own) for own, (_, name) in zip(words, told, strict=True))
+    whole = first.title if same else sentence("runs.joint_title", title)
+    return Claim(whole, tuple(lines), first.note)
 
 
 def bias_section(findings: Sequence[Finding]) -> Section:
@@ -164,19 +147,9 @@ def groups_section(findings: Sequence[Finding]) -> Section | None:
     if joint is None:
         return None
     tables, left_out = group_tables(findings)
-    first = findings[0]
-    rows = claims.groups_of(first).rows
-    macro = first.metrics.macro.get(first.base or "")
-    average = macro.get(CONSISTENCY) if macro is not None and len(findings) == 1 else None
-    caption = sentence(
-        "groups.caption",
-        first,
-        [row.estimates[CONSISTENCY].n for _, row in rows],
-        None if average is None else average.value,
-        left_out,
-    )
-    same = len(tables) == 2 and len(findings) == 1
-    return Section(joint, caption, tuple(tables), same=same)
+    groups, alone = claims.groups_of(findings[0]), len(findings) == 1
+    caption = sentence("groups.caption", findings[0], groups, alone, left_out)
+    return Section(joint, caption, tuple(tables))
 
 
 def table_section(findings: Sequence[Finding]) -> TableSection:
@@ -195,9 +168,7 @@ def table_section(findings: Sequence[Finding]) -> TableSection:
     return TableSection(tables, more, caption, " ".join(dict.fromkeys(t.notes for t in more)))
 
 
-def items_section(findings: Sequence[Finding], embedded: Embedded) -> ItemsSection:
+def items_claim(findings: Sequence[Finding]) -> Claim:
     """Section 8: flipped items."""
     told = [claim("items.items", finding, claims.stay_of(finding)) for finding in findings]
-    names = tuple(one_line(finding.name) for finding in findings)
-    joint = joint_claim(findings, told, "items")
-    return ItemsSection(joint or told[0], embedded, names if len(names) > 1 else ())
+    return joint_claim(findings, told, "items") or told[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import html
+import inspect
 import re
 from collections.abc import Iterator, Sequence
 
@@ -36,7 +37,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         optimized=False,  # folding constants takes longer than it saves
     )
-    templates.filters.update({name: getattr(numerals, name) for name in numerals.__all__})
+    templates.filters.update(dict(inspect.getmembers(numerals, inspect.isfunction)))
     templates.filters.update(
         name=_name, strong=_strong, listed=_listed, line=one_line, clause=clause
     )
