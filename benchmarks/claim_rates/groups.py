@@ -12,7 +12,7 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.items import ItemSet
 from unswayed.report.claims import Cause, cause_of, groups_of
 from unswayed.report.collect import run_data
-from unswayed.report.findings import find
+from unswayed.report.findings import Finding
 
 TRIALS = 150
 ITEMS, GROUPS = 300, 10
@@ -34,7 +34,7 @@ def statements(seed: int) -> tuple[bool, bool]:
         seed=seed,
         resamples=400,
     )
-    finding = find(run_data(result.record))
+    finding = Finding(run_data(result.record))
     cause = cause_of(finding)
     assert cause is not None
     return groups_of(finding).differ, cause[0] in {Cause.POSITION, Cause.LABEL}

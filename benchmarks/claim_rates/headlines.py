@@ -8,7 +8,7 @@ import unswayed as us
 from claim_rates.rate import Rate
 from unswayed.backends.simulated import simulated_items
 from unswayed.report.collect import without_items
-from unswayed.report.findings import State, find
+from unswayed.report.findings import Finding, State
 
 __all__ = ["SETTINGS", "biased", "rates"]
 
@@ -30,7 +30,7 @@ def biased(n: int, protocol: str, trials: int) -> Iterator[bool]:
             protocol=protocol,
             resamples=RESAMPLES,
         )
-        state = find(without_items(found.record.metrics, found.record.run)).state
+        state = Finding(without_items(found.record.metrics, found.record.run)).state
         yield state in {State.POSITION, State.HIDDEN}
 
 

@@ -54,8 +54,8 @@ class AuditResult:
         """The summary that the terminal shows, without colours."""
         from rich.console import Console
 
-        from unswayed.report import terminal_report
         from unswayed.report.collect import without_items
+        from unswayed.report.terminal import terminal_report
 
         drawn = io.StringIO()
         console = Console(file=drawn, width=WIDTH, color_system=None)
@@ -75,8 +75,8 @@ class AuditResult:
     def report(self, path: str | Path) -> Path:
         """Write the report, one self-contained HTML file."""
         from unswayed.auditing.run_directory import write_text
-        from unswayed.report import render_report
         from unswayed.report.collect import run_data
+        from unswayed.report.page import render_report
 
         target = Path(path)
         write_text(target, render_report([run_data(self.record)]))

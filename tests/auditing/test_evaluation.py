@@ -217,8 +217,8 @@ def test_the_flips_are_the_items_that_are_not_consistent() -> None:
     assert flips == {"total": 3, "n": 4, "first": 1, "last": 0, "unread": 1, "ties": 1}
     assert record.metrics["methods"]["direct"]["consistency"]["value"] == 1 - 3 / 4
     run = run_data(record.record)
-    assert run.n_flipped == 3
-    for flipped in run.flipped:  # where each candidate stands in what was shown goes along
+    assert run.flips.n_flipped == 3
+    for flipped in run.flips.flipped:  # where each candidate stands in what was shown goes along
         for view in flipped.shown:
             assert tuple(
                 view.messages[span.message].content[span.start : span.end] for (span,) in view.spans

@@ -84,7 +84,7 @@ def test_python_does_everything_once(work: Work, items: ItemSet, tmp_path: Path)
     check(work, n_questions)
     run = load_run(out)
     assert work.done["disk"]["metrics.json"] == 1
-    assert all(all(view.spans) for flipped in run.flipped for view in flipped.shown)
+    assert all(all(view.spans) for flipped in run.flips.flipped for view in flipped.shown)
 
 
 def test_the_command_does_the_same(work: Work, tmp_path: Path) -> None:

@@ -29,21 +29,22 @@ from report_samples import (
 )
 from rich.console import Console
 
+from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.auditing.records import Run
 from unswayed.decisions import Estimate
 from unswayed.items import Message
-from unswayed.report import FlippedItem, RunData, Shown, render_report, terminal_report
 from unswayed.report.claims import bias_of
-from unswayed.report.explorer import embed, item_view
-from unswayed.report.findings import find
-from unswayed.report.page import lede_of
+from unswayed.report.data import RunData
+from unswayed.report.explorer import item_view
+from unswayed.report.findings import Finding
+from unswayed.report.page import lede_of, render_report
 from unswayed.report.sections import (
-    Runs,
     cause_section,
     groups_claim,
-    items_section,
+    items_claim,
     remedies_claim,
 )
+from unswayed.report.terminal import terminal_report
 from unswayed.report.words import plain, say, sentence
 
 FOLDER = Path(__file__).parent / "golden"
@@ -165,7 +166,7 @@ def whole() -> RunData:
     )
     return replace(
         run,
-        flipped=[flipped()],
+        flips=Flips(570, (flipped(),)),
         caveats=("The bias was planted.",),
         about={"average": "ask in several orders and average the probabilities"},
         run=msgspec.structs.replace(
@@ -218,7 +219,9 @@ def compared() -> list[RunData]:
 PAGES: dict[str, Callable[[], list[RunData]]] = {
     "failed": lambda: [plain_run(calls=called(made=0, failed=2000))],
     "unparsed": lambda: [
-        replace(plain_run(calls=called(unparsed=900)), unparsed_examples=("I cannot say.",))
+        replace(
+            plain_run(calls=called(unparsed=900)), flips=Flips(570, (), ("I cannot say.",))
+        )
     ],
     "unread": lambda: [plain_run(calls=called(unparsed=2000))],
     "one-order": lambda: [one_order()],
@@ -248,12 +251,12 @@ def text_of(runs: list[RunData]) -> str:
 
 
 def headline(run: RunData) -> str:
-    return plain(sentence("lead.headline", find(run)))
+    return plain(sentence("lead.headline", Finding(run)))
 
 
 def bias(position: float, label: float, share: float = 0.7) -> str:
     run = plain_run((share, share - 0.02, share + 0.02), protocols=protocols(position, label))
-    return plain(sentence("bias.bias", find(run), bias_of(find(run))))
+    return plain(sentence("bias.bias", Finding(run), bias_of(Finding(run))))
 
 
 def lines() -> Iterator[tuple[str, str]]:
@@ -277,12 +280,12 @@ def lines() -> Iterator[tuple[str, str]]:
     yield "no item", headline(with_metrics(one_order(), data={"name": "d", "n_items": 0}))
     for missing in (1, 20):
         run = plain_run(calls=called(made=2000 - missing))
-        yield f"{missing} missing", plain(sentence("lead.missing", find(run)))
+        yield f"{missing} missing", plain(sentence("lead.missing", Finding(run)))
     told = with_metrics(plain_run(), calls=called(made=1990))
     told = replace(told, run=Run(failures=("some calls failed: 429.", "Go on.")))
-    yield "missing, told", plain(sentence("lead.missing", find(told)))
+    yield "missing, told", plain(sentence("lead.missing", Finding(told)))
     refused = plain_run(calls=called(unparsed=150, refused=3))
-    yield "lede, refused", plain(lede_of(find(refused)))
+    yield "lede, refused", plain(lede_of(Finding(refused)))
     for position, label in ((0.7, 0.6), (0.3, 0.6), (0.7, 0.5), (0.5, 0.4), (0.5, 0.5)):
         yield f"bias {position} {label}", bias(position, label)
     yield "bias, out by chance", bias(0.522, 0.5, 0.5)
@@ -295,7 +298,7 @@ def lines() -> Iterator[tuple[str, str]]:
         run = with_metrics(third, protocols={**figures(third)["protocols"], **alone})
         yield (
             f"bias of options {labels}",
-            plain(sentence("bias.bias", find(run), bias_of(find(run)))),
+            plain(sentence("bias.bias", Finding(run), bias_of(Finding(run)))),
         )
     for order, label in (
         ((0.84, 0.82, 0.87), (0.57, 0.54, 0.60)),
@@ -309,7 +312,7 @@ def lines() -> Iterator[tuple[str, str]]:
             for name, values in (("order", order), ("label", label))
             if values is not None
         }
-        section = cause_section(Runs([find(plain_run(protocols=rows))], [""]))
+        section = cause_section([Finding(plain_run(protocols=rows))])
         assert section is not None
         claim = section.claim
         yield f"cause {order} {label}", " ".join(map(plain, (claim.title, *claim.lines)))
@@ -324,7 +327,7 @@ def lines() -> Iterator[tuple[str, str]]:
                 }
                 for i, (value, share) in enumerate(zip(values, first, strict=True))
             }
-            group_claim = groups_claim(find(plain_run(groups=groups)))
+            group_claim = groups_claim(Finding(plain_run(groups=groups)))
             assert group_claim is not None
             words = (group_claim.title, *group_claim.lines)
             yield f"groups {values} {first}", " ".join(map(plain, words))
@@ -334,9 +337,9 @@ def lines() -> Iterator[tuple[str, str]]:
         (0, 0, 0), (570, 570, 0), (570, 15, 550), (122, 37, 7), (1, 1, 0),
     ):  # fmt: skip
         flips = dict(zip(("total", "first", "last"), counts, strict=True))
-        run = plain_run(n_flipped=counts[0], flips=flips)
-        runs = Runs([find(replace(run, flipped=[flipped()] if counts[0] else []))], [""])
-        items = items_section(runs, embed(runs.findings, [""], embed_mb=1.0)).claim
+        items_shown = Flips(counts[0], (flipped(),) if counts[0] else ())
+        runs = [Finding(replace(plain_run(flips=flips), flips=items_shown))]
+        items = items_claim(runs)
         yield f"items {counts}", " ".join(map(plain, (items.title, *items.lines)))
     yield from advice()
     for number, choices in enumerate(((0, 1), (0, "tie"), (1, None))):
@@ -347,7 +350,9 @@ def lines() -> Iterator[tuple[str, str]]:
         ]
         gold = (None, "tie", (0, 1))[number]
         view = item_view(replace(item, shown=tuple(views), gold=gold), "answer")  # type: ignore[arg-type]
-        said = " / ".join(f"{one.heading}: {plain(one.said)}" for one in view.views)
+        said = " / ".join(
+            f"{one.heading}: {''.join(text for text, _ in one.said)}" for one in view.views
+        )
         yield f"item {choices}", f"{view.summary} {said}"
 
 
@@ -363,17 +368,17 @@ def advice() -> Iterator[tuple[str, str]]:
         ("none", {"method": None, "reason": "too few calls were answered"}),
     ):
         given = {**figures(run)["recommendation"], **change}
-        finding = find(with_metrics(run, recommendation=given))
+        finding = Finding(with_metrics(run, recommendation=given))
         claim = remedies_claim(finding)
         assert claim is not None
         words = " ".join(map(plain, (claim.title, *claim.lines)))
         yield f"advice, {name}", f"{words} | {plain(lede_of(finding))}"
     for gain in ((0.02, 0.01, 0.03), (-0.02, -0.03, -0.01)):
         differences = {"repeat-direct": {"accuracy": est(*gain)}}
-        claim = remedies_claim(find(with_metrics(run, differences=differences)))
+        claim = remedies_claim(Finding(with_metrics(run, differences=differences)))
         assert claim is not None
         yield f"repeat {gain}", " ".join(map(plain, claim.lines))
-    assert say("advice.advice", find(plain_run()), None) == ()
+    assert say("advice.advice", Finding(plain_run()), None) == ()
 
 
 def files() -> Iterator[tuple[str, str]]:

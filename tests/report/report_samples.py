@@ -13,11 +13,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.auditing.records import Metrics, Run
 from unswayed.auditing.rows import as_json
 from unswayed.items import Message
 from unswayed.prompts import Span, Spans
-from unswayed.report import FlippedItem, RunData, Shown
+from unswayed.report.data import RunData
 
 GROUPS = ("law", "chess", "soup", "rivers", "opera", "cycling", "glass", "bees")
 ADJECTIVES = ("plain", "brief", "vivid", "dull", "exact", "kind", "loose", "warm", "odd", "firm")
@@ -302,7 +303,7 @@ def sample_run(
         "macro": {"direct": {"consistency": estimate(judge.rng.random(8), judge.rng)}},
     }  # fmt: skip
     flipped = flipped_items(judge)
-    return RunData(Metrics.of(metrics), run_json(n, seed), flipped, n_flipped=len(flipped))
+    return RunData(Metrics.of(metrics), run_json(n, seed), Flips(len(flipped), tuple(flipped)))
 
 
 def groups_of(judge: Judge) -> dict[str, Any]:
@@ -394,7 +395,7 @@ def plain_run(
         "methods": {"direct": direct},
         **metrics,
     }
-    return RunData(Metrics.of(made), run_json(2, 0), n_flipped=n_flipped)
+    return RunData(Metrics.of(made), run_json(2, 0), Flips(n_flipped))
 
 
 def method(

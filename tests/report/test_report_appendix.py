@@ -1,5 +1,7 @@
 """The folded tables, the names of runs, and pages of runs that failed or were recorded."""
 
+import html
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,10 @@ from report_samples import est, method, plain_run, sample_run, with_metrics
 
 from unswayed.auditing.records import Prompt, Run
 from unswayed.cli import main
-from unswayed.report import RunData, render_report
-from unswayed.report.appendix import appendix
-from unswayed.report.findings import State, find
-from unswayed.report.page import run_names
+from unswayed.report.data import RunData
+from unswayed.report.findings import Finding, State
+from unswayed.report.page import named, render_report
+from unswayed.report.plots import curve_tables
 
 
 def grouped() -> RunData:
@@ -26,12 +28,20 @@ def grouped() -> RunData:
     return with_metrics(sample_run(n_items=200), groups=groups)
 
 
+def folded(run: RunData, title: str) -> str:
+    """The text of a fold, its cells after "|"; empty where there is none."""
+    _, _, rest = render_report([run]).partition(f"<summary>{title}</summary>")
+    cells = re.sub("<t[hd][ >]", r"|\g<0>", rest.partition("</details>")[0])
+    return " ".join(html.unescape(re.sub("<[^>]*>", " ", cells)).split())
+
+
 def test_every_group_stands_with_its_full_name_and_three_figures() -> None:
-    (table,) = [t for t in appendix([find(grouped())], [""]) if t.title == "Every group"]
-    assert table.heading == ("Group", "Items", "Accuracy", "Consistency", "First position")
-    assert table.rows[0][0] == "a group whose name is far too long for any figure on a phone"
-    assert [cell.text for cell in table.rows[0][1]][1:] == ["60.0", "40.0", "80.0"]
-    assert table.printed
+    text = folded(grouped(), "Every group")
+    assert "| Group | Items | Accuracy | Consistency | First position" in text
+    long = "| a group whose name is far too long for any figure on a phone"
+    assert f"{long} | 1,000 | 60.0 50.0–90.0 | 40.0 30.0–70.0 | 80.0 70.0–90.0" in text
+    assert text.index(long) < text.index("| short |")  # the least consistent first
+    assert '<details class="every"><summary>Every group' in render_report([grouped()])
 
 
 def test_thresholds_are_shown_beside_the_best_in_hindsight() -> None:
@@ -42,15 +52,11 @@ def test_thresholds_are_shown_beside_the_best_in_hindsight() -> None:
         "cells": None,
         "text": "Why.",
     }
-    run = with_metrics(sample_run(n_items=50), thresholds=thresholds)
-    (table,) = [t for t in appendix([find(run)], [""]) if t.title == "Thresholds on P(A)"]
-    assert table.intro == "Why."
-    assert [(name, [cell.text for cell in cells]) for name, cells in table.rows] == [
-        ("pride", ["0.82", "–"]),
-        ("direct", ["0.50", "0.50"]),
-        ("best in hindsight", ["0.85", "–"]),
-    ]
-    assert table.rows[2][1][0].below == "accuracy 87.0"
+    text = folded(with_metrics(sample_run(n_items=50), thresholds=thresholds), "Thresholds on P(A)")
+    assert text == (
+        "Why. | Method | X0 | X1 | pride | 0.82 | – | direct | 0.50 | 0.50 "
+        "| best in hindsight | 0.85 accuracy 87.0 | –"
+    )
 
 
 def test_the_estimation_curve_is_shown_point_by_point() -> None:
@@ -61,33 +67,31 @@ def test_the_estimation_curve_is_shown_point_by_point() -> None:
         "consistency": {"value": None, "reason": "no"},
     }
     run = with_metrics(sample_run(n_items=50), estimation_curve={"pride": [point]})
-    (table,) = [t for t in appendix([find(run)], ["b"]) if "estimation" in t.title]
-    assert table.title == "Fewer or more estimation items, b"
-    (chart,) = table.charts  # no consistency was measured
+    (chart,) = curve_tables(Finding(run))  # no consistency was measured
     (block,) = chart.blocks
     (point_row,) = block.rows
     assert (chart.caption, block.title, point_row.label) == ("Accuracy", "pride", "40 items")
     assert (point_row.marks, point_row.flow) == ((0.75, 0.8, 0.85), "1.05 calls per item")
+    page = render_report([replace(run, name="a"), replace(run, name="b")])
+    assert "<summary>Fewer or more estimation items, b</summary>" in page
 
 
-def test_nothing_to_fold_is_no_table() -> None:
-    assert appendix([find(plain_run())], [""]) == ()
+def test_nothing_to_fold_is_no_fold() -> None:
+    assert "<details" not in render_report([plain_run()])
 
 
 def test_runs_are_told_apart_by_prompt_where_only_that_differs() -> None:
     run = sample_run(n_items=50)
     runs = [replace(run, run=Run(prompt=Prompt(name=name))) for name in ("direct", "reasoning")]
-    first, second = run_names([find(one) for one in runs])
-    assert first.endswith(", direct")
-    assert second.endswith(", reasoning")
+    first, second = named(runs)
+    assert first.name.endswith(", direct")
+    assert second.name.endswith(", reasoning")
 
 
 def test_given_names_win() -> None:
     run = sample_run(n_items=50)
-    assert run_names([find(replace(run, name="before")), find(replace(run, name="after"))]) == [
-        "before",
-        "after",
-    ]
+    runs = [replace(run, name="before"), replace(run, name="after")]
+    assert [finding.name for finding in named(runs)] == ["before", "after"]
 
 
 def test_a_run_without_an_answer_leads_with_the_failure() -> None:
@@ -96,7 +100,7 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
     run = plain_run(methods=rows, calls=calls)
     reason = "60 of 60 calls failed, such as q1: HTTP 400. The same command tries them again."
     run = replace(run, run=Run(failures=(reason,)))
-    finding = find(run)
+    finding = Finding(run)
     assert (finding.state, finding.run.run.failures) == (State.FAILED, (reason,))
     page = render_report([run])
     assert page.index("None of 60 calls") < page.index("such as q1: HTTP 400")
@@ -106,7 +110,7 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
 
 def test_recorded_decisions_promise_no_prompt() -> None:
     run = sample_run(n_items=200)
-    assert run.flipped
+    assert run.flips.flipped
     assert "the two prompts the judge was given" in render_report([run])
     page = render_report([replace(run, run=Run(recorded=True))])
     assert "the two prompts the judge was given" not in page

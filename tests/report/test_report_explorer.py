@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import plain_run, sample_run
 
-from unswayed.auditing.flips import FlippedItem, Shown
+from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.decisions import Choice
 from unswayed.items import Message
 from unswayed.report.explorer import embed, item_view, script_json
-from unswayed.report.findings import find
-from unswayed.report.words import plain
+from unswayed.report.findings import Finding
 
 
 def view(order: tuple[int, ...], choice: Choice, **more: object) -> Shown:
@@ -41,13 +40,13 @@ def test_the_summary_names_ties_and_missing_gold() -> None:
 
 
 def test_the_verdict_says_what_the_label_stood_for() -> None:
-    said = [plain(one.said) for one in item_view(pair(0, 1), "answer").views]
+    said = ["".join(text for text, _ in one.said) for one in item_view(pair(0, 1), "answer").views]
     assert said == [
         "The judge said A, which is answer 1.",
         "The judge said A, which is answer 2.",
     ]
-    assert (
-        plain(item_view(pair(0, None), "answer").views[1].said) == "The answer could not be read."
+    assert item_view(pair(0, None), "answer").views[1].said == (
+        ("The answer could not be read.", False),
     )
 
 
@@ -102,31 +101,34 @@ def test_reasoning_and_long_answers_are_details() -> None:
 
 def test_the_page_embeds_the_surest_items_up_to_its_limit() -> None:
     run = sample_run(n_items=300)
-    found = find(run)
-    whole = embed([found], [""], embed_mb=4.0)
-    some = embed([found], [""], embed_mb=len(whole.data.encode()) / 2e6)
-    items = json.loads(some.data)["items"]
-    assert 0 < len(items) < len(run.flipped)
-    assert [item["i"] for item in items] == [item.item_id for item in run.flipped[: len(items)]]
+    found = Finding(run)
+    whole = embed([found], embed_mb=4.0)
+    some = embed([found], embed_mb=len(whole.data.encode()) / 2e6)
+    data = json.loads(some.data)
+    items = data["items"]
+    assert 0 < len(items) < len(run.flips.flipped)
+    assert [data["texts"][item[0]] for item in items] == [
+        item.item_id for item in run.flips.flipped[: len(items)]
+    ]
     assert len(some.data.encode()) <= len(whole.data.encode()) / 2
-    assert some.count == f"surest {len(items)} of {run.n_flipped}; all: unswayed export"
-    assert whole.count == f"{run.n_flipped} flipped items, surest first"
+    assert some.count == f"surest {len(items)} of {run.flips.n_flipped}; all: unswayed export"
+    assert whole.count == f"{run.flips.n_flipped} flipped items, surest first"
 
 
 def test_the_surest_item_is_embedded_even_if_it_exceeds_the_limit() -> None:
-    made = embed([find(sample_run(n_items=100))], [""], embed_mb=0.0)
+    made = embed([Finding(sample_run(n_items=100))], embed_mb=0.0)
     assert len(json.loads(made.data)["items"]) == 1
     assert made.first is not None
 
 
 def test_repeated_texts_are_stored_once() -> None:
-    data = json.loads(embed([find(sample_run(n_items=200))], [""], embed_mb=4.0).data)
+    data = json.loads(embed([Finding(sample_run(n_items=200))], embed_mb=4.0).data)
     assert len(set(data["texts"])) == len(data["texts"])
     assert sum(text == "As given" for text in data["texts"]) == 1
 
 
 def test_no_flipped_items_embed_nothing() -> None:
-    made = embed([find(plain_run(n_flipped=0))], [""], embed_mb=4.0)
+    made = embed([Finding(plain_run(n_flipped=0))], embed_mb=4.0)
     assert made.first is None
     assert json.loads(made.data)["items"] == []
 
@@ -141,6 +143,6 @@ def test_embedded_json_cannot_end_its_element_and_can_be_written(text: str) -> N
 
 
 def test_items_without_probabilities_are_not_called_sure() -> None:
-    run = replace(plain_run(n_flipped=2), flipped=[pair(0, 1), pair(1, 0)])
-    assert embed([find(run)], [""], embed_mb=4.0).count == "2 flipped items"
-    assert embed([find(run)], [""], embed_mb=0.0).count == "first 1 of 2; all: unswayed export"
+    run = replace(plain_run(), flips=Flips(2, (pair(0, 1), pair(1, 0))))
+    assert embed([Finding(run)], embed_mb=4.0).count == "2 flipped items"
+    assert embed([Finding(run)], embed_mb=0.0).count == "first 1 of 2; all: unswayed export"

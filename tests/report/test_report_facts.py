@@ -8,9 +8,9 @@ from report_samples import plain_run, with_metrics
 from unswayed.auditing.records import Prompt, Run
 from unswayed.redaction import HIDDEN
 from unswayed.report.facts import command_text, date_text, facts
-from unswayed.report.findings import find
-from unswayed.report.reading import model_name
-from unswayed.report.words import say
+from unswayed.report.findings import Finding
+from unswayed.report.page import render_report
+from unswayed.report.words import plain, say
 
 SECRET = "sk-proj-abcdefgh12345678"
 
@@ -79,7 +79,9 @@ def test_facts_list_calls_prices_and_versions() -> None:
         "planned": 2000, "made": 1900, "cached": 100, "failed": 0, "unparsed": 7,
         "input_tokens": 5000, "output_tokens": 2000, "cost_usd": 1.5, "label_mass": 0.998,
     }  # fmt: skip
-    shown = {fact.term: fact.text for fact in facts(find(with_metrics(plain_run(), calls=calls)))}
+    shown = {
+        fact.term: fact.text for fact in facts(Finding(with_metrics(plain_run(), calls=calls)))
+    }
     assert shown["Calls"] == "2,000 planned, 1,900 made, 100 from cache, 0 failed"
     assert shown["Unparsed"] == "7 of 2,000; mean label mass 0.998"
     assert shown["Tokens and cost"] == "5,000 in, 2,000 out, $1.50"
@@ -90,17 +92,24 @@ def test_facts_hide_secrets_too() -> None:
     run = replace(
         plain_run(), run=Run(prompt=Prompt(name=f"direct, bearer {SECRET}"), model="openai/m")
     )
-    assert all(SECRET not in fact.text for fact in facts(find(run)))
+    assert all(SECRET not in fact.text for fact in facts(Finding(run)))
 
 
 def test_unknown_settings_leave_no_empty_lines() -> None:
-    assert all(fact.text for fact in facts(find(replace(plain_run(), run=Run()))))
+    assert all(fact.text for fact in facts(Finding(replace(plain_run(), run=Run()))))
 
 
 def test_left_out_items_are_caveats() -> None:
     data = {"name": "d", "n_items": 1000, "not_permutable": 12, "gold_ties": 3, "no_gold": 1}
-    told = say("facts.caveats", find(with_metrics(plain_run(), data=data)), True)
+    told = say("facts.caveats", Finding(with_metrics(plain_run(), data=data)), True)
     assert [words.split()[0] for words in told][:3] == ["12", "3", "1"]
+
+
+def test_warnings_of_the_run_are_caveats() -> None:
+    run = replace(plain_run(), run=Run(warnings=("the prompt was cut.", "prices are old.")))
+    told = say("facts.caveats", Finding(run), True)
+    assert list(map(plain, told[:2])) == ["the prompt was cut.", "prices are old."]
+    assert '<li dir="auto">prices are old.</li>' in render_report([run])
 
 
 @pytest.mark.parametrize(
@@ -113,11 +122,11 @@ def test_left_out_items_are_caveats() -> None:
     ],
 )
 def test_long_revisions_are_left_to_the_facts(model: str, name: str) -> None:
-    assert model_name(model) == name
+    assert Finding(plain_run(model=model)).model == name
 
 
 def test_recorded_decisions_have_no_price() -> None:
     run = replace(plain_run(), run=Run(recorded=True))
-    shown = {fact.term: fact.text for fact in facts(find(run))}
+    shown = {fact.term: fact.text for fact in facts(Finding(run))}
     assert shown["Calls"] == "2,000 recorded decisions, no call made"
     assert "Tokens and cost" not in shown

@@ -8,7 +8,8 @@ from report_samples import est, figures, null, plain_run, with_metrics
 
 from unswayed.auditing.records import Run
 from unswayed.decisions import Estimate
-from unswayed.report.findings import State, apart, find
+from unswayed.report.findings import Finding, State
+from unswayed.report.intervals import apart
 from unswayed.report.words import plain, sentence
 
 
@@ -17,28 +18,28 @@ def label_row(share: float, low: float, high: float) -> dict[str, Any]:
 
 
 def test_an_interval_above_one_half_favours_the_first_position() -> None:
-    found = find(plain_run((0.78, 0.76, 0.80)))
+    found = Finding(plain_run((0.78, 0.76, 0.80)))
     assert (found.state, found.favoured) == (State.POSITION, 0)
 
 
 def test_an_interval_below_one_half_favours_the_last_position() -> None:
-    found = find(plain_run((0.40, 0.37, 0.43)))
+    found = Finding(plain_run((0.40, 0.37, 0.43)))
     assert (found.state, found.favoured) == (State.POSITION, 1)
 
 
 def test_a_narrow_interval_around_one_half_is_no_bias() -> None:
-    found = find(plain_run((0.50, 0.48, 0.52), (0.95, 0.93, 0.97), n_flipped=50))
+    found = Finding(plain_run((0.50, 0.48, 0.52), (0.95, 0.93, 0.97), n_flipped=50))
     assert found.state is State.CLEAN
 
 
 def test_a_wide_interval_around_one_half_is_too_few_items() -> None:
     # half-width 6 points on 100 items: 100 * (6/3)^2 = 400 items would settle it
-    found = find(plain_run((0.50, 0.44, 0.56), n_items=100))
+    found = Finding(plain_run((0.50, 0.44, 0.56), n_items=100))
     assert (found.state, found.settling) == (State.FEW, 400)
 
 
 def test_fewer_than_twenty_items_are_too_few_whatever_they_show() -> None:
-    found = find(plain_run((0.90, 0.80, 1.00), n_items=19))
+    found = Finding(plain_run((0.90, 0.80, 1.00), n_items=19))
     assert found.state is State.FEW
     # half-width 10 points: 19 * (10/3)^2 = 211.1, rounded up to two digits
     assert found.settling == 220
@@ -46,17 +47,17 @@ def test_fewer_than_twenty_items_are_too_few_whatever_they_show() -> None:
 
 def test_items_without_a_spread_ask_for_the_number_that_settles_any_share() -> None:
     # every item alike: the interval is a point; (1.96 * 0.5 / 0.03)^2 = 1067 -> 1100
-    assert find(plain_run((1.0, 1.0, 1.0), n_items=5)).settling == 1100
+    assert Finding(plain_run((1.0, 1.0, 1.0), n_items=5)).settling == 1100
 
 
 def test_many_flips_without_a_favoured_position_are_the_finding() -> None:
-    found = find(plain_run((0.50, 0.48, 0.52), (0.70, 0.67, 0.73), n_flipped=300))
+    found = Finding(plain_run((0.50, 0.48, 0.52), (0.70, 0.67, 0.73), n_flipped=300))
     assert found.state is State.FLIPS
 
 
 def test_a_label_that_is_favoured_on_its_own_is_found_behind_an_even_position() -> None:
     run = plain_run((0.50, 0.48, 0.52), protocols=label_row(0.60, 0.57, 0.63))
-    found = find(run)
+    found = Finding(run)
     assert found.state is State.HIDDEN
     assert found.hidden is not None
     assert (found.hidden.kind, found.hidden.index) == ("label", 0)
@@ -64,7 +65,7 @@ def test_a_label_that_is_favoured_on_its_own_is_found_behind_an_even_position() 
 
 def test_a_wide_label_interval_forbids_saying_no_bias() -> None:
     run = plain_run((0.50, 0.48, 0.52), (0.95, 0.93, 0.97), protocols=label_row(0.50, 0.45, 0.55))
-    found = find(run)
+    found = Finding(run)
     assert found.state is State.FEW
     assert found.widest is not None
     assert (found.widest.kind, found.widest.index) == ("label", 0)
@@ -73,7 +74,7 @@ def test_a_wide_label_interval_forbids_saying_no_bias() -> None:
 @pytest.mark.parametrize(("unparsed", "state"), [(400, State.POSITION), (401, State.UNPARSED)])
 def test_more_than_a_fifth_unparsed_is_the_finding(unparsed: int, state: State) -> None:
     calls = {"planned": 2000, "made": 1500, "cached": 500, "unparsed": unparsed}
-    assert find(with_metrics(plain_run(), calls=calls)).state is state
+    assert Finding(with_metrics(plain_run(), calls=calls)).state is state
 
 
 def test_without_consistency_nothing_is_said_about_flips() -> None:
@@ -81,21 +82,23 @@ def test_without_consistency_nothing_is_said_about_flips() -> None:
     metrics = figures(run)
     rows = {**metrics["protocols"]["coupled"], "consistency": null("one order was recorded")}
     direct = {**metrics["methods"]["direct"], **rows}
-    found = find(with_metrics(run, protocols={"coupled": rows}, methods={"direct": direct}))
+    found = Finding(with_metrics(run, protocols={"coupled": rows}, methods={"direct": direct}))
     assert found.state is State.ONE_ORDER
 
 
 def test_a_measured_gain_is_recommended_even_where_the_position_rate_is_not_settled() -> None:
-    run = plain_run(recommendation={"method": "direct", "reason": "", "criterion": "accuracy"})
-    found = replace(find(run), state=State.FEW)
-    assert found.recommends
-    assert not replace(found, items=15).recommends
+    for items, recommends in ((100, True), (15, False)):
+        found = Finding(plain_run((0.50, 0.44, 0.56), (0.93, 0.88, 0.98), n_items=items))
+        assert (found.state, found.recommends) == (State.FEW, recommends)
 
 
-@pytest.mark.parametrize("state", [State.UNPARSED, State.ONE_ORDER])
-def test_states_that_settle_nothing_recommend_nothing(state: State) -> None:
-    run = plain_run(recommendation={"method": "direct", "reason": "", "criterion": "accuracy"})
-    assert not replace(find(run), state=state).recommends
+def test_states_that_settle_nothing_recommend_nothing() -> None:
+    unparsed = plain_run(calls={"planned": 2000, "made": 2000, "unparsed": 900})
+    row = {**figures(unparsed)["methods"]["direct"], "consistency": null("one order was recorded")}
+    one_order = plain_run(protocols={"coupled": row}, methods={"direct": row})
+    found = [Finding(run) for run in (unparsed, one_order)]
+    assert [own.state for own in found] == [State.UNPARSED, State.ONE_ORDER]
+    assert not any(own.recommends for own in found)
 
 
 def test_of_many_positions_the_largest_share_is_favoured() -> None:
@@ -106,7 +109,7 @@ def test_of_many_positions_the_largest_share_is_favoured() -> None:
         est(0.1, 0.08, 0.12),
     ]
     coupled = {"consistency": est(0.6, 0.57, 0.63), "position_rate": rates}
-    found = find(plain_run(protocols={"coupled": coupled}))
+    found = Finding(plain_run(protocols={"coupled": coupled}))
     assert (found.n, found.favoured) == (4, 1)
 
 
@@ -121,15 +124,15 @@ def test_where_items_differ_in_size_the_most_frequent_size_is_described() -> Non
         "strata": {"3": stratum(3, 200), "4": stratum(4, 700)},
     }
     run = plain_run(protocols={"coupled": coupled}, methods={"direct": coupled})
-    found = find(run)
-    assert (found.n, len(found.rates), found.audit.sizes) == (4, 4, (3, 4))
+    found = Finding(run)
+    assert (found.n, len(found.rates), found.sizes) == (4, 4, (3, 4))
     assert found.items == 900
 
 
 def test_labels_come_from_the_run_and_else_from_the_alphabet() -> None:
     run = plain_run()
-    assert find(replace(run, run=Run(labels=("X", "Y")))).labels == ("X", "Y")
-    assert find(replace(run, run=Run())).labels == ("A", "B")
+    assert Finding(replace(run, run=Run(labels=("X", "Y")))).labels == ("X", "Y")
+    assert Finding(replace(run, run=Run())).labels == ("A", "B")
 
 
 def test_one_of_twelve_shares_off_by_chance_is_no_bias() -> None:
@@ -137,7 +140,7 @@ def test_one_of_twelve_shares_off_by_chance_is_no_bias() -> None:
         rates = [est(share, share - 0.018, share + 0.018) for share in (first, 0.24, 0.24, 0.25)]
         shares = {"position_rate": rates, "label_rate": rates}
         coupled = {**shares, "consistency": est(0.95, 0.93, 0.97)}
-        return find(
+        return Finding(
             plain_run(protocols={"coupled": coupled, "order": shares, "label": shares})
         ).state
 
@@ -166,6 +169,6 @@ def test_the_extremes_of_many_groups_must_lie_further_apart() -> None:
 def test_candidates_are_called_as_their_task_says_however_many_there_are(
     task: str | None, noun: str
 ) -> None:
-    finding = find(plain_run(data={"name": "d", "n_items": 1000, "task": task}))
+    finding = Finding(plain_run(data={"name": "d", "n_items": 1000, "task": task}))
     assert (finding.n, finding.noun) == (2, noun)
     assert f"whichever {noun} comes" in plain(sentence("lead.headline", finding))

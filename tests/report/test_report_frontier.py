@@ -7,49 +7,46 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_samples import est, method, plain_run, sample_run
 
-from unswayed.report import render_report
-from unswayed.report.findings import find
+from unswayed.report.findings import Finding
 from unswayed.report.frontier import FRAMES, dots_of, panels, scale_of, shortened
 from unswayed.report.labels import CHARACTER, Box, Frame, Label, Spot, covers, place
-from unswayed.report.reading import Audit
+from unswayed.report.page import render_report
 
 
-def audit(**methods: dict[str, object]) -> Audit:
-    return Audit(plain_run(methods=methods).metrics)
+def finding(recommended: str = "", **methods: dict[str, object]) -> Finding:
+    advice = {"method": recommended or None, "reason": "", "criterion": "accuracy"}
+    return Finding(plain_run(methods=methods, recommendation=advice))
 
 
 def test_a_dot_is_filled_where_nothing_cheaper_is_better() -> None:
     dots = dots_of(
-        audit(
+        finding(
             direct=method((0.70, 0.68, 0.72), 1.0),
             good=method((0.85, 0.83, 0.87), 1.2),
             dear=method((0.84, 0.82, 0.86), 3.0),  # dearer than good and worse
             best=method((0.88, 0.86, 0.90), 4.0),
         ),
         "accuracy",
-        None,
     )
     assert [dot.name for dot in dots if dot.on_frontier] == ["direct", "good", "best"]
 
 
 def test_of_two_methods_at_one_price_only_the_better_is_filled() -> None:
     dots = dots_of(
-        audit(direct=method((0.7, 0.68, 0.72), 1.0), batch=method((0.8, 0.78, 0.82), 1.0)),
+        finding(direct=method((0.7, 0.68, 0.72), 1.0), batch=method((0.8, 0.78, 0.82), 1.0)),
         "accuracy",
-        None,
     )
     assert [dot.name for dot in dots if dot.on_frontier] == ["batch"]
 
 
 def test_a_value_by_construction_stays_outside_the_frontier() -> None:
     dots = dots_of(
-        audit(
+        finding(
             direct=method((0.70, 0.68, 0.72), 1.0, (0.43, 0.40, 0.46)),
             average=method((0.87, 0.85, 0.89), 2.0, None),
             repeat=method((0.70, 0.68, 0.72), 3.0, (0.47, 0.44, 0.50)),
         ),
         "consistency",
-        "average",
     )
     assert {dot.name: dot.on_frontier for dot in dots} == {
         "direct": True,
@@ -60,11 +57,10 @@ def test_a_value_by_construction_stays_outside_the_frontier() -> None:
 
 def test_the_scale_reaches_down_to_the_lowest_interval_end_floored_to_fives() -> None:
     dots = dots_of(
-        audit(
+        finding(
             direct=method((0.44, 0.413, 0.47), 1.0), average=method((0.87, 0.85, 0.89), 2.0, None)
         ),
         "accuracy",
-        None,
     )
     scale = scale_of(FRAMES[0], dots)
     assert scale.bottom == 0.40
@@ -74,7 +70,9 @@ def test_the_scale_reaches_down_to_the_lowest_interval_end_floored_to_fives() ->
 
 def test_all_panels_share_one_scale() -> None:
     run = sample_run(n_items=200)
-    drawings = [panel.drawings[0] for panel in panels([find(run), find(run)], ["a", "b"]).panels]
+    drawings = [
+        panel.drawings[0] for panel in panels([Finding(run, "a"), Finding(run, "b")]).panels
+    ]
     assert len(drawings) == 4
     assert len({drawing.scale for drawing in drawings}) == 1
 
@@ -144,7 +142,7 @@ CROWD = {  # twelve methods as they usually lie: most of them near one call and 
 def test_a_crowd_is_numbered_every_dot_once_and_nothing_covers_anything(frame: Frame) -> None:
     methods = {k: method((v, v - 0.02, v + 0.02), calls) for k, (v, calls) in CROWD.items()}
     advice = {"method": "average", "criterion": "accuracy", "reason": ""}
-    shown = panels([find(plain_run(methods=methods, recommendation=advice))], [""])
+    shown = panels([Finding(plain_run(methods=methods, recommendation=advice))])
     assert {dot.name for dot in shown.key} == set(CROWD)
     assert shown.key[0].name in ("direct", "batch")  # cheapest first
     assert [entry.name for entry in shown.key if entry.recommended] == ["average"]
@@ -166,7 +164,7 @@ def test_few_methods_carry_their_names_and_values() -> None:
         "vote": method((0.42, 0.4, 0.44), 2.0),
         "average": method((0.87, 0.85, 0.89), 2.0),
     }
-    shown = panels([find(plain_run(methods=methods))], [""])
+    shown = panels([Finding(plain_run(methods=methods))])
     assert shown.key == ()
     labels = shown.panels[0].drawings[0].labels
     assert labels is not None
@@ -179,7 +177,7 @@ def test_coinciding_dots_share_a_label() -> None:
         "vote": method((0.42, 0.4, 0.44), 2.0, None),
         "average": method((0.87, 0.85, 0.89), 2.0, None),
     }
-    labels = panels([find(plain_run(methods=methods))], [""]).panels[1].drawings[0].labels
+    labels = panels([Finding(plain_run(methods=methods))]).panels[1].drawings[0].labels
     assert labels is not None
     shared = next(label.spot for label in labels if len(label.spot.names) > 1)
     assert [name for name, _ in shared.names] == ["vote", "average"]
@@ -187,7 +185,7 @@ def test_coinciding_dots_share_a_label() -> None:
 
 
 def test_one_method_draws_nothing() -> None:
-    assert panels([find(plain_run())], [""]).panels == ()
+    assert panels([Finding(plain_run())]).panels == ()
 
 
 def test_without_gold_the_accuracy_panel_is_gone() -> None:
@@ -197,5 +195,5 @@ def test_without_gold_the_accuracy_panel_is_gone() -> None:
     }
     for row in rows.values():
         row["agreement"] = est(0.8, 0.7, 0.9)
-    shown = panels([find(plain_run(methods=rows))], [""])
+    shown = panels([Finding(plain_run(methods=rows))])
     assert [panel.title for panel in shown.panels] == ["Agreement with every order", "Consistency"]

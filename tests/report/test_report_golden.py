@@ -3,7 +3,7 @@
 import pytest
 from golden_pages import FOLDER, PAGES, lines, text_of
 
-from unswayed.report.findings import State, find
+from unswayed.report.findings import Finding, State
 
 AGAIN = "the words changed; if that is meant: python tests/report/golden_pages.py"
 
@@ -20,7 +20,7 @@ def test_sentences_say_what_they_said_in_every_variation() -> None:
 
 
 def test_every_state_has_a_page() -> None:
-    assert {find(run).state for runs in PAGES.values() for run in runs()} == set(State)
+    assert {Finding(run).state for runs in PAGES.values() for run in runs()} == set(State)
 
 
 def test_no_file_is_left_over() -> None:

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unswayed.decisions import Estimate
-from unswayed.report.advice import Gain
 from unswayed.report.numerals import (
     calls_text,
     interval,
@@ -43,7 +42,7 @@ def test_an_interval_is_joined_by_an_en_dash_and_empty_where_there_is_none() -> 
 
 
 def test_differences_carry_their_sign_and_are_points() -> None:
-    gap = Gain(-0.003, -0.012, 0.005)
+    gap = Estimate(value=-0.003, low=-0.012, high=0.005)
     assert points(gap) == "\u22120.3 points, 95\u202f% interval \u22121.2 to +0.5"
     assert signed(0.0004) == "0.0"
 

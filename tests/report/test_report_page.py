@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from report_samples import est, figures, method, null, plain_run, sample_run, spans_in, with_metrics
 
+from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.auditing.records import Metrics, Prompt, Run
 from unswayed.errors import UsageError
 from unswayed.items import Message
 from unswayed.prompts import Span
-from unswayed.report import FlippedItem, RunData, Shown, render_report
-from unswayed.report.findings import find
-from unswayed.report.page import run_names
+from unswayed.report.data import RunData
+from unswayed.report.page import named, render_report
 
 HOSTILE = '</script><img src=x onerror="console.error(1)">\ud800\u2028\u202e<b>&\x00'
 
@@ -202,9 +202,7 @@ def hostile_run() -> RunData:
     return replace(
         with_metrics(base, **metrics),
         run=run,
-        flipped=[item],
-        n_flipped=1,
-        unparsed_examples=(HOSTILE,),
+        flips=Flips(1, (item,), (HOSTILE,)),
         caveats=(HOSTILE,),
         about={HOSTILE: HOSTILE},
     )
@@ -240,7 +238,7 @@ def test_lone_surrogates_stay_visible() -> None:
     ],
 )
 def test_a_run_without_numbers_still_gives_a_page(metrics: dict[str, Any]) -> None:
-    assert anchors(render_report([RunData(Metrics.of(metrics), Run())]))[0] == "bias"
+    assert anchors(render_report([RunData(Metrics.of(metrics), Run(), Flips(0))]))[0] == "bias"
 
 
 def test_a_report_of_nothing_is_refused() -> None:
@@ -257,7 +255,7 @@ def test_one_method_turns_the_table_into_a_column() -> None:
 def test_mostly_unparsed_shows_raw_answers_in_place_of_figure_1() -> None:
     calls = {"planned": 2000, "made": 2000, "unparsed": 900}
     run = replace(
-        with_metrics(sample(), calls=calls), unparsed_examples=("one", "two", "three", "four")
+        with_metrics(sample(), calls=calls), flips=Flips(0, (), ("one", "two", "three", "four"))
     )
     page = render_report([run])
     assert re.findall(r'<pre class="raw"[^>]*>(\w+)</pre>', page) == ["one", "two", "three"]
@@ -306,13 +304,13 @@ def test_runs_are_named_by_what_tells_them_apart(
         plain_run(model=model, data={"name": name, "n_items": 1000})
         for model, name in zip(models, sets, strict=True)
     ]
-    assert run_names([find(run) for run in runs]) == names
+    assert [finding.name for finding in named(runs)] == names
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
-    item = sample().flipped[0]
+    item = sample().flips.flipped[0]
     long = replace(item, candidates=("y" * 20_100, item.candidates[1]))
-    page = render_report([replace(sample(), flipped=[long], n_flipped=1)])
+    page = render_report([replace(sample(), flips=Flips(1, (long,)))])
     assert "… 100 characters left out" in page
     assert "y" * 20_001 not in page
 

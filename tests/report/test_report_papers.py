@@ -7,7 +7,7 @@ import pytest
 from report_samples import plain_run, sample_run
 
 from unswayed.errors import MissingExtraError, UsageError
-from unswayed.report import write_figures
+from unswayed.report.papers import write_figures
 
 
 def test_every_figure_is_written_in_three_formats(tmp_path: Path) -> None:

@@ -5,22 +5,28 @@ from typing import Any
 import pytest
 from report_samples import est, figures, method, plain_run, with_metrics
 
-from unswayed.report import RunData
+from unswayed.decisions import Estimate
 from unswayed.report.advice import (
-    Gain,
     Steady,
     Why,
     advice_of,
     control_of,
-    remedy_of,
     repeats_of,
     steadier_of,
 )
-from unswayed.report.findings import find
+from unswayed.report.data import RunData
+from unswayed.report.findings import Finding
+from unswayed.report.intervals import above, below
+from unswayed.report.page import lede_of
 from unswayed.report.sections import remedies_claim
+from unswayed.report.words import plain, sentence
 
 DIRECT = (0.71, 0.69, 0.73)
 BETTER = (0.87, 0.85, 0.89)
+
+
+def gap(value: float, low: float, high: float) -> Estimate:
+    return Estimate(value=value, low=low, high=high, n=1000)
 
 
 def advised(name: str | None, *, best: str = "thorough", **more: Any) -> RunData:
@@ -41,15 +47,15 @@ def advised(name: str | None, *, best: str = "thorough", **more: Any) -> RunData
 
 
 def test_the_cheapest_that_cannot_be_told_from_the_best_is_recommended_with_its_gap() -> None:
-    advice = advice_of(find(advised("average", alternative="cheap")))
+    advice = advice_of(Finding(advised("average", alternative="cheap")))
     assert advice is not None
     assert (advice.method, advice.why, advice.best) == ("average", Why.CHEAPEST, "thorough")
-    assert advice.gap == Gain(-0.003, -0.012, 0.005)
+    assert advice.gap == gap(-0.003, -0.012, 0.005)
     assert advice.alternative == "cheap"
 
 
 def test_the_best_method_is_recommended_as_such() -> None:
-    alone = advice_of(find(advised("thorough")))
+    alone = advice_of(Finding(advised("thorough")))
     assert alone is not None
     assert (alone.why, alone.top, alone.rivals, alone.alternative) == (
         Why.HIGHEST,
@@ -60,7 +66,7 @@ def test_the_best_method_is_recommended_as_such() -> None:
 
 
 def test_the_best_of_those_that_gain_need_not_be_at_the_top() -> None:
-    advice = advice_of(find(advised("average", best="average")))
+    advice = advice_of(Finding(advised("average", best="average")))
     assert advice is not None
     assert (advice.why, advice.top) == (Why.HIGHEST, False)
 
@@ -71,27 +77,26 @@ def test_the_best_of_those_that_gain_need_not_be_at_the_top() -> None:
 def test_a_single_call_is_recommended_where_nothing_is_measurably_better(
     best: str, why: Why
 ) -> None:
-    advice = advice_of(find(advised("direct", best=best)))
+    advice = advice_of(Finding(advised("direct", best=best)))
     assert advice is not None
     assert advice.why is why
     if why is Why.NONE_BETTER:  # the pair is stored as thorough-direct; here it is turned round
-        assert advice.gap == Gain(-0.004, -0.010, 0.002)
-    remedy = remedy_of(find(advised("direct", best=best)))
-    assert remedy is not None
-    assert remedy.is_base
+        assert advice.gap == gap(-0.004, -0.010, 0.002)
 
 
 def test_the_remedy_has_its_gain_and_its_price() -> None:
-    remedy = remedy_of(find(advised("average")))
-    assert remedy is not None
-    assert remedy.gain == Gain(0.164, 0.142, 0.184)
-    assert (remedy.gain.up, remedy.gain.down, remedy.row.calls) == (True, False, 2.0)
+    finding = Finding(advised("average"))
+    assert finding.recommended == "average"
+    assert finding.difference("average", "direct", "accuracy") == gap(0.164, 0.142, 0.184)
+    assert "raises accuracy by 16.4 points" in plain(lede_of(finding))
+    assert "for 2 calls per item" in plain(lede_of(finding))
 
 
 def test_a_reason_is_kept_where_nothing_can_be_recommended() -> None:
-    finding = find(advised(None, reason="33% of the calls are missing"))
+    finding = Finding(advised(None, reason="33% of the calls are missing"))
     assert advice_of(finding) is None
-    assert finding.no_advice == "33% of the calls are missing"
+    words = plain(sentence("advice.advice", finding, None))
+    assert words == "No recommendation: 33% of the calls are missing."
 
 
 def test_a_label_free_criterion_is_named() -> None:
@@ -101,14 +106,14 @@ def test_a_label_free_criterion_is_named() -> None:
     for row in rows.values():
         row["agreement"] = est(0.8, 0.78, 0.82)
     run = with_metrics(run, methods=rows)
-    advice = advice_of(find(run))
+    advice = advice_of(Finding(run))
     assert advice is not None
-    assert (advice.criterion, advice.accuracy, advice.why) == (criterion, False, Why.CHEAPEST)
-    assert find(run).label_free
+    assert (advice.criterion, advice.why) == (criterion, Why.CHEAPEST)
+    assert Finding(run).label_free
 
 
 def test_a_criterion_that_nothing_was_scored_by_leaves_the_recorded_reason() -> None:
-    advice = advice_of(find(advised("average", criterion="rstd", reason="it was cheap")))
+    advice = advice_of(Finding(advised("average", criterion="rstd", reason="it was cheap")))
     assert advice is not None
     assert (advice.why, advice.reason) == (Why.UNSCORED, "it was cheap")
 
@@ -119,14 +124,14 @@ def test_few_items_get_no_recommendation_even_if_one_is_recorded() -> None:
     few = plain_run((0.5, 0.4, 0.6), n_items=15, **{
         key: metrics[key] for key in ("methods", "recommendation", "differences")
     })  # fmt: skip
-    finding = find(few)
+    finding = Finding(few)
     assert (finding.recommends, finding.recommended, advice_of(finding)) == (False, None, None)
 
 
 def test_one_method_recommends_nothing() -> None:
     run = plain_run(recommendation={"method": "direct", "reason": "", "criterion": "accuracy"})
-    assert advice_of(find(run)) is None
-    assert remedies_claim(find(run)) is None
+    assert advice_of(Finding(run)) is None
+    assert remedies_claim(Finding(run)) is None
 
 
 @pytest.mark.parametrize(
@@ -144,23 +149,23 @@ def test_asking_again_is_judged_by_its_paired_difference(
     metrics = figures(advised("average"))
     metrics["methods"][name] = {**method(DIRECT, 3.0), "calls_per_item": 3}
     metrics["differences"][f"{name}-direct"] = {"accuracy": est(*gain)}
-    (control,) = repeats_of(find(with_metrics(advised("average"), **metrics)))
+    (control,) = repeats_of(Finding(with_metrics(advised("average"), **metrics)))
     assert control.gain is not None
     assert (control.method, control.row.calls_next) == (name, 3)
-    assert (control.gain.up, control.gain.down) == (up, down)
+    assert (above(control.gain, 0), below(control.gain, 0)) == (up, down)
 
 
 def test_methods_that_change_the_order_or_are_not_known_repeat_nothing() -> None:
-    assert repeats_of(find(advised("average"))) == []
+    assert repeats_of(Finding(advised("average"))) == []
 
 
 def test_claims_are_read_from_the_interval_that_holds_for_all_methods_at_once() -> None:
     differences = figures(advised("average"))["differences"]
     differences["average-direct"]["accuracy"]["joint"] = [-0.02, 0.308]
-    remedy = remedy_of(find(with_metrics(advised("average"), differences=differences)))
-    assert remedy is not None
-    assert remedy.gain == Gain(0.164, -0.02, 0.308)
-    assert not remedy.gain.up
+    finding = Finding(with_metrics(advised("average"), differences=differences))
+    assert finding.difference("average", "direct", "accuracy") == gap(0.164, -0.02, 0.308)
+    assert finding.difference("direct", "average", "accuracy") == gap(-0.164, -0.308, 0.02)
+    assert "raises" not in plain(lede_of(finding))
 
 
 @pytest.mark.parametrize(
@@ -183,7 +188,7 @@ def test_the_steadiest_method_is_named_where_it_is_another_one(
     rows = figures(run)["methods"]
     rows["thorough"]["consistency"] = est(0.95, 0.93, 0.97)
     rows["less"] = method(DIRECT, 1.5, (0.63, 0.6, 0.66))
-    steadier = steadier_of(find(with_metrics(run, methods=rows)))
+    steadier = steadier_of(Finding(with_metrics(run, methods=rows)))
     if steadier is None:
         assert kind is None
     else:
@@ -192,15 +197,15 @@ def test_the_steadiest_method_is_named_where_it_is_another_one(
 
 @pytest.mark.parametrize(
     ("gain", "told"),
-    [((0.16, 0.13, 0.19), Gain(0.16, 0.13, 0.19)), ((0.1, -0.1, 0.3), None)],
+    [((0.16, 0.13, 0.19), gap(0.16, 0.13, 0.19)), ((0.1, -0.1, 0.3), None)],
 )
 def test_an_order_that_the_content_decides_is_the_control_of_consistency(
-    gain: tuple[float, float, float], told: Gain | None
+    gain: tuple[float, float, float], told: Estimate | None
 ) -> None:
     metrics = figures(advised("average"))
     metrics["methods"]["canonical"] = method((0.71, 0.68, 0.74), 1.0, (1.0, 1.0, 1.0))
     metrics["differences"]["average-canonical"] = {"consistent_accuracy": est(*gain)}
-    control = control_of(find(with_metrics(advised("average"), **metrics)))
+    control = control_of(Finding(with_metrics(advised("average"), **metrics)))
     assert control is not None
     assert (control.against, control.gain) == ("average", told)
-    assert control_of(find(advised("average"))) is None
+    assert control_of(Finding(advised("average"))) is None

@@ -7,7 +7,8 @@ import pytest
 from report_samples import figures, method, plain_run, sample_run, with_metrics
 from rich.console import Console
 
-from unswayed.report import RunData, terminal_report
+from unswayed.report.data import RunData
+from unswayed.report.terminal import terminal_report
 
 
 @cache

@@ -6,9 +6,10 @@ import pytest
 from report_samples import est, figures, method, plain_run, with_metrics
 
 from unswayed.metrics import METRICS
-from unswayed.report import RunData, render_report
-from unswayed.report.findings import find
+from unswayed.report.data import RunData
+from unswayed.report.findings import Finding
 from unswayed.report.frontier import panels
+from unswayed.report.page import render_report
 from unswayed.report.table import main_table, more_table
 
 SHORTNESS = dataclasses.replace(
@@ -33,7 +34,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> RunData:
 
 
 def test_a_metric_has_its_column_in_its_own_words_and_its_best_value(run: RunData) -> None:
-    table = more_table(find(run))
+    table = more_table(Finding(run))
     assert table is not None
     (place,) = [place for place, column in enumerate(table.columns) if column == SHORTNESS]
     cells = [row.cells[place] for row in table.rows]
@@ -47,17 +48,17 @@ def test_a_metric_that_methods_are_compared_in_stands_where_accuracy_does(
     rows = figures(run)["methods"]
     for row, value in zip(rows.values(), (0.5, 0.6), strict=True):
         row["clarity"] = est(value, value - 0.05, value + 0.05)
-    finding = find(with_metrics(run, methods=rows))
+    finding = Finding(with_metrics(run, methods=rows))
     assert [column.title for column in main_table(finding).columns][:2] == ["Accuracy", "Clarity"]
-    panel = panels([finding], [""]).panels[1]
+    panel = panels([finding]).panels[1]
     assert (panel.title, panel.sub) == ("Clarity", "share of clear verdicts")
     assert [dot.value for dot in panel.drawings[0].dots] == [0.5, 0.6]
 
 
 def test_a_method_has_its_row_its_dot_and_the_recommendation(run: RunData) -> None:
-    finding = find(run)
+    finding = Finding(run)
     assert [row.kind for row in main_table(finding).rows] == ["ref", "rec"]
-    accuracy, *_ = panels([finding], [""]).panels
+    accuracy, *_ = panels([finding]).panels
     assert "oracle:depth=3" in [dot.name for dot in accuracy.drawings[0].dots]
     assert "oracle:depth=3: 2.5 calls, 90.0 percent" in render_report([run])
 

@@ -25,8 +25,9 @@ def report(
 ) -> None:
     """Write the report of finished runs again, or of several runs side by side."""
     from unswayed.auditing.run_directory import write_text
-    from unswayed.report import render_report, write_figures
     from unswayed.report.collect import load_runs
+    from unswayed.report.page import render_report
+    from unswayed.report.papers import write_figures
 
     check_out(out)
     if name and len(name) != len(runs):

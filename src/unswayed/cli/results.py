@@ -44,8 +44,8 @@ def finish(result: AuditResult, *, json: bool, max_flip_rate: float | None) -> i
     Raises:
         GateError: If more verdicts flip than `max_flip_rate` allows.
     """
-    from unswayed.report import terminal_report
     from unswayed.report.collect import without_items
+    from unswayed.report.terminal import terminal_report
 
     record, directory = result.record, result.directory or Path()
     for remark in _remarks(record):

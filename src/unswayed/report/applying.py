@@ -53,7 +53,7 @@ def application_of(finding: Finding) -> Application | None:
     """How to use the recommended method; None where none but a single call is recommended."""
     asked: Asked = finding.run.run.asked
     name = finding.recommended
-    if name is None or name == finding.audit.base or not asked.get("model"):
+    if name is None or name == finding.base or not asked.get("model"):
         return None
     if asked.get("shots") == "" or asked.get("data") == "-":
         return None

@@ -8,16 +8,8 @@ from enum import StrEnum, auto
 
 from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
-from unswayed.report.findings import (
-    Finding,
-    above,
-    apart,
-    below,
-    disjoint,
-    favoured_of,
-    half_width,
-)
-from unswayed.report.reading import CONSISTENCY
+from unswayed.report.findings import CONSISTENCY, Finding
+from unswayed.report.intervals import above, apart, below, disjoint, favoured_of, half_width
 
 __all__ = [
     "Aim",
@@ -75,8 +67,8 @@ def _aim(finding: Finding, rates: Sequence[Estimate], otherwise: int) -> Aim:
 
 def bias_of(finding: Finding) -> Bias:
     """What position and label do."""
-    alone = finding.audit.rates("order", "position")
-    named = finding.audit.rates("label", "label")
+    alone = finding.shares("order", "position")
+    named = finding.shares("label", "label")
     if not alone or not named:
         together = _aim(finding, finding.rates, 0) if finding.rates else None
         return Bias(together, measured=bool(finding.rates or alone))
@@ -147,7 +139,7 @@ class Groups:
 
 def groups_of(finding: Finding) -> Groups:
     """What groups do; fewer than two rows where there is nothing to compare."""
-    base = finding.audit.base or ""
+    base = finding.base or ""
     rows = [
         (group, methods[base])
         for group, methods in finding.metrics.groups.items()
@@ -198,11 +190,11 @@ class Stay:
 def stay_of(finding: Finding) -> Stay:
     """Where the judge stayed when the verdict changed."""
     counts = finding.metrics.flips
-    total, first, last = len(finding.run.flipped), 0, 0
+    total, first, last = len(finding.run.flips.flipped), 0, 0
     if counts.get("total") and "first" in counts:
         total, first, last = counts["total"], counts["first"], counts.get("last", 0)
     else:
-        for item in finding.run.flipped:
+        for item in finding.run.flips.flipped:
             positions = {
                 view.order.index(view.choice) if isinstance(view.choice, int) else -1
                 for view in item.shown

@@ -57,7 +57,7 @@ def load_run(directory: str | Path) -> RunData:
 
 def write_report(directory: Path, record: AuditRecord) -> RunData:
     """Write `report.html` and what `unswayed report` needs to write it again."""
-    from unswayed.report import render_report
+    from unswayed.report.page import render_report
 
     flips = flips_of(record)
     data = _data(record.metrics, record.run, flips)
@@ -90,21 +90,11 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
 
 
 def _data(metrics: Metrics, run: Run, flips: Flips) -> RunData:
+    bases = {name: name.partition(":")[0] for name in metrics.methods}
     return RunData(
         metrics=metrics,
         run=run,
-        flipped=flips.flipped,
-        n_flipped=flips.n_flipped,
-        unparsed_examples=flips.unparsed_examples,
+        flips=flips,
         caveats=(PLANTED,) if run.planted or metrics.model.startswith(BUILT_IN) else (),
-        about={name: _phrase(name) for name in metrics.methods},
+        about={n: METHODS.load(base).about.idea for n, base in bases.items() if base in METHODS},
     )
-
-
-def _phrase(name: str) -> str:
-    """What a method does, in the imperative, without a capital and a full stop."""
-    base = name.partition(":")[0]
-    if base not in METHODS:
-        return ""
-    idea = METHODS.load(base).about.idea.rstrip(".")
-    return idea[:1].lower() + idea[1:]

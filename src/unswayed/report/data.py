@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from unswayed.auditing.flips import FlippedItem
+from unswayed.auditing.flips import Flips
 from unswayed.auditing.records import Metrics, Run
 from unswayed.decisions import Estimate
 
@@ -19,12 +19,10 @@ class RunData:
     Attributes:
         metrics: Its figures.
         run: How they were made.
-        flipped: Surest first; may hold fewer than `n_flipped`.
-        n_flipped: Items without the same verdict in every order (an answer that could not be read
+        flips: Its items without the same verdict in every order (an answer that could not be read
             agrees with nothing, a tie agrees with a tie): 1 − consistency for two candidates.
-        unparsed_examples: Raw answers that could not be read.
         caveats: Sentences about what this run does not show, added to the standing ones.
-        about: Method to what it does, as a phrase in the imperative ("ask twice and ...").
+        about: Method to what it does, as a sentence in the imperative ("Ask twice and ...").
         name: What to call it beside other runs; empty for what tells them apart.
         changes: Metric to its paired difference to the first run of a report, this minus that, on
             the items that both judged; empty for the first run and where nothing is shared.
@@ -32,9 +30,7 @@ class RunData:
 
     metrics: Metrics
     run: Run
-    flipped: Sequence[FlippedItem] = ()
-    n_flipped: int = 0
-    unparsed_examples: tuple[str, ...] = ()
+    flips: Flips
     caveats: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
     name: str = ""

@@ -7,7 +7,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
 
 from unswayed.auditing.flips import FlippedItem, Shown
 from unswayed.decisions import Choice
@@ -17,34 +19,30 @@ from unswayed.report.parts import Part, cut, parts_of
 from unswayed.report.words import phrase, plain, sentence, spans
 from unswayed.visible import one_line, visible
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
 __all__ = ["Embedded", "ItemView", "View", "embed", "item_view", "script_json"]
 
 SIDE_BY_SIDE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True, array_like=True):
     """One prompt and the judge's answer to it.
 
     Attributes:
         choice: Candidate that was chosen, -1 if none.
+        said: The pieces of the verdict with whether each is emphasised.
         details: Closed texts below the verdict: title and text.
     """
 
     heading: str
     parts: tuple[Part, ...]
     choice: int
-    said: Markup
+    said: tuple[tuple[str, bool], ...]
     quiet: str
     details: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ItemView:
-    """A flipped item ready to show.
+class ItemView(Struct, frozen=True, array_like=True):
+    """A flipped item ready to show, by the page and by its script (`page.js`, in this order).
 
     Attributes:
         views: One per distinct answer, at most four.
@@ -122,7 +120,7 @@ def _view(
         heading=plain(heading),
         parts=parts_of(view, item.candidates),
         choice=view.choice if isinstance(view.choice, int) else -1,
-        said=phrase("items.said", view.label, view.choice, noun),
+        said=tuple(spans(phrase("items.said", view.label, view.choice, noun))),
         quiet="" if view.prob is None else f"probability {percent(view.prob, 0)}",
         details=tuple(details),
     )
@@ -152,11 +150,10 @@ class _Texts:
 
     def add(self, text: str) -> int:
         """The number of a text."""
-        number = self.numbers.get(text)
-        if number is None:
-            number = self.numbers[text] = len(self.numbers)
+        if text not in self.numbers:
+            self.numbers[text] = len(self.numbers)
             self.size += byte_length(script_json(text)) + 1
-        return number
+        return self.numbers[text]
 
     def keep(self, count: int) -> None:
         """Forget all but the first `count` texts."""
@@ -176,53 +173,20 @@ def script_json(value: object) -> str:
     return visible(text)
 
 
-def _packed_view(view: View, texts: _Texts) -> dict[str, object]:
-    parts: list[object] = []
-    for part in view.parts:
-        if part.kind == "candidate" and part.text:
-            parts.append([part.candidate, texts.add(part.text)])
-        elif part.kind == "candidate":
-            parts.append(part.candidate)
-        elif part.kind == "role":
-            parts.append([texts.add(part.text)])
-        else:
-            parts.append(-1 - texts.add(part.text))
-    packed: dict[str, object] = {
-        "h": texts.add(view.heading),
-        "p": parts,
-        "c": view.choice,
-        "s": [[texts.add(text), int(strong)] for text, strong in spans(view.said)],
-    }
-    if view.quiet:
-        packed["q"] = texts.add(view.quiet)
-    if view.details:
-        packed["d"] = [[texts.add(title), texts.add(text)] for title, text in view.details]
-    return packed
-
-
-def _packed(item: ItemView, texts: _Texts) -> dict[str, object]:
-    packed: dict[str, object] = {
-        "i": item.item_id,
-        "g": item.group,
-        "w": item.noun,
-        "t": item.candidates,
-        "y": texts.add(item.summary),
-        "v": [_packed_view(view, texts) for view in item.views],
-    }
-    if item.run:
-        packed["r"] = item.run
-    if item.others:
-        packed["o"] = [_packed_view(view, texts) for view in item.others]
-    return packed
+def _numbered(value: object, texts: _Texts) -> object:
+    """Nested lists with numbers for their texts."""
+    if isinstance(value, list | tuple):
+        return [_numbered(part, texts) for part in value]
+    return texts.add(value) if isinstance(value, str) else value
 
 
 def _in_turn(findings: Sequence[Finding]) -> Iterable[tuple[int, FlippedItem]]:
     """Items of all runs, the surest of each run first."""
-    for items in itertools.zip_longest(*(finding.run.flipped for finding in findings)):
+    for items in itertools.zip_longest(*(finding.run.flips.flipped for finding in findings)):
         yield from ((run, item) for run, item in enumerate(items) if item is not None)
 
 
-def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float) -> Embedded:
+def embed(findings: Sequence[Finding], *, embed_mb: float) -> Embedded:
     """Pack the surest flipped items until the limit is reached; the first one always fits."""
     limit = embed_mb * 1e6
     texts = _Texts()
@@ -233,25 +197,25 @@ def embed(findings: Sequence[Finding], names: Sequence[str], *, embed_mb: float)
         finding = findings[run]
         view = item_view(item, finding.noun, run, finding.metrics.protocol.n_presentations)
         before = len(texts.numbers)
-        text = script_json(_packed(view, texts))
+        text = script_json(_numbered(msgspec.to_builtins(view), texts))
         size += byte_length(text) + 1
         if packed and size + texts.size > limit:
             texts.keep(before)
             break
         packed.append(text)
         first = view if first is None else first
-    total = sum(finding.run.n_flipped for finding in findings)
+    total = sum(finding.flips for finding in findings)
     sure = any(
         view.prob is not None
         for finding in findings
-        for item in finding.run.flipped[:1]
+        for item in finding.run.flips.flipped[:1]
         for view in item.shown
     )
     shown = plain(sentence("items.embedded", len(packed), total, sure))
     head = {
         "total": total,
         "count": shown,
-        "runs": [one_line(run_name) for run_name in names],
+        "runs": [one_line(finding.name) for finding in findings],
         "texts": list(texts.numbers),
     }
     data = f'{script_json(head)[:-1]},"items":[{",".join(packed)}]}}'

@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import NamedTuple
 
 from unswayed.redaction import HIDDEN, without_keys, without_secrets
 from unswayed.report.findings import Finding
-from unswayed.report.words import plain, sentence
+from unswayed.report.words import plain, say
 from unswayed.visible import one_line, visible
 
 __all__ = ["Fact", "command_text", "date_text", "facts"]
 
 WIDTH = 72
 
-FACTS: Final = {
-    "Model": "facts.model",
-    "Data": "facts.data",
-    "Protocol": "facts.protocol",
-    "Prompt": "facts.prompt",
-    "Calls": "facts.calls",
-    "Unparsed": "facts.unparsed",
-    "Tokens and cost": "facts.cost",
-    "Time": "facts.time",
-    "Intervals": "facts.intervals",
-    "Version": "facts.version",
-}
-"""What each line of the list says."""
 
-
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """A line of the facts list; a fingerprint is shown shortened, in mono."""
 
     term: str
     text: str
-    fingerprint: str = ""
+    fingerprint: str
 
 
 def command_text(command: str) -> str:
@@ -79,9 +63,9 @@ def facts(finding: Finding) -> list[Fact]:
     run = finding.run.run
     prompt = "" if run.prompt is None else run.prompt.fingerprint
     fingerprints = {"Data": short(run.data.fingerprint), "Prompt": short(prompt)}
-    lines = ((term, plain(sentence(macro, finding))) for term, macro in FACTS.items())
+    lines = (plain(line).partition(":") for line in say("facts.facts", finding))
     return [
-        Fact(term, one_line(without_keys(text)), one_line(fingerprints.get(term, "")))
-        for term, text in lines
+        Fact(term, one_line(without_keys(text.strip())), one_line(fingerprints.get(term, "")))
+        for term, _, text in lines
         if text
     ]

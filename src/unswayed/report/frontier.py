@@ -1,6 +1,6 @@
 """The frontier chart: what methods are compared in against calls per item, as fixed geometry.
 
-Each panel is drawn for a wide screen, a phone and paper; CSS shows one. Dots on the frontier are
+Each panel is drawn for a wide screen, and for a phone or paper; CSS shows one. Dots on the frontier are
 filled: nothing cheaper is better. A value that holds by construction is hollow and stays outside.
 """
 
@@ -17,7 +17,6 @@ from unswayed.metrics.table import compared_metrics
 from unswayed.report.findings import Finding
 from unswayed.report.labels import Box, Frame, Label, Spot, place
 from unswayed.report.numerals import calls_text, share
-from unswayed.report.reading import Audit
 from unswayed.report.words import plain, say
 from unswayed.visible import one_line
 
@@ -41,8 +40,7 @@ NICE_CALLS = (
 )  # fmt: skip
 FRAMES: Final = (
     Frame("", 520, 420, Box(34, 16, 506, 380)),
-    Frame("narrow", 358, 490, Box(34, 46, 344, 450)),
-    Frame("paper", 358, 420, Box(34, 16, 344, 380)),
+    Frame("narrow", 358, 420, Box(34, 16, 344, 380)),
 )
 Point = tuple[float, float]
 
@@ -145,11 +143,11 @@ class Frontier:
     key: tuple[Dot, ...] = ()
 
 
-def dots_of(audit: Audit, metric: str, recommended: str | None) -> list[Dot]:
+def dots_of(finding: Finding, metric: str) -> list[Dot]:
     """The methods that have this metric and a price, with the frontier marked."""
     scored = [
         (name, row.calls, estimate)
-        for name, row in audit.metrics.methods.items()
+        for name, row in finding.metrics.methods.items()
         if row.calls is not None and row.calls > 0 and (estimate := row.get(metric)) is not None
     ]
     on_frontier: set[str] = set()
@@ -159,7 +157,7 @@ def dots_of(audit: Audit, metric: str, recommended: str | None) -> list[Dot]:
             on_frontier.add(name)
             best = estimate.value or 0.0
     return [
-        Dot(name, calls, estimate, name in on_frontier, name == recommended)
+        Dot(name, calls, estimate, name in on_frontier, name == finding.recommended)
         for name, calls, estimate in scored
     ]
 
@@ -172,9 +170,7 @@ def scale_of(frame: Frame, dots: Sequence[Dot]) -> Scale:
     return Scale(frame, max(0.0, bottom), fewest, most if most / fewest >= 1.25 else fewest * 2)
 
 
-def panels(
-    findings: Sequence[Finding], names: Sequence[str], *, frames: Sequence[Frame] = FRAMES
-) -> Frontier:
+def panels(findings: Sequence[Finding], *, frames: Sequence[Frame] = FRAMES) -> Frontier:
     """A panel per metric and run, all on one scale; none with fewer than two methods.
 
     The metrics are the shares in which methods are compared jointly and more is better. Dots carry
@@ -186,42 +182,27 @@ def panels(
         if metric.compared == "jointly" and metric.percent and metric.better > 0
     ]
     shown = []
-    for finding, run_name in zip(findings, names, strict=True):
+    for finding in findings:
         for key, metric in metrics:
             words = tuple(plain(text) for text in say("figures.panel", key, finding))
             title, sub = words or (metric.title, metric.meaning)
-            dots = dots_of(finding.audit, key, finding.recommended)
+            dots = dots_of(finding, key)
             if len(dots) > 1:
-                shown.append((f"{title}, {run_name}" if run_name else title, sub, dots))
+                shown.append((f"{title}, {finding.name}" if finding.name else title, sub, dots))
     every = sorted((dot for *_, dots in shown for dot in dots), key=lambda dot: dot.calls)
     key_of: dict[str, Dot] = {}
     for dot in every:
         if dot.name not in key_of or dot.recommended:
             key_of[dot.name] = dot
-    numbers = {name: str(number) for number, name in enumerate(key_of, start=1)}
     scales = [scale_of(frame, every) for frame in frames] if every else []
-    named = _panels(shown, scales, {})
-    if named is not None:
-        return Frontier(named)
-    return Frontier(_panels(shown, scales, numbers) or (), tuple(key_of.values()))
-
-
-def _panels(
-    shown: Sequence[tuple[str, str, list[Dot]]],
-    scales: Sequence[Scale],
-    numbers: Mapping[str, str],
-) -> tuple[Panel, ...] | None:
-    """Every panel with names, or numbers where there are any; None where names find no room."""
-    panels = []
-    for title, sub, dots in shown:
-        drawings = []
-        for scale in scales:
-            drawing = _drawing(dots, scale, numbers)
-            if drawing.labels is None and not numbers:
-                return None
-            drawings.append(drawing)
-        panels.append(Panel(title, sub, tuple(drawings)))
-    return tuple(panels)
+    for numbers in ({}, {name: str(number) for number, name in enumerate(key_of, start=1)}):
+        drawn = tuple(
+            Panel(title, sub, tuple(_drawing(dots, scale, numbers) for scale in scales))
+            for title, sub, dots in shown
+        )
+        if all(drawing.labels for panel in drawn for drawing in panel.drawings):
+            break
+    return Frontier(drawn, tuple(key_of.values()) if numbers else ())
 
 
 def _drawing(dots: Sequence[Dot], scale: Scale, numbers: Mapping[str, str]) -> Drawing:

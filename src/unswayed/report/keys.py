@@ -4,63 +4,45 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from unswayed.decisions import Estimate
-from unswayed.report.findings import Finding
+from unswayed.report.findings import ACCURACY, CONSISTENT_ACCURACY, NO_ROW, Finding
 from unswayed.report.numerals import share
 from unswayed.report.plots import Block, PlotRow, PlotTable, no_bias
-from unswayed.report.reading import ACCURACY, CONSISTENT_ACCURACY, NO_ROW
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
 
-__all__ = ["KeyFigure", "key_figures", "key_tables"]
+__all__ = ["key_figures", "key_tables"]
 
 MOST = 4
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFigure:
-    """A number to remember.
+def key_figures(finding: Finding) -> list[PlotRow]:
+    """At most four figures: position, steadiness, and how often it is right.
 
-    Attributes:
-        kind: What it is: position, flips, kept, order, label, or a metric.
-        row: The number, named by what it counts, beside a judge without bias or the recommended
-            method.
-        compared: What it is beside, in words.
+    Each is named by what it counts and stands beside a judge without bias or the recommended
+    method, which its `flow` names.
     """
-
-    kind: str
-    row: PlotRow
-    compared: str
-
-
-def key_figures(finding: Finding) -> list[KeyFigure]:
-    """At most four figures: position, steadiness, and how often it is right."""
-    right = _right if finding.audit.has_gold else _alone
+    right = _right if finding.has_gold else _alone
     figures = itertools.chain(_position(finding), _steadiness(finding), right(finding))
     return list(itertools.islice(figures, MOST))
 
 
 def _figure(
-    kind: str,
-    finding: Finding,
-    estimate: Estimate,
-    reference: float | None,
-    compared: str,
-    *more: object,
-) -> KeyFigure:
-    label = plain(sentence("figures.key", kind, finding, *more))
-    return KeyFigure(kind, PlotRow(label, estimate, reference, on=True), compared)
+    kind: str, finding: Finding, rate: Estimate, beside: float | None, flow: str, place: int = 0
+) -> PlotRow:
+    label = plain(sentence("figures.key", kind, finding, place))
+    return PlotRow(label, rate, beside, on=True, flow=flow)
 
 
-def _position(finding: Finding) -> Iterator[KeyFigure]:
+def _position(finding: Finding) -> Iterator[PlotRow]:
     if finding.rates:
         rate = finding.rates[finding.position]
         yield _figure("position", finding, rate, finding.expected, no_bias(finding.n))
 
 
-def _steadiness(finding: Finding) -> Iterator[KeyFigure]:
+def _steadiness(finding: Finding) -> Iterator[PlotRow]:
     steady = finding.consistency
     if steady is None or steady.value is None:
         return
@@ -73,41 +55,38 @@ def _steadiness(finding: Finding) -> Iterator[KeyFigure]:
         high=None if steady.low is None else 1 - steady.low,
         n=steady.n,
     )
-    unread = bool(finding.metrics.flips.get("unread"))
-    yield _figure("flips", finding, flips, 0.0, "no bias: 0", 0, unread)
+    yield _figure("flips", finding, flips, 0.0, "no bias: 0")
 
 
-def _right(finding: Finding) -> Iterator[KeyFigure]:
+def _right(finding: Finding) -> Iterator[PlotRow]:
     """How often single calls are right, beside the recommended method."""
-    audit, method = finding.audit, finding.recommended
-    advised = NO_ROW if method is None or method == audit.base else audit.metrics.methods[method]
+    rows, method = finding.metrics.methods, finding.recommended
+    advised = NO_ROW if method is None or method == finding.base else rows[method]
     for metric in (CONSISTENT_ACCURACY, ACCURACY):
-        estimate, better = audit.base_row.get(metric), advised.get(metric)
-        if estimate is not None:
-            reference = None if better is None else better.value
-            compared = (
-                "" if reference is None else f"with {one_line(method or '')}: {share(reference)}"
-            )
-            yield _figure(metric, finding, estimate, reference, compared)
+        rate, better = finding.base_row.get(metric), advised.get(metric)
+        if rate is not None:
+            beside = None if better is None else better.value
+            flow = "" if beside is None else f"with {one_line(method or '')}: {share(beside)}"
+            yield _figure(metric, finding, rate, beside, flow)
 
 
-def _alone(finding: Finding) -> Iterator[KeyFigure]:
+def _alone(finding: Finding) -> Iterator[PlotRow]:
     """What stands in for accuracy without gold: each bias on its own."""
-    order, label = finding.audit.rates("order", "position"), finding.audit.rates("label", "label")
+    order, label = finding.shares("order", "position"), finding.shares("label", "label")
     largest = max(range(len(label)), key=lambda i: label[i].value or 0.0, default=0)
     for kind, rates, place in (("order", order, finding.position), ("label", label, largest)):
         if rates:
-            beside = finding.expected, no_bias(finding.n), place
-            yield _figure(kind, finding, rates[place], *beside)
+            beside, flow = finding.expected, no_bias(finding.n)
+            yield _figure(kind, finding, rates[place], beside, flow, place)
 
 
-def key_tables(findings: Sequence[Finding], names: Sequence[str]) -> list[PlotTable]:
+def key_tables(findings: Sequence[Finding]) -> list[PlotTable]:
     """The key figures of several runs: one small table per figure, a row per run."""
     by_label: dict[str, list[PlotRow]] = {}
-    for finding, run_name in zip(findings, names, strict=True):
-        for figure in key_figures(finding):
-            rows = by_label.setdefault(figure.row.label, [])
-            rows.append(replace(figure.row, label=run_name))
+    for finding in findings:
+        for row in key_figures(finding):
+            named = replace(row, label=finding.name, flow="")
+            by_label.setdefault(row.label, []).append(named)
     return [
         PlotTable(f"% {label}", "runs", (Block(tuple(rows)),)) for label, rows in by_label.items()
     ]

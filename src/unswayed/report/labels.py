@@ -1,14 +1,14 @@
 """Where to write the names in a crowded scatter plot, so that no two texts ever touch.
 
 One label after the other, the recommended one first, takes its nearest free place: beside the dot,
-diagonal, above or below, then as a flag on a vertical leader. A place that covers another label or
-a dot is never taken; one that crosses a line counts as further away. A label that finds no place
-goes first in the next try; where no try succeeds, the caller writes numbers instead.
+diagonal, above or below. A place that covers another label or a dot is never taken; one that
+crosses a line counts as further away. A label that finds no place goes first in the next try; where
+no try succeeds, the caller writes numbers instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal, NamedTuple
@@ -24,8 +24,6 @@ CROSSING = 18
 """Places further down the list that are taken rather than crossing one line."""
 
 TRIES = 12
-FLAG_STEP = 14
-FLAGS = 22
 
 
 class Box(NamedTuple):
@@ -55,10 +53,6 @@ def covers(first: Box, second: Box) -> bool:
         and first.top < second.bottom
         and second.top < first.bottom
     )
-
-
-def _free(box: Box, boxes: Iterable[Box]) -> bool:
-    return not any(covers(box, other) for other in boxes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +94,20 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A spot's text at a place, y at its baseline; with a leader where it stands away."""
+    """A spot's text at a place, y at its baseline."""
 
     spot: Spot
     anchor: Literal["start", "middle", "end"]
     x: float
     y: float
-    box: Box
-    leader: Box | None
+
+    @property
+    def box(self) -> Box:
+        """The rectangle that the text covers."""
+        width = len(self.spot.text) * CHARACTER
+        left = self.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor] * width
+        middle = self.y - 4
+        return Box(left - 1, middle - HALF_LINE, left + width + 1, middle + HALF_LINE)
 
     def inside(self, frame: Frame) -> bool:
         """Whether it lies inside the drawing, above its axis."""
@@ -118,41 +118,19 @@ class Label:
         )
 
 
-def _label(
-    spot: Spot,
-    anchor: Literal["start", "middle", "end"],
-    x: float,
-    y: float,
-    pole: float | None = None,
-) -> Label:
-    """The label with its middle line at y, on a leader from `pole`."""
-    width = len(spot.text) * CHARACTER
-    left = x - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * width
-    box = Box(left - 1, y - HALF_LINE, left + width + 1, y + HALF_LINE)
-    leader = None
-    if pole is not None:
-        leader = Box(spot.x - 1, min(pole, y - 5), spot.x + 1, max(pole, y + 4))
-    return Label(spot, anchor, x, y + 4, box, leader)
-
-
 def _places(spot: Spot) -> Iterator[Label]:
     """Places in order of preference."""
-    x, y = spot.x, spot.y
+    x, y = spot.x, spot.y + 4
     gap = 12 if spot.recommended else 8
-    over, under = min(spot.high, y - gap), max(spot.low, y + gap)
-    yield _label(spot, "start", x + gap, y)
-    yield _label(spot, "end", x - gap, y)
+    yield Label(spot, "start", x + gap, y)
+    yield Label(spot, "end", x - gap, y)
     for side in (y - 12, y + 12):
-        yield _label(spot, "start", x + 7, side)
-        yield _label(spot, "end", x - 7, side)
-    for side in (over - 9, under + 9):
-        yield _label(spot, "middle", x, side)
-        yield _label(spot, "start", x - 6, side)
-        yield _label(spot, "end", x + 6, side)
-    for away in range(FLAG_STEP + 3, FLAGS * FLAG_STEP + 3, FLAG_STEP):
-        for flag, pole in ((over - away, over + 2), (under + away, under - 2)):
-            yield _label(spot, "start", x + 4, flag, pole)
-            yield _label(spot, "end", x - 4, flag, pole)
+        yield Label(spot, "start", x + 7, side)
+        yield Label(spot, "end", x - 7, side)
+    for side in (min(spot.high + 4, y - gap) - 9, max(spot.low + 4, y + gap) + 9):
+        yield Label(spot, "middle", x, side)
+        yield Label(spot, "start", x - 6, side)
+        yield Label(spot, "end", x + 6, side)
 
 
 def place(spots: Sequence[Spot], frame: Frame, lines: Sequence[Box]) -> tuple[Label, ...] | None:
@@ -166,33 +144,22 @@ def place(spots: Sequence[Spot], frame: Frame, lines: Sequence[Box]) -> tuple[La
     Returns:
         One label per spot; None if they do not all find a free place.
     """
-    places = {id(spot): [p for p in _places(spot) if p.inside(frame)] for spot in spots}
     order = sorted(spots, key=lambda spot: (not spot.recommended, -spot.x, spot.y))
     for _ in range(TRIES):
-        labels = _placed(order, places, lines)
-        if len(labels) == len(order):
+        labels: list[Label] = []
+        for spot in order:
+            others = [other for other in order if other is not spot]
+            solid = [*(label.box for label in labels), *(other.dot for other in others)]
+            crossed = [*lines, *(other.stem for other in others)]
+            free = [
+                (rank + CROSSING * sum(covers(label.box, line) for line in crossed), label)
+                for rank, label in enumerate(_places(spot))
+                if label.inside(frame) and not any(covers(label.box, other) for other in solid)
+            ]
+            if not free:
+                break
+            labels.append(min(free, key=itemgetter(0))[1])
+        else:
             return tuple(labels)
         order.insert(0, order.pop(len(labels)))
     return None
-
-
-def _placed(
-    spots: Sequence[Spot], places: Mapping[int, Sequence[Label]], lines: Sequence[Box]
-) -> list[Label]:
-    """Labels in turn, each at its nearest free place, up to the spot that finds none."""
-    labels: list[Label] = []
-    for spot in spots:
-        others = [other for other in spots if other is not spot]
-        solid = [*(label.box for label in labels), *(other.dot for other in others)]
-        leaders = [label.leader for label in labels if label.leader is not None]
-        crossed = [*lines, *(other.stem for other in others)]
-        free = [
-            (rank + CROSSING * sum(covers(option.box, line) for line in crossed), option)
-            for rank, option in enumerate(places[id(spot)])
-            if _free(option.box, [*solid, *leaders])
-            and (option.leader is None or _free(option.leader, solid))
-        ]
-        if not free:
-            break
-        labels.append(min(free, key=itemgetter(0))[1])
-    return labels

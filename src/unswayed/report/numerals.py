@@ -1,4 +1,4 @@
-"""Numbers as the report writes them.
+"""Numbers as the report writes them; every function here is a filter of its templates.
 
 Percent with one decimal and a narrow no-break space, intervals with an en dash, a real minus sign.
 """
@@ -6,31 +6,8 @@ Percent with one decimal and a narrow no-break space, intervals with an en dash,
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 from unswayed.decisions import Estimate
-
-__all__ = [
-    "calls_phrase",
-    "calls_text",
-    "capital",
-    "count",
-    "css",
-    "expected",
-    "interval",
-    "money",
-    "ordinal",
-    "percent",
-    "plural",
-    "points",
-    "px",
-    "share",
-    "signed",
-    "small",
-    "spelled",
-    "two_digits_up",
-    "whole",
-]
 
 NARROW = "\u202f"
 MINUS = "\u2212"
@@ -88,20 +65,9 @@ def signed(value: float) -> str:
     return text.replace("-", MINUS) if float(text) else "0.0"
 
 
-class Difference(Protocol):
-    """A paired difference of fractions with its interval."""
-
-    @property
-    def value(self) -> float: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
-
-
-def points(gain: Difference) -> str:
+def points(gain: Estimate) -> str:
     """A difference with its interval: "−0.3 points, 95 % interval −1.2 to +0.5"."""
-    value = f"{signed(gain.value)} points"
+    value = f"{signed(gain.value or 0.0)} points"
     if gain.low is None or gain.high is None:
         return value
     return f"{value}, 95{NARROW}% interval {signed(gain.low)} to {signed(gain.high)}"
@@ -115,11 +81,6 @@ def capital(text: str) -> str:
 def small(text: str) -> str:
     """A title inside a sentence: "Accuracy" is "accuracy", but "RStd" stays."""
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
-
-
-def money(amount: float) -> str:
-    """An amount with thousands separators, without its currency."""
-    return f"{amount:,.2f}"
 
 
 def css(fraction: float) -> str:

@@ -6,6 +6,7 @@ import functools
 import re
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ from unswayed.errors import UsageError
 from unswayed.registry import require
 from unswayed.report.claims import groups_of
 from unswayed.report.data import RunData
-from unswayed.report.findings import Finding, find
+from unswayed.report.findings import Finding
 from unswayed.report.frontier import FRAMES, Drawing, Frontier, panels
-from unswayed.report.page import run_names
+from unswayed.report.page import named
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
 from unswayed.visible import one_line
 
@@ -65,19 +66,18 @@ def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
 
     if not runs:
         raise UsageError("figures need at least one run.")
-    findings = [find(run) for run in runs]
+    findings = named(runs)
     written: list[Path] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with mpl.rc_context(STYLE):
-            named = zip(findings, run_names(findings), strict=True)
-            for number, (finding, run_name) in enumerate(named, start=1):
+            for number, finding in enumerate(findings, start=1):
                 prefix = f"{number}-" if len(findings) > 1 else ""
                 for name, figure in _figures(finding).items():
                     if figure is None:
                         continue
-                    if run_name:
-                        figure.suptitle(_escaped(run_name), x=0.01, ha="left", fontsize=8)
+                    if finding.name:
+                        figure.suptitle(_escaped(finding.name), x=0.01, ha="left", fontsize=8)
                     written += _save(figure, directory / f"{prefix}{name}")
     except OSError as error:
         raise UsageError(
@@ -95,17 +95,18 @@ def _colours() -> dict[str, str]:
 
 def _figures(finding: Finding) -> dict[str, Figure | None]:
     """The figures by name; None where nothing was measured, or there is nothing to compare."""
-    cause = cause_table([finding], [""])
-    groups, _ = group_tables([finding], [""])
-    paper = [frame for frame in FRAMES if frame.kind == "paper"]
+    own = [replace(finding, name="")]
+    cause = cause_table(own)
+    groups, _ = group_tables(own)
+    paper = [frame for frame in FRAMES if frame.kind == "narrow"]
     several = len(groups_of(finding).rows) > 1
     dashed = "consistency, %; dashed: all items"
     return {
-        "position": _tables(bias_tables([finding], [""]), 2.3, 0.24, "% of choices"),
+        "position": _tables(bias_tables(own), 2.3, 0.24, "% of choices"),
         "protocols": _tables(
             [cause] if len(cause.blocks) > 1 else [], COLUMN_IN, 0.3, "consistency, %"
         ),
-        "frontier": _frontier(panels([finding], [""], frames=paper)),
+        "frontier": _frontier(panels(own, frames=paper)),
         "groups": _tables(groups[:1] if several else [], COLUMN_IN, 0.17, dashed),
     }
 
@@ -172,7 +173,7 @@ def _rows(ax: Axes, table: PlotTable) -> None:
 
 
 def _frontier(shown: Frontier) -> Figure | None:
-    """The frontier as on the page's paper version, with the key over all panels."""
+    """The frontier as the page prints it, with the key over all panels."""
     if not shown.panels:
         return None
     frame = shown.panels[0].drawings[0].scale.frame
@@ -214,9 +215,6 @@ def _drawing(ax: Axes, drawing: Drawing) -> None:
         if dot.recommended:
             ax.plot(x, y, "o", color=colour, markersize=9, markerfacecolor="none")
     for label in drawing.labels or ():
-        if label.leader is not None:
-            ends = label.leader.top, label.leader.bottom
-            ax.plot([label.spot.x] * 2, ends, color=colours["bar"], linewidth=0.5)
         side = {"start": "left", "middle": "center", "end": "right"}[label.anchor]
         colour = colours["accent" if label.spot.recommended else "ink"]
         words = _escaped(label.spot.text)

@@ -12,12 +12,14 @@ from typing import Literal, NamedTuple
 
 from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
+from unswayed.metrics import METRICS
 from unswayed.report.claims import groups_of
-from unswayed.report.findings import Finding, above, below
+from unswayed.report.findings import ACCURACY, CONSISTENCY, POSITION_RATE, Finding
+from unswayed.report.intervals import above, below
+from unswayed.report.numerals import calls_text, ordinal, plural, share
 from unswayed.report.numerals import expected as expected_text
-from unswayed.report.numerals import ordinal, share
-from unswayed.report.reading import CONSISTENCY, POSITION_RATE
 from unswayed.report.words import plain, say
+from unswayed.visible import one_line
 
 __all__ = [
     "Block",
@@ -26,6 +28,7 @@ __all__ = [
     "PlotTable",
     "bias_tables",
     "cause_table",
+    "curve_tables",
     "group_tables",
     "no_bias",
 ]
@@ -65,14 +68,11 @@ class PlotRow:
         estimate = self.estimate
         if estimate is None or estimate.value is None:
             return None
-        low, high = (
-            estimate.value if end is None else end for end in (estimate.low, estimate.high)
+        low, value, high = (
+            min(1.0, max(0.0, estimate.value if end is None else end))
+            for end in (estimate.low, estimate.value, estimate.high)
         )
-        return _clipped(low), _clipped(estimate.value), _clipped(high)
-
-
-def _clipped(fraction: float) -> float:
-    return min(1.0, max(0.0, fraction))
+        return low, value, high
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +115,15 @@ def no_bias(n: int) -> str:
     return f"no bias: {expected_text(n)[:-2]}"
 
 
-def bias_tables(findings: Sequence[Finding], names: Sequence[str]) -> list[PlotTable]:
+def bias_tables(findings: Sequence[Finding]) -> list[PlotTable]:
     """Figure 1: shares by position and by label, one table per protocol."""
     tables = []
     for protocol, what in (("coupled", "position"), ("order", "position"), ("label", "label")):
         blocks = tuple(
-            _rate_block(finding, n, protocol, rates, run_name)
-            for finding, run_name in zip(findings, names, strict=True)
-            for n in finding.audit.sizes
-            if (rates := finding.audit.rates(protocol, what, n))
+            _rate_block(finding, n, protocol, rates)
+            for finding in findings
+            for n in finding.sizes
+            if (rates := finding.shares(protocol, what, n))
         )
         caption, sub = map(plain, say("figures.shares", protocol, findings))
         if blocks:
@@ -131,16 +131,14 @@ def bias_tables(findings: Sequence[Finding], names: Sequence[str]) -> list[PlotT
     return tables
 
 
-def _rate_block(
-    finding: Finding, n: int, protocol: str, rates: Sequence[Estimate], run_name: str
-) -> Block:
+def _rate_block(finding: Finding, n: int, protocol: str, rates: Sequence[Estimate]) -> Block:
     expected = 1 / n
     rows = tuple(
         PlotRow(_place(finding, index, n, protocol), rate, expected, above(rate, expected))
         for index, rate in enumerate(rates)
     )
-    sized = f"{n} candidates" if len(finding.audit.sizes) > 1 else ""
-    title = ", ".join(part for part in (run_name, sized) if part)
+    sized = f"{n} candidates" if len(finding.sizes) > 1 else ""
+    title = ", ".join(part for part in (finding.name, sized) if part)
     return Block(rows, title, note=Note(f"no bias: {expected_text(n)}", expected))
 
 
@@ -153,24 +151,24 @@ def _place(finding: Finding, index: int, n: int, protocol: str) -> str:
     return place if protocol == "order" or place == symbol else f"{place}{comma}{symbol}"
 
 
-def cause_table(findings: Sequence[Finding], names: Sequence[str]) -> PlotTable:
+def cause_table(findings: Sequence[Finding]) -> PlotTable:
     """Figure 2: consistency by protocol."""
     alone = len(findings) == 1
     blocks = []
     for protocol in ("coupled", "order", "label"):
         measured = [
-            (finding, run_name, row.get(CONSISTENCY))
-            for finding, run_name in zip(findings, names, strict=True)
+            (finding, row.get(CONSISTENCY))
+            for finding in findings
             if (row := finding.metrics.protocols.get(protocol)) is not None
         ]
-        if not any(estimate for _, _, estimate in measured):
+        if not any(estimate for _, estimate in measured):
             continue
         title, flow = map(plain, say("figures.change", protocol, measured[0][0]))
         on = protocol == "coupled"
         if alone:
-            blocks.append(Block((PlotRow(title, measured[0][2], on=on, flow=flow),)))
+            blocks.append(Block((PlotRow(title, measured[0][1], on=on, flow=flow),)))
         else:
-            rows = tuple(PlotRow(name, estimate, on=on) for _, name, estimate in measured)
+            rows = tuple(PlotRow(own.name, estimate, on=on) for own, estimate in measured)
             blocks.append(Block(rows, title, flow))
     return PlotTable(
         "Consistency by protocol",
@@ -181,7 +179,7 @@ def cause_table(findings: Sequence[Finding], names: Sequence[str]) -> PlotTable:
     )
 
 
-def group_tables(findings: Sequence[Finding], names: Sequence[str]) -> tuple[list[PlotTable], int]:
+def group_tables(findings: Sequence[Finding]) -> tuple[list[PlotTable], int]:
     """Figure 4: consistency and the favoured position's share by group.
 
     Groups stand in the order of the first run's consistency; several runs are rows of each group.
@@ -200,8 +198,8 @@ def group_tables(findings: Sequence[Finding], names: Sequence[str]) -> tuple[lis
         blocks = [
             Block(
                 tuple(
-                    _group_row(name or group, finding, rows.get(group), metric, first.position)
-                    for name, finding, rows in zip(names, findings, rows_of, strict=True)
+                    _group_row(group, finding, rows.get(group), metric, first.position)
+                    for finding, rows in zip(findings, rows_of, strict=True)
                 ),
                 title=group,
             )
@@ -213,11 +211,12 @@ def group_tables(findings: Sequence[Finding], names: Sequence[str]) -> tuple[lis
 
 
 def _group_row(
-    label: str, finding: Finding, row: Row | None, metric: str, position: int
+    group: str, finding: Finding, row: Row | None, metric: str, position: int
 ) -> PlotRow:
     """A group's row: its consistency beside that of all items, or its share of a position."""
+    label = finding.name or group
     if metric == CONSISTENCY:
-        whole = finding.audit.base_row.get(CONSISTENCY)
+        whole = finding.base_row.get(CONSISTENCY)
         expected = None if whole is None else whole.value
         estimate = None if row is None else row.get(CONSISTENCY)
     else:
@@ -225,9 +224,8 @@ def _group_row(
         estimate, expected = next(iter(rates[position:]), None), finding.expected
     if estimate is None or expected is None:
         return PlotRow(label, estimate, expected)
-    return PlotRow(
-        label, estimate, expected, above(estimate, expected) or below(estimate, expected)
-    )
+    on = above(estimate, expected) or below(estimate, expected)
+    return PlotRow(label, estimate, expected, on)
 
 
 def _group_table(metric: str, first: Finding, blocks: Sequence[Block], *, alone: bool) -> PlotTable:
@@ -241,3 +239,27 @@ def _group_table(metric: str, first: Finding, blocks: Sequence[Block], *, alone:
         rows = tuple(row for block in blocks for row in block.rows)
         return PlotTable(caption, "groups", (Block(rows, note=note),), sub)
     return PlotTable(caption, "runs", tuple(replace(block, note=note) for block in blocks), sub)
+
+
+def curve_tables(finding: Finding) -> list[PlotTable]:
+    """What methods that learn are worth with fewer or more estimation items: a block each."""
+    curve = finding.metrics.estimation_curve or {}
+    tables = []
+    for key in (ACCURACY, CONSISTENCY):
+        blocks = []
+        for name, points in curve.items():
+            rows = tuple(
+                PlotRow(
+                    plural(point.estimation_items or 0, "item"),
+                    point.get(key),
+                    on=True,
+                    flow=f"{calls_text(point.calls or 0.0)} calls per item",
+                )
+                for point in points
+                if point.get(key) is not None
+            )
+            blocks += [Block(rows, title=one_line(name))] if rows else []
+        if blocks:
+            sub = "%, by number of estimation items"
+            tables.append(PlotTable(METRICS.load(key).title, "runs", tuple(blocks), sub))
+    return tables

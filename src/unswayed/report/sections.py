@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from unswayed.report import claims
 from unswayed.report.advice import advice_of, control_of, repeats_of
-from unswayed.report.explorer import Embedded
 from unswayed.report.findings import Finding, State
 from unswayed.report.frontier import Frontier, panels
 from unswayed.report.parts import cut
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
-from unswayed.report.reading import CONSISTENCY
 from unswayed.report.table import MetricsTable, main_table, more_table
 from unswayed.report.words import joined, say, sentence
-from unswayed.visible import one_line
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-__all__ = ["Claim", "Runs", "Section", "TableSection", "joint_claim"]
+__all__ = ["Claim", "Section", "TableSection", "joint_claim"]
 
 RAW_EXAMPLES = 3
 
@@ -44,7 +40,6 @@ class Section:
     tables: tuple[PlotTable, ...] = ()
     frontier: Frontier | None = None
     examples: tuple[str, ...] = ()
-    same: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +51,6 @@ class TableSection:
     caption: Markup
     more_caption: str
 
-    @property
-    def sortable(self) -> bool:
-        """Whether there is more than one row to sort."""
-        return any(len(table.rows) > 1 for table in self.tables)
-
-
-@dataclass(frozen=True, slots=True)
-class ItemsSection:
-    """The flipped items."""
-
-    claim: Claim
-    embedded: Embedded
-    runs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """The runs of a page with what tells them apart."""
-
-    findings: Sequence[Finding]
-    names: Sequence[str]
-
-    def __iter__(self) -> Iterator[tuple[Finding, str]]:
-        """Each run with its name."""
-        return iter(zip(self.findings, self.names, strict=True))
-
 
 def claim(macro: str, *given: object) -> Claim:
     """The paragraphs of a macro, the first one as the title."""
@@ -89,46 +58,49 @@ def claim(macro: str, *given: object) -> Claim:
     return Claim(title, tuple(lines))
 
 
-def joint_claim(runs: Runs, claims: Sequence[Claim | None], title: str) -> Claim | None:
+def joint_claim(
+    findings: Sequence[Finding], claims: Sequence[Claim | None], title: str
+) -> Claim | None:
     """One claim for several runs: each run's own sentences under its name."""
-    told = [(c, name) for c, name in zip(claims, runs.names, strict=True) if c is not None]
+    told = [(c, f.name) for c, f in zip(claims, findings, strict=True) if c]
     if not told or len(claims) == 1:
         return told[0][0] if told else None
     first = told[0][0]
-    if len({c.title for c, _ in told}) == 1 and len(told) == len(claims):
-        lines = [sentence("runs.of_run", name, joined(c.lines)) for c, name in told]
-        return Claim(first.title, tuple(lines), first.note)
-    lines = [sentence("runs.of_run", name, joined((c.title, *c.lines))) for c, name in told]
-    return Claim(sentence("runs.joint_title", title), tuple(lines), first.note)
+    same = len({c.title for c, _ in told}) == 1 and len(told) == len(claims)
+    words = [joined(c.lines if same else (c.title, *c.lines)) for c, _ in told]
+    lines = (sentence("runs.of_run", name, own) for own, (_, name) in zip(words, told, strict=True))
+    whole = first.title if same else sentence("runs.joint_title", title)
+    return Claim(whole, tuple(lines), first.note)
 
 
-def bias_section(runs: Runs) -> Section:
+def bias_section(findings: Sequence[Finding]) -> Section:
     """Section 3: position and label."""
-    findings = runs.findings
     told = [claim("bias.bias", finding, claims.bias_of(finding)) for finding in findings]
     if all(finding.state is State.UNPARSED for finding in findings):
         own = told[0]
         if not findings[0].nothing_read:
             unread = claim("bias.unread", findings[0])
             own = Claim(unread.title, (*unread.lines, *own.lines))
-        examples = [cut(text) for finding in findings for text in finding.run.unparsed_examples]
+        examples = [
+            cut(text) for finding in findings for text in finding.run.flips.unparsed_examples
+        ]
         caption = "Answers that could not be read, as they came."
         return Section(own, caption, examples=tuple(examples[:RAW_EXAMPLES]))
-    joint = joint_claim(runs, told, "bias") or told[0]
-    return Section(joint, sentence("bias.bias_caption"), tuple(bias_tables(findings, runs.names)))
+    joint = joint_claim(findings, told, "bias") or told[0]
+    return Section(joint, sentence("bias.bias_caption"), tuple(bias_tables(findings)))
 
 
-def cause_section(runs: Runs) -> Section | None:
+def cause_section(findings: Sequence[Finding]) -> Section | None:
     """Section 4: what moves the verdict; None with fewer than two protocols in every run."""
     told = [
         None if (cause := claims.cause_of(f)) is None else claim("bias.cause", f, *cause)
-        for f in runs.findings
+        for f in findings
     ]
-    joint = joint_claim(runs, told, "cause")
+    joint = joint_claim(findings, told, "cause")
     if joint is None:
         return None
-    caption = sentence("bias.cause_caption", runs.findings[0])
-    return Section(joint, caption, (cause_table(runs.findings, runs.names),))
+    caption = sentence("bias.cause_caption", findings[0])
+    return Section(joint, caption, (cause_table(findings),))
 
 
 def remedies_claim(finding: Finding) -> Claim | None:
@@ -139,20 +111,20 @@ def remedies_claim(finding: Finding) -> Claim | None:
     return claim("advice.remedies", finding, advice_of(finding), *controls)
 
 
-def remedies_section(runs: Runs) -> Section | None:
+def remedies_section(findings: Sequence[Finding]) -> Section | None:
     """Section 5: what each method buys; None with fewer than two methods in every run."""
-    joint = joint_claim(runs, [remedies_claim(f) for f in runs.findings], "remedies")
+    joint = joint_claim(findings, [remedies_claim(f) for f in findings], "remedies")
     if joint is None:
         return None
-    rows = [row for finding in runs.findings for row in finding.metrics.methods.values()]
+    rows = [row for finding in findings for row in finding.metrics.methods.values()]
     learning = any((row.calls or 0.0) > (row.calls_next or 0.0) for row in rows)
     caption = sentence(
         "advice.frontier_caption",
-        any(finding.recommended for finding in runs.findings),
-        any(finding.settled_by_order for finding in runs.findings),
+        any(finding.recommended for finding in findings),
+        any(finding.settled_by_order for finding in findings),
         learning,
     )
-    return Section(joint, caption, frontier=panels(runs.findings, runs.names))
+    return Section(joint, caption, frontier=panels(findings))
 
 
 def groups_claim(finding: Finding) -> Claim | None:
@@ -164,55 +136,39 @@ def groups_claim(finding: Finding) -> Claim | None:
     return Claim(told.title, told.lines, sentence("groups.chance", len(groups.rows)))
 
 
-def groups_section(runs: Runs) -> Section | None:
+def groups_section(findings: Sequence[Finding]) -> Section | None:
     """Section 6: groups; None with fewer than two in every run."""
-    told = [groups_claim(finding) for finding in runs.findings]
-    if len({finding.n for finding in runs.findings}) > 1:  # their shares have no common scale
+    told = [groups_claim(finding) for finding in findings]
+    if len({finding.n for finding in findings}) > 1:  # their shares have no common scale
         keep = [i for i, own in enumerate(told) if own is not None][:1]
         told = [told[i] for i in keep]
-        findings, names = [runs.findings[i] for i in keep], [runs.names[i] for i in keep]
-        runs = Runs(findings, names)
-    joint = joint_claim(runs, told, "groups")
+        findings = [findings[i] for i in keep]
+    joint = joint_claim(findings, told, "groups")
     if joint is None:
         return None
-    tables, left_out = group_tables(runs.findings, runs.names)
-    first = runs.findings[0]
-    rows = claims.groups_of(first).rows
-    macro = first.metrics.macro.get(first.audit.base or "")
-    average = macro.get(CONSISTENCY) if macro is not None and len(runs.findings) == 1 else None
-    caption = sentence(
-        "groups.caption",
-        first,
-        [row.estimates[CONSISTENCY].n for _, row in rows],
-        None if average is None else average.value,
-        left_out,
-    )
-    same = len(tables) == 2 and len(runs.findings) == 1
-    return Section(joint, caption, tuple(tables), same=same)
+    tables, left_out = group_tables(findings)
+    groups, alone = claims.groups_of(findings[0]), len(findings) == 1
+    caption = sentence("groups.caption", findings[0], groups, alone, left_out)
+    return Section(joint, caption, tuple(tables))
 
 
-def table_section(runs: Runs) -> TableSection:
+def table_section(findings: Sequence[Finding]) -> TableSection:
     """Section 7: every number."""
-    tables = tuple(main_table(finding, name) for finding, name in runs)
-    more = tuple(t for finding, name in runs if (t := more_table(finding, name)) is not None)
-    audits = [finding.audit for finding in runs.findings]
-    cautions = (
-        text for audit in audits for texts in audit.metrics.cautions.values() for text in texts
-    )
+    tables = tuple(map(main_table, findings))
+    more = tuple(table for finding in findings if (table := more_table(finding)) is not None)
+    cautions = (texts for finding in findings for texts in finding.metrics.cautions.values())
     caption = sentence(
         "tables.caption",
         any(table.by_construction for table in tables),
-        any(audit.has_gold for audit in audits),
+        any(finding.has_gold for finding in findings),
         list(dict.fromkeys(table.notes for table in tables)),
-        {method: reason for audit in audits for method, reason in audit.metrics.skipped.items()},
-        list(dict.fromkeys(cautions)),
+        {name: why for finding in findings for name, why in finding.metrics.skipped.items()},
+        list(dict.fromkeys(itertools.chain.from_iterable(cautions))),
     )
     return TableSection(tables, more, caption, " ".join(dict.fromkeys(t.notes for t in more)))
 
 
-def items_section(runs: Runs, embedded: Embedded) -> ItemsSection:
+def items_claim(findings: Sequence[Finding]) -> Claim:
     """Section 8: flipped items."""
-    told = [claim("items.items", finding, claims.stay_of(finding)) for finding in runs.findings]
-    names = tuple(one_line(name) for name in runs.names)
-    joint = joint_claim(runs, told, "items")
-    return ItemsSection(joint or told[0], embedded, names if len(names) > 1 else ())
+    told = [claim("items.items", finding, claims.stay_of(finding)) for finding in findings]
+    return joint_claim(findings, told, "items") or told[0]

@@ -10,15 +10,15 @@ from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.metrics.metric import Metric
 from unswayed.metrics.table import compared_metrics, load_metrics
-from unswayed.report.findings import Finding
-from unswayed.report.numerals import MINUS, interval, share
-from unswayed.report.reading import (
+from unswayed.report.findings import (
     ACCURACY,
     ACCURACY_FRACTIONAL,
     POSITION_RATE,
     TIE_RATE,
     UNPARSED_RATE,
+    Finding,
 )
+from unswayed.report.numerals import MINUS, interval, share
 from unswayed.report.words import plain, say, sentence
 
 __all__ = ["Cell", "MetricsTable", "TableRow", "main_table", "more_table"]
@@ -69,7 +69,7 @@ class MetricsTable:
         return any(cell.by_construction for row in self.rows for cell in row.cells)
 
 
-def main_table(finding: Finding, run_name: str = "") -> MetricsTable:
+def main_table(finding: Finding) -> MetricsTable:
     """All methods with the metrics that they are compared in, and what goes with them."""
     registered = load_metrics()
     columns = {key: registered[key] for key in _main() if _shown(key, finding)}
@@ -77,10 +77,10 @@ def main_table(finding: Finding, run_name: str = "") -> MetricsTable:
         words = [plain(text) for text in say("tables.column", key, finding)]
         if words:
             columns[key] = replace(metric, title=words[0], meaning=words[1])
-    return _table(finding, run_name, columns, ties_of(finding))
+    return _table(finding, columns, ties_of(finding))
 
 
-def more_table(finding: Finding, run_name: str = "") -> MetricsTable | None:
+def more_table(finding: Finding) -> MetricsTable | None:
     """The remaining metrics that were measured; None if there are none."""
     main = _main()
     columns = {
@@ -88,7 +88,7 @@ def more_table(finding: Finding, run_name: str = "") -> MetricsTable | None:
         for key, metric in load_metrics().items()
         if key not in main and _shown(key, finding)
     }
-    return _table(finding, run_name, columns, []) if columns else None
+    return _table(finding, columns, []) if columns else None
 
 
 def _main() -> tuple[str, ...]:
@@ -115,14 +115,12 @@ def estimate_of(row: Row, key: str, finding: Finding) -> Estimate | None:
 
 def _table(
     finding: Finding,
-    run_name: str,
     columns: Mapping[str, Metric],
     ties: Sequence[tuple[str, float, float | None]],
 ) -> MetricsTable:
     """A table, the cheapest method first."""
-    audit = finding.audit
     methods = sorted(
-        audit.metrics.methods.items(),
+        finding.metrics.methods.items(),
         key=lambda pair: math.inf if pair[1].calls is None else pair[1].calls,
     )
     cells = []
@@ -135,12 +133,12 @@ def _table(
         kind, remark = "", ""
         if method == finding.recommended:
             kind, remark = "rec", "recommended"
-        elif method == audit.base and len(methods) > 1:
+        elif method == finding.base and len(methods) > 1:
             kind, remark = "ref", "as it is used now"
         calls = Cell() if row.calls is None else Cell(f"{row.calls:.2f}", "", f"{row.calls:.6f}")
         rows.append(TableRow(method, remark, kind, calls, tuple(own)))
     notes = plain(sentence("tables.notes", ties, lacking(finding, columns)))
-    return MetricsTable(run_name, tuple(columns.values()), tuple(rows), notes)
+    return MetricsTable(finding.name, tuple(columns.values()), tuple(rows), notes)
 
 
 def _best(metric: Metric, estimates: Sequence[Estimate | None]) -> float | None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from markupsafe import Markup
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
 
-from unswayed.report.advice import advice_of, remedy_of, steadier_of
+from unswayed.report.advice import advice_of, steadier_of
 from unswayed.report.applying import Application, application_of
 from unswayed.report.data import RunData
-from unswayed.report.findings import find
+from unswayed.report.findings import Finding
 from unswayed.report.table import Cell, MetricsTable, main_table
 from unswayed.report.words import plain, sentence, spans
 from unswayed.visible import one_line, visible
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.table import Table
-    from rich.text import Text
 
 __all__ = ["terminal_report"]
 
@@ -26,15 +24,12 @@ UNLIMITED = 10_000
 
 def terminal_report(run: RunData) -> RenderableType:
     """What the run shows, for `rich.print`: the same numbers and sentences as the page."""
-    from rich.console import Group
-    from rich.text import Text
-
-    finding = find(run)
+    finding = Finding(run)
     parts: list[RenderableType] = [Text(_plain("lead.headline", finding), style="bold")]
     warning = _plain("lead.missing", finding)
     if warning:
         parts.append(Text(warning, style="yellow"))
-    lede = sentence("lead.lede", finding, remedy_of(finding), steadier_of(finding))
+    lede = sentence("lead.lede", finding, steadier_of(finding))
     if lede:
         parts.append(_text(lede))
     protocols = _plain("terminal.protocols", finding)
@@ -63,8 +58,6 @@ def _plain(macro: str, *given: object) -> str:
 
 
 def _text(words: Markup) -> Text:
-    from rich.text import Text
-
     line = Text()
     for text, strong in spans(words):
         line.append(_spaced(text), style="bold" if strong else None)
@@ -73,8 +66,6 @@ def _text(words: Markup) -> Text:
 
 def _verbatim(use: Application) -> Text:
     """Lines to copy: never broken, however narrow the terminal."""
-    from rich.text import Text
-
     blocks = [block for block in (use.command, "\n".join(use.python)) if block]
     return Text("\n\n".join(map(visible, blocks)), no_wrap=True, overflow="ignore")
 
@@ -87,8 +78,6 @@ class _Methods:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw as many columns as fit, the first ones first."""
-        from rich.text import Text
-
         free, shown = options.update(max_width=UNLIMITED), len(self.table.columns)
         while shown > FEWEST_COLUMNS:
             if console.measure(self._drawn(shown), options=free).maximum <= options.max_width:
@@ -101,10 +90,6 @@ class _Methods:
 
     def _drawn(self, shown: int) -> Table:
         """The table with its first `shown` metrics."""
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
         drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
         drawn.add_column("Method", no_wrap=True)
         drawn.add_column("Calls\nper item", justify="right")
@@ -119,8 +104,6 @@ class _Methods:
 
 
 def _cell(cell: Cell) -> Text:
-    from rich.text import Text
-
     if cell.by_construction:
         return Text(f"{cell.text}†", style="dim")
     text = Text(cell.text, style="bold" if cell.best else "")

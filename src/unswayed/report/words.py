@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import functools
 import html
+import inspect
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from unswayed.report import numerals, reading
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from unswayed.report import findings, numerals
+from unswayed.report.intervals import above, below
 from unswayed.visible import one_line
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
 
 __all__ = ["environment", "joined", "plain", "say", "sentence", "spans"]
 
@@ -29,8 +29,6 @@ _GAP = re.compile(r"[ \n]+")
 @functools.cache
 def environment() -> Environment:
     """The templates of page and words, with the report's ways to write numbers as filters."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     templates = Environment(
         loader=PackageLoader("unswayed.report"),
         autoescape=True,
@@ -39,19 +37,18 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         optimized=False,  # folding constants takes longer than it saves
     )
-    templates.filters.update({name: getattr(numerals, name) for name in numerals.__all__})
+    templates.filters.update(dict(inspect.getmembers(numerals, inspect.isfunction)))
     templates.filters.update(
         name=_name, strong=_strong, listed=_listed, line=one_line, clause=clause
     )
-    metrics = (name for name in reading.__all__ if name.isupper())
-    templates.globals.update({name: getattr(reading, name) for name in metrics})
+    templates.tests.update(above=above, below=below)
+    metrics = (name for name in findings.__all__ if name.isupper())
+    templates.globals.update({name: getattr(findings, name) for name in metrics})
     return templates
 
 
 def say(macro: str, *given: object) -> tuple[Markup, ...]:
     """The paragraphs of a macro, `lead.headline` in `words/lead.j2`; none if it has none."""
-    from markupsafe import Markup
-
     subject, _, name = macro.partition(".")
     text = str(getattr(environment().get_template(f"words/{subject}.j2").module, name)(*given))
     paragraphs = (_BREAK_BEFORE.sub("", part) for part in re.split(r"\n[ ]*\n\s*", text))
@@ -73,8 +70,6 @@ def phrase(macro: str, *given: object) -> Markup:
 
 def joined(sentences: Sequence[Markup]) -> Markup:
     """Sentences as one paragraph."""
-    from markupsafe import Markup
-
     return Markup(" ").join(sentences)
 
 
@@ -99,20 +94,14 @@ def clause(text: str) -> str:
 
 
 def _name(text: str) -> Markup:
-    from markupsafe import Markup
-
     return Markup("<bdi>%s</bdi>") % one_line(text)
 
 
 def _strong(text: str) -> Markup:
-    from markupsafe import Markup
-
     return Markup("<b><bdi>%s</bdi></b>") % one_line(text)
 
 
 def _listed(words: Sequence[str], joint: str = "and") -> Markup:
     """ "a", "a and b", "a, b and c"."""
-    from markupsafe import Markup
-
     last = Markup(" %s ") % joint
     return last.join(part for part in (Markup(", ").join(words[:-1]), *words[-1:]) if part)

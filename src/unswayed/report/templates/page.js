@@ -28,7 +28,7 @@ for (const table of document.querySelectorAll("table.data:not(.one)")) {
   });
 }
 document.getElementById("sort-hint")?.removeAttribute("hidden");
-/* 2. Flipped items. `texts` holds every repeated string once; items refer to them by number. */
+/* 2. Flipped items. `texts` holds every string once; items are lists that refer to it by number. */
 if (document.getElementById("flips")) {
   const data = JSON.parse(document.getElementById("flips").textContent), size = 8;
   const at = (id) => document.getElementById(id);
@@ -44,48 +44,57 @@ if (document.getElementById("flips")) {
     return node;
   };
   const n = (x) => x.toLocaleString("en");
-  let matches = data.items, page = 0, current = null;
+  const text = (number) => data.texts[number];
+  const viewOf = ([heading, parts, choice, said, quiet, details]) => ({
+    heading: text(heading), choice, quiet: text(quiet),
+    parts: parts.map(([kind, own, candidate]) => ({ kind: text(kind), text: text(own), candidate })),
+    said: said.map(([own, strong]) => [text(own), strong]),
+    details: details.map((pair) => pair.map(text)),
+  });
+  const items = data.items.map(([id, group, run, noun, candidates, summary, views, others]) => ({
+    id: text(id), group: text(group), run, noun: text(noun), candidates: candidates.map(text),
+    summary: text(summary), views: views.map(viewOf), others: others.map(viewOf),
+  }));
+  let matches = items, page = 0, current = null;
 
   function words(item) {                     /* what the filter looks at, made when first needed */
     if (item.search === undefined) {
-      const asked = item.v[0].p.filter((part) => part < 0).map((part) => data.texts[-1 - part]);
-      item.search = [item.i, item.g, ...item.t, ...asked].join("\n").toLowerCase();
+      const asked = item.views[0].parts.filter((part) => part.kind === "text").map((part) => part.text);
+      item.search = [item.id, item.group, ...item.candidates, ...asked].join("\n").toLowerCase();
     }
     return item.search;
   }
-  /* A part: n >= 0 a candidate, n < 0 a text, [t] a role, [c, t] one turn of a candidate. */
   function piece(item, view, part) {
-    if (part.length === 1) return make("span", "role", data.texts[part[0]]);
-    if (part < 0) {
-      const text = make("span", "text", data.texts[-1 - part]);
-      text.dir = "auto";
-      return text;
+    if (part.kind !== "candidate") {
+      const span = make("span", part.kind, part.text);
+      if (part.kind === "text") span.dir = "auto";
+      return span;
     }
-    const [c, text] = Array.isArray(part) ? [part[0], data.texts[part[1]]] : [part, item.t[part]];
-    const chosen = c === view.c, block = make("span", `cand c${c}${chosen ? " chosen" : ""}`);
+    const c = part.candidate, chosen = c === view.choice;
+    const block = make("span", `cand c${c}${chosen ? " chosen" : ""}`);
     block.dir = "auto";
-    block.append(make("i", "", `${item.w} ${c + 1}${chosen ? ", chosen" : ""}`), text);
+    block.append(make("i", "", `${item.noun} ${c + 1}${chosen ? ", chosen" : ""}`), part.text || item.candidates[c]);
     return block;
   }
   function side(item, view) {
-    const box = make("div", "side"), prompt = make("div", "prompt"), heading = data.texts[view.h];
+    const box = make("div", "side"), prompt = make("div", "prompt");
     prompt.tabIndex = 0;
     prompt.setAttribute("role", "group");
-    prompt.setAttribute("aria-label", `Prompt, ${heading}`);
-    prompt.append(...view.p.map((part) => piece(item, view, part)));
+    prompt.setAttribute("aria-label", `Prompt, ${view.heading}`);
+    prompt.append(...view.parts.map((part) => piece(item, view, part)));
     const said = make("p", "said");
-    for (const [text, strong] of view.s) {
-      if (!strong) { said.append(data.texts[text]); continue; }
+    for (const [words, strong] of view.said) {
+      if (!strong) { said.append(words); continue; }
       const bold = make("b");
-      bold.append(make("bdi", "", data.texts[text]));
+      bold.append(make("bdi", "", words));
       said.append(bold);
     }
-    if (view.q !== undefined) said.append(make("span", "", data.texts[view.q]));
-    box.append(make("h4", "", heading), prompt, said);
-    for (const [title, text] of view.d || []) {
-      const more = make("details"), body = make("div", "prompt", data.texts[text]);
+    if (view.quiet) said.append(make("span", "", view.quiet));
+    box.append(make("h4", "", view.heading), prompt, said);
+    for (const [title, words] of view.details) {
+      const more = make("details"), body = make("div", "prompt", words);
       body.dir = "auto";
-      more.append(make("summary", "", data.texts[title]), body);
+      more.append(make("summary", "", title), body);
       more.addEventListener("toggle", ribbons);
       box.append(more);
     }
@@ -118,46 +127,46 @@ if (document.getElementById("flips")) {
   }
   function others(item) {
     const more = make("details", "others"), box = make("div", "sides");
-    more.append(make("summary", "", `Show the other orders (${n(item.o.length)})`), box);
+    more.append(make("summary", "", `Show the other orders (${n(item.others.length)})`), box);
     more.addEventListener("toggle", () => {
-      if (more.open && !box.childElementCount) box.append(...item.o.map((view) => side(item, view)));
+      if (more.open && !box.childElementCount) box.append(...item.others.map((view) => side(item, view)));
       ribbons();
     });
     return more;
   }
   function title(item) {
     const head = make("h3");
-    head.append("Item ", make("bdi", "", item.i));
-    if (item.g) head.append(", ", make("bdi", "", item.g));
-    if (data.runs.length > 1) head.append(", ", make("bdi", "", data.runs[item.r || 0]));
+    head.append("Item ", make("bdi", "", item.id));
+    if (item.group) head.append(", ", make("bdi", "", item.group));
+    if (data.runs.length > 1) head.append(", ", make("bdi", "", data.runs[item.run]));
     return head;
   }
   function show(item, say = true) {
     current = item;
-    const sides = make("div", item.v.length === 2 ? "sides two" : "sides");
-    sides.append(...item.v.map((view) => side(item, view)));
-    if (item.t.length === 2 && item.v.length === 2) {
+    const sides = make("div", item.views.length === 2 ? "sides two" : "sides");
+    sides.append(...item.views.map((view) => side(item, view)));
+    if (item.candidates.length === 2 && item.views.length === 2) {
       const svg = svgNode("svg", "ribbons");
       svg.setAttribute("aria-hidden", "true");
       sides.append(svg);
     }
-    at("detail").replaceChildren(title(item), make("p", "", data.texts[item.y]), sides);
-    if (item.o) at("detail").append(others(item));
+    at("detail").replaceChildren(title(item), make("p", "", item.summary), sides);
+    if (item.others.length) at("detail").append(others(item));
     sides.querySelectorAll(".side > .prompt").forEach(bring);
     for (const button of at("list").querySelectorAll("button"))
       if (button.item === item) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
-    if (say) at("shown").textContent = `Item ${item.i} is shown. ${data.texts[item.y]}`;
+    if (say) at("shown").textContent = `Item ${item.id} is shown. ${item.summary}`;
     ribbons();
   }
   function entry(item) {
     const row = make("li"), button = make("button"), name = make("span"), group = make("span", "muted");
     button.type = "button";
     button.item = item;
-    name.append(make("bdi", "", item.i));
-    group.append(make("bdi", "", data.runs.length > 1 ? data.runs[item.r || 0] : item.g));
+    name.append(make("bdi", "", item.id));
+    group.append(make("bdi", "", data.runs.length > 1 ? data.runs[item.run] : item.group));
     const excerpt = make("span", "ex");
-    item.t.forEach((text, i) => excerpt.append(i ? " / " : "", make("bdi", "", text.slice(0, 120))));
+    item.candidates.forEach((words, i) => excerpt.append(i ? " / " : "", make("bdi", "", words.slice(0, 120))));
     button.append(name, group, excerpt);
     button.addEventListener("click", () => show(item));
     if (item === current) button.setAttribute("aria-current", "true");
@@ -165,7 +174,7 @@ if (document.getElementById("flips")) {
     return row;
   }
   function counted() {
-    const inside = data.items.length;
+    const inside = items.length;
     if (matches.length === 0) return "No item matches.";
     if (matches.length < inside)
       return `${n(matches.length)} of ${n(inside)} ${inside < data.total ? "embedded " : ""}items match`;
@@ -183,7 +192,7 @@ if (document.getElementById("flips")) {
   function filter() {
     const wanted = at("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
     const run = at("run") ? at("run").value : "";
-    matches = data.items.filter((item) => (run === "" || (item.r || 0) === Number(run))
+    matches = items.filter((item) => (run === "" || item.run === Number(run))
       && wanted.every((word) => words(item).includes(word)));
     page = 0;
     draw();
