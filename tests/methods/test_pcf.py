@@ -8,15 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable
+import unswayed as us
+from unswayed.backends.simulated import simulated_items
+from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, Verdict
 from unswayed.errors import UsageError
 from unswayed.items import Item, Task
 from unswayed.methods.average import Average
 from unswayed.methods.direct import Direct
+from unswayed.methods.names import default_methods, spec_name
 from unswayed.methods.pcf import PCF
 from unswayed.methods.protocol import Method
 from unswayed.methods.sequential import Sequential
 from unswayed.methods.vote import Vote
+from unswayed.parsing import FLAGS
 from unswayed.permutations import cyclic, random
 
 CAUTION = "calibrated_uncertainty"
@@ -258,3 +262,29 @@ def test_parts_follow_the_candidates_when_these_are_renumbered() -> None:
     verdicts = TWO_RUNS.decide_table(table).renumbered((2, 0, 1))
     assert verdicts.parts["mean_score"].tolist() == [[60, 80, 70]]
     assert verdicts.choices.tolist() == [1]
+
+
+def test_all_includes_it_for_lists_alone() -> None:
+    chosen = {spec_name(method) for method in default_methods(Task.LISTWISE, [4], groups=False)}
+    assert {"pcf", "pcf:orders=cyclic", "average", "vote", "sequential"} <= chosen
+    assert "pcf" not in {m.name for m in default_methods(Task.MCQ, [4], groups=False)}
+
+
+@pytest.mark.parametrize("method", ["pcf", "vote"])
+def test_a_judge_gives_the_parts_where_the_method_has_some(method: str) -> None:
+    lists = [
+        msgspec.structs.replace(item, task=Task.LISTWISE) for item in simulated_items(3, 4, seed=1)
+    ]
+    with us.Judge("simulated/judge?slot=1&logprobs=0", method=method) as judge:
+        verdicts = list(judge.verdicts(lists))
+    for verdict in verdicts:
+        assert isinstance(verdict, Verdict)
+        line = msgspec.json.encode(verdict)
+        assert msgspec.json.decode(line, type=Verdict) == verdict
+        if method == "vote":
+            assert verdict.parts is None
+            assert b"parts" not in line
+        else:
+            assert verdict.parts is not None
+            assert set(verdict.parts) == {"mean_score", "borda", "top_share", *FLAGS}
+            assert all(len(values) == 4 for values in verdict.parts.values())

@@ -108,10 +108,10 @@ class VerdictTable:
 
     def _parts(self, row: int) -> dict[str, tuple[float | None, ...]] | None:
         """The parts of which anything is known in a row."""
-        known = {name: v[row] for name, v in self.parts.items() if not np.isnan(v[row]).all()}
         return {
-            name: tuple(None if np.isnan(value) else float(value) for value in values)
-            for name, values in known.items()
+            name: tuple(None if np.isnan(value) else float(value) for value in values[row])
+            for name, values in self.parts.items()
+            if not np.isnan(values[row]).all()
         } or None
 
     def renumbered(self, order: Order) -> VerdictTable:
