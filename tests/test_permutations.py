@@ -143,3 +143,28 @@ def test_what_is_not_a_permutation_is_refused() -> None:
     for wrong in [(0, 0), (0, 2), (1, 2)]:
         with pytest.raises(ShapeError):
             permutations.invert(wrong)
+
+
+def test_exposure_counts_where_each_candidate_stands() -> None:
+    seeded = permutations.exposure(permutations.random(4, 7, seed=0))
+    assert seeded.orders == 7
+    assert [sum(row) for row in seeded.counts] == [7] * 4
+    assert [sum(column) for column in zip(*seeded.counts, strict=True)] == [7] * 4
+    three = permutations.exposure([(0, 1, 2), (0, 2, 1), (1, 0, 2)])
+    assert three.counts == ((2, 1, 0), (1, 1, 1), (0, 1, 2))
+    assert three.first == (2, 1, 0)
+    assert not three.is_even_first
+    assert three.unevenness == pytest.approx(1 / 3)  # candidate 0 stands first in 2 of 3
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+@pytest.mark.parametrize("name", ["cyclic", "balanced", "full"])
+def test_balanced_sets_have_even_exposure(name: str, n: int) -> None:
+    even = permutations.exposure(permutations.orders(name, n))
+    assert even.is_even_first
+    assert even.unevenness == pytest.approx(0)
+
+
+def test_exposure_of_nothing_is_an_error() -> None:
+    with pytest.raises(ShapeError, match="at least one order"):
+        permutations.exposure([])

@@ -11,7 +11,8 @@ from __future__ import annotations
 import itertools
 import math
 import random as _random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from unswayed.errors import ShapeError, UnknownNameError, UsageError
 from unswayed.registry import did_you_mean
@@ -20,12 +21,14 @@ __all__ = [
     "FULL_LIMIT",
     "MOST_ORDERS",
     "ORDER_SETS",
+    "Exposure",
     "Order",
     "balanced",
     "check_name",
     "check_size",
     "compose",
     "cyclic",
+    "exposure",
     "full",
     "graeco_latin",
     "identity",
@@ -69,6 +72,57 @@ def invert(order: Order) -> Order:
             raise ShapeError(f"{order} is not a permutation of 0..{len(order) - 1}")
         inverse[candidate] = position
     return tuple(inverse)
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """How often a set of orders shows each candidate at each position.
+
+    Attributes:
+        counts: `counts[c][p]` = orders that show candidate c at position p.
+    """
+
+    counts: tuple[tuple[int, ...], ...]
+
+    @property
+    def orders(self) -> int:
+        """Size of the set."""
+        return sum(self.counts[0])
+
+    @property
+    def first(self) -> tuple[int, ...]:
+        """How often each candidate stands first."""
+        return tuple(by_position[0] for by_position in self.counts)
+
+    @property
+    def is_even_first(self) -> bool:
+        """Whether every candidate stands first equally often."""
+        return len(set(self.first)) == 1
+
+    @property
+    def unevenness(self) -> float:
+        """The largest deviation of a candidate's share of a position from 1/n; 0 if balanced."""
+        n, size = len(self.counts), self.orders
+        return max(abs(count / size - 1 / n) for row in self.counts for count in row)
+
+
+def exposure(shown: Sequence[Order]) -> Exposure:
+    """How evenly a set of orders of n candidates shows them.
+
+    >>> exposure(structured(3)).counts
+    ((1, 1, 2), (1, 2, 1), (2, 1, 1))
+
+    Raises:
+        ShapeError: If there is no order, or one is no permutation.
+    """
+    if not shown:
+        raise ShapeError("exposure needs at least one order")
+    n = len(shown[0])
+    counts = [[0] * n for _ in range(n)]
+    for order in shown:
+        for candidate, position in enumerate(invert(order)):
+            counts[candidate][position] += 1
+    return Exposure(tuple(map(tuple, counts)))
 
 
 def compose(outer: Order, inner: Order) -> Order:

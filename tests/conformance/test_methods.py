@@ -52,6 +52,8 @@ VARIANTS = (
     "balanced-rubric:layouts=all",
     "repeat-score:samples=3",
     "bias-cost:search=all",
+    "pcf:orders=cyclic",
+    "pcf:runs=3",
 )
 OUTSIDE = ("first-two", "label-shift", "label-shift:strength=0.5")
 with TemporaryDirectory() as folder, installed(Path(folder)):
@@ -135,6 +137,20 @@ def judge_probs(item: Item, ask: Ask, seed: int) -> np.ndarray:
     return probs / probs.sum()
 
 
+def rated(probs: np.ndarray) -> dict[str, Any]:
+    """What a listwise judge with these probabilities says: points, a ranking, a flag."""
+    return {
+        "scores": tuple(float(100 * p) for p in probs),
+        "ranking": tuple(int(c) for c in np.argsort(-probs, kind="stable")),
+        "flags": {"calibrated_uncertainty": tuple(bool(p < 0.3) for p in probs)},
+    }
+
+
+CHOICE_ALONE = {"probs": None, "scores": None, "ranking": None, "flags": None}
+SILENT = {"choice": None, **CHOICE_ALONE}
+"""What a reply that cannot be read says."""
+
+
 def about(item: Item, ask: Ask) -> Ask:
     """The question that an ask is about this item."""
     found = settled(ask, item)
@@ -155,6 +171,7 @@ def answer(item: Item, ask: Ask, seed: int) -> Decision:
         prompt_id=ask.prompt_id,
         choice=int(probs.argmax()),
         probs=tuple(float(p) for p in probs),
+        **rated(probs),
         substitute=None if ask.substitute is None else ask.substitute.candidates,
         substitute_prompt=None if ask.substitute is None else ask.substitute.prompt,
     )
@@ -190,9 +207,9 @@ def damage(
         if decision.substitute is not None or fate > rate:
             result.append(decision)
         elif fate > 0.75 * rate:
-            result.append(msgspec.structs.replace(decision, probs=None))
+            result.append(msgspec.structs.replace(decision, probs=None, ranking=None, flags=None))
         elif fate > 0.5 * rate:
-            result.append(msgspec.structs.replace(decision, choice=None, probs=None))
+            result.append(msgspec.structs.replace(decision, **SILENT))
         elif fate > 0.25 * rate:
             result.append(msgspec.structs.replace(decision, choice="tie"))
     return result
@@ -218,6 +235,10 @@ def rename(item: Item, decisions: Sequence[Decision], order: tuple[int, ...]) ->
             order=tuple(new_of[c] for c in decision.order),
             choice=new_of[decision.choice] if isinstance(decision.choice, int) else decision.choice,
             probs=by_candidate(decision.probs),
+            scores=by_candidate(decision.scores),
+            ranking=decision.ranking and tuple(new_of[c] for c in decision.ranking),
+            flags=decision.flags
+            and {name: by_candidate(values) for name, values in decision.flags.items()},
             substitute=by_candidate(decision.substitute),
         )
         for decision in decisions
@@ -273,6 +294,7 @@ def test_renumbering_the_candidates_renumbers_the_verdict(
     assert verdict.n_calls == expected.n_calls
     if expected.scores is not None:
         np.testing.assert_allclose(np.array(verdict.scores), np.array(expected.scores), atol=1e-12)
+    assert verdict.parts == expected.parts
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -291,6 +313,7 @@ def test_a_judge_without_bias_gets_the_same_verdict_under_every_view(spec: str) 
                 answer(item, ask, 0),
                 probs=tuple(map(float, probs)),
                 choice=int(probs.argmax()),
+                **rated(probs),
             )
 
         method = parse_method(spec)
@@ -319,6 +342,7 @@ def test_a_judge_without_bias_gets_the_same_verdict_under_every_view(spec: str) 
         "balanced-rubric",
         "balanced-rubric:orders=cyclic",
         "bias-cost",
+        "pcf:orders=cyclic",
     ],
 )
 @QUICK
@@ -514,10 +538,7 @@ def test_unparsed_answers_without_probabilities_give_a_null_verdict(spec: str) -
     n = numbers_for(spec)[0]
     method = ready(spec, n)
     item = make_items(1, n, spec=spec)[0]
-    calls = [
-        msgspec.structs.replace(answer(item, ask, 0), choice=None, probs=None)
-        for ask in method.asks(n)
-    ]
+    calls = [msgspec.structs.replace(answer(item, ask, 0), **SILENT) for ask in method.asks(n)]
     verdict = method.decide(item, calls)
     assert verdict.choice is None
     assert verdict.confidence is None
@@ -529,7 +550,9 @@ def test_partial_probabilities_never_fall_back_to_the_raw_choice(spec: str) -> N
     method = ready(spec, numbers_for(spec)[0])
     n = numbers_for(spec)[0]
     item = make_items(1, n, spec=spec)[0]
-    calls = [msgspec.structs.replace(answer(item, ask, 0), probs=None) for ask in method.asks(n)]
+    calls = [
+        msgspec.structs.replace(answer(item, ask, 0), **CHOICE_ALONE) for ask in method.asks(n)
+    ]
     assert method.decide(item, calls).choice is None
     table = DecisionTable.of([item], [answer(item, ask, 0) for ask in method.asks(n)])
     assert table.probs is not None
@@ -538,14 +561,15 @@ def test_partial_probabilities_never_fall_back_to_the_raw_choice(spec: str) -> N
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_needing_probabilities_is_declared_honestly(spec: str) -> None:
+def test_needing_more_than_a_choice_is_declared_honestly(spec: str) -> None:
     n = numbers_for(spec)[0]
     method = parse_method(spec)
     items = [blind(item) for item in make_items(30, n, spec=spec)]
 
     def bare(item: Item, ask: Ask) -> Decision:
-        return msgspec.structs.replace(answer(item, ask, 0), probs=None)
+        return msgspec.structs.replace(answer(item, ask, 0), **CHOICE_ALONE)
 
+    needs_more = not method.reads <= {Evidence.CHOICE, Evidence.LEVELS}
     planned = method.plan_fit(items)
     if Evidence.PROBS in method.reads and planned:
         with pytest.raises(NeedsLogprobs, match=method.name):
@@ -553,11 +577,11 @@ def test_needing_probabilities_is_declared_honestly(spec: str) -> None:
         return
     fitted = method.fit(items, [bare(item, ask) for item, ask in planned])
     verdict = fitted.decide(items[0], [bare(items[0], ask) for ask in fitted.asks(n)])
-    assert (verdict.choice is None) == (Evidence.PROBS in method.reads)
+    assert (verdict.choice is None) == needs_more
     scaled = method.reads & {Evidence.LEVELS}
     task = Task.RUBRIC if scaled else task_for(n)
     reason = why_not(method, task=task, n=n, gives=scaled | {Evidence.CHOICE})
-    assert (reason is not None) == (Evidence.PROBS in method.reads)
+    assert (reason is not None) == needs_more
 
 
 @pytest.mark.parametrize("spec", WITH_PROBS)
@@ -596,8 +620,8 @@ def test_verdicts_are_well_formed(spec: str) -> None:
         assert not np.isnan(verdicts.confidence[named]).any()
         assert np.isnan(verdicts.confidence[~named]).all()
         sure = verdicts.confidence[named]
-        # a mean may lie at a level that no answer names
-        least = 0.0 if Evidence.LEVELS in method.reads else 1e-300
+        # a mean may lie at a level, and be highest for a candidate, that no answer names
+        least = 0.0 if {Evidence.LEVELS, Evidence.SCORES} & method.reads else 1e-300
         assert ((sure >= least) & (sure <= 1 + 1e-12)).all()
         if len(method.asks(n)) == 1:
             assert (verdicts.consistent == -1).all()

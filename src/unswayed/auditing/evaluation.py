@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,11 @@ from unswayed.decisions import (
 from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item, blind
 from unswayed.methods import Method
+from unswayed.methods.names import spec_name
 from unswayed.methods.protocol import MethodWarning
 from unswayed.methods.tables import TOLERANCE
 from unswayed.metrics.outcomes import Outcomes, outcomes_of, with_gold
-from unswayed.permutations import invert
+from unswayed.permutations import Exposure, exposure, invert
 from unswayed.presentation import Ask, Protocol, askable, canonical, through
 from unswayed.runner import Question
 
@@ -79,7 +80,8 @@ class Scored:
         by_construction: True if every view reads the same questions, so that the verdict cannot
             depend on the view whatever the judge does.
         fitted: The method fitted for each (stratum, fold); empty if it learns nothing.
-        cautions: What fitting warned about, each sentence once.
+        cautions: What fitting warned about, or orders that are not even, each sentence once.
+        exposures: By number of candidates, of a method that reads a set of orders that may be cut.
     """
 
     outcomes: tuple[Outcomes, ...]
@@ -87,6 +89,7 @@ class Scored:
     by_construction: bool
     fitted: tuple[Method, ...] = ()
     cautions: tuple[str, ...] = ()
+    exposures: Mapping[int, Exposure] = field(default_factory=dict)
 
 
 def direct_outcomes(
@@ -118,11 +121,12 @@ def score_method(
     estimation_items: int | None,
     group_by: str,
     samples: int | None = None,
+    prefix: int | None = None,
 ) -> Scored:
     """Fit (cross-fitted by item) and score one method in all strata.
 
     With probabilities estimated from R samples, a method that reads them needs R more calls for
-    each question.
+    each question. With a prefix (`Method.prefixes`) it reads the first so many of its questions.
     """
     outcomes: list[Outcomes] = []
     fitted: list[Method] = []
@@ -136,33 +140,60 @@ def score_method(
         cautions.extend(str(w.message) for w in caught if w.category is MethodWarning)
         fitted.extend(own for own in by_fold if own is not method)
         blind_to = samples is not None and Evidence.PROBS not in method.reads
-        scored, read = _score_stratum(by_fold, stratum, table, group_by, without_probs=blind_to)
+        scored, read = _score_stratum(
+            by_fold, stratum, table, group_by, without_probs=blind_to, prefix=prefix
+        )
         outcomes.append(scored)
         judged += float(read.sum())
         n_items += len(stratum.items)
         estimation += len(fit_calls)
         judging = by_fold[0].asks(stratum.n)  # asked about every item anyway
         union += sum(ask not in askable(item, judging) for item, ask in fit_calls)
-        constructed &= is_constructed(method, stratum)
+        constructed &= is_constructed(method, stratum, prefix=prefix)
     calls = 1 if samples is None or Evidence.PROBS not in method.reads else 1 + samples
     per_item = calls * judged / n_items
+    exposures = {
+        stratum.n: exposure([ask.presentation.order for ask in method.asks(stratum.n)])
+        for stratum in strata
+        if method.prefixes(stratum.n)
+    }
+    cautions.extend(_uneven(spec_name(method), exposures))
     return Scored(
         outcomes=tuple(outcomes),
         costs=Costs(per_item, per_item + calls * union / n_items, calls * estimation),
         by_construction=constructed,
         fitted=tuple(fitted),
         cautions=tuple(dict.fromkeys(cautions)),
+        exposures=exposures,
     )
 
 
-def is_constructed(method: Method, stratum: Stratum) -> bool:
+def _uneven(name: str, exposures: Mapping[int, Exposure]) -> Iterator[str]:
+    """What a user should know of orders that do not show every candidate first equally often."""
+    uneven = [
+        f"{shown.orders} orders of {n} candidates put them first {_listed(shown.first)} times"
+        for n, shown in exposures.items()
+        if not shown.is_even_first
+    ]
+    if uneven:
+        yield (
+            f"{name}: {'; '.join(uneven)}, so a liking for the first place does not average out. "
+            "An even set, such as cyclic or balanced, has no such remainder."
+        )
+
+
+def _listed(counts: Sequence[int]) -> str:
+    return "/".join(map(str, counts))
+
+
+def is_constructed(method: Method, stratum: Stratum, *, prefix: int | None = None) -> bool:
     """Whether every view reads the same set of questions.
 
     A method that may stop early must also read the same questions up to every place where it may.
     """
     if len(stratum.views) < 2:
         return False
-    asks = method.asks(stratum.n)
+    asks = method.asks(stratum.n)[:prefix]
     ends = (*method.stops_after(stratum.n), len(asks))
     return all(
         {through(outer, ask) for ask in asks[:end]} == set(asks[:end])
@@ -209,6 +240,7 @@ def _score_stratum(
     group_by: str,
     *,
     without_probs: bool,
+    prefix: int | None,
 ) -> tuple[Outcomes, FloatArray]:
     size, n, views = len(stratum.items), stratum.n, stratum.views
     choices = np.full((size, len(views)), MISSING, dtype=np.int16)
@@ -224,7 +256,7 @@ def _score_stratum(
         back = invert(outer.order)
         selected: dict[tuple[Ask, ...], DecisionTable] = {}  # what a method asks may be learned
         for fitted, rows in _parts(by_fold, stratum):
-            asks = fitted.asks(n)
+            asks = fitted.asks(n)[:prefix]
             if asks not in selected:
                 selected[asks] = given.select(asks, through=outer)
             answers = selected[asks]

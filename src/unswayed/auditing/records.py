@@ -97,8 +97,9 @@ class Metrics(Struct, frozen=True, kw_only=True):
         groups: Group to method to row.
         macro: Method to averages over groups.
         skipped: Methods that were asked for and left out, with the reason.
-        cautions: Method to what fitting warned about.
+        cautions: Method to what fitting warned about, or orders that are not even.
         estimation_curve: Method to a row for every number of estimation items.
+        order_curve: Method to a row for every number of its orders.
         flips: Items without the same verdict in every presentation, and what became of them.
     """
 
@@ -118,6 +119,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     flips: dict[str, int] = {}
     thresholds: ThresholdView | UnsetType = UNSET
     estimation_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
+    order_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Metrics:

@@ -27,18 +27,7 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
     options = Options(
         resamples=settings.resamples, seed=settings.seed, gold_ties=settings.gold_ties
     )
-    scored = {
-        name: score_method(
-            method,
-            plan.strata,
-            tables,
-            source,
-            estimation_items=settings.estimation_items,
-            group_by=settings.group_by,
-            samples=plan.samples,
-        )
-        for name, method in plan.methods.items()
-    }
+    scored = {name: _scored(plan, method, tables, source) for name, method in plan.methods.items()}
     protocols: dict[str, Row] = {
         protocol: measure(
             direct_outcomes(plan.strata, tables, protocol, group_by=settings.group_by), **options
@@ -52,7 +41,8 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
         protocols=protocols,
         methods={
             name: row.with_values(comparison.beside.get(name, {})).with_beside(
-                **asdict(scored[name].costs)
+                **asdict(scored[name].costs),
+                exposure={n: shown.counts for n, shown in scored[name].exposures.items()},
             )
             for name, row in rows.items()
         },
@@ -65,6 +55,7 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
         flips=asdict(flips(scored[BASE].outcomes)),
         thresholds=_thresholds(plan, tables, scored),
         estimation_curve=_estimation_curve(plan, tables, source, options),
+        order_curve=_order_curve(plan, tables, source, options),
     )
 
 
@@ -95,28 +86,71 @@ def _estimation_curve(
     sizes = plan.settings.estimation_sizes
     if not sizes:
         return UNSET
-    followed = [name for name in METRICS if METRICS.load(name).curve]
 
     def point(method: Method, size: int) -> Row:
-        scored = score_method(
-            method,
-            plan.strata,
-            tables,
-            source,
-            estimation_items=size,
-            group_by=plan.settings.group_by,
-            samples=plan.samples,
-        )
-        # items with different numbers of candidates have no RStd over all
-        row = measure(scored.outcomes, names=followed, **options)
+        scored = _scored(plan, method, tables, source, estimation_items=size)
         amortised = scored.costs.calls_per_item_amortised
-        return Row(row.values, Beside(estimation_items=size, calls_per_item_amortised=amortised))
+        beside = Beside(estimation_items=size, calls_per_item_amortised=amortised)
+        return _followed(scored, beside, options)
 
     return {
         name: tuple(point(method, size) for size in sizes)
         for name, method in plan.methods.items()
         if method.fitted_from
     }
+
+
+def _order_curve(
+    plan: AuditPlan,
+    tables: Sequence[DecisionTable],
+    source: DecisionSource,
+    options: Options,
+) -> dict[str, tuple[Row, ...]] | UnsetType:
+    """How good methods are with the first of their orders only, from the same pool."""
+
+    def point(method: Method, prefix: int) -> Row:
+        scored = _scored(plan, method, tables, source, prefix=prefix)
+        beside = Beside(calls_per_item=scored.costs.calls_per_item)
+        return _followed(scored, beside, options, constructed=scored.by_construction)
+
+    curve = {}
+    for name, method in plan.methods.items():
+        prefixes = {prefix for stratum in plan.strata for prefix in method.prefixes(stratum.n)}
+        if prefixes:
+            curve[name] = tuple(point(method, prefix) for prefix in sorted(prefixes))
+    return curve or UNSET
+
+
+def _scored(
+    plan: AuditPlan,
+    method: Method,
+    tables: Sequence[DecisionTable],
+    source: DecisionSource,
+    *,
+    estimation_items: int | None = None,
+    prefix: int | None = None,
+) -> Scored:
+    settings = plan.settings
+    return score_method(
+        method,
+        plan.strata,
+        tables,
+        source,
+        estimation_items=estimation_items or settings.estimation_items,
+        group_by=settings.group_by,
+        samples=plan.samples,
+        prefix=prefix,
+    )
+
+
+def _followed(
+    scored: Scored, beside: Beside, options: Options, *, constructed: bool = False
+) -> Row:
+    """The metrics that curves follow."""
+    names = [name for name in METRICS if METRICS.load(name).curve]
+    # items with different numbers of candidates have no RStd over all
+    row = measure(scored.outcomes, names=names, constructed=constructed, **options)
+    return Row(row.values, beside)
 
 
 def _cautions(scored: Scored) -> tuple[str]:

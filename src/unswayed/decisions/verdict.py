@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import msgspec
@@ -29,6 +30,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         n_calls: Decisions read for this item.
         score: The score of the response, where the candidates are levels with values.
         sd: Standard deviation (n - 1) of the scores of the decisions read; None for one.
+        parts: What `scores` are made of and what was recorded beside them, by name, by candidate;
+            None where no decision said.
     """
 
     item_id: str
@@ -41,6 +44,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     n_calls: int = 0
     score: float | None = None
     sd: float | None = None
+    parts: dict[str, tuple[float | None, ...]] | None = None
 
     def _repr_html_(self) -> str:
         fields = msgspec.to_builtins(self).items()
@@ -67,6 +71,8 @@ class VerdictTable:
             is none; shape (I,). None if levels have no values.
         sd: Standard deviation (n - 1) of the scores of the decisions read, NaN for fewer than two;
             shape (I,).
+        parts: What `scores` are made of and what was recorded beside them, by name; shape (I, n)
+            each, NaN where unknown.
     """
 
     choices: IntArray
@@ -77,6 +83,7 @@ class VerdictTable:
     n_calls: NDArray[np.int32]
     score: FloatArray | None = None
     sd: FloatArray | None = None
+    parts: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def verdict(self, row: int, *, item_id: str, method: str) -> Verdict:
         """One row as a record."""
@@ -96,7 +103,16 @@ class VerdictTable:
             n_calls=int(self.n_calls[row]),
             score=_number(self.score, row),
             sd=_number(self.sd, row),
+            parts=self._parts(row),
         )
+
+    def _parts(self, row: int) -> dict[str, tuple[float | None, ...]] | None:
+        """The parts of which anything is known in a row."""
+        return {
+            name: tuple(None if np.isnan(value) else float(value) for value in values[row])
+            for name, values in self.parts.items()
+            if not np.isnan(values[row]).all()
+        } or None
 
     def renumbered(self, order: Order) -> VerdictTable:
         """The verdicts after renumbering: new candidate j is old candidate `order[j]`."""
@@ -105,6 +121,7 @@ class VerdictTable:
             choices=renumbered(self.choices, order),
             tied=self.tied[:, list(order)],
             scores=None if self.scores is None else self.scores[:, list(order)],
+            parts={name: values[:, list(order)] for name, values in self.parts.items()},
         )
 
 

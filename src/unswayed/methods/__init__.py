@@ -24,6 +24,7 @@ _TABLE: Final = {
     "debias-prompt": "unswayed.methods.debias_prompt:DebiasPrompt",
     "direct": "unswayed.methods.direct:Direct",
     "domain-contextual": "unswayed.methods.domain_contextual:DomainContextual",
+    "pcf": "unswayed.methods.pcf:PCF",
     "pride": "unswayed.methods.pride:PriDe",
     "repeat": "unswayed.methods.repeat:Repeat",
     "repeat-mean": "unswayed.methods.repeat:RepeatMean",

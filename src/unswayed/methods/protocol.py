@@ -150,6 +150,14 @@ class Method(ABC):
         """
         return ()
 
+    def prefixes(self, n: int) -> Sequence[int]:
+        """Lengths of the prefixes of `asks` that `decide_table` takes as well, the whole the last.
+
+        An audit shows what each further question brings, from the calls it has, and how unevenly
+        the whole shows the candidates.
+        """
+        return ()
+
     def estimation_asks(self, n: int) -> tuple[Ask, ...]:
         """What it asks of each estimation item; empty if there is nothing to learn."""
         return ()

@@ -6,6 +6,7 @@ bias acts on are those really shown (`table.shown`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -123,6 +124,7 @@ def verdict_table(
     confidence: FloatArray | None = None,
     consistent: NDArray[np.int8] | None = None,
     score: FloatArray | None = None,
+    parts: Mapping[str, FloatArray] | None = None,
 ) -> VerdictTable:
     """Put a method's results together; rows with a missing call become MISSING.
 
@@ -136,15 +138,16 @@ def verdict_table(
         consistent: Shape (I,); default: agreement of the answers in `cells`.
         score: Score of the response, shape (I,); default, where levels have values: the value of
             the chosen level, of tied ones the mean.
+        parts: What `scores` are made of, by name, shape (I, n) each.
     """
     rows = len(table)
     cells = table.allowed if cells is None else cells
     missing = ((table.choices == MISSING) & cells).any(axis=1) | ~cells.any(axis=1)
     choices = np.where(missing, MISSING, choices).astype(np.int16)
     named = choices >= 0
-    if scores is not None:
-        silent = ~named & (choices != TIE)
-        scores = np.where(silent[:, None], np.nan, scores) if silent.any() else scores
+    silent = ~named & (choices != TIE)
+    if scores is not None and silent.any():
+        scores = np.where(silent[:, None], np.nan, scores)
     if confidence is None:
         confidence = np.full(rows, np.nan)
         if scores is not None:
@@ -165,6 +168,10 @@ def verdict_table(
         n_calls=(cells & (table.choices != MISSING)).sum(axis=1).astype(np.int32),
         score=score if score is None else np.where(missing, np.nan, score),
         sd=None if table.values is None else _spread(table, cells),
+        parts={
+            name: np.where(silent[:, None], np.nan, values)
+            for name, values in (parts or {}).items()
+        },
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -14,14 +14,17 @@ from unswayed.decisions import (
     UNPARSED,
     BoolArray,
     DecisionTable,
+    Evidence,
     FloatArray,
     IntArray,
     VerdictTable,
     argmax_by_tie_rule,
 )
 from unswayed.methods.tables import EPSILON, TOLERANCE, plurality, softmax, verdict_table
+from unswayed.tasks import task_of
 
 __all__ = [
+    "SCORE_TOLERANCE",
     "count_votes",
     "decide_by_average",
     "decide_by_score",
@@ -99,7 +102,8 @@ def decide_by_average(
     """
     weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)
     cells = table.allowed
-    if table.probs is None and SCORE in table.ratings:
+    gives = task_of(table.items[0].task).gives if table.items else frozenset()
+    if SCORE in table.ratings and Evidence.PROBS not in gives:
         return decide_by_score(table, mean_by_candidate(table.ratings[SCORE], cells, weight))
     probs = mean_probs(table, cells, weight)
     scores = probs
@@ -115,9 +119,14 @@ def decide_by_average(
 
 
 def decide_by_score(
-    table: DecisionTable, scores: FloatArray, *, cells: BoolArray | None = None
+    table: DecisionTable,
+    scores: FloatArray,
+    *,
+    cells: BoolArray | None = None,
+    tolerance: float = SCORE_TOLERANCE,
+    parts: Mapping[str, FloatArray] | None = None,
 ) -> VerdictTable:
-    """The highest score; candidates within 1e-6 of it are a TIE.
+    """The highest score; candidates within the tolerance of it are a TIE.
 
     Confidence is the chosen candidate's share of the answers read.
 
@@ -125,13 +134,13 @@ def decide_by_score(
         table: The table decided on.
         scores: By candidate, shape (I, n); a row with NaN is UNPARSED.
         cells: Cells read, shape (I, T); default: all that may be asked.
+        tolerance: How far below the highest a tied score may be.
+        parts: What the scores are made of, by name, shape (I, n) each.
     """
     cells = table.allowed if cells is None else cells
     complete: BoolArray = np.asarray(~np.isnan(scores).any(axis=1), dtype=np.bool_)
     safe = np.where(complete[:, None], scores, 0.0)
-    tied: BoolArray = (safe >= safe.max(axis=1, keepdims=True) - SCORE_TOLERANCE) & complete[
-        :, None
-    ]
+    tied: BoolArray = (safe >= safe.max(axis=1, keepdims=True) - tolerance) & complete[:, None]
     choices = tied.argmax(axis=1).astype(np.int16)
     choices[tied.sum(axis=1) > 1] = TIE
     choices[~complete] = UNPARSED
@@ -145,4 +154,5 @@ def decide_by_score(
         scores=scores,
         tied=tied,
         confidence=named / np.maximum(read, 1),
+        parts=parts,
     )

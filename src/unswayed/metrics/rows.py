@@ -35,6 +35,8 @@ class Beside(Struct, frozen=True, kw_only=True, omit_defaults=True):
         set_size: Presentations per item, by stratum where they differ.
         counts: What went in and what was left out where.
         strata: A row for each number of candidates, where items differ in it.
+        exposure: By number of candidates: how often each candidate stands at each position in the
+            orders that a method reads, where these may be cut short.
     """
 
     groups: int | None = None
@@ -46,9 +48,10 @@ class Beside(Struct, frozen=True, kw_only=True, omit_defaults=True):
     set_size: int | tuple[int, ...] | None = None
     counts: dict[str, int] | None = None
     strata: dict[int, Row] = {}
+    exposure: dict[int, tuple[tuple[int, ...], ...]] = {}
 
 
-BEHIND: Final = ("incomplete", "set_size", "counts", "strata")
+BEHIND: Final = ("exposure", "incomplete", "set_size", "counts", "strata")
 """What stands behind the metrics in the file."""
 
 
@@ -98,9 +101,9 @@ class Row:
         """The row with further metrics of a single value."""
         return Row({**self.values, **{name: (v,) for name, v in values.items()}}, self.beside)
 
-    def with_beside(self, **numbers: float | int) -> Row:
+    def with_beside(self, **more: object) -> Row:
         """The row with more beside its metrics."""
-        return Row(self.values, msgspec.structs.replace(self.beside, **numbers))
+        return Row(self.values, msgspec.structs.replace(self.beside, **more))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row):
