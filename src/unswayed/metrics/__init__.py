@@ -9,6 +9,7 @@ from unswayed.metrics.exact import (
 )
 from unswayed.metrics.flips import Flips, flips
 from unswayed.metrics.groups import measure_groups
+from unswayed.metrics.improvements import Improvements, improved_regressed
 from unswayed.metrics.measure import difference, measure
 from unswayed.metrics.metric import Metric, Need, fraction, item_means, ratio
 from unswayed.metrics.outcomes import Outcomes, outcomes_from_decisions, outcomes_of
@@ -22,6 +23,7 @@ __all__ = [
     "Flips",
     "Impossible",
     "ImpossibleTableError",
+    "Improvements",
     "Metric",
     "Need",
     "Options",
@@ -31,6 +33,7 @@ __all__ = [
     "difference",
     "flips",
     "fraction",
+    "improved_regressed",
     "item_means",
     "majority_error",
     "majority_error_bound",
