@@ -28,7 +28,7 @@ BUILT_IN: Final = {
     "fleiss_kappa": "unswayed.metrics.kappa:FLEISS_KAPPA",
     "icc2k": "unswayed.metrics.intraclass:ICC2K",
     "icc3k": "unswayed.metrics.intraclass:ICC3K",
-    "kendall": "unswayed.metrics.correlation:KENDALL",
+    "kendall_tau": "unswayed.metrics.correlation:KENDALL",
     "label_bias": "unswayed.metrics.signed_bias:LABEL_BIAS",
     "label_mass": "unswayed.metrics.answers:LABEL_MASS",
     "label_rate": "unswayed.metrics.rates:LABEL_RATE",
