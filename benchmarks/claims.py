@@ -1,6 +1,6 @@
 """How often each statement of the program is wrong, on judges whose truth is known.
 
-    python benchmarks/claims.py [recommendations intervals drift learned headlines groups] [--trials N]
+    python benchmarks/claims.py [PART ...] [--trials N]
 
 Every part is a module in `claim_rates` with `rates(trials) -> Iterator[Rate]`. Exit code 1 if a bound
 is broken.
@@ -20,6 +20,7 @@ PARTS = {
     "learned": "claim_rates.learned",
     "headlines": "claim_rates.headlines",
     "groups": "claim_rates.groups",
+    "correlations": "claim_rates.correlations",
 }
 
 

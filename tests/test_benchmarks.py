@@ -18,7 +18,7 @@ TINY = {
         ["--items", "50", "--simulated"],
     ),
     "bootstrap.py": (["--items", "50", "--resamples", "20", "--repeats", "1"],),
-    "claims.py": (["learned", "headlines", "groups", "--trials", "1"],),
+    "claims.py": (["learned", "headlines", "groups", "correlations", "--trials", "1"],),
     "http_calls.py": (["--calls", "20", "--rounds", "1", "--connections", "4"],),
     "methods.py": (["--items", "50"],),
     "parsing.py": (["--rounds", "1"],),
