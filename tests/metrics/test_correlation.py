@@ -85,6 +85,15 @@ def test_items_that_count_several_times_are_items_that_stand_there_so_often(
                 assert np.isnan(computed)
 
 
+def test_scores_that_differ_by_rounding_alone_are_tied() -> None:
+    tenths = [0.1 + 0.2, 0.3, 0.4, 0.7]
+    assert tenths[0] != tenths[1]
+    for name in CORRELATIONS:
+        rounded = value(scored([0.3, 0.3, 0.4, 0.7], [1, 2, 3, 4]), name)
+        assert value(scored(tenths, [1, 2, 3, 4]), name) == pytest.approx(rounded, abs=1e-12)
+    assert value(scored([0.0, 0.0, 0.0], [1, 2, 3]), "spearman") is None
+
+
 def test_presentations_are_averaged_where_they_are_defined() -> None:
     human = [1.0, 2.0, 3.0, 4.0]
     both = scored([[1, 1], [3, 2], [2, 3], [4, 4]], human)

@@ -61,6 +61,11 @@ def test_a_ranking_agrees_with_another_by_kendall() -> None:
     assert rank_agreement(scores) == pytest.approx([1 / 3, 1 / 2])
 
 
+def test_candidates_whose_scores_differ_by_rounding_alone_are_tied() -> None:
+    scores = np.array([[[0.1 + 0.2, 0.3, 0.0], [0.3, 0.1 + 0.2, 0.0]]])
+    assert rank_agreement(scores) == pytest.approx([1.0])
+
+
 def test_rankings_are_compared_over_the_candidates_that_both_scored() -> None:
     draw = np.random.default_rng(3)
     scores = draw.integers(0, 5, (40, 4, 6)).astype(float)

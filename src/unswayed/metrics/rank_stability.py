@@ -17,6 +17,9 @@ from unswayed.metrics.outcomes import Outcomes
 
 __all__ = ["RANK_STABILITY", "rank_agreement"]
 
+_ROUNDING: Final = 1e-9
+"""Scores that differ by less are tied: means over several orders round differently."""
+
 _ENTRIES: Final = 1 << 20
 """Comparisons that are held at a time: 8 MB."""
 
@@ -38,7 +41,7 @@ def rank_agreement(scores: FloatArray) -> FloatArray:
         part = scores[start : start + size]
         apart = part[:, :, first] - part[:, :, second]
         both = (~np.isnan(apart)).astype(np.float64)
-        signs = np.sign(np.where(both > 0, apart, 0.0))
+        signs = np.sign(np.where(np.abs(apart) > _ROUNDING, apart, 0.0))
         untied = signs**2
         alike = signs @ signs.transpose(0, 2, 1)
         sides = untied @ both.transpose(0, 2, 1)  # pairs untied in v that are known in w
