@@ -1,6 +1,6 @@
 """How often each statement of the program is wrong, on judges whose truth is known.
 
-    python benchmarks/claims.py [recommendations intervals drift learned headlines groups lists] [--trials N]
+    python benchmarks/claims.py [PART ...] [--trials N]
 
 Every part is a module in `claim_rates` with `rates(trials) -> Iterator[Rate]`. Exit code 1 if a bound
 is broken.
@@ -21,6 +21,7 @@ PARTS = {
     "headlines": "claim_rates.headlines",
     "groups": "claim_rates.groups",
     "lists": "claim_rates.lists",
+    "correlations": "claim_rates.correlations",
 }
 
 

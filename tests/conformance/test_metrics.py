@@ -211,6 +211,7 @@ def test_a_difference_is_the_difference_of_the_values(name: str) -> None:
                 choices=np.random.default_rng(seed).integers(0, n, (40, n)).astype(np.int16),
                 human=np.arange(40) % 5.0,
                 score=np.random.default_rng(seed).integers(1, 6, (40, n)).astype(float),
+                scores=np.random.default_rng(seed).normal(size=(40, n, n)),
                 gold=np.eye(n, dtype=np.bool_)[np.arange(40) % n],
                 permutable=np.ones(40, dtype=np.bool_),
             )

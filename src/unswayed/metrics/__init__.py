@@ -9,6 +9,7 @@ from unswayed.metrics.exact import (
 )
 from unswayed.metrics.flips import Flips, flips
 from unswayed.metrics.groups import measure_groups
+from unswayed.metrics.improvements import Improvements, improved_regressed
 from unswayed.metrics.levels import level_choices
 from unswayed.metrics.measure import difference, measure
 from unswayed.metrics.metric import Metric, Need, fraction, item_means, ratio
@@ -23,6 +24,7 @@ __all__ = [
     "Flips",
     "Impossible",
     "ImpossibleTableError",
+    "Improvements",
     "Metric",
     "Need",
     "Options",
@@ -32,6 +34,7 @@ __all__ = [
     "difference",
     "flips",
     "fraction",
+    "improved_regressed",
     "item_means",
     "level_choices",
     "majority_error",

@@ -42,6 +42,9 @@ __all__ = ["KENDALL", "PEARSON", "SPEARMAN", "Pairs", "kendall", "pearson", "spe
 
 Index = NDArray[np.intp]
 
+_DIGITS: Final = 12
+"""Digits in which two scores must differ not to be tied: the sum of ten orders rounds elsewhere."""
+
 _CONSTANT: Final = 1e-12
 """Share of the mean square below which a variance is nothing but rounding."""
 
@@ -53,7 +56,7 @@ class Pairs:
     Attributes:
         items: The K items that have both scores, in the order of their pairs.
         starts: Where each pair begins among them, shape (C,).
-        x, y: The distinct scores, ascending; shapes (X,), (Y,).
+        x, y: The distinct scores, ascending, as shares of the largest; shapes (X,), (Y,).
         x_codes, y_codes: Which of them each pair has, shape (C,).
     """
 
@@ -66,10 +69,13 @@ class Pairs:
 
     @classmethod
     def of(cls, x: FloatArray, y: FloatArray) -> Pairs:
-        """The pairs of two scores of I items, NaN where unknown."""
+        """The pairs of two scores of I items, NaN where unknown.
+
+        Scores that differ by no more than the rounding of a mean are the same.
+        """
         scored = np.flatnonzero(~np.isnan(x) & ~np.isnan(y))
-        x_values, x_codes = np.unique(x[scored], return_inverse=True)
-        y_values, y_codes = np.unique(y[scored], return_inverse=True)
+        x_values, x_codes = np.unique(_rounded(x[scored]), return_inverse=True)
+        y_values, y_codes = np.unique(_rounded(y[scored]), return_inverse=True)
         cells, sizes = np.unique(x_codes * max(len(y_values), 1) + y_codes, return_counts=True)
         order = np.lexsort((y_codes, x_codes))
         return cls(
@@ -112,6 +118,13 @@ class Pairs:
             order = np.argsort(above, kind="stable")
             passes.append((order, (self.y_codes[order] >> bit & 1) > 0, _starts(above[order])))
         return passes
+
+
+def _rounded(scores: FloatArray) -> FloatArray:
+    """Scores as shares of the largest, to twelve digits: no correlation depends on the unit."""
+    largest = np.abs(scores).max(initial=0.0)
+    rounded: FloatArray = np.round(scores / largest, _DIGITS) if largest > 0 else scores
+    return rounded
 
 
 def pearson(pairs: Pairs, counts: FloatArray) -> FloatArray:

@@ -13,6 +13,7 @@ from unswayed.errors import UsageError
 from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import FloatArray, Metric
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.pairing import paired_by_item
 from unswayed.metrics.patterns import unique_rows
 from unswayed.metrics.resampling import RESAMPLES, GoldTies, prepared, resample
 from unswayed.metrics.rows import Row, row_of
@@ -85,7 +86,7 @@ def difference(
         UsageError: If the metric is a list of values.
     """
     metric = METRICS.load(name)
-    pairs = _pairs(prepared(a, gold_ties), prepared(b, gold_ties))
+    pairs = paired_by_item(prepared(a, gold_ties), prepared(b, gold_ties))
     if len(pairs) > 1 and not metric.across:
         reason = "items have different numbers of candidates: compare each number by itself"
         return Estimate(value=None, reason=reason)
@@ -129,25 +130,6 @@ def _weighted_difference(metric: Metric, name: str, left: Outcomes, right: Outco
 def _is_mean(statistics: FloatArray) -> bool:
     """Whether both sides are plain means over items: 1 and the item's value."""
     return statistics.shape[1] == 4 and bool((statistics[:, [0, 2]] == 1.0).all())
-
-
-def _pairs(a: Sequence[Outcomes], b: Sequence[Outcomes]) -> list[tuple[Outcomes, Outcomes]]:
-    """The items that both sides have, in the order of `a`, per number of candidates."""
-    of_b = {outcomes.n: outcomes for outcomes in b}
-    pairs = []
-    for left in a:
-        right = of_b.get(left.n)
-        if right is None:
-            continue
-        if left.item_ids == right.item_ids:
-            pairs.append((left, right))
-            continue
-        row_of_id = {item: row for row, item in enumerate(right.item_ids)}
-        common = [(i, row_of_id[x]) for i, x in enumerate(left.item_ids) if x in row_of_id]
-        if common:
-            index = np.array(common, dtype=np.intp)
-            pairs.append((left.rows(index[:, 0]), right.rows(index[:, 1])))
-    return pairs
 
 
 def _paired_statistics(

@@ -28,7 +28,7 @@ BUILT_IN: Final = {
     "fleiss_kappa": "unswayed.metrics.kappa:FLEISS_KAPPA",
     "icc2k": "unswayed.metrics.intraclass:ICC2K",
     "icc3k": "unswayed.metrics.intraclass:ICC3K",
-    "kendall": "unswayed.metrics.correlation:KENDALL",
+    "kendall_tau": "unswayed.metrics.correlation:KENDALL",
     "label_bias": "unswayed.metrics.signed_bias:LABEL_BIAS",
     "label_mass": "unswayed.metrics.answers:LABEL_MASS",
     "label_rate": "unswayed.metrics.rates:LABEL_RATE",
@@ -37,11 +37,14 @@ BUILT_IN: Final = {
     "position_bias": "unswayed.metrics.signed_bias:POSITION_BIAS",
     "position_rate": "unswayed.metrics.rates:POSITION_RATE",
     "primacy": "unswayed.metrics.rates:PRIMACY",
+    "rank_stability": "unswayed.metrics.rank_stability:RANK_STABILITY",
     "rstd": "unswayed.metrics.recall_balance:RSTD",
     "score_sd": "unswayed.metrics.intraclass:SCORE_SD",
+    "score_shift": "unswayed.metrics.score_spread:SCORE_SHIFT",
     "spearman": "unswayed.metrics.correlation:SPEARMAN",
     "tie_rate": "unswayed.metrics.answers:TIE_RATE",
     "unparsed_rate": "unswayed.metrics.answers:UNPARSED_RATE",
+    "within_item_sd": "unswayed.metrics.score_spread:WITHIN_ITEM_SD",
 }
 
 METRICS: Registry[Metric] = Registry("metric", BUILT_IN, like="unswayed.metrics.metric:Metric")

@@ -1,0 +1,67 @@
+"""Which items one method gets right and another wrong, and the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unswayed.decisions import MISSING
+from unswayed.metrics.accuracy import credit
+from unswayed.metrics.exact import sign_test
+from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.pairing import paired_by_item
+
+__all__ = ["Improvements", "improved_regressed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Improvements:
+    """Items that changed between right and wrong, each in its own order of candidates.
+
+    Attributes:
+        n: Items with gold that both methods answered.
+        improved: Right where the other is wrong; a tie is wrong.
+        regressed: Wrong where the other is right.
+        p: Two-sided exact sign test of the two.
+        improved_shared: Credit gained where a tie between k candidates, one of them right, is 1/k
+            right; the sum over the items that gained.
+        regressed_shared: Credit lost.
+    """
+
+    n: int
+    improved: int
+    regressed: int
+    p: float
+    improved_shared: float
+    regressed_shared: float
+
+
+def improved_regressed(first: Sequence[Outcomes], other: Sequence[Outcomes]) -> Improvements:
+    """What `first` gets right that `other` does not, and the reverse.
+
+    Items are matched by id and judged once: in their own order (the first presentation). An answer
+    that could not be read is wrong; an item that either side failed to answer is left out.
+
+    Args:
+        first: Outcomes of one method, one entry per number of candidates.
+        other: Outcomes of the method it is compared with.
+    """
+    gains: list[float] = []
+    strict: list[float] = []
+    for left, right in paired_by_item(first, other):
+        answered = (left.choices[:, 0] != MISSING) & (right.choices[:, 0] != MISSING)
+        kept = answered & left.decided & right.decided
+        strict += (left.right[kept, 0].astype(float) - right.right[kept, 0]).tolist()
+        gains += (credit(left)[kept, 0] - credit(right)[kept, 0]).tolist()
+    changed, shared = np.array(strict), np.array(gains)
+    improved, regressed = int((changed > 0).sum()), int((changed < 0).sum())
+    return Improvements(
+        n=len(strict),
+        improved=improved,
+        regressed=regressed,
+        p=sign_test(improved, regressed),
+        improved_shared=float(shared[shared > 0].sum()),
+        regressed_shared=float(-shared[shared < 0].sum()),
+    )

@@ -1,0 +1,77 @@
+"""Methods whose scores are compared with those that people gave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import unswayed as us
+from unswayed.auditing.contrasts import Comparison, compare_methods
+from unswayed.auditing.evaluation import Scored, score_method
+from unswayed.backends.simulated import simulated_items
+from unswayed.decisions import FloatArray
+from unswayed.metrics import Options, measure
+
+ITEMS = 200
+OPTIONS: Options = {"resamples": 100, "seed": 0, "gold_ties": "exclude"}
+NOISE = {"direct": 1.5, "average": 0.5, "vote": 0.5}
+
+
+def compared(human: FloatArray | None, noise: dict[str, float], *, gold: bool = True) -> Comparison:
+    """Methods of a pairwise audit with scores put in: the same quality, each with its own noise."""
+    record = us.audit(
+        "simulated/judge", simulated_items(ITEMS, 2, seed=1), methods=list(NOISE), resamples=100
+    ).record
+    quality = np.arange(ITEMS) % 7.0
+    draw = np.random.default_rng(2)
+    scored: dict[str, Scored] = {}
+    for name, method in record.plan.methods.items():
+        own = score_method(
+            method, record.plan.strata, record.tables, record.source, estimation_items=None,
+            group_by="group",
+        )  # fmt: skip
+        if name not in noise:
+            continue
+        (outcomes,) = own.outcomes
+        score = np.repeat(quality + draw.normal(0, noise[name], ITEMS), 2).reshape(ITEMS, 2)
+        kinds = outcomes.gold_kind if gold else np.zeros_like(outcomes.gold_kind)
+        changed = replace(outcomes, human=human, score=score, gold_kind=kinds)
+        scored[name] = replace(own, outcomes=(changed,))
+    rows = {name: measure(own.outcomes, **OPTIONS) for name, own in scored.items()}
+    return compare_methods(record.plan, record.tables, scored, rows, OPTIONS)
+
+
+@pytest.mark.parametrize("gold", [True, False])
+def test_with_human_scores_methods_are_recommended_by_rank_correlation(gold: bool) -> None:
+    human = np.arange(ITEMS) % 7.0
+    recommendation = compared(human, NOISE, gold=gold).recommendation
+    assert recommendation.metric == "spearman"
+    assert recommendation.method in ("average", "vote")
+    assert "rank correlation with human scores" in recommendation.reason
+
+
+def test_methods_alike_are_not_recommended() -> None:
+    human = np.arange(ITEMS) % 7.0
+    comparison = compared(human, dict.fromkeys(NOISE, 1.0))
+    assert comparison.recommendation.method == "direct"
+    assert "closer to the human ranking" in comparison.recommendation.reason
+    difference = comparison.differences["average", "direct"]["spearman"]
+    assert difference.joint is not None
+    assert difference.low is not None
+    assert difference.joint[0] < difference.low < 0 < difference.joint[1]
+
+
+def test_without_human_scores_nothing_is_said_of_them() -> None:
+    comparison = compared(None, NOISE)
+    assert comparison.recommendation.metric == "accuracy"
+    assert "spearman" not in comparison.differences["average", "direct"]
+
+
+def test_human_scores_that_are_all_the_same_leave_the_choice_to_gold() -> None:
+    comparison = compared(np.full(ITEMS, 3.0), NOISE)
+    assert comparison.recommendation.metric == "accuracy"
+    difference = comparison.differences["average", "direct"]["spearman"]
+    assert difference.value is None
+    assert difference.reason

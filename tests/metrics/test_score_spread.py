@@ -1,0 +1,98 @@
+"""What the order of levels does to scores, and the order of candidates to rankings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from metric_builders import M, outcomes
+from scipy import stats
+
+from unswayed.metrics import Outcomes, measure
+from unswayed.metrics.rank_stability import rank_agreement
+from unswayed.presentation import presentations
+
+NAN = float("nan")
+FOUR = presentations("cyclic", 4)
+
+
+def with_scores(score: list[list[float]], permutable: list[bool] | None = None) -> Outcomes:
+    plain = outcomes([[0] * 4] * len(score), shown=FOUR, permutable=permutable)
+    return replace(plain, score=np.array(score))
+
+
+def value(made: Outcomes, name: str) -> float | None:
+    return measure([made], names=[name], resamples=0)[name].value
+
+
+def test_the_sd_within_an_item_divides_by_one_less() -> None:
+    assert value(with_scores([[4, 5, 4, 3]]), "within_item_sd") == pytest.approx(0.8165, abs=1e-4)
+    both = with_scores([[4, 5, 4, 3], [2, 2, 2, 2]])
+    assert value(both, "within_item_sd") == pytest.approx(0.8165 / 2, abs=1e-4)
+
+
+def test_the_sd_takes_two_scores_and_what_may_be_permuted() -> None:
+    rows = [[4.0, NAN, 2.0, NAN], [5.0, NAN, NAN, NAN], [1.0, 5.0, 1.0, 5.0]]
+    made = with_scores(rows, permutable=[True, True, False])
+    (estimate,) = measure([made], names=["within_item_sd"], resamples=0).values["within_item_sd"]
+    assert (estimate.value, estimate.n) == (pytest.approx(2**0.5), 1)
+
+
+def test_the_shift_is_what_the_own_order_adds() -> None:
+    rows = [[4.0, 2.0, 2.0, 4.0], [5.0, 4.0, 5.0, 4.0], [9.0, NAN, 1.0, 1.0]]
+    (estimate,) = measure([with_scores(rows)], names=["score_shift"], resamples=0).values[
+        "score_shift"
+    ]
+    assert (estimate.value, estimate.n) == (pytest.approx((1.0 + 0.5) / 2), 2)
+
+
+def test_a_method_that_reads_every_order_has_one_score_by_construction() -> None:
+    made = with_scores([[4.0] * 4, [2.5] * 4])
+    row = measure([made], names=["within_item_sd", "score_shift"], constructed=True, resamples=20)
+    for estimate in row.estimates.values():
+        assert (estimate.low, estimate.value, estimate.high) == (0.0, 0.0, 0.0)
+        assert estimate.by_construction
+
+
+def test_a_ranking_agrees_with_another_by_kendall() -> None:
+    # (3,2,1) and (3,1,2): two of three pairs alike. (1,1,0) and (1,0,0): tau-b 1/2
+    scores = np.array([[[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]], [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]])
+    assert rank_agreement(scores) == pytest.approx([1 / 3, 1 / 2])
+
+
+def test_candidates_whose_scores_differ_by_rounding_alone_are_tied() -> None:
+    scores = np.array([[[0.1 + 0.2, 0.3, 0.0], [0.3, 0.1 + 0.2, 0.0]]])
+    assert rank_agreement(scores) == pytest.approx([1.0])
+
+
+def test_rankings_are_compared_over_the_candidates_that_both_scored() -> None:
+    draw = np.random.default_rng(3)
+    scores = draw.integers(0, 5, (40, 4, 6)).astype(float)
+    scores[draw.random(scores.shape) < 0.15] = NAN
+    for own, computed in zip(scores, rank_agreement(scores), strict=True):
+        taus = []
+        for v in range(4):
+            for w in range(v + 1, 4):
+                both = ~np.isnan(own[v]) & ~np.isnan(own[w])
+                a, b = own[v][both], own[w][both]
+                if len(set(a)) > 1 and len(set(b)) > 1:
+                    taus.append(stats.kendalltau(a, b)[0])
+        assert computed == pytest.approx(np.mean(taus))
+
+
+def test_nothing_is_compared_with_a_ranking_without_an_order() -> None:
+    flat = np.ones((1, 2, 3))
+    assert np.isnan(rank_agreement(flat)).all()
+    scores = np.array([[[3.0, 2.0, 1.0], [1.0, 1.0, 1.0]], [[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]]])
+    shown = presentations("cyclic", 3)[:2]
+    made = replace(outcomes([[0, 0], [0, M]], shown=shown), scores=scores)
+    (estimate,) = measure([made], names=["rank_stability"], resamples=0).values["rank_stability"]
+    assert (estimate.value, estimate.n) == (1.0, 1)
+
+
+def test_without_scores_there_is_no_row() -> None:
+    plain = outcomes([[0, 1], [1, 1]])
+    assert not {"within_item_sd", "score_shift", "rank_stability"} & set(
+        measure([plain], resamples=0).values
+    )
