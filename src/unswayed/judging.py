@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,9 +20,8 @@ from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import is_fitted, learned_sizes, why_not
 from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint
-from unswayed.runner import Question, RunCounts, Session
 
-__all__ = ["JudgeFailure", "Judging", "failures_of", "named", "windows"]
+__all__ = ["JudgeFailure", "Judging", "named", "windows"]
 
 SINGLE: Final = parse_method(BASE)
 """The single call, whose verdict items get that must keep their order."""
@@ -181,35 +180,6 @@ def _no_logprobs(method: Method, backend: Backend) -> UsageError:
     return UsageError(
         f"{method.name} needs label probabilities, which {backend.model} does not give. Use vote."
     )
-
-
-def failures_of(
-    missing: Mapping[str, int],
-    questions: Sequence[Question],
-    session: Session,
-    counts: RunCounts,
-) -> Iterator[tuple[str, JudgeFailure]]:
-    """The failures of items with missing answers, each with the reason that was recorded.
-
-    Args:
-        missing: How many answers an item lacks, by its id.
-        questions: What was asked.
-        session: Who was asked.
-        counts: What came of it.
-    """
-    if not missing:
-        return
-    said = {failure.key: failure.failure.message for failure in session.store.failures()}
-    reasons: dict[str, str] = {}
-    for question in questions:
-        if question.item.id in missing and (key := session.key(question)) in said:
-            reasons[question.item.id] = said[key].removeprefix(f"{question.item.id}: ")
-    fatal = counts.fatal
-    if counts.budget_spent:
-        fatal = f"the budget of ${session.settings.budget_usd:g} does not reach for the next call."
-    for item_id, count in missing.items():
-        reason = reasons.get(item_id) or fatal or "it was not answered."
-        yield item_id, JudgeFailure(item_id, count, reason, fatal is not None)
 
 
 def named(item: Item) -> Item:
