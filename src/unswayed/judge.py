@@ -11,6 +11,7 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Iterator,
+    Mapping,
     Sequence,
 )
 from functools import partial
@@ -24,7 +25,7 @@ from unswayed.calibration import prompts_for
 from unswayed.decisions import Verdict
 from unswayed.errors import BackendError, UsageError
 from unswayed.items import Item, Task, Text
-from unswayed.judging import JudgeFailure, Judging, named, windows
+from unswayed.judging import JudgeFailure, Judging, named, scale_of, windows
 from unswayed.methods import JUDGING, Method
 from unswayed.methods.files import FittedFile
 from unswayed.prompts import PromptSettings, prompt_settings
@@ -216,6 +217,96 @@ class Judge:
     ) -> Verdict:
         """`answer` in async code."""
         item = Item(id="", task=Task.MCQ, prompt=prompt, candidates=tuple(options), group=group)
+        return await self.ajudge(named(item))
+
+    @checked
+    def rank(
+        self,
+        prompt: Text,
+        candidates: Sequence[Text],
+        *,
+        reference: str | None = None,
+        group: str | None = None,
+    ) -> Verdict:
+        """Rank several answers to a prompt: `verdict.ranking`, best first, by `verdict.scores`.
+
+        Raises:
+            BackendError: If a call failed.
+            ItemError: If there are fewer than two candidates.
+        """
+        return self._run(lambda: self.arank(prompt, candidates, reference=reference, group=group))
+
+    @checked
+    async def arank(
+        self,
+        prompt: Text,
+        candidates: Sequence[Text],
+        *,
+        reference: str | None = None,
+        group: str | None = None,
+    ) -> Verdict:
+        """`rank` in async code."""
+        item = Item(
+            id="",
+            task=Task.LISTWISE,
+            prompt=prompt,
+            candidates=tuple(candidates),
+            reference=reference,
+            group=group,
+        )
+        return await self.ajudge(named(item))
+
+    @checked
+    def score(
+        self,
+        prompt: Text,
+        response: str,
+        levels: Mapping[float, str],
+        *,
+        reference: str | None = None,
+        group: str | None = None,
+    ) -> Verdict:
+        """Score a response to a prompt on a scale: `verdict.score`, with `verdict.sd`.
+
+        Args:
+            prompt: What the response answers.
+            response: The text that is scored.
+            levels: What each score means, in words, by its value: `{1: "poor", 2: "fair"}`;
+                `dict(enumerate(texts, start=1))` of a list. `verdict.choice` and
+                `verdict.scores` count the levels in the order given.
+            reference: A reference answer.
+            group: For methods that learn by group.
+
+        Raises:
+            BackendError: If a call failed.
+            ItemError: If the levels are no scale.
+        """
+        return self._run(
+            lambda: self.ascore(prompt, response, levels, reference=reference, group=group)
+        )
+
+    @checked
+    async def ascore(
+        self,
+        prompt: Text,
+        response: str,
+        levels: Mapping[float, str],
+        *,
+        reference: str | None = None,
+        group: str | None = None,
+    ) -> Verdict:
+        """`score` in async code."""
+        values, texts = scale_of(levels)
+        item = Item(
+            id="",
+            task=Task.RUBRIC,
+            prompt=prompt,
+            candidates=texts,
+            values=values,
+            response=response,
+            reference=reference,
+            group=group,
+        )
         return await self.ajudge(named(item))
 
     async def ajudge(self, item: Item) -> Verdict:
