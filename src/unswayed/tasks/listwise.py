@@ -164,7 +164,7 @@ TASK = TaskSpec(
     check=check_gold,
     gold=right_candidates,
     orders="cyclic",
-    train_orders=None,
+    train_orders="structured",
     reply=ListwiseReply(),
     sentences={
         "role": (
