@@ -18,7 +18,7 @@ from unswayed.calibration import calibrate
 from unswayed.calls import Failure, Query, Response
 from unswayed.decisions import Decision, Verdict
 from unswayed.errors import BackendError, ItemError, MethodError, UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet
+from unswayed.items import Item, ItemSet, Task
 from unswayed.judge import Judge
 from unswayed.judging import JudgeFailure, named, windows
 from unswayed.methods.additive import Effects
