@@ -18,7 +18,7 @@ from unswayed.calibration import calibrate
 from unswayed.calls import Failure, Query, Response
 from unswayed.decisions import Decision, Verdict
 from unswayed.errors import BackendError, ItemError, MethodError, UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet
+from unswayed.items import Item, ItemSet, Task
 from unswayed.judge import Judge
 from unswayed.judging import JudgeFailure, named, windows
 from unswayed.methods.additive import Effects
@@ -146,6 +146,83 @@ def test_compare_and_answer_return_verdicts() -> None:
         assert judge.model.startswith("simulated/judge?")
 
 
+SCALE = {1: "poor", 2: "fair", 3: "good", 4: "very good", 5: "excellent"}
+
+
+def test_rank_gives_the_order_of_the_mean_scores() -> None:
+    with Judge("simulated/judge?slot=0&label=0&noise=0&content=2") as judge:
+        verdict = judge.rank("Who wrote Emma?", ["one", "two", "three"], reference="four")
+        direct = Judge("simulated/judge?slot=0&label=0&noise=0&content=2", method="direct")
+        assert direct.rank("Who wrote Emma?", ["one", "two", "three"]).ranking is not None
+        direct.close()
+    assert verdict.n_calls == 3  # each answer once in every place
+    assert verdict.scores is not None
+    assert verdict.ranking is not None
+    order = [candidate for place in verdict.ranking for candidate in place]
+    assert order == sorted(range(3), key=lambda c: -verdict.scores[c])
+    assert verdict.ranking[0] == (verdict.choice,)
+
+
+def test_places_of_a_ranking_are_shared_by_equal_scores() -> None:
+    def ranked(*scores: float, tie: tuple[int, ...] | None = None) -> object:
+        return Verdict(item_id="q", choice=None, method="vote", scores=scores, tie=tie).ranking
+
+    assert ranked(10.0, 30.0, 20.0) == ((1,), (2,), (0,))
+    assert ranked(0.1 + 0.2, 0.3, 0.5) == ((2,), (0, 1))  # equal but for rounding
+    assert ranked(0.0, 0.0, 0.0, tie=(0, 1, 2)) == ((0, 1, 2),)
+    assert ranked(0.25, 0.0, 0.25, tie=(0, 2)) == ((0, 2), (1,))
+    assert Verdict(item_id="q", choice=0, method="vote").ranking is None
+
+
+def test_score_gives_the_value_of_the_scale_whatever_order_it_is_given_in() -> None:
+    judge = Judge("simulated/judge?slot=0&label=0&noise=0&content=3", method="vote")
+    with judge:
+        rising = judge.score("Explain rain.", "It falls.", SCALE)
+        falling = judge.score("Explain rain.", "It falls.", dict(reversed(SCALE.items())))
+    assert rising.score == falling.score
+    assert isinstance(rising.choice, int)
+    assert isinstance(falling.choice, int)
+    assert list(SCALE)[rising.choice] == rising.score
+    assert falling.choice == 4 - rising.choice
+    assert rising.n_calls == 5
+    assert rising.sd == 0.0  # without bias every order names the same level
+
+
+def test_the_mean_score_needs_probabilities_on_a_scale_and_the_error_names_what_does_not() -> None:
+    with Judge("simulated/judge?slot=0&label=0&noise=0") as judge:  # the expected value
+        verdict = judge.score("Explain rain.", "It falls.", SCALE)
+        assert verdict.scores == pytest.approx(verdict.scores)
+        assert verdict.score == pytest.approx(
+            sum(p * value for p, value in zip(verdict.scores or (), SCALE, strict=True))
+        )
+    without = "simulated/judge?logprobs=0"
+    with Judge(without) as judge:
+        assert judge.rank("q", ["a", "b", "c"]).choice is not None  # scores need none
+        with pytest.raises(UsageError, match=r"does not give\. Use ") as refusal:
+            judge.score("Explain rain.", "It falls.", SCALE)
+    remedies = str(refusal.value).partition("Use ")[2].rstrip(".").split(" or ")
+    for remedy in remedies:
+        with Judge(without, method=remedy) as judge:
+            assert judge.score("Explain rain.", "It falls.", SCALE).score is not None
+
+
+def test_async_faces_rank_and_score_alike() -> None:
+    async def asynchronous() -> list[Verdict]:
+        judge = Judge("simulated/judge", method="vote")
+        verdicts = [
+            await judge.arank("q", ["a", "b", "c"]),
+            await judge.ascore("q", "r", SCALE),
+        ]
+        await judge.aclose()
+        return verdicts
+
+    with Judge("simulated/judge", method="vote") as judge:
+        assert asyncio.run(asynchronous()) == [
+            judge.rank("q", ["a", "b", "c"]),
+            judge.score("q", "r", SCALE),
+        ]
+
+
 def test_equal_questions_get_equal_verdicts_from_every_face() -> None:
     async def asynchronous() -> list[Verdict]:
         judge = Judge("simulated/judge", method="vote")
@@ -211,8 +288,23 @@ def test_a_file_refuses_items_with_a_number_of_candidates_it_was_not_fitted_for(
 
 
 def test_a_malformed_question_is_an_error() -> None:
-    with Judge("simulated/judge") as judge, pytest.raises(ItemError, match="at least 2, got 1"):
-        judge.answer("Which?", ["only"])
+    with Judge("simulated/judge") as judge:
+        with pytest.raises(ItemError, match="at least 2, got 1"):
+            judge.answer("Which?", ["only"])
+        with pytest.raises(ItemError, match="candidates: needs at least 2, got 1"):
+            judge.rank("Which?", ["only"])
+        for levels, reason in (
+            ({1: "poor"}, "levels: a scale needs at least 2, got 1"),
+            ({"1": "poor", "2": "good"}, "levels: '1' is not a number: give {value: description}"),
+            ({1: "poor", float("nan"): "good"}, "levels: nan is not a number"),
+            ({1: "poor", 2: " "}, "levels: 2 has no description"),
+        ):
+            with pytest.raises(ItemError) as refusal:
+                judge.score("Explain rain.", "It falls.", levels)  # type: ignore[arg-type]
+            assert reason in str(refusal.value)
+        with pytest.raises(UsageError, match=r"score\(\): levels \['poor', 'good'\]: expected Map"):
+            judge.score("Explain rain.", "It falls.", ["poor", "good"])  # type: ignore[arg-type]
+        assert judge.counts.made == 0
 
 
 def test_a_wrong_argument_of_a_question_is_named() -> None:
@@ -277,6 +369,7 @@ def test_a_method_must_exist_be_fitted_and_fit_the_model(pairs: ItemSet) -> None
         pytest.raises(UsageError, match=r"does not\s+give. Use vote"),
     ):
         judge.compare("q", "a", "b")
+    assert judge.counts.made == 0
     with pytest.raises(UsageError, match="no drift to check"):
         Judge(MODEL, method="vote", shadow=0.1)
     with pytest.raises(UsageError, match="from 0 to 1"):
@@ -290,6 +383,14 @@ def test_items_the_method_is_not_for_are_refused_before_any_call(tmp_path: Path)
         pytest.raises(UsageError, match="'swap' needs 2 candidates, got 3"),
     ):
         list(judge.verdicts([three]))
+    listwise = msgspec.structs.replace(simulated_items(1, 4, seed=1)[0], task=Task.LISTWISE)
+    prior = LabelPrior(4, (0, 1, 2, 3), (0.4, 0.2, 0.2, 0.2), 40)
+    pride = replace(parse_method("pride"), priors=(prior,))
+    with (
+        Judge(MODEL, method=pride, calls=tmp_path) as judge,
+        pytest.raises(UsageError, match=r"needs label probabilities and there are none\. Use aver"),
+    ):
+        list(judge.verdicts([listwise]))
     reasoning = PromptSettings(prompt="reasoning")
     with (
         Judge(MODEL, method="average", prompt=reasoning) as judge,

@@ -11,6 +11,7 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Iterator,
+    Mapping,
     Sequence,
 )
 from functools import partial
@@ -21,20 +22,18 @@ from typing import Any, Final, Self, TypeVar
 from unswayed.arguments import checked
 from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
 from unswayed.calibration import prompts_for
-from unswayed.decisions import Decision, Verdict
+from unswayed.decisions import Verdict
 from unswayed.errors import BackendError, UsageError
-from unswayed.items import Item, Task, Text, blind
-from unswayed.judging import JudgeFailure, Judging, failures_of, named, windows
+from unswayed.items import Item, Task, Text
+from unswayed.judging import JudgeFailure, Judging, named, scale_of, windows
 from unswayed.methods import JUDGING, Method
 from unswayed.methods.files import FittedFile
-from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, prompt_settings
+from unswayed.rounds import Rounds
 from unswayed.runner import (
     CallPlan,
-    Question,
     RunCounts,
     RunSettings,
-    Session,
     ShowsProgress,
 )
 from unswayed.shadow import Shadow
@@ -79,10 +78,6 @@ class Judge:
         shadow: Share of the items, drawn by a hash of their ids, that is asked again in every
             presentation the method was fitted on, for `drift_report`.
 
-    Attributes:
-        counts: What was asked so far.
-        null_reasons: Verdicts so far that name no candidate and no tie, by their reason.
-
     Raises:
         MethodError: If a fitted file belongs to another model, prompt or label set.
         UsageError: If the method cannot work with this model, or there is nothing to shadow.
@@ -121,15 +116,12 @@ class Judge:
         )
         self._backend = open_backend(model, reach) if isinstance(model, str) else model
         self.prompts = prompts_for(self._backend, prompt_settings(prompt, template, labels, shots))
-        self._settings = RunSettings(prompts=self.prompts, budget_usd=budget)
-        self._progress = progress
-        self.counts = RunCounts()
-        self.null_reasons: Counter[str] = Counter()
-        self._judging = Judging.by(method, self._backend, self.prompts)
-        self._shadow = Shadow(self._judging.method, shadow)
+        judging = Judging.by(method, self._backend, self.prompts)
+        drawn = Shadow(judging.method, shadow)
         recorded = ":memory:" if calls is None else calls
         self._store = recorded if isinstance(recorded, CallStore) else CallStore.open(recorded)
-        self._judged_fitted_on: dict[str, None] = {}
+        settings = RunSettings(prompts=self.prompts, budget_usd=budget)
+        self._rounds = Rounds(judging, self._store, settings, drawn, progress)
         self._n_windows = 0
         self._loop: LoopThread | None = None
         self._closed = False
@@ -153,12 +145,22 @@ class Judge:
     @property
     def method(self) -> Method:
         """The method that decides."""
-        return self._judging.method
+        return self._rounds.judging.method
 
     @property
     def model(self) -> str:
         """Full name of the model, with revision."""
         return self._backend.model
+
+    @property
+    def counts(self) -> RunCounts:
+        """What was asked so far."""
+        return self._rounds.counts
+
+    @property
+    def null_reasons(self) -> Counter[str]:
+        """Verdicts so far that name no candidate and no tie, by their reason."""
+        return self._rounds.null_reasons
 
     @checked
     def compare(
@@ -217,6 +219,96 @@ class Judge:
         item = Item(id="", task=Task.MCQ, prompt=prompt, candidates=tuple(options), group=group)
         return await self.ajudge(named(item))
 
+    @checked
+    def rank(
+        self,
+        prompt: Text,
+        candidates: Sequence[Text],
+        *,
+        reference: str | None = None,
+        group: str | None = None,
+    ) -> Verdict:
+        """Rank several answers to a prompt: `verdict.ranking`, best first, by `verdict.scores`.
+
+        Raises:
+            BackendError: If a call failed.
+            ItemError: If there are fewer than two candidates.
+        """
+        return self._run(lambda: self.arank(prompt, candidates, reference=reference, group=group))
+
+    @checked
+    async def arank(
+        self,
+        prompt: Text,
+        candidates: Sequence[Text],
+        *,
+        reference: str | None = None,
+        group: str | None = None,
+    ) -> Verdict:
+        """`rank` in async code."""
+        item = Item(
+            id="",
+            task=Task.LISTWISE,
+            prompt=prompt,
+            candidates=tuple(candidates),
+            reference=reference,
+            group=group,
+        )
+        return await self.ajudge(named(item))
+
+    @checked
+    def score(
+        self,
+        prompt: Text,
+        response: str,
+        levels: Mapping[float, str],
+        *,
+        reference: str | None = None,
+        group: str | None = None,
+    ) -> Verdict:
+        """Score a response to a prompt on a scale: `verdict.score`, with `verdict.sd`.
+
+        Args:
+            prompt: What the response answers.
+            response: The text that is scored.
+            levels: What each score means, in words, by its value: `{1: "poor", 2: "fair"}`;
+                `dict(enumerate(texts, start=1))` of a list. `verdict.choice` and
+                `verdict.scores` count the levels in the order given.
+            reference: A reference answer.
+            group: For methods that learn by group.
+
+        Raises:
+            BackendError: If a call failed.
+            ItemError: If the levels are no scale.
+        """
+        return self._run(
+            lambda: self.ascore(prompt, response, levels, reference=reference, group=group)
+        )
+
+    @checked
+    async def ascore(
+        self,
+        prompt: Text,
+        response: str,
+        levels: Mapping[float, str],
+        *,
+        reference: str | None = None,
+        group: str | None = None,
+    ) -> Verdict:
+        """`score` in async code."""
+        values, texts = scale_of(levels)
+        item = Item(
+            id="",
+            task=Task.RUBRIC,
+            prompt=prompt,
+            candidates=texts,
+            values=values,
+            response=response,
+            reference=reference,
+            group=group,
+        )
+        return await self.ajudge(named(item))
+
     async def ajudge(self, item: Item) -> Verdict:
         """Judge one item.
 
@@ -245,60 +337,14 @@ class Judge:
                 await asyncio.sleep(FULL_POLL_S)  # others read what is to be forgotten
             self._n_windows += 1
             try:
-                verdicts = await self._judge_window(window)
+                self._check_usable()
+                verdicts = await self._rounds.judge(window)
             finally:
                 self._n_windows -= 1
                 if not self._n_windows and not self._closed:  # nobody else is about to read
                     self._store.forget(MOST_IN_MEMORY)
             for verdict in verdicts:
                 yield verdict
-
-    async def _judge_window(self, items: Sequence[Item]) -> list[Verdict | JudgeFailure]:
-        self._check_usable()
-        for item in items:
-            self._judging.check(item)
-        session = self._session()
-        seen: dict[str, list[Decision]] = {item.id: [] for item in items}
-        asked: dict[str, set[Ask]] = {item.id: set() for item in items}
-        failed: dict[str, JudgeFailure] = {}
-        waiting = [blind(item) for item in items]
-        while waiting:
-            questions: list[Question] = []
-            for item in waiting:
-                wanted = self._judging.wanted(item, seen[item.id])
-                new = [ask for ask in wanted if ask not in asked[item.id]]
-                asked[item.id].update(new)
-                questions.extend(Question(item, ask) for ask in new)
-            if not questions:
-                break
-            counts = await self._ask(session, questions)
-            for decision in session.read(questions):
-                seen[decision.item_id].append(decision)
-            missing = {
-                i: len(asked[i]) - len(seen[i]) for i in asked if len(seen[i]) < len(asked[i])
-            }
-            failed.update(failures_of(missing, questions, session, counts))
-            going_on = {question.item.id for question in questions} - failed.keys()
-            waiting = [item for item in waiting if item.id in going_on]
-        await self._ask_shadow(session, [item for item in items if item.id not in failed])
-        return [failed.get(item.id) or self._decide(blind(item), seen[item.id]) for item in items]
-
-    def _decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        verdict = self._judging.decide(item, decisions)
-        reason = self._judging.null_reason(verdict, decisions)
-        if reason is not None:
-            self.null_reasons[reason] += 1
-        return verdict
-
-    def _session(self) -> Session:
-        """What asks about one window; another one may have other items under the same ids."""
-        return Session(self._backend, self._store, self._settings)
-
-    async def _ask(self, session: Session, questions: Sequence[Question]) -> RunCounts:
-        shown = None if self._progress is None else _Onward(self._progress, self.counts)
-        counts = await session.ask(questions, progress=shown)
-        self.counts = self.counts.plus(counts)
-        return counts
 
     def price(self, items: Iterable[Item]) -> CallPlan:
         """The calls that judging items can make at most, and what they cost; none is made.
@@ -308,53 +354,22 @@ class Judge:
         Raises:
             UsageError: If the method cannot work on an item.
         """
-        session = Session(self._backend, self._store, self._settings, stream=True)
-        return session.price(self._every(items))
+        return self._rounds.price(items)
 
     def budget_for(self, items: Iterable[Item]) -> float:
         """A budget that reaches for the rest of the items, and for one more call than now."""
-        spent = max(self._store.totals().cost_usd, self._settings.budget_usd or 0.0)
-        return max(spent + (self.price(items).most_cost_usd or 0.0), 2 * spent)
-
-    def _every(self, items: Iterable[Item]) -> Iterator[Question]:
-        for item in map(blind, items):
-            self._judging.check(item)
-            yield from (Question(item, ask) for ask in self._judging.asks(item))
-            if self._shadow.draws(item):
-                yield from self._shadow.questions([item])
+        return self._rounds.budget_for(items)
 
     def was_asked(self, item: Item) -> bool:
         """Whether every call that judging an item begins with is recorded, answered or failed."""
-        session = self._session()
-        keys = {
-            session.key(Question(blind(item), ask)) for ask in self._judging.wanted(blind(item), [])
-        }
-        return keys == self._store.known(keys) | self._store.failed(keys)
-
-    async def _ask_shadow(self, session: Session, items: Sequence[Item]) -> None:
-        """Ask the drawn items again in every presentation the method was fitted on."""
-        if self._judging.file is not None:
-            self._judged_fitted_on.update(dict.fromkeys(self._judging.file.overlap(items)))
-        drawn = [blind(item) for item in items if self._shadow.wants(item)]
-        if not drawn:
-            return
-        questions = self._shadow.questions(drawn)
-        await self._ask(session, questions)
-        self._shadow.add(drawn, session.read(questions))
+        return self._rounds.was_asked(item)
 
     def drift_report(self) -> list[str]:
         """What the judged items say about the fitted file, in sentences; empty without a shadow.
 
         All the numbers of the file are one test at 5 %.
         """
-        said = []
-        if self._judged_fitted_on:
-            said.append(
-                f"{len(self._judged_fitted_on)} judged items (such as "
-                f"{next(iter(self._judged_fitted_on))}) were used to fit the method; figures on "
-                "them flatter it."
-            )
-        return said + self._shadow.report()
+        return self._rounds.drift_report()
 
     async def aclose(self) -> None:
         """Release connections, memory and the store; a closed judge judges no more."""
@@ -382,17 +397,3 @@ class Judge:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-class _Onward:
-    """Shows the progress of one round of calls as part of all rounds."""
-
-    def __init__(self, shown: ShowsProgress, before: RunCounts) -> None:
-        self._shown = shown
-        self._before = before
-
-    def update(self, counts: RunCounts) -> None:
-        self._shown.update(self._before.plus(counts))
-
-    def close(self) -> None:
-        """Other rounds may follow."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Final
 
 import msgspec
@@ -13,16 +14,19 @@ from unswayed.calibration import evidence_of
 from unswayed.decisions import Decision, Evidence, Verdict
 from unswayed.digests import digest
 from unswayed.errors import UsageError
-from unswayed.items import Item, Task, check_item, question_mark
-from unswayed.methods import BASE, Method
+from unswayed.items import BadFieldError, Item, Task, check_item, question_mark
+from unswayed.methods import AUDITED, BASE, METHODS, Method
 from unswayed.methods.files import FittedFile
 from unswayed.methods.names import parse_method, spec_name
-from unswayed.methods.protocol import is_fitted, learned_sizes, why_not
+from unswayed.methods.protocol import is_fitted, learned_fields, learned_sizes, why_not
 from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint
-from unswayed.runner import Question, RunCounts, Session
+from unswayed.tasks import task_of
 
-__all__ = ["JudgeFailure", "Judging", "failures_of", "named", "windows"]
+__all__ = ["JudgeFailure", "Judging", "named", "scale_of", "windows"]
+
+OWN: Final = frozenset({Evidence.SCORES, Evidence.LEVELS})
+"""What only decisions of some tasks hold."""
 
 SINGLE: Final = parse_method(BASE)
 """The single call, whose verdict items get that must keep their order."""
@@ -105,9 +109,14 @@ class Judging:
             without = gives - {Evidence.PROBS}
             lacking = why_not(self.method, task=item.task, gives=without) is not None
             if reason is None and lacking and not self.backend.gives_logprobs:
-                raise _no_logprobs(self.method, self.backend)
+                raise _no_logprobs(self.method, self.backend.model, item)
         if reason is not None:
-            raise UsageError(f"{item.id}: {spec_name(self.method)} cannot judge it: {reason}.")
+            without = task_of(item.task).gives - {Evidence.PROBS}
+            read = any(reading <= without for reading in self.method.readings())
+            remedy = "" if read else f" Use {' or '.join(_remedies(item))}."
+            raise UsageError(
+                f"{item.id}: {spec_name(self.method)} cannot judge it: {reason}.{remedy}"
+            )
         self._checked.add(kind)
 
     def asks(self, item: Item) -> Sequence[Ask]:
@@ -173,43 +182,33 @@ def _method_for(
             "give the file that it writes."
         )
     if Evidence.PROBS in chosen.reads and not chosen.or_reads and not backend.gives_logprobs:
-        raise _no_logprobs(chosen, backend)
+        raise _no_logprobs(chosen, backend.model)
     return chosen
 
 
-def _no_logprobs(method: Method, backend: Backend) -> UsageError:
+def _no_logprobs(method: Method, model: str, item: Item | None = None) -> UsageError:
     return UsageError(
-        f"{method.name} needs label probabilities, which {backend.model} does not give. Use vote."
+        f"{method.name} needs label probabilities, which {model} does not give. "
+        f"Use {' or '.join(_remedies(item))}."
     )
 
 
-def failures_of(
-    missing: Mapping[str, int],
-    questions: Sequence[Question],
-    session: Session,
-    counts: RunCounts,
-) -> Iterator[tuple[str, JudgeFailure]]:
-    """The failures of items with missing answers, each with the reason that was recorded.
+def _remedies(item: Item | None) -> list[str]:
+    """Methods that judge without a fit and without probabilities.
 
-    Args:
-        missing: How many answers an item lacks, by its id.
-        questions: What was asked.
-        session: Who was asked.
-        counts: What came of it.
+    Where the decisions of the item's task hold more than a choice, those that read it; else what an
+    audit compares with a single call.
     """
-    if not missing:
-        return
-    said = {failure.key: failure.failure.message for failure in session.store.failures()}
-    reasons: dict[str, str] = {}
-    for question in questions:
-        if question.item.id in missing and (key := session.key(question)) in said:
-            reasons[question.item.id] = said[key].removeprefix(f"{question.item.id}: ")
-    fatal = counts.fatal
-    if counts.budget_spent:
-        fatal = f"the budget of ${session.settings.budget_usd:g} does not reach for the next call."
-    for item_id, count in missing.items():
-        reason = reasons.get(item_id) or fatal or "it was not answered."
-        yield item_id, JudgeFailure(item_id, count, reason, fatal is not None)
+    gives = frozenset[Evidence]() if item is None else task_of(item.task).gives & OWN
+    own = [
+        name
+        for name in METHODS
+        for method in [METHODS.load(name)]
+        if not learned_fields(method)
+        and any(reading & gives and Evidence.PROBS not in reading for reading in method.readings())
+    ]
+    audited = [name for name in AUDITED if Evidence.PROBS not in METHODS.load(name).reads]
+    return own or [name for name in audited if name != BASE]
 
 
 def named(item: Item) -> Item:
@@ -223,6 +222,25 @@ def named(item: Item) -> Item:
     name = f"item-{digest(question_mark(item), item.reference or '').hex()[:16]}"
     check_item(renamed := msgspec.structs.replace(item, id=name))
     return renamed
+
+
+def scale_of(levels: Mapping[float, str]) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """The values and the descriptions of a scale, in the order given.
+
+    Raises:
+        BadFieldError: If there are fewer than two, a value is no number, or a level has no words.
+    """
+    if len(levels) < 2:
+        raise BadFieldError("levels", f"a scale needs at least 2, got {len(levels)}")
+    for value, text in levels.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            raise BadFieldError(
+                "levels",
+                f'{value!r} is not a number: give {{value: description}}, as {{1: "poor"}}',
+            )
+        if not isinstance(text, str) or not text.strip():
+            raise BadFieldError("levels", f"{value:g} has no description in words: {text!r}")
+    return tuple(map(float, levels)), tuple(levels.values())
 
 
 def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:

@@ -18,14 +18,16 @@ from unswayed.cli import main
 from unswayed.decisions import Evidence
 from unswayed.errors import ItemError, UnknownNameError, UsageError
 from unswayed.items import TASKS, Item, Task, blind, items_of, load_items
-from unswayed.parsing import LABEL, ReplySpec
+from unswayed.parsing import ReplySpec
 from unswayed.permutations import compose, invert
 from unswayed.presentation import Ask, Presentation, presentations
 from unswayed.prompts import PROMPTS, PromptSettings, render
 from unswayed.tasks import TaskSpec, task_of
 from unswayed.training.checks import check_task
 from unswayed.training.data import build_groups
+from unswayed.training.pif import PIF
 from unswayed.training.recipe_parts import Data, Prompt, Recipe
+from unswayed.training.responses import reader
 
 BUILT_IN = tuple(TASKS)
 EVERY = pytest.mark.parametrize("name", [*BUILT_IN, "best-worst"])
@@ -265,15 +267,15 @@ def test_a_permutation_group_of_a_task_from_outside_has_its_own_orders(data: Pat
     assert groups.rows[0].answer_only is False
 
 
-def test_training_refuses_a_task_whose_replies_its_rewards_cannot_read(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe, items = Recipe("r", Task("best-worst")), load_items(data)
-    with pytest.raises(UsageError, match="best-worst has a reply of its own"):
-        check_task(items.items, recipe)
-    plain = replace(task_of("best-worst"), reply=LABEL)
-    monkeypatch.setitem(TASKS._loaded, "best-worst", plain)
-    check_task(items.items, recipe)
+def test_training_rewards_the_candidate_that_a_reply_of_its_own_puts_first(data: Path) -> None:
+    recipe = Recipe("r", Task("best-worst"))
+    groups = build_groups(load_items(data), Data(held_out=0), Prompt(style="direct"))
+    check_task(groups.items, recipe)
+    read = reader(recipe.prompt, answer_only=groups.answer_only, task=recipe.task)
+    assert read("best B, worst C", groups.symbols) == (1, True, 0)
+    assert read("B", groups.symbols) == (None, False, 0)
+    with pytest.raises(UsageError, match=r"pif teaches .* replies of task best-worst"):
+        PIF.check(recipe, groups, None)
 
 
 def test_a_method_that_reads_probabilities_is_refused_before_any_call_where_replies_give_none(

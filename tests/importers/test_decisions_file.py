@@ -120,6 +120,18 @@ def test_items_are_made_without_text_and_gold() -> None:
     assert ranked[0].task is Task.LISTWISE
 
 
+def test_decisions_that_rank_or_score_several_are_listwise() -> None:
+    def task(n: int, **rated: object) -> Task:
+        order = tuple(range(n))
+        one = Decision(item_id="q", order=order, labels=tuple("ABC"[:n]), **rated)  # type: ignore[arg-type]
+        return items_from_decisions([one])[0].task
+
+    assert task(3, choice=0) is Task.MCQ
+    assert task(3, scores=(1.0, None, 2.0)) is Task.LISTWISE
+    assert task(2, ranking=(1, 0)) is Task.LISTWISE
+    assert task(2, scores=(1.0, 2.0)) is Task.PAIRWISE  # a reward model's
+
+
 def test_an_item_has_one_number_of_candidates() -> None:
     with pytest.raises(ItemError, match="a: decided among 2 candidates and among 3"):
         items_from_decisions([decision("a"), decision("a", order=(0, 1, 2))])

@@ -10,6 +10,7 @@ import pytest
 from unswayed.cli import main
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers import import_files, parse_map
+from unswayed.items import Task
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-logs.md"
 SECTION = re.compile(
@@ -36,6 +37,14 @@ EXPECTED: dict[str, dict[str, tuple[object, dict[tuple[int, ...], object]]]] = {
         "81;model-x;model-y": (None, {(0, 1): 0, (1, 0): 0}),
         "82;model-x;model-y": (None, {(0, 1): "tie", (1, 0): None}),
     },
+    "scale.csv": {
+        "s1": (2.0, {(0, 1, 2): 1, (2, 1, 0): 2}),
+        "s2": (1.5, {(0, 1, 2): 0, (2, 1, 0): None}),
+    },
+    "list.jsonl": {
+        "l1": (0, {(0, 1, 2): 0, (2, 0, 1): 2}),
+        "l2": (2, {(0, 1, 2): "tie", (2, 0, 1): None}),
+    },
 }
 
 
@@ -59,6 +68,107 @@ def test_the_page_s_commands_read_the_page_s_logs(
         main(["audit", "items.jsonl", "--decisions", "decisions.jsonl", "--resamples", "100"]) == 0
     )
     capsys.readouterr()
+
+
+def test_a_scale_s_numbers_move_with_their_levels(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.csv", "id,o,v,h\n1,321,3.0,2.5\n2,123,2.5,\n")
+    made = import_files(
+        "jsonl", [log], fields=parse_map("id=id,order=o,verdict=v,gold=h,values=1|2|3")
+    )
+    assert made.items[0].task is Task.RUBRIC
+    assert made.items[0].values == (1.0, 2.0, 3.0)
+    assert [item.human_score() for item in made.items] == [2.5, None]
+    first, second = made.decisions
+    assert (first.order, first.labels, first.label_set) == (
+        (2, 1, 0),
+        ("3", "2", "1"),
+        ("1", "2", "3"),
+    )
+    assert (first.choice, second.choice) == (2, None)  # 2.5 is no level: unparsed
+
+
+def test_letters_beside_levels_stay_in_their_places(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.csv", 'id;o;v\n1;"[2, 0, 1]";A\n')
+    fields = parse_map("id=id,order=o,verdict=v,values=1|2|4,labels=A|B|C")
+    (decision,) = import_files("jsonl", [log], fields=fields).decisions
+    assert (decision.labels, decision.choice) == (("A", "B", "C"), 2)
+
+
+def test_scores_and_rankings_are_kept_by_candidate(tmp_path: Path) -> None:
+    content, command = SECTIONS["list.jsonl"]
+    log = write(tmp_path / "list.jsonl", content)
+    fields = parse_map(command.partition("--map ")[2])
+    made = import_files("jsonl", [log], fields=fields)
+    assert {item.task for item in made.items} == {Task.LISTWISE}
+    assert [decision.scores for decision in made.decisions] == [
+        (80.0, 60.0, 40.0),
+        (60.0, 50.0, 70.0),  # C A B were shown
+        (50.0, 50.0, 10.0),
+        (None, None, 90.0),
+    ]
+    assert [decision.ranking for decision in made.decisions] == [(0, 1, 2), (2, 0, 1), None, None]
+
+
+def test_scores_in_columns_stand_as_verdict_is_says(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.csv", "id,o,s1,s2\n1,BA,10,90\n")
+    for meaning, scores, choice in (("label", (90.0, 10.0), 0), ("candidate", (10.0, 90.0), 1)):
+        text = f"id=id,order=o,scores=s1|s2,task=pairwise,verdict_is={meaning}"
+        made = import_files("jsonl", [log], fields=parse_map(text))
+        assert made.items[0].task is Task.PAIRWISE
+        assert (made.decisions[0].scores, made.decisions[0].choice) == (scores, choice)
+
+
+def test_a_raw_reply_is_read_as_a_live_one(tmp_path: Path) -> None:
+    marks = {
+        label: {"score": score, "rationale": "so", "major_error": label == "A"}
+        for label, score in (("A", 10), ("B", 30), ("C", 20))
+    }
+    reply = json.dumps({"candidates": marks, "ranking": ["B", "C", "A"]})
+    rows = [
+        {"id": 1, "o": [2, 0, 1], "raw": f"```json\n{reply}\n```"},
+        {"id": 1, "o": [0, 1, 2], "raw": "I cannot say."},
+    ]
+    log = write(tmp_path / "x.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    fields = parse_map("id=id,order=o,text=raw,labels=A|B|C,task=listwise")
+    read, unread = import_files("jsonl", [log], fields=fields).decisions
+    assert (read.choice, read.scores, read.ranking) == (0, (30.0, 20.0, 10.0), (0, 1, 2))
+    assert read.flags is not None
+    assert read.flags["major_error"][2] is True  # A was candidate 2
+    assert (unread.choice, unread.scores) == (None, None)
+    pairs = write(tmp_path / "y.csv", "id,sw,raw\n1,yes,The better answer is B.\n")
+    fields = parse_map("id=id,order=sw,text=raw")
+    assert import_files("jsonl", [pairs], fields=fields).decisions[0].choice == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id=id", "needs verdict: or scores, ranking, or text"),
+        ("id=id,verdict=v,task=rubric", "task=rubric needs values="),
+        ("id=id,verdict=v,task=ranking", "task=ranking: write listwise, mcq, pairwise, rubric"),
+        ("id=id,verdict=v,values=1|high", "'high' is no number"),
+    ],
+)
+def test_a_map_that_makes_no_scale_or_list_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_map(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "log", "message"),
+    [
+        ("id=id,scores=s,labels=A|B|C", 'id;s\n1;"[1, 2]"\n', "s: 2 scores for 3 candidates"),
+        ("id=id,scores=s|t", "id,s,t\n1,high,2\n", r"s\|t: 'high' is not a number"),
+        ("id=id,verdict=v,values=1|1", "id,v\n1,1\n", "symbols|different numbers"),
+        ("id=id,verdict=v,values=1|2,gold=g", "id,v,g\n1,1,good\n", "g: 'good' is not a number"),
+    ],
+)
+def test_scores_that_are_none_are_refused(
+    text: str, log: str, message: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "x.csv", log)
+    with pytest.raises((ItemError, UsageError), match=message):
+        import_files("jsonl", [path], fields=parse_map(text))
 
 
 def test_every_log_on_the_page_is_tried() -> None:

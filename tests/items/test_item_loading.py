@@ -92,6 +92,69 @@ def test_empty_columns_at_the_end_are_no_candidates() -> None:
     assert (item.candidates, item.task) == (("1", "2"), Task.MCQ)
 
 
+def test_levels_stand_in_columns_by_their_values(tmp_path: Path) -> None:
+    header = ["id", "prompt", "response", "level_5", "level_1", "level_2.5", "gold"]
+    cells: list[list[object]] = [
+        ["r1", "Explain rain.", "It falls.", "clear", "wrong", "half right", 3.5],
+        ["r2", "Explain snow.", "[1]", "clear", "wrong", "half right", ""],
+    ]
+    items = load_items(table(tmp_path / "scale.csv", header, *cells))
+    assert items.task is Task.RUBRIC
+    assert [item.values for item in items] == [(1.0, 2.5, 5.0)] * 2  # the lowest first
+    assert items[0].candidates == ("wrong", "half right", "clear")
+    assert [item.response for item in items] == ["It falls.", "[1]"]
+    assert [item.human_score() for item in items] == [3.5, None]
+    records = [dict(zip(header, row, strict=True)) for row in cells]
+    records[1]["gold"] = float("nan")  # as a data frame has it
+    assert items_of(records, name="scale").items == items.items
+
+
+def test_values_beside_candidates_make_a_scale(tmp_path: Path) -> None:
+    header = ["id", "prompt", "response", "a", "b", "c", "values", "gold"]
+    rows: list[list[object]] = [["r1", "p", "r", "low", "middle", "high", "[0, 1, 2]", 2]]
+    (item,) = load_items(table(tmp_path / "scale.tsv", header, *rows, separator="\t"))
+    assert (item.task, item.values, item.gold_candidates()) == (Task.RUBRIC, (0.0, 1.0, 2.0), (2,))
+
+
+def test_a_list_to_rank_says_so_in_its_column(tmp_path: Path) -> None:
+    header = ["id", "task", "prompt", "a", "b", "c", "gold"]
+    rows: list[list[object]] = [["l1", "listwise", "p", "x", "y", "z", 1]]
+    path = table(tmp_path / "list.csv", header, *rows)
+    assert load_items(path, task="listwise")[0].task is Task.LISTWISE
+    options = table(
+        tmp_path / "options.csv", header[:1] + header[2:], ["l1", "p", "x", "y", "z", 1]
+    )
+    with pytest.raises(ItemError, match=r"no items of task listwise \(1 mcq\)\. .* column\) task"):
+        load_items(options, task="listwise")
+
+
+LEVELS = {"id": "r", "prompt": "p", "response": "r", "level_1": "low", "level_2": "high"}
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({**LEVELS, "level_2": " "}, "level_2: is empty: every level needs"),
+        ({**LEVELS, "level_2": None}, "level_2: is empty"),
+        ({**LEVELS, "values": [1, 2]}, "values: is given, and so are the columns level_1, level_2"),
+        ({**LEVELS, "response": None}, "response: rubric needs the text that is scored"),
+        (
+            {k: v for k, v in LEVELS.items() if k != "level_2"},
+            "candidates: needs at least 2, got 1",
+        ),
+        ({**LEVELS, "level_1.0": "low"}, r"values: \[1.0, 1.0, 2.0\] are not 3 different numbers"),
+        ({**LEVELS, "gold": "high"}, "gold: for rubric gold is a number"),
+        (
+            {"id": "l", "task": "listwise", "prompt": "p", "candidates": ["only"]},
+            "candidates: needs at least 2, got 1",
+        ),
+    ],
+)
+def test_a_scale_or_list_that_is_none_says_why(record: dict[str, object], message: str) -> None:
+    with pytest.raises(ItemError, match=message):
+        item_of(record)
+
+
 def test_missing_values_of_a_data_frame_are_left_out() -> None:
     nan = float("nan")
     record = {

@@ -1,6 +1,7 @@
 """Permutation groups and the filter."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ from small_models import colour_items
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers.pa_grpo import load_released
-from unswayed.items import Item, Task
+from unswayed.items import TASKS, Item, Task
 from unswayed.presentation import Ask
+from unswayed.tasks import task_of
 from unswayed.training.data import build_groups, group_presentations
 from unswayed.training.filtering import filter_asks, keep_inconsistent
 from unswayed.training.recipe_parts import Data, Prompt
@@ -118,7 +120,9 @@ def test_nothing_left_says_where_it_went():
         build_groups(colour_items(2), Data(held_out=2), Prompt())
 
 
-def test_a_task_without_orders_of_a_group_is_refused():
+def test_a_task_without_orders_of_a_group_is_refused(monkeypatch):
+    untrained = replace(task_of("listwise"), train_orders=None)
+    monkeypatch.setitem(TASKS._loaded, "listwise", untrained)
     item = Item(id="r", task=Task.LISTWISE, prompt="?", candidates=("1", "2"))
     with pytest.raises(ItemError, match="task listwise cannot be trained"):
         build_groups([item], Data(), Prompt())

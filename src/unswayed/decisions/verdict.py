@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from math import inf
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
@@ -16,6 +17,9 @@ from unswayed.permutations import Order
 
 __all__ = ["Verdict", "VerdictTable"]
 
+ROUNDING: Final = 1e-9
+"""Scores closer than this are equal."""
+
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A method's answer for one item.
@@ -23,7 +27,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         choice: Candidate, "tie", or None where no verdict was possible.
         tie: The tied candidates where `choice` is "tie".
-        scores: What the method ranks the candidates by.
+        scores: What the method ranks the candidates by; `ranking` is the order it makes.
         confidence: Mean corrected probability of the chosen candidate over the presentations
             read; without probabilities its vote share.
         consistent: Whether all presentations read named the same candidate; None for one call.
@@ -45,6 +49,27 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     score: float | None = None
     sd: float | None = None
     parts: dict[str, tuple[float | None, ...]] | None = None
+
+    @property
+    def ranking(self) -> tuple[tuple[int, ...], ...] | None:
+        """The candidates by `scores`, best first; None without scores.
+
+        Each place holds the candidates that share it, in the order of their numbers: the tied of
+        a tie, and equal scores (within 1e-9, rounding).
+
+        >>> Verdict(item_id="q", choice=2, method="average", scores=(40.0, 40.0, 55.0)).ranking
+        ((2,), (0, 1))
+        """
+        if self.scores is None:
+            return None
+        tied = self.tie or ()
+        heights = [inf if c in tied else score for c, score in enumerate(self.scores)]
+        places: list[list[int]] = []
+        for candidate in sorted(range(len(heights)), key=lambda c: (-heights[c], c)):
+            if not places or heights[candidate] < heights[places[-1][0]] - ROUNDING:
+                places.append([])
+            places[-1].append(candidate)
+        return tuple(tuple(sorted(place)) for place in places)
 
     def _repr_html_(self) -> str:
         fields = msgspec.to_builtins(self).items()

@@ -153,7 +153,8 @@ def _packed(file: IO[bytes], target: Path) -> AbstractContextManager[IO[bytes]]:
 def items_from_decisions(decisions: Iterable[Decision]) -> tuple[Item, ...]:
     """Items without text, gold and group, for decisions that came without their items.
 
-    Ties between candidates are then broken by a hash of their index.
+    Decisions with rankings, or scores of more than two, are listwise; levels are options then, since
+    only their items know the values. Ties between candidates are then broken by a hash of their index.
 
     Raises:
         ItemError: If two decisions about one item differ in their number of candidates.
@@ -165,7 +166,8 @@ def items_from_decisions(decisions: Iterable[Decision]) -> tuple[Item, ...]:
         before = sizes.setdefault(decision.item_id, n)
         if before != n:
             raise ItemError(f"{decision.item_id}: decided among {before} candidates and among {n}.")
-        listwise = listwise or decision.ranking is not None
+        scored = n > 2 and decision.scores is not None  # of pairs they may be a reward model's
+        listwise = listwise or decision.ranking is not None or scored
     pairwise = all(n == 2 for n in sizes.values()) and not listwise
     task = Task.LISTWISE if listwise else Task.PAIRWISE if pairwise else Task.MCQ
     return tuple(

@@ -226,8 +226,9 @@ def _imported(
         )
     unparsed = sum(decision.choice is None for decision in decisions)
     if fields is not None and unparsed == len(decisions):
+        where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
         raise ItemError(
-            f"{names}: no verdict could be read from the field {fields.verdict!r}: none is one of "
+            f"{names}: no verdict could be read from the field {where!r}: none is one of "
             f"{'|'.join(fields.labels)} or {'|'.join(fields.tie)}. Mend labels= or tie= of --map."
         )
     counts = {

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite, nan
 from typing import Final
 
 import msgspec
 
+from unswayed.calls import Response
 from unswayed.decisions import Choice, Decision, check_decision
 from unswayed.errors import ItemError
 from unswayed.importers.mapping import FieldMap, Meaning, look_up
 from unswayed.importers.protocol import BadFieldError, Importer, Judged, Record, Source, has
 from unswayed.items import Item, Task
 from unswayed.permutations import Order, invert
+from unswayed.tasks import task_of
+from unswayed.tasks.listwise import best_candidate
 
 __all__ = ["OWN_DECISIONS", "MappedLog"]
 
@@ -75,22 +79,103 @@ class _MappedRecord:
             id=";".join((str(name), *own_names)),
             prompt=self._text(fields.prompt) or "",
             candidates=written or ("",) * len(order),
-            task=Task.PAIRWISE if len(order) == 2 else Task.MCQ,
+            task=self._task(len(order)),
             gold=self._gold(order, own_names),
+            values=self._values(len(order)),
+            response=(self._text(fields.response) or "") if fields.values else None,
             group=self._text(fields.group),
             meta={"names": list(own_names)} if own_names else {},
         )
+        labels = tuple(symbols[c] for c in order) if fields.label_is_value else symbols
+        text, model = self._text(fields.text), self._text(fields.model)
         decision = Decision(
             item_id=item.id,
             order=order,
-            labels=symbols,
+            labels=labels,
             label_set=symbols,
             sample=self._sample(),
-            choice=self._choice(fields.verdict, order, own_names, fields.verdict_is),
-            text=self._text(fields.text),
-            model=self._text(fields.model),
+            text=text,
+            model=model,
         )
-        return Judged(item, (decision,))
+        return Judged(item, (self._answered(item, decision, own_names),))
+
+    def _answered(self, item: Item, decision: Decision, names: tuple[str, ...]) -> Decision:
+        """The decision with what was answered: as stated, or as the task reads the text."""
+        fields, order = self.fields, decision.order
+        if fields.scores or fields.ranking:
+            scores, ranking = self._scores(order), self._ranking(order, names)
+            stated = (
+                self._choice(fields.verdict, order, names, fields.verdict_is)
+                if fields.verdict
+                else best_candidate(scores or (None,), ranking)
+            )
+            return msgspec.structs.replace(decision, choice=stated, scores=scores, ranking=ranking)
+        if fields.verdict:
+            choice = self._choice(fields.verdict, order, names, fields.verdict_is)
+            return msgspec.structs.replace(decision, choice=choice)
+        read = task_of(item.task).reply.read(
+            item,
+            decision.ask,
+            decision.label_set,
+            Response(text=decision.text or ""),
+            model=decision.model or "",
+            answer_only=False,
+        )
+        return msgspec.structs.replace(
+            decision,
+            choice=read.choice,
+            scores=read.scores,
+            ranking=read.ranking,
+            flags=read.flags,
+        )
+
+    def _task(self, n: int) -> Task:
+        fields = self.fields
+        if fields.task is not None:
+            return Task(fields.task)
+        if fields.values:
+            return Task.RUBRIC
+        if fields.scores or fields.ranking:
+            return Task.LISTWISE
+        return Task.PAIRWISE if n == 2 else Task.MCQ
+
+    def _values(self, n: int) -> tuple[float, ...] | None:
+        """The values of the levels; None for a task without."""
+        values = self.fields.values
+        if values and len(values) != n:
+            raise BadFieldError("values", f"{len(values)} given for {n} levels")
+        return tuple(map(float, values)) or None
+
+    def _scores(self, order: Order) -> tuple[float | None, ...] | None:
+        """Scores by candidate; None where none is given."""
+        paths = self.fields.scores
+        cells = [_decoded(self._at(path)) for path in paths]
+        if len(cells) == 1 and isinstance(cells[0], dict):
+            cells = [cells[0].get(symbol) for symbol in self.fields.labels[: len(order)]]
+        elif len(cells) == 1 and isinstance(cells[0], list):
+            cells = cells[0]
+        if not paths or all(cell is None for cell in cells):
+            return None
+        if len(cells) != len(order):
+            raise BadFieldError("|".join(paths), f"{len(cells)} scores for {len(order)} candidates")
+        scores = [_score(cell, "|".join(paths)) for cell in cells]
+        return tuple(scores[place] for place in self._places(order))
+
+    def _ranking(self, order: Order, names: tuple[str, ...]) -> tuple[int, ...] | None:
+        """Candidates, best first; None where the record names not all of them once."""
+        path = self.fields.ranking
+        symbols = _decoded(self._at(path))
+        if not isinstance(symbols, list | str):
+            return None
+        meaning = self.fields.verdict_is
+        choices = [self._meant(str(symbol), order, names, meaning) for symbol in symbols]
+        ranking = tuple(choice for choice in choices if isinstance(choice, int))
+        return ranking if sorted(ranking) == sorted(order) and len(choices) == len(order) else None
+
+    def _places(self, order: Order) -> Order:
+        """Where each candidate's score stands."""
+        by_candidate = self.fields.verdict_is == "candidate" or self.fields.label_is_value
+        return tuple(range(len(order))) if by_candidate else invert(order)
 
     def _at(self, path: str | None) -> object:
         return None if path is None else look_up(self.record, path)
@@ -134,7 +219,7 @@ class _MappedRecord:
 
     def _order_in(self, path: str, n: int) -> Order:
         """`order[p]` from a list of candidates, a string of symbols, or a flag "swapped"."""
-        value, labels = _listed(self._at(path)), self.fields.labels
+        value, labels = _decoded(self._at(path)), self.fields.labels
         if isinstance(value, list) and all(type(candidate) is int for candidate in value):
             order = tuple(value)
         elif isinstance(value, str) and sorted(value) == sorted(labels[: len(value)]):
@@ -151,11 +236,13 @@ class _MappedRecord:
             raise BadFieldError(path, f"{value!r} is not a permutation of 0..{n - 1}")
         return order
 
-    def _gold(self, order: Order, names: tuple[str, ...]) -> int | str | None:
+    def _gold(self, order: Order, names: tuple[str, ...]) -> int | float | str | None:
         path = self.fields.gold
         value = self._at(path)
         if path is None or value is None or value == "":
             return None
+        if self.fields.values:
+            return _score(value, path)
         gold = self._choice(path, order, names, self.fields.gold_is)
         if gold is None and (index := _number(value)) is not None and index < len(order):
             return index  # where the symbols are no numbers
@@ -168,11 +255,17 @@ class _MappedRecord:
         value = self._at(path)
         if value is None or isinstance(value, list | dict):
             return None
-        word = str(value).strip().casefold()
+        return self._meant(str(value), order, names, meaning)
+
+    def _meant(self, word: str, order: Order, names: tuple[str, ...], meaning: Meaning) -> Choice:
+        """The candidate that a word means, "tie", or None where it means nothing."""
+        word = word.strip().casefold()
         if word in {tie.casefold() for tie in self.fields.tie}:
             return "tie"
         symbols = names if meaning == "name" else self.fields.labels[: len(order)]
         folded = [symbol.casefold() for symbol in symbols]
+        if self.fields.label_is_value:
+            word, folded, meaning = _plain(word), list(map(_plain, folded)), "candidate"
         if word not in folded:
             return None
         place = folded.index(word)
@@ -203,9 +296,30 @@ def _number(value: object) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() else None
 
 
-def _listed(value: object) -> object:
-    """The list that a table's cell holds as JSON; any other value as it is."""
-    if not isinstance(value, str) or not value.lstrip().startswith("["):
+def _score(value: object, path: str) -> float | None:
+    """A finite number, also where a table holds it as text; None where there is none."""
+    if value is None or value == "":
+        return None
+    try:
+        number = float(value) if isinstance(value, int | float | str) else nan
+    except ValueError:
+        number = nan
+    if isinstance(value, bool) or not isfinite(number):
+        raise BadFieldError(path, f"{value!r} is not a number")
+    return number
+
+
+def _plain(symbol: str) -> str:
+    """A number as it is written shortest ("3" for "3.0"); other text as it is."""
+    try:
+        return f"{float(symbol):g}"
+    except ValueError:
+        return symbol
+
+
+def _decoded(value: object) -> object:
+    """The list or object that a table's cell holds as JSON; any other value as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
         return msgspec.json.decode(value)

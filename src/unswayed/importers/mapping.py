@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
+from math import isfinite
 from typing import Final, Literal, get_args
 
 from unswayed.errors import UsageError
+from unswayed.items import TASKS
 from unswayed.registry import did_you_mean
 
 __all__ = ["Arrangement", "FieldMap", "Meaning", "look_up", "parse_map"]
@@ -19,8 +21,11 @@ __all__ = ["Arrangement", "FieldMap", "Meaning", "look_up", "parse_map"]
 Meaning = Literal["label", "candidate", "name"]
 Arrangement = Literal["own", "shown"]
 
-MEANINGS: Final = frozenset({"verdict_is", "labels", "tie", "gold_is", "candidates_are"})
+MEANINGS: Final = frozenset(
+    {"verdict_is", "labels", "tie", "gold_is", "candidates_are", "task", "values"}
+)
 """The parts of a map that say what fields hold; the others name fields."""
+LETTERS: Final = ("A", "B")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +35,14 @@ class FieldMap:
     Attributes:
         id: Field with the item's id; the same in all orders.
         verdict: Field with the answer: one of `labels` (or a name), one of `tie`; anything else is
-            unparsed.
+            unparsed. None: what `scores` and `ranking` put first, or else what `text` says, read as
+            the task's replies are.
         verdict_is: "label": the symbol displayed beside the chosen answer (its position, where the
             symbols are positions). "candidate": the symbol of the candidate in the item's own order.
             "name": one of `names`.
-        labels: The symbols, first position (or candidate) first.
+        labels: The symbols, first position (or candidate) first. By default A and B; where there
+            are `values` these, each of which is printed beside its level wherever that stands, so
+            that a verdict is a value.
         tie: Words for a tie.
         order: Field with the order shown: a list of candidates by position, a string of symbols, or
             a flag that is true where two candidates were swapped. None: always the own order.
@@ -50,12 +58,19 @@ class FieldMap:
         model: Field with the judge's name.
         text: Field with the judge's answer as written.
         sample: Field with the number of the repetition, from 0.
+        task: The items' task. None: `rubric` with `values`, `listwise` with `scores` or `ranking`,
+            else `pairwise` or `mcq` by the number of candidates.
+        scores: One field with a list (or an object by symbol), or one field for each score; in the
+            order that `verdict_is` says.
+        ranking: Field with the symbols, best first: a list, or a string such as BCA.
+        values: The values of the levels, first candidate first.
+        response: Field with the text that is scored.
     """
 
     id: str
-    verdict: str
+    verdict: str | None = None
     verdict_is: Meaning = "label"
-    labels: tuple[str, ...] = ("A", "B")
+    labels: tuple[str, ...] = LETTERS
     tie: tuple[str, ...] = ("tie",)
     order: str | None = None
     gold: str | None = None
@@ -68,6 +83,11 @@ class FieldMap:
     model: str | None = None
     text: str | None = None
     sample: str | None = None
+    task: str | None = None
+    scores: tuple[str, ...] = ()
+    ranking: str | None = None
+    values: tuple[str, ...] = ()
+    response: str | None = None
 
     def __post_init__(self) -> None:
         """Check what a record cannot show.
@@ -75,6 +95,13 @@ class FieldMap:
         Raises:
             UsageError: Naming the part.
         """
+        if not (self.verdict or self.scores or self.ranking or self.text):
+            raise UsageError(
+                "--map needs verdict: or scores, ranking, or text that is to be read for it."
+            )
+        if self.task is not None and self.task not in TASKS:
+            raise UsageError(f"--map task={self.task}: write {', '.join(TASKS)}.")
+        self._take_values()
         for name, value in (("verdict_is", self.verdict_is), ("gold_is", self.gold_is)):
             if value not in get_args(Meaning):
                 raise UsageError(f"--map {name}={value}: write label, candidate or name.")
@@ -94,6 +121,25 @@ class FieldMap:
             raise UsageError(f"--map labels={'|'.join(self.labels)}: needs different symbols.")
         if set(folded) & {word.casefold() for word in self.tie}:
             raise UsageError("--map: a symbol of labels is also a word for tie.")
+
+    @property
+    def label_is_value(self) -> bool:
+        """Whether the symbol beside a level is its value, and moves with it."""
+        return bool(self.values) and self.labels == self.values
+
+    def _take_values(self) -> None:
+        """Check the values of levels; they are the symbols where no others are given."""
+        if self.task == "rubric" and not self.values:
+            raise UsageError("--map task=rubric needs values=, the scores of the levels: 1|2|3.")
+        for value in self.values:
+            try:
+                is_number = isfinite(float(value))
+            except ValueError:
+                is_number = False
+            if not is_number:
+                raise UsageError(f"--map values={'|'.join(self.values)}: {value!r} is no number.")
+        if self.values and self.labels == LETTERS:
+            object.__setattr__(self, "labels", self.values)
 
     def absent(self, names: Container[str]) -> dict[str, str]:
         """The parts whose field is none of `names`, with the field; dotted fields by their head."""
@@ -117,7 +163,7 @@ def parse_map(text: str) -> FieldMap:
         UsageError: Naming the part that is unknown, repeated, missing or malformed.
     """
     parts = {field.name: field for field in fields(FieldMap)}
-    lists = {"labels", "tie", "candidates", "names"}
+    lists = {"labels", "tie", "candidates", "names", "scores", "values"}
     given: dict[str, str | tuple[str, ...]] = {}
     for pair in text.split(","):
         name, equals, value = (part.strip() for part in pair.partition("="))

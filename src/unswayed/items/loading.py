@@ -127,7 +127,8 @@ def _collect(
         counts = ", ".join(f"{count} {other}" for other, count in others.most_common())
         why = f" of task {task} ({counts})" if counts else ""
         left_out = f" ({len(bad)} bad lines left out, the first: {bad[0]})" if bad else ""
-        raise ItemError(f"{source}: no items{why}{left_out}.")
+        remedy = " The task of an item stands in its field (or column) task." if counts else ""
+        raise ItemError(f"{source}: no items{why}{left_out}.{remedy}")
     return ItemSet.of(kept, name=name, bad_lines=bad)
 
 

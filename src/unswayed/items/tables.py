@@ -1,8 +1,9 @@
 """Tables: the rows of CSV and TSV, and the fields of an item whose candidates stand in columns.
 
 A record without `candidates` may give them one by one, in one of three families of columns, counted
-from 0 or a: `candidate_0, candidate_1, …`, `option_a, option_b, …`, or `a, b, …`. `meta.x` is the
-field x of `meta`. Everything else is named as in `formats.md`.
+from 0 or a: `candidate_0, candidate_1, …`, `option_a, option_b, …`, or `a, b, …`. The levels of a
+scale stand in columns by their values: `level_1, level_2, …`. `meta.x` is the field x of `meta`.
+Everything else is named as in `formats.md`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from unswayed.errors import ItemError
 __all__ = ["BadFieldError", "fields_of", "is_table", "read_rows", "typed_cells"]
 
 _CANDIDATE: Final = re.compile(r"(?:(candidate|option)_(\d+|[a-z])|([a-z]))", re.IGNORECASE)
+_LEVEL: Final = re.compile(r"level_(-?\d+(?:\.\d+)?)", re.IGNORECASE)
 _JSON_CELLS: Final = ("gold", "values", "criteria", "permutable", "candidates", "meta")
 _TEXT_CELLS: Final = ("id", "prompt")
 _LONGEST_CELL: Final = 2**31 - 1
@@ -81,7 +83,7 @@ def typed_cells(row: Mapping[str, str]) -> dict[str, object]:
     """A row of text as a record of an item: empty cells left out, JSON where a field is no text."""
     record: dict[str, object] = {}
     for name, cell in row.items():
-        if name in _TEXT_CELLS or _CANDIDATE.fullmatch(name):
+        if name in _TEXT_CELLS or _CANDIDATE.fullmatch(name) or _LEVEL.fullmatch(name):
             record[name] = cell
         elif cell.strip():
             record[name] = _from_json(cell) if name in _JSON_CELLS else cell
@@ -92,11 +94,13 @@ def fields_of(record: Mapping[str, object]) -> dict[str, object]:
     """The fields of an item, with candidates and `meta` collected from their columns.
 
     Missing values (None, NaN) are left out, and a whole number written with a point (pandas does
-    so beside missing ones) is a gold index. Without `task`, more than two candidate columns mean
-    `mcq`. Behind the second candidate, empty columns at the end are left out.
+    so beside missing ones) is a gold index. Without `task`, level columns or `values` mean `rubric`,
+    and more than two candidate columns `mcq`. Behind the second candidate, empty columns at the end
+    are left out.
 
     Raises:
-        BadFieldError: If the candidate columns are of two families or have a gap.
+        BadFieldError: If the candidate columns are of two families or have a gap, or the levels are
+            given twice.
     """
     fields = {name: value for name, value in record.items() if not _missing(value)}
     gold = fields.get("gold")
@@ -108,13 +112,34 @@ def fields_of(record: Mapping[str, object]) -> dict[str, object]:
         if not isinstance(meta, Mapping):
             raise BadFieldError("meta", f"expected an object, got {type(meta).__name__}")
         fields["meta"] = {**meta, **{name.removeprefix("meta."): inner[name] for name in inner}}
+    levels = _level_columns(record)
+    if levels:
+        twice = [name for name in ("candidates", "values") if name in fields]
+        if twice:
+            raise BadFieldError(twice[0], f"is given, and so are the columns {', '.join(levels)}")
+        fields["candidates"] = [_filled(fields.pop(name, None), name) for name in levels]
+        fields["values"] = list(levels.values())
     columns = [] if "candidates" in fields else _candidate_columns(record)
     if columns:
         candidates = [fields.pop(name, None) for name in columns]
         fields["candidates"] = _without_empty_end(candidates, columns)
-        if len(columns) > 2:
-            fields.setdefault("task", "mcq")
+    if "values" in fields:
+        fields.setdefault("task", "rubric")
+    elif len(columns) > 2:
+        fields.setdefault("task", "mcq")
     return fields
+
+
+def _level_columns(names: Iterable[str]) -> dict[str, float]:
+    """The level columns with their values, lowest first."""
+    values = {name: float(match[1]) for name in names if (match := _LEVEL.fullmatch(name))}
+    return dict(sorted(values.items(), key=lambda column: column[1]))
+
+
+def _filled(level: object, column: str) -> object:
+    if level is None or (isinstance(level, str) and not level.strip()):
+        raise BadFieldError(column, "is empty: every level needs its description")
+    return level
 
 
 def _candidate_columns(names: Iterable[str]) -> list[str]:

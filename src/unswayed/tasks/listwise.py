@@ -29,7 +29,7 @@ from unswayed.presentation import Ask, Presentation
 from unswayed.tasks.gold import check_gold, right_candidates
 from unswayed.tasks.spec import TaskSpec
 
-__all__ = ["TASK"]
+__all__ = ["TASK", "best_candidate"]
 
 TOKENS = 64
 """For what stands around the candidates, and for a ranking."""
@@ -114,14 +114,14 @@ class ListwiseReply:
             response,
             model=model,
             text=response.text,
-            choice=_best(scores, ranking),
+            choice=best_candidate(scores, ranking),
             scores=None if all(score is None for score in scores) else scores,
             ranking=ranking,
             flags=flags or None,
         )
 
 
-def _best(scores: Sequence[float | None], ranking: Sequence[int] | None) -> Choice:
+def best_candidate(scores: Sequence[float | None], ranking: Sequence[int] | None) -> Choice:
     """The candidate that a reply puts first."""
     stated = [score for score in scores if score is not None]
     if len(stated) < len(scores):
@@ -164,7 +164,7 @@ TASK = TaskSpec(
     check=check_gold,
     gold=right_candidates,
     orders="cyclic",
-    train_orders=None,
+    train_orders="structured",
     reply=ListwiseReply(),
     sentences={
         "role": (

@@ -32,8 +32,8 @@ class TaskSpec:
         human: The score that humans gave; None where there is none, or gold names candidates.
         orders: Set of orders that an audit asks for unless told otherwise. One name for every
             number of candidates: for two, `cyclic` and `structured` are the swap.
-        train_orders: Set of orders of a permutation group; None if the task cannot be trained, nor
-            can it with a reply of its own: rewards read a label.
+        train_orders: Set of orders of a permutation group; None if the task cannot be trained.
+            Rewards read the candidate that a reply chooses.
         sentences: The words of the prompts by name. `{labels}` stands for the labels ("A or B"),
             `{first}` for the first of them, `{noun}` for the noun. A style names the ones it uses;
             those of the built-in styles are in `unswayed.prompts.styles`.

@@ -9,9 +9,7 @@ from typing import Final
 
 from unswayed.errors import UsageError
 from unswayed.items import Item
-from unswayed.parsing import LABEL
 from unswayed.registry import require
-from unswayed.tasks import task_of
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.recipe_parts import Recipe
@@ -118,16 +116,11 @@ def check_context(folder: Path, groups: Groups) -> None:
 
 
 def check_task(items: Sequence[Item], recipe: Recipe) -> None:
-    """Check that the items are of the recipe's task, and that its responses are labels.
+    """Check that the items are of the recipe's task.
 
     Raises:
-        UsageError: Naming the first item of another task, or the task whose reply is its own.
+        UsageError: Naming the first item of another task.
     """
-    if task_of(recipe.task).reply is not LABEL:  # rewards look for a label and nothing else
-        raise UsageError(
-            f"task {recipe.task.value} has a reply of its own, and a response is rewarded for the "
-            "label it names: it can be audited and cannot be trained."
-        )
     for item in items:
         if item.task is not recipe.task:
             raise UsageError(

@@ -52,7 +52,7 @@ def measure_held_out(trainer: Any, plan: Plan) -> dict[str, float]:
         max_tokens=groups.max_tokens,
         batch=max(recipe.run.micro_batch, BATCH),
     )
-    read = reader(recipe.prompt, answer_only=groups.answer_only)
+    read = reader(recipe.prompt, answer_only=groups.answer_only, task=recipe.task)
     decisions = []
     for (item, shown), answer in zip(asked, answers, strict=True):
         label = read(answer, groups.symbols).label

@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from unswayed.errors import UsageError
 from unswayed.items import text_of
+from unswayed.parsing import LABEL
 from unswayed.reward_settings import Advantage, RewardSettings
+from unswayed.tasks import task_of
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups, Row
 from unswayed.training.plan import Plan
@@ -90,7 +92,16 @@ class PifObjective:
         return None
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
-        """Split a step into the processes."""
+        """Check that replies are labels, and split a step into the processes.
+
+        Raises:
+            UsageError: If the task has a reply of its own, or a step cannot be split.
+        """
+        if task_of(recipe.task).reply is not LABEL:
+            raise UsageError(
+                f"pif teaches to name a symbol with its content, and replies of task "
+                f"{recipe.task.value} have a form of their own. Use pa-grpo, grpo or rl."
+            )
         split_examples(recipe, groups)
 
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:

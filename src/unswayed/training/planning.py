@@ -45,7 +45,7 @@ def plan_training(
 
     Args:
         objective: A registered objective, such as pa-grpo.
-        items: Pairwise or multiple-choice items with gold.
+        items: Of one task, with gold: a right candidate, or the score of a level.
         model: Path or hub id of the model, with or without `hf/`.
         recipe: Every number.
         consistency: `--reward` of `rl`.

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from unswayed.calls import Response
+from unswayed.decisions import Decision, Evidence
+from unswayed.items import Item, Task
+from unswayed.parsing import LABEL
 from unswayed.parsing.labels import parse_label
+from unswayed.presentation import Ask, canonical
+from unswayed.tasks import TaskSpec, task_of
 from unswayed.training.recipe_parts import Prompt
 
 __all__ = ["Reader", "Reading", "completion_text", "reader"]
@@ -15,8 +21,10 @@ class Reading(NamedTuple):
     """A response, read.
 
     Attributes:
-        label: Label index, or None if the response names no label.
-        well_formed: Whether the response is exactly of the form that was asked for.
+        label: Label index of the candidate that the response puts first, or None.
+        well_formed: Whether the response is exactly of the form that was asked for; of a task with a
+            reply of its own, whether it is complete: one candidate first and, where all are to be
+            scored, every score and a full ranking.
         reasoning_chars: Characters of reasoning; 0 where none was asked for.
     """
 
@@ -29,13 +37,25 @@ Reader = Callable[[str, Sequence[str]], Reading]
 """From a response and the label symbols to what it says."""
 
 
-def reader(prompt: Prompt, *, answer_only: bool) -> Reader:
+def reader(prompt: Prompt, *, answer_only: bool, task: Task = Task.PAIRWISE) -> Reader:
     """The reader of a prompt's responses.
 
     Args:
         prompt: The recipe's prompt, for its tags.
         answer_only: Whether the prompt asks for a label and nothing else.
+        task: Whose reply is read.
     """
+    spec = task_of(task)
+
+    def read_reply(text: str, symbols: Sequence[str]) -> Reading:
+        decision = _decision(spec, text, symbols)
+        label = decision.choice if isinstance(decision.choice, int) else None
+        reasoning = text.partition(prompt.think_tags[1])[0] if prompt.think_tags[1] in text else ""
+        complete = label is not None and _is_complete(spec, decision)
+        return Reading(label, complete, len(reasoning.strip().removeprefix(prompt.think_tags[0])))
+
+    if spec.reply is not LABEL:
+        return read_reply
 
     def read_answer(text: str, symbols: Sequence[str]) -> Reading:
         label = _label(text, symbols)
@@ -50,6 +70,22 @@ def reader(prompt: Prompt, *, answer_only: bool) -> Reader:
         return Reading(label, well_formed, len(reasoning))
 
     return read_answer if answer_only else read_reasoning
+
+
+def _decision(task: TaskSpec, text: str, symbols: Sequence[str]) -> Decision:
+    """What the task reads of a response, its candidates numbered as their labels."""
+    n = len(symbols)
+    item = Item(id="response", task=Task(task.name), prompt="", candidates=("",) * n)
+    response = Response(text=text)
+    return task.reply.read(item, Ask(canonical(n)), symbols, response, model="", answer_only=False)
+
+
+def _is_complete(task: TaskSpec, decision: Decision) -> bool:
+    """Whether everything is there that replies of the task hold beside a choice."""
+    if Evidence.SCORES not in task.reply.gives:
+        return True
+    scores = decision.scores or (None,)
+    return None not in scores and decision.ranking is not None
 
 
 def _label(text: str, symbols: Sequence[str]) -> int | None:

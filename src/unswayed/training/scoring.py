@@ -51,7 +51,7 @@ class GroupScorer:
     @classmethod
     def of(cls, groups: Groups, settings: RewardSettings, recipe: Recipe) -> GroupScorer:
         """The scorer of a run, with the gold of every item."""
-        read = reader(recipe.prompt, answer_only=groups.answer_only)
+        read = reader(recipe.prompt, answer_only=groups.answer_only, task=recipe.task)
         first_rows = groups.rows[:: groups.n_presentations]
         gold = np.stack([right_mask(row.gold, groups.n_candidates) for row in first_rows])
         return cls(groups, settings, recipe.rollout.samples, read, gold)

@@ -1,0 +1,175 @@
+"""Groups of more than two candidates that are no options: a list by its best, a scale by its level."""
+
+import json
+
+import numpy as np
+import pytest
+from small_models import COLOURS, small_recipe, trained
+
+from unswayed.errors import ItemError, UsageError
+from unswayed.items import Item, Task
+from unswayed.parsing import FLAGS
+from unswayed.presentation import presentations
+from unswayed.training.data import build_groups
+from unswayed.training.planning import plan_training
+from unswayed.training.recipe_parts import Data, Prompt, Recipe
+from unswayed.training.responses import reader
+from unswayed.training.scoring import GroupScorer
+
+ABC = ("A", "B", "C")
+
+
+def scale(number: int, gold: float | None = 4) -> Item:
+    return Item(
+        id=f"r{number}",
+        task=Task.RUBRIC,
+        prompt=str(number % 10),
+        candidates=("red", "blue", "green"),
+        values=(1, 2, 4),
+        response=COLOURS[number % 6],
+        gold=gold,
+    )
+
+
+def ranked(number: int, gold: int = 2) -> Item:
+    return Item(
+        id=f"l{number}",
+        task=Task.LISTWISE,
+        prompt=str(number),
+        candidates=("red", "blue", "green"),
+        gold=gold,
+    )
+
+
+def reply(scores: dict[str, float], ranking: str) -> str:
+    marks = {
+        label: {"score": score, "rationale": "so", **dict.fromkeys(FLAGS, False)}
+        for label, score in scores.items()
+    }
+    return json.dumps({"candidates": marks, "ranking": list(ranking)})
+
+
+def scorer(items: list[Item], *, samples: int = 1) -> GroupScorer:
+    recipe = Recipe("r", items[0].task)
+    groups = build_groups(items, Data(), Prompt())
+    rollout = type(recipe.rollout)(samples=samples)
+    return GroupScorer.of(groups, recipe.reward, Recipe("r", items[0].task, rollout=rollout))
+
+
+# --- scales -----------------------------------------------------------------------------------
+
+
+def test_a_scale_is_trained_on_the_level_that_has_the_human_score() -> None:
+    groups = build_groups([scale(0), scale(1, 1)], Data(), Prompt())
+    assert groups.n_candidates == 3
+    assert groups.shown == presentations("structured", 3)
+    assert [groups.rows[0].gold, groups.rows[groups.n_presentations].gold] == [(2,), (0,)]
+    assert groups.answer_only
+
+
+def test_a_human_score_between_levels_stops_or_is_dropped_and_counted() -> None:
+    items = [scale(0), scale(1, 3.5), scale(2, None)]
+    with pytest.raises(ItemError, match=r"r1: gold 3\.5 is the value of no level; 2 of 3 items"):
+        build_groups(items, Data(), Prompt())
+    groups = build_groups(items, Data(without_gold="drop"), Prompt())
+    assert [item.id for item in groups.items] == ["r0"]
+    assert groups.counts.without_gold == 2
+
+
+def test_rewards_of_a_scale_follow_the_level_whatever_label_it_has() -> None:
+    scored = scorer([scale(0)])
+    groups = scored.groups
+    right = [groups.symbols[row.shown.label_of_candidate(2)] for row in groups.rows]
+    rewards, choices = scored.rewards(scored.features(range(len(right)), right))
+    assert choices.ravel().tolist() == [2] * len(right)
+    assert (rewards.accuracy == 1).all()
+    assert (rewards.consistency == 1).all()
+    always_first = ["A"] * len(right)
+    rewards, choices = scored.rewards(scored.features(range(len(right)), always_first))
+    assert choices.ravel().tolist() == [row.shown.order[0] for row in groups.rows]
+    assert (rewards.accuracy == np.where(choices == 2, 1, -1)).all()
+
+
+def test_a_short_training_on_scales_runs_to_its_end(word_model, tmp_path) -> None:
+    recipe = small_recipe(
+        4, data_held_out="2", run_check_every="2", run_micro_batch="8", task="rubric"
+    )
+    result = trained(
+        "pa-grpo",
+        [scale(number, (1, 2, 4)[number % 3]) for number in range(8)],
+        model=str(word_model),
+        recipe=recipe,
+        out=tmp_path,
+    )
+    assert result.steps == 2
+    assert 0 <= result.after["held_out/accuracy"] <= 1
+    logged = [json.loads(line) for line in (tmp_path / "train.jsonl").open()]
+    steps = [line for line in logged if "group/unparsed" in line]
+    assert len(steps) == 2
+    assert all(line["group/unparsed"] < 1 for line in steps)
+
+
+# --- lists ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "well_formed"),
+    [
+        (reply({"A": 20, "B": 90, "C": 40}, "BCA"), 1, True),
+        (reply({"A": 70, "B": 70, "C": 40}, "BAC"), 1, True),  # the ranking decides
+        (reply({"A": 70, "B": 60, "C": 40}, "AB"), 0, False),  # no full ranking
+        (reply({"A": 70, "B": 60}, "ABC"), 0, False),  # no score for C
+        ("no object", None, False),
+        ("", None, False),
+    ],
+)
+def test_a_list_is_read_by_its_top_choice(text: str, label: int | None, well_formed: bool) -> None:
+    read = reader(Prompt(), answer_only=False, task=Task.LISTWISE)
+    assert read(text, ABC) == (label, well_formed, 0)
+
+
+def test_reasoning_before_the_object_is_counted() -> None:
+    read = reader(Prompt(style="reasoning"), answer_only=False, task=Task.LISTWISE)
+    text = f"<think>abcde</think>{reply({'A': 1, 'B': 3, 'C': 2}, 'BCA')}"
+    assert read(text, ABC) == (1, True, 5)
+
+
+def test_rewards_of_a_list_follow_the_best_answer_whatever_place_it_has() -> None:
+    scored = scorer([ranked(0)])
+    groups = scored.groups
+    assert groups.rows[0].max_tokens > 3 * 100  # room for the whole object
+    texts = []
+    for row in groups.rows:
+        best = groups.symbols[row.shown.label_of_candidate(2)]
+        rest = [symbol for symbol in groups.symbols if symbol != best]
+        texts.append(reply({best: 90, rest[0]: 10, rest[1]: 5}, "".join([best, *rest])))
+    rewards, choices = scored.rewards(scored.features(range(len(texts)), texts))
+    assert choices.ravel().tolist() == [2] * len(texts)
+    assert (rewards.accuracy == 1).all()
+    assert (rewards.format > 0).all()
+    texts[0] = "I cannot say."
+    rewards, choices = scored.rewards(scored.features(range(len(texts)), texts))
+    assert choices.ravel()[0] == -1
+    assert rewards.accuracy.ravel()[0] == rewards.consistency.ravel()[0] == -1
+    assert (rewards.accuracy.ravel()[1:] == 1).all()
+
+
+def test_lists_are_planned_by_every_objective_that_rewards_and_refused_by_pif(word_model) -> None:
+    recipe = small_recipe(4, task="listwise", run_micro_batch="8")
+    items = [ranked(number) for number in range(4)]
+    for objective in ("pa-grpo", "grpo", "rl"):
+        plan = plan_training(
+            objective,
+            items,
+            model=str(word_model),
+            recipe=recipe,
+            **({"consistency": "con", "advantage": "group"} if objective == "rl" else {}),
+        )
+        assert plan.groups.n_candidates == 3
+    with pytest.raises(UsageError, match=r"pif teaches .* Use pa-grpo, grpo or rl"):
+        plan_training("pif", items, model=str(word_model), recipe=recipe)
+
+
+def test_a_recipe_of_another_task_is_refused(word_model) -> None:
+    with pytest.raises(UsageError, match="is for task mcq, the item is rubric"):
+        plan_training("pa-grpo", [scale(0)], model=str(word_model), recipe=small_recipe(4))
