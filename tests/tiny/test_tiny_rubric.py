@@ -105,6 +105,14 @@ def test_the_mean_over_balanced_orders_follows_the_quality_better(table: Decisio
     assert rank_correlation(chosen.mean(axis=1), quality) > np.mean(single) + 0.03
 
 
+def test_the_audit_finds_the_averaged_score_nearer_to_the_human_ones(judged: AuditResult) -> None:
+    direct, average = (
+        judged.metrics["methods"][name]["spearman"] for name in ("direct", "average")
+    )
+    assert direct["value"] == pytest.approx(0.825, abs=0.02)
+    assert average["value"] > direct["value"] + 0.03
+
+
 def test_the_template_writes_what_the_judge_was_trained_on() -> None:
     transformers = pytest.importorskip("transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(RUBRIC.folder)

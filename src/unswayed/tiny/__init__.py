@@ -6,7 +6,7 @@ models in numpy, `backend` the models `tiny/judge` and `tiny/rubric`.
 
 What they are not: evidence about large models. Their bias was planted, as additive logits plus a
 part that depends on the topic, which favours methods that divide out a prior; their answers are one
-token without reasoning; and they know 121 and 130 words, so prompts that instruct them cannot be
+token without reasoning; and they know 121 and 129 words, so prompts that instruct them cannot be
 tried on them.
 """
 
