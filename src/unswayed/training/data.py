@@ -252,6 +252,8 @@ def _with_gold(items: Sequence[Item], data: Data) -> tuple[list[Item], int]:
     if missing and data.without_gold == "stop":
         first = missing[0]
         what = "is a tie" if first.gold == "tie" else "is missing"
+        if first.human_score() is not None:
+            what = "lies between levels"
         raise ItemError(
             f"{first.id}: gold {what}; {len(missing)} of {len(items)} items name no right "
             'candidate. Add gold, or set data.without_gold = "drop" in the recipe.'
