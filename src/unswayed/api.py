@@ -26,7 +26,7 @@ from unswayed.result import AuditResult
 from unswayed.runner import Progress, RunSettings, Session, stop_on_interrupt
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
-from unswayed.tiny import SETS, is_built_in
+from unswayed.tiny import DEFAULT_SET, SETS, is_built_in, judge_of
 from unswayed.version import VERSION
 
 __all__ = ["audit", "calibrate", "load_data"]
@@ -46,7 +46,7 @@ def load_data(
     """Items from a built-in set, a file, or items already in memory.
 
     Args:
-        source: `tiny-judge`, `tiny-mcq`, a path, `-`, or what holds items in memory: items, or
+        source: `tiny-judge`, `tiny-mcq`, `tiny-rubric`, a path, `-`, or what holds items in memory: items, or
             mappings with their fields, as a list, a data frame or a dataset.
         limit: Keep the first items.
         task: Keep the items of this task only.
@@ -158,7 +158,7 @@ def audit(
     """Audit a model on items; calls already recorded in `out` are not made again.
 
     Args:
-        model: `provider/model`; None for `tiny/judge` on the built-in sets. With `decisions`: whose,
+        model: `provider/model`; None for the tiny judge of a built-in set. With `decisions`: whose,
             where they are of several models.
         items: Items or mappings with their fields (a list, a data frame, a dataset), a path, or the
             name of a built-in set; None for `tiny-judge`.
@@ -234,7 +234,7 @@ def audit(
             model=model,
             on_bad_item=on_bad_item,
         )
-    source = "tiny-judge" if items is None else items
+    source = DEFAULT_SET if items is None else items
     data = load(source)
     if model is None and not built_in:
         raise UsageError('which model should judge the items? Give model="provider/model".')
@@ -242,7 +242,7 @@ def audit(
     result = audit_calls(
         data,
         settings,
-        model or "tiny/judge",
+        model or judge_of(items),
         reach,
         directory=directory,
         budget=budget,

@@ -89,7 +89,7 @@ def test_a_wrong_command_line_is_one_line_and_code_2(
         ("importers", ["judgebench", "llmbar", "jsonl"]),
         ("prompts", ["direct", "reasoning", "modified"]),
         ("tasks", ["mcq", "pairwise"]),
-        ("recipes", ["tiny-judge", "tiny-mcq"]),
+        ("recipes", ["tiny-judge", "tiny-mcq", "tiny-rubric"]),
         ("objectives", ["grpo", "pa-grpo", "pif", "rl"]),
         ("rewards", ["columnwise", "con", "inv", "none"]),
         ("engines", ["trl"]),

@@ -14,12 +14,13 @@ import pytest
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.calls import Failure, Query, Request, Response
 from unswayed.errors import UsageError
-from unswayed.items import Item, Message
-from unswayed.presentation import X0, X1, X2, X3, Ask, Substitution, presentations
+from unswayed.items import Item, Message, Task
+from unswayed.presentation import X0, X1, X2, X3, Ask, Substitution, canonical, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.tiny.backend import WEIGHTS, prompt_ids
+from unswayed.tiny.formats import FORMATS
 from unswayed.tiny.forward import read_model
-from unswayed.tiny.items import VOCABULARY, judge_items, mcq_items
+from unswayed.tiny.items import VOCABULARY, judge_items, mcq_items, rubric_items
 
 
 def answers(model: str, queries: Sequence[Query]) -> dict[Request, Response | Failure]:
@@ -34,7 +35,8 @@ def answers(model: str, queries: Sequence[Query]) -> dict[Request, Response | Fa
 
 
 def query_of(item: Item, ask: Ask, *, sample: int = 0, temperature: float = 0.0) -> Query:
-    settings = PromptSettings(template=str(WEIGHTS / "prompt_template.jinja"))
+    name = "rubric" if item.task is Task.RUBRIC else "judge"
+    settings = PromptSettings(template=str(FORMATS[name].folder / "prompt_template.jinja"))
     rendered = render(item, ask, settings)
     request = Request(
         model="tiny",
@@ -48,19 +50,23 @@ def query_of(item: Item, ask: Ask, *, sample: int = 0, temperature: float = 0.0)
     return Query(item, ask, request)
 
 
-def test_the_next_token_has_the_probability_that_transformers_gives_it() -> None:
+@pytest.mark.parametrize(("name", "apart"), [("judge", 1e-5), ("rubric", 2e-5)])
+def test_the_next_token_has_the_probability_that_transformers_gives_it(
+    name: str, apart: float
+) -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     torch.set_num_threads(1)
-    theirs = transformers.LlamaForCausalLM.from_pretrained(WEIGHTS, dtype=torch.float32).eval()
-    ours = read_model(WEIGHTS)
+    folder, words = FORMATS[name].folder, len(FORMATS[name].vocabulary)
+    theirs = transformers.LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    ours = read_model(folder)
     rng = np.random.default_rng(7)
     for tokens in (1, 2, 18, 23, 63):
-        prompts = rng.integers(0, len(VOCABULARY), (40, tokens))
+        prompts = rng.integers(0, words, (40, tokens))
         with torch.inference_mode():
             logits = theirs(torch.tensor(prompts)).logits[:, -1].double()
         np.testing.assert_allclose(
-            ours.logprobs(prompts), logits.log_softmax(-1).numpy(), atol=1e-5, rtol=0
+            ours.logprobs(prompts), logits.log_softmax(-1).numpy(), atol=apart, rtol=0
         )
 
 
@@ -79,7 +85,20 @@ def test_the_judge_answers_as_its_folder_does_through_transformers() -> None:
         for item in judge_items(5)
         for number in range(3)
     ]
-    ours, theirs = answers("tiny/judge", queries), answers(f"hf/{WEIGHTS}", queries)
+    _assert_same_answers("judge", queries)
+    levels = Substitution(("N/A",) * 5, prompt="N/A")
+    queries = [
+        query_of(item, Ask(shown))
+        for item in rubric_items(6)
+        for shown in presentations("balanced", 5)
+    ]
+    queries.append(query_of(rubric_items(1)[0], Ask(canonical(5), substitute=levels)))
+    _assert_same_answers("rubric", queries)
+
+
+def _assert_same_answers(name: str, queries: Sequence[Query]) -> None:
+    ours = answers(f"tiny/{name}", queries)
+    theirs = answers(f"hf/{FORMATS[name].folder}", queries)
     assert ours.keys() == theirs.keys() == {query.request for query in queries}
     for query in queries:
         mine, other = ours[query.request], theirs[query.request]
@@ -113,7 +132,8 @@ def test_marks_of_turns_in_the_content_end_no_turn() -> None:
         labels=("A", "B"),
         max_tokens=1,
     )
-    tokens = [VOCABULARY[token] for token in prompt_ids(written)]
+    ids = {word: number for number, word in enumerate(VOCABULARY)}
+    tokens = [VOCABULARY[token] for token in prompt_ids(written, ids)]
     assert tokens[0] == "<|user|>"
     assert tokens[-4:] == ["<unk>", "<unk>", "A", "<|assistant|>"]
 

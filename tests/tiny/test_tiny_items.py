@@ -1,23 +1,32 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, Task, check_item
-from unswayed.tiny import SETS
+from unswayed.items import Item, ItemSet, Task, check_item
+from unswayed.tiny import SETS, judge_of
+from unswayed.tiny.formats import FORMATS
 from unswayed.tiny.items import (
     BUILT_IN,
     CONTENT_FREE,
+    LEVELS,
     NOUNS,
+    RUBRIC_VOCABULARY,
     TOPICS,
     VOCABULARY,
     WORDS,
     builtin_items,
     judge_items,
     mcq_items,
+    rubric_items,
     worth,
 )
+
+Maker = Callable[[int], ItemSet]
+MAKERS: list[Maker] = [judge_items, mcq_items, rubric_items]
 
 
 def true_worth(candidate: str) -> float:
@@ -30,6 +39,8 @@ def test_the_world_has_the_size_it_is_described_with() -> None:
     assert len(NOUNS) == 40
     assert len(set(VOCABULARY)) == len(VOCABULARY) == 121
     assert set(CONTENT_FREE) < set(VOCABULARY)
+    assert len(set(RUBRIC_VOCABULARY)) == len(RUBRIC_VOCABULARY) == 129
+    assert RUBRIC_VOCABULARY[:121] == VOCABULARY
 
 
 def test_good_words_are_worth_more_than_bad_ones_and_raters_err() -> None:
@@ -40,17 +51,18 @@ def test_good_words_are_worth_more_than_bad_ones_and_raters_err() -> None:
 
 
 def test_the_built_in_sets_are_those_of_the_command_line() -> None:
-    judge, mcq = builtin_items("tiny-judge"), builtin_items("tiny-mcq")
+    judge, mcq, rubric = map(builtin_items, ("tiny-judge", "tiny-mcq", "tiny-rubric"))
     assert (judge.name, len(judge), judge.task) == ("tiny-judge", 1000, Task.PAIRWISE)
     assert (mcq.name, len(mcq), mcq.task) == ("tiny-mcq", 300, Task.MCQ)
+    assert (rubric.name, len(rubric), rubric.task) == ("tiny-rubric", 300, Task.RUBRIC)
     with pytest.raises(UnknownNameError, match="Did you mean 'tiny-judge'"):
         builtin_items("tiny-jugde")
 
 
-@pytest.mark.parametrize("task", ["judge", "mcq"])
+@pytest.mark.parametrize("task", ["judge", "mcq", "rubric"])
 def test_training_items_are_not_the_audited_ones(task: str) -> None:
-    def content(item: Item) -> tuple[str, frozenset[str]]:
-        return str(item.prompt), frozenset(map(str, item.candidates))
+    def content(item: Item) -> tuple[str, str | None, frozenset[str]]:
+        return str(item.prompt), item.response, frozenset(map(str, item.candidates))
 
     audited = {content(item) for item in builtin_items(f"tiny-{task}")}
     trained = {content(item) for item in builtin_items(f"tiny-{task}-train")}
@@ -59,14 +71,17 @@ def test_training_items_are_not_the_audited_ones(task: str) -> None:
 
 def test_the_sets_are_those_that_are_named() -> None:
     assert sorted(SETS) == sorted(BUILT_IN)
+    for name, made in BUILT_IN.items():
+        assert made().task in FORMATS[judge_of(name).removeprefix("tiny/")].tasks
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_built_in_items_are_valid_and_use_known_words_only(name: str) -> None:
     for item in builtin_items(name):
         check_item(item)
-        words = " ".join((str(item.prompt), *map(str, item.candidates))).split()
-        assert set(words) <= set(VOCABULARY)
+        texts = (str(item.prompt), item.response or "", *map(str, item.candidates))
+        known = FORMATS[judge_of(name).removeprefix("tiny/")].vocabulary
+        assert set(" ".join(texts).split()) <= set(known)
 
 
 def test_gold_is_the_candidate_of_higher_true_worth() -> None:
@@ -83,35 +98,56 @@ def test_gold_is_the_candidate_of_higher_true_worth() -> None:
         assert (item.group == "close sizes") == (largest - second <= 4)
 
 
-def contents(item: Item) -> tuple[object, frozenset[object]]:
-    if item.task is Task.MCQ:
-        return item.prompt, frozenset(item.candidates)
-    return item.prompt, frozenset(tuple(sorted(str(text).split())) for text in item.candidates)
+def test_human_scores_are_the_true_quality_to_the_noise_of_two_raters() -> None:
+    items = rubric_items(2000)
+    for item in items[:100]:
+        assert (item.candidates, item.values) == (LEVELS, (1, 2, 3, 4, 5))
+        assert item.meta["quality"] == pytest.approx(3 + 1.25 * true_worth(str(item.response)))
+        assert item.group == item.prompt
+    scores = np.array([item.human_score() for item in items])
+    quality = np.clip([item.meta["quality"] for item in items], 1, 5)
+    assert set(scores) == set(np.arange(1, 5.5, 0.5))
+    assert 0.3 < np.mean([not item.gold_candidates() for item in items]) < 0.6
+    inside = (quality > 2) & (quality < 4)  # the ends of the scale cut noise off
+    # a mean of two, each with noise of .5 and rounding of 1/sqrt(12): sqrt((.25 + 1/12) / 2)
+    assert (scores - quality)[inside].std() == pytest.approx(0.408, abs=0.03)
+    assert abs((scores - quality)[inside].mean()) < 0.05
+    assert min(np.bincount(np.rint(quality).astype(int))[1:]) > 200
 
 
-@pytest.mark.parametrize("items", [judge_items(3000), mcq_items(3000)], ids=["judge", "mcq"])
-def test_no_item_occurs_twice_in_whatever_order(items: list[Item]) -> None:
+def different_candidates(item: Item) -> frozenset[tuple[str, ...]]:
+    """The candidates, words in whatever order."""
+    return frozenset(tuple(sorted(str(text).split())) for text in item.candidates)
+
+
+def contents(item: Item) -> tuple[object, ...]:
+    scored = tuple(sorted((item.response or "").split()))
+    return item.prompt, scored, different_candidates(item)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_no_item_occurs_twice_in_whatever_order(make: Maker) -> None:
+    items = make(3000)
     assert len({contents(item) for item in items}) == 3000
-    assert all(len(contents(item)[1]) == item.n for item in items)
+    assert all(len(different_candidates(item)) == item.n for item in items)
 
 
 def test_the_same_seed_gives_the_same_items_and_another_seed_fresh_ones() -> None:
     assert judge_items().fingerprint == judge_items().fingerprint
     assert mcq_items().fingerprint == mcq_items().fingerprint
+    assert rubric_items().fingerprint == rubric_items().fingerprint
     built_in, fresh = judge_items(1000), judge_items(1000, seed=5)
     assert {contents(item) for item in built_in}.isdisjoint(contents(item) for item in fresh)
     assert {item.id for item in built_in}.isdisjoint(item.id for item in fresh)
 
 
-@pytest.mark.parametrize("make", [judge_items, mcq_items])
-def test_a_smaller_set_is_the_beginning_of_a_larger_one(make: object) -> None:
-    assert callable(make)
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_smaller_set_is_the_beginning_of_a_larger_one(make: Maker) -> None:
     assert make(30).items == make(1200).items[:30]
 
 
-@pytest.mark.parametrize("make", [judge_items, mcq_items])
-def test_an_empty_set_is_refused(make: object) -> None:
-    assert callable(make)
+@pytest.mark.parametrize("make", MAKERS)
+def test_an_empty_set_is_refused(make: Maker) -> None:
     with pytest.raises(UsageError, match="at least 1"):
         make(0)
 

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from small_models import colour_items
 
@@ -13,6 +14,7 @@ from unswayed.importers.pa_grpo import load_released
 from unswayed.items import TASKS, Item, Task
 from unswayed.presentation import Ask
 from unswayed.tasks import task_of
+from unswayed.tiny.items import rubric_items
 from unswayed.training.data import build_groups, group_presentations
 from unswayed.training.filtering import filter_asks, keep_inconsistent
 from unswayed.training.recipe_parts import Data, Prompt
@@ -132,7 +134,7 @@ def test_a_task_without_orders_of_a_group_is_refused(monkeypatch):
 
 
 def answered(item, choices, prompt_id="default"):
-    symbols = tuple("ABCD"[: item.n])
+    symbols = tuple("ABCDE"[: item.n])
     return [
         Decision(
             item_id=item.id,
@@ -183,6 +185,28 @@ def test_evaluation_items_never_pass_the_filter_whatever_their_id_and_order():
     )
     report = keep_inconsistent([item], answered(item, (0, 1)), evaluation=[same]).report
     assert (report.kept, report.evaluation) == (0, 1)
+
+
+def test_another_response_on_the_same_levels_is_another_item():
+    scored, other = rubric_items(200).items[0], rubric_items(200).items[1]
+    same_topic = msgspec.structs.replace(other, prompt=scored.prompt)
+    answers = answered(scored, (0, 1, 1, 1, 1))
+    assert keep_inconsistent([scored], answers, evaluation=[same_topic]).report.kept == 1
+    assert keep_inconsistent([scored], answers, evaluation=[scored]).report.evaluation == 1
+
+
+def test_a_score_between_levels_is_named_or_dropped():
+    items = rubric_items(60).items
+    with pytest.raises(ItemError, match="gold lies between levels"):
+        build_groups(items, Data(), Prompt())
+    groups = build_groups(items, Data(without_gold="drop"), Prompt())
+    assert groups.n_presentations == 6
+    assert 0 < groups.counts.without_gold < 60
+    assert all(row.gold == (item.values.index(item.gold),) for item, row in first_rows(groups))
+
+
+def first_rows(groups):
+    return zip(groups.items, groups.rows[:: groups.n_presentations], strict=True)
 
 
 def test_decisions_of_another_prompt_do_not_count():

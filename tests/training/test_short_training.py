@@ -7,7 +7,8 @@ import pytest
 from small_models import colour_items, save_model, small_recipe, trained
 
 from unswayed.importers.pa_grpo import load_released
-from unswayed.tiny.items import judge_items
+from unswayed.permutations import structured
+from unswayed.tiny.items import judge_items, rubric_items
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
 
@@ -31,6 +32,29 @@ def test_the_tiny_judge_becomes_consistent_in_a_few_steps(tmp_path):
     assert result.before["held_out/consistency"] < 0.6
     assert result.after["held_out/consistency"] > result.before["held_out/consistency"] + 0.2
     assert result.after["held_out/accuracy"] > result.before["held_out/accuracy"]
+    assert (tmp_path / "prompt_template.jinja").is_file()
+
+
+def test_the_rubric_judge_trains_on_groups_of_five_levels(tmp_path):
+    recipe = with_changes(
+        load_recipe("tiny-rubric"),
+        {
+            "data.held_out": "24",
+            "rollout.samples": "4",
+            "optimiser.items_per_step": "8",
+            "optimiser.learning_rate": "1e-3",
+            "optimiser.steps": "8",
+            "run.save_every": "0",
+            "run.check_every": "8",
+            "run.loggers": "[]",
+        },
+    )
+    items = rubric_items(200, seed=7)
+    plan = plan_training("pa-grpo", items, model="tiny/rubric", recipe=recipe)
+    assert [shown.order for shown in plan.groups.shown] == list(structured(5))
+    assert plan.groups.counts.without_gold == sum(not item.gold_candidates() for item in items) > 0
+    result = trained("pa-grpo", items, model="tiny/rubric", recipe=recipe, out=tmp_path)
+    assert result.after["held_out/consistency"] > result.before["held_out/consistency"] + 0.1
     assert (tmp_path / "prompt_template.jinja").is_file()
 
 

@@ -30,7 +30,7 @@ from unswayed.cli.options import (
 from unswayed.cli.results import finish, show_price
 from unswayed.errors import UsageError
 from unswayed.methods import AUDITED
-from unswayed.tiny import is_built_in
+from unswayed.tiny import DEFAULT_SET, is_built_in
 
 if TYPE_CHECKING:
     from unswayed.items import ItemSet
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 DATA = Annotated[
     str | None,
     typer.Argument(
-        help="Items (.jsonl, .json, .csv, .tsv, also .gz; -), or tiny-judge, tiny-mcq.",
+        help="Items (.jsonl, .json, .csv, .tsv, also .gz; -), or tiny-judge, tiny-mcq, tiny-rubric.",
         metavar="DATA",
     ),
 ]
@@ -156,7 +156,7 @@ def audit(
         budget=budget,
         command=command_line(),
         given={
-            "data": data or "tiny-judge",
+            "data": data or DEFAULT_SET,
             "limit": limit,
             "task": task,
             "shots": None if shots is None else str(shots),
@@ -186,4 +186,4 @@ def _items(
 
     if decisions is not None and data is None:
         return None
-    return load_data(data or "tiny-judge", limit=limit, task=task, on_bad_item=on_bad_item)
+    return load_data(data or DEFAULT_SET, limit=limit, task=task, on_bad_item=on_bad_item)

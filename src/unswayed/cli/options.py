@@ -13,7 +13,7 @@ import typer
 
 from unswayed.backends import BackendSettings, backend_settings
 from unswayed.errors import RunDirectoryError, UsageError
-from unswayed.tiny import is_built_in
+from unswayed.tiny import is_built_in, judge_of
 
 if TYPE_CHECKING:
     from unswayed.items import Item
@@ -137,7 +137,7 @@ def check_out(out: Path, *inputs: str | Path | None) -> None:
 
 
 def model_for(model: str | None, data: str | None) -> str:
-    """The model to use: the tiny judge for the built-in sets, else it must be given.
+    """The model to use: a built-in set's tiny judge, else it must be given.
 
     Raises:
         UsageError: If it is not given.
@@ -145,7 +145,7 @@ def model_for(model: str | None, data: str | None) -> str:
     if model is not None:
         return model
     if is_built_in(data):
-        return "tiny/judge"
+        return judge_of(data)
     raise UsageError(
         f"which model should judge {data}? Give --model provider/model, such as "
         "--model openai/gpt-4.1-mini or --model hf/PATH."

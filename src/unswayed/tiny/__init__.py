@@ -1,25 +1,46 @@
-"""The built-in tiny judge: a real language model small enough to ship, and the items it judges.
+"""The built-in tiny judges: real language models small enough to ship, and the items they judge.
 
-`items` holds its world (words, latent weights, generators), `answers` what it was trained on,
-`train` the script that made the shipped weights, `forward` the same model in numpy, `backend` the
-model `tiny/judge`.
+`items` holds their world (words, latent weights, generators), `answers` what they were trained on,
+`formats` the two models, `train` the script that made the shipped weights, `forward` the same
+models in numpy, `backend` the models `tiny/judge` and `tiny/rubric`.
 
-What it is not: evidence about large models. Its bias was planted, as additive logits plus a part
-that depends on the topic, which favours methods that divide out a prior; its answers are one token
-without reasoning; and it knows 121 words, so prompts that instruct it cannot be tried on it.
+What they are not: evidence about large models. Their bias was planted, as additive logits plus a
+part that depends on the topic, which favours methods that divide out a prior; their answers are one
+token without reasoning; and they know 121 and 129 words, so prompts that instruct them cannot be
+tried on them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-__all__ = ["SETS", "is_built_in"]
+__all__ = ["DEFAULT_SET", "SETS", "is_built_in", "judge_of", "sets_of"]
 
-SETS: Final = ("tiny-judge", "tiny-mcq", "tiny-judge-train", "tiny-mcq-train")
-"""Names of the built-in sets, told without loading any."""
+DEFAULT_SET: Final = "tiny-judge"
+
+SETS: Final[Mapping[str, str]] = {
+    "tiny-judge": "tiny/judge",
+    "tiny-judge-train": "tiny/judge",
+    "tiny-mcq": "tiny/judge",
+    "tiny-mcq-train": "tiny/judge",
+    "tiny-rubric": "tiny/rubric",
+    "tiny-rubric-train": "tiny/rubric",
+}
+"""The built-in sets and who judges them unless told otherwise, told without loading any."""
 
 
 def is_built_in(data: object) -> bool:
     """Whether data are the name of a built-in set, or missing, which stands for `tiny-judge`."""
     return data is None or (isinstance(data, str | Path) and str(data) in SETS)
+
+
+def judge_of(data: object) -> str:
+    """The built-in model of a built-in set; None stands for `tiny-judge`."""
+    return SETS[DEFAULT_SET if data is None else str(data)]
+
+
+def sets_of(model: str) -> list[str]:
+    """The built-in sets of a built-in model."""
+    return [name for name, judge in SETS.items() if judge == model]

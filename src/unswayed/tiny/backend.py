@@ -1,7 +1,7 @@
-"""The model `tiny/judge`: the shipped weights, read and run with numpy alone.
+"""The models `tiny/judge` and `tiny/rubric`: the shipped weights, read and run with numpy alone.
 
-The folder is a plain Hugging Face one, so `hf/<folder>` runs the same judge through transformers;
-the two agree to 1e-5 in log-probability.
+Their folders are plain Hugging Face ones, so `hf/<folder>` runs the same judge through
+transformers; the two agree to 1e-5 in log-probability.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,48 +22,44 @@ from unswayed.backends.model_folders import locate
 from unswayed.backends.protocol import Answer, Backend, too_long
 from unswayed.calls import Query, Request, Response
 from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import text_of
+from unswayed.items import Item, text_of
 from unswayed.registry import did_you_mean
+from unswayed.tiny import sets_of
+from unswayed.tiny.formats import FORMATS, Format
 from unswayed.tiny.forward import TinyModel, read_model
-from unswayed.tiny.items import LABELS, SPECIAL, VOCABULARY
+from unswayed.tiny.items import SPECIAL
 
 __all__ = ["WEIGHTS", "TinyBackend", "open_tiny", "prompt_ids"]
 
-WEIGHTS: Final = Path(__file__).parent / "weights"
-"""A plain Hugging Face folder, with the one prompt template that the judge understands."""
-
-MODELS: Final = {"judge": WEIGHTS}
+WEIGHTS: Final = FORMATS["judge"].folder
 
 BATCH: Final = 64
 """Prompts at a time: about as fast as any size on one core, and left on one core by numpy."""
 
-TOKENS: Final = {token: number for number, token in enumerate(VOCABULARY)}
-UNKNOWN: Final = TOKENS["<unk>"]
-
 
 def open_tiny(model: str, settings: BackendSettings) -> TinyBackend:
-    """The built-in tiny judge: `tiny/judge`, no key, no download, no extra.
+    """A built-in model: `tiny/judge` or `tiny/rubric`, no key, no download, no extra.
 
     Raises:
         UnknownNameError: If another tiny model is asked for.
     """
     name, _, revision = model.partition("@")
-    if name not in MODELS:
-        raise UnknownNameError(f"unknown model 'tiny/{model}'. {did_you_mean(name, MODELS)}")
-    folder = locate(str(MODELS[name]))
+    if name not in FORMATS:
+        raise UnknownNameError(f"unknown model 'tiny/{model}'. {did_you_mean(name, FORMATS)}")
+    folder = locate(str(FORMATS[name].folder))
     fingerprint = folder.name.rpartition("@")[2]
     if revision not in ("", fingerprint):
         raise UsageError(
             f"tiny/{model}: this version of unswayed ships {fingerprint}. Write tiny/{name}."
         )
-    return TinyBackend(folder.path, f"tiny/{name}@{fingerprint}", template=folder.template)
+    return TinyBackend(FORMATS[name], f"tiny/{name}@{fingerprint}", template=folder.template)
 
 
 class TinyBackend(Backend):
     """A judge that answers with one label.
 
     Args:
-        folder: With its weights.
+        kind: Its words and its weights.
         model: Full name with revision.
         template: The prompt template that it was trained on.
     """
@@ -72,17 +68,19 @@ class TinyBackend(Backend):
     offline = True
     planted = True
 
-    def __init__(self, folder: Path, model: str, *, template: Path | None) -> None:
+    def __init__(self, kind: Format, model: str, *, template: Path | None) -> None:
         self.model = model
         self.template = None if template is None else str(template)
-        self._folder = folder
+        self._format = kind
+        self._tokens = {token: number for number, token in enumerate(kind.vocabulary)}
         self._loaded: TinyModel | None = None
 
     async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer every query.
 
         Raises:
-            UsageError: If most words of an item, or a label, are not in the judge's vocabulary.
+            UsageError: If an item is of a task that it was not trained on, or most words of it, or
+                a label, are not in its vocabulary.
         """
         pending = iter(queries)
         while batch := list(itertools.islice(pending, BATCH)):
@@ -94,12 +92,12 @@ class TinyBackend(Backend):
         self._loaded = None
 
     def _answers(self, batch: Sequence[Query]) -> list[Answer]:
-        model = self._loaded = self._loaded or read_model(self._folder)
+        model = self._loaded = self._loaded or read_model(self._format.folder)
         start = time.perf_counter()
         by_length: dict[int, list[tuple[Query, list[int]]]] = {}
         for query in batch:
-            _check_words(query)
-            tokens = prompt_ids(query.request)
+            self._check_item(query.item)
+            tokens = prompt_ids(query.request, self._tokens)
             by_length.setdefault(len(tokens), []).append((query, tokens))
         answers: list[Answer] = []
         for length, prompts in by_length.items():
@@ -129,10 +127,7 @@ class TinyBackend(Backend):
             label_response(
                 query.request,
                 row[
-                    [
-                        _label_id(label, query.request.labels, self.model)
-                        for label in query.request.labels
-                    ]
+                    [self._label_id(label, query.request.labels) for label in query.request.labels]
                 ],
                 model=self.model,
                 input_tokens=len(tokens),
@@ -140,42 +135,47 @@ class TinyBackend(Backend):
             for query, tokens, row in zip(asked, prompts, logprobs, strict=True)
         ]
 
+    def _label_id(self, label: str, labels: tuple[str, ...]) -> int:
+        if label not in self._tokens or label in SPECIAL:
+            raise UsageError(
+                f"{self.model}: its tokenizer has no token that begins {label!r} and no other of "
+                f"the labels {', '.join(labels)}. It knows {', '.join(self._format.labels)}."
+            )
+        return self._tokens[label]
 
-def prompt_ids(request: Request) -> list[int]:
+    def _check_item(self, item: Item) -> None:
+        name = self.model.partition("@")[0]
+        if item.task not in self._format.tasks:
+            raise UsageError(
+                f"{item.id}: {name} was trained on {' and '.join(self._format.tasks)} items, and "
+                f"this is a {item.task.value} item. Choose another --model for your data."
+            )
+        texts = (item.prompt, item.response or "", *item.candidates)
+        words = [word for text in texts for word in text_of(text).split()]
+        unknown = [word for word in words if word not in self._tokens]
+        if 2 * len(unknown) > len(words):
+            raise UsageError(
+                f"{item.id}: {name} knows the {len(self._tokens)} words of its own items "
+                f"({', '.join(sets_of(name))}) and not {unknown[0]!r}. Choose another --model for "
+                "your data."
+            )
+
+
+def prompt_ids(request: Request, ids: Mapping[str, int]) -> list[int]:
     """The chat as token ids; words that the judge does not know, and marks of turns, are `<unk>`."""
+    unknown = ids["<unk>"]
     tokens: list[int] = []
     system: list[int] = []
     for message in request.messages:
-        words = [TOKENS.get(word, UNKNOWN) for word in message.content.split()]
-        words = [UNKNOWN if VOCABULARY[word] in SPECIAL else word for word in words]
+        words = [
+            unknown if word in SPECIAL else ids.get(word, unknown)
+            for word in message.content.split()
+        ]
         if message.role == "system":
             system = words
         elif message.role == "assistant":
-            tokens += [TOKENS["<|assistant|>"], *words, TOKENS["<|end|>"]]
+            tokens += [ids["<|assistant|>"], *words, ids["<|end|>"]]
         else:
-            tokens += [TOKENS["<|user|>"], *system, *words]
+            tokens += [ids["<|user|>"], *system, *words]
             system = []
-    return [*tokens, TOKENS["<|assistant|>"]]
-
-
-def _label_id(label: str, labels: tuple[str, ...], model: str) -> int:
-    if label not in TOKENS or VOCABULARY[TOKENS[label]] in SPECIAL:
-        raise UsageError(
-            f"{model}: its tokenizer has no token that begins {label!r} and no other of the "
-            f"labels {', '.join(labels)}. The built-in judge knows {', '.join(LABELS)}."
-        )
-    return TOKENS[label]
-
-
-def _check_words(query: Query) -> None:
-    words = [
-        word
-        for text in (query.item.prompt, *query.item.candidates)
-        for word in text_of(text).split()
-    ]
-    unknown = [word for word in words if word not in TOKENS]
-    if 2 * len(unknown) > len(words):
-        raise UsageError(
-            f"{query.item.id}: the tiny judge knows the {len(TOKENS)} words of its own items "
-            f"(tiny-judge, tiny-mcq) and not {unknown[0]!r}. Choose another --model for your data."
-        )
+    return [*tokens, ids["<|assistant|>"]]

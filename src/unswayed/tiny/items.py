@@ -1,9 +1,10 @@
 """The world of the tiny judge: its words, what they are worth, and the items made of them.
 
 A judge item asks which of two three-word answers is better; a multiple-choice item asks which of
-four nouns is largest. Every word has a true worth, so gold is known exactly, and random draws give
-a continuum of margins with near-ties. Sets are generated, never stored: the same seed gives the
-same items, another seed gives fresh ones.
+four nouns is largest; a rubric item asks which of five levels describes a four-word answer. Every
+word has a true worth, so gold is known exactly (human scores, to the raters' noise), and random
+draws give a continuum of margins with near-ties. Sets are generated, never stored: the same seed
+gives the same items, another seed gives fresh ones.
 """
 
 from __future__ import annotations
@@ -25,18 +26,25 @@ from unswayed.registry import did_you_mean
 __all__ = [
     "BUILT_IN",
     "LABELS",
+    "LEVELS",
     "NOUNS",
+    "RUBRIC_LABELS",
+    "RUBRIC_VOCABULARY",
     "TOPICS",
+    "VALUES",
     "VOCABULARY",
     "WORDS",
     "JudgeContents",
     "McqContents",
+    "RubricContents",
     "Worth",
     "builtin_items",
     "draw_judge",
     "draw_mcq",
+    "draw_rubric",
     "judge_items",
     "mcq_items",
+    "rubric_items",
     "worth",
 ]
 
@@ -78,9 +86,22 @@ CONTENT_FREE: Final = ("N/A", "[MASK]")
 """Texts without content that contextual calibration asks about; seen in training as such."""
 
 VOCABULARY: Final = SPECIAL + LABELS + GLUE + TOPICS + WORDS + NOUNS + CONTENT_FREE
-"""Every token; its place here is its id."""
+"""Every token of the judge; its place here is its id."""
+
+LEVELS: Final = _words("terrible weak middling good excellent")
+"""The levels of rubric items, worst first."""
+VALUES: Final = (1.0, 2.0, 3.0, 4.0, 5.0)
+RUBRIC_LABELS: Final = (*LABELS, "E")
+RUBRIC_VOCABULARY: Final = VOCABULARY + _words("E answer fits") + LEVELS
+"""The same tokens with the same ids, and those of the rubric."""
 
 QUESTION: Final = "largest"
+RESPONSE_WORDS: Final = 4
+LEVELS_PER_WORTH: Final = 1.25
+"""So that answers spread over the whole scale: their worth has a standard deviation of 1.1."""
+RATERS: Final = 2
+RATER_NOISE: Final = 0.5
+"""Of one rater's impression, in levels; a human score is the mean of their levels."""
 BUILT_IN_SEED: Final = 999
 WORLD_SEED: Final = 123
 CHUNK: Final = 1000
@@ -170,6 +191,25 @@ class McqContents:
     nouns: IntArray
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RubricContents:
+    """What rubric items are about.
+
+    Attributes:
+        topics: Index into `TOPICS`, shape (n,).
+        words: Indices into `WORDS`, shape (n, 4).
+    """
+
+    topics: IntArray
+    words: IntArray
+
+    def quality(self, of_words: FloatArray) -> FloatArray:
+        """Where the answers lie on the scale of the levels, also beyond its ends, shape (n,)."""
+        middle = float(np.mean(VALUES))
+        on_scale: FloatArray = middle + LEVELS_PER_WORTH * of_words[self.words].sum(axis=-1)
+        return on_scale
+
+
 def draw_judge(n: int, rng: np.random.Generator) -> JudgeContents:
     """Draw n judge items' contents, topics first."""
     topics = rng.integers(0, len(TOPICS), n)
@@ -179,6 +219,12 @@ def draw_judge(n: int, rng: np.random.Generator) -> JudgeContents:
 def draw_mcq(n: int, rng: np.random.Generator) -> McqContents:
     """Draw n multiple-choice items' contents."""
     return McqContents(nouns=np.argsort(rng.random((n, len(NOUNS))), axis=1)[:, :4])
+
+
+def draw_rubric(n: int, rng: np.random.Generator) -> RubricContents:
+    """Draw n rubric items' contents, topics first."""
+    topics = rng.integers(0, len(TOPICS), n)
+    return RubricContents(topics=topics, words=rng.integers(0, len(WORDS), (n, RESPONSE_WORDS)))
 
 
 def judge_items(n: int = 1000, seed: int = BUILT_IN_SEED) -> ItemSet:
@@ -254,6 +300,46 @@ def mcq_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
     return _distinct(n, chunk, name=name)
 
 
+def rubric_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
+    """Rubric items: which of five levels describes an answer such as "clear polite short dull".
+
+    Args:
+        n: How many; no two have the same topic and answer, in whatever order of words.
+        seed: Another seed gives held-out items.
+
+    Returns:
+        Rubric items; gold is the mean level of two noisy raters, so it may lie between levels,
+        `meta.quality` where the answer truly lies on their scale, group the topic.
+
+    Raises:
+        UsageError: If n is below 1.
+    """
+    rng = np.random.default_rng(seed)
+    name = "tiny-rubric" if seed == BUILT_IN_SEED else f"tiny-rubric-{seed}"
+
+    def chunk() -> Iterator[tuple[Hashable, Item]]:
+        contents = draw_rubric(CHUNK, rng)
+        quality = contents.quality(worth().words)
+        impressions = quality[:, None] + rng.normal(0.0, RATER_NOISE, (CHUNK, RATERS))
+        scores = np.clip(np.rint(impressions), VALUES[0], VALUES[-1]).mean(axis=1)
+        rows = zip(contents.topics, contents.words.tolist(), quality, scores, strict=True)
+        for topic, words, true, score in rows:
+            item = Item(
+                id="",
+                task=Task.RUBRIC,
+                prompt=TOPICS[topic],
+                candidates=LEVELS,
+                values=VALUES,
+                response=" ".join(WORDS[word] for word in words),
+                gold=float(score),
+                group=TOPICS[topic],
+                meta={"source": name, "quality": float(true)},
+            )
+            yield (int(topic), *sorted(words)), item
+
+    return _distinct(n, chunk, name=name)
+
+
 def _distinct(
     n: int, chunk: Callable[[], Iterator[tuple[Hashable, Item]]], *, name: str
 ) -> ItemSet:
@@ -287,6 +373,10 @@ BUILT_IN: Final[Mapping[str, Callable[[], ItemSet]]] = {
     "tiny-judge-train": lambda: _training_set(judge_items(2000, TRAINING_SEED), "tiny-judge-train"),
     "tiny-mcq": mcq_items,
     "tiny-mcq-train": lambda: _training_set(mcq_items(1000, TRAINING_SEED), "tiny-mcq-train"),
+    "tiny-rubric": rubric_items,
+    "tiny-rubric-train": lambda: _training_set(
+        rubric_items(2000, TRAINING_SEED), "tiny-rubric-train"
+    ),
 }
 """The built-in sets by the name that stands for them on the command line."""
 

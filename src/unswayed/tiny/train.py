@@ -1,6 +1,7 @@
 """The script that made the shipped weights: `python -m unswayed.tiny.train --out DIR --seed 0`.
 
-About 30 CPU-seconds on one thread, from random initialisation. The same seed gives the same
+About 30 CPU-seconds on one thread for `tiny/judge`, 80 for `tiny/rubric` (`--format rubric`), the
+one from random weights, the other from those of `tiny/judge`. The same seed gives the same
 weights on one machine only, so the weights are shipped and tests use tolerances.
 """
 
@@ -9,19 +10,21 @@ from __future__ import annotations
 import argparse
 import math
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from unswayed.items import Task
-from unswayed.tiny.answers import Examples, content_free_examples, examples
-from unswayed.tiny.items import VOCABULARY
+from unswayed.tiny.answers import Examples, content_free_examples, encode, examples
+from unswayed.tiny.formats import FORMATS, Format
 
 if TYPE_CHECKING:
     import torch
     from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+
+PAD, END = encode("<pad> <|end|>").tolist()
 
 __all__ = ["TrainSettings", "make_model", "make_tokenizer", "save", "train"]
 
@@ -37,16 +40,19 @@ CHAT_TEMPLATE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainSettings:
-    """The recipe of `tiny/judge`.
+    """The recipe of the built-in models.
 
     Attributes:
-        steps: Optimiser steps, judge and multiple-choice batches in turn.
+        format: Which of them.
+        steps: Optimiser steps, with batches of the format's tasks in turn.
         batch: Prompts per step; `content_free` more have candidates without content.
         learning_rate: Peak of a cosine that ends at 5 % of it, after `warmup` steps.
         prompt_weight, end_weight: Weight of the language-modelling loss on the prompt and of the
             end token, beside the answer's 1.
+        hidden, layers, heads: Of a model that begins from random weights.
     """
 
+    format: Format = FORMATS["judge"]
     seed: int = 0
     steps: int = 700
     batch: int = 128
@@ -62,13 +68,21 @@ class TrainSettings:
 
 
 def make_model(settings: TrainSettings) -> LlamaForCausalLM:
-    """A Llama of about 90 000 parameters with random weights."""
+    """A Llama of about 90 000 parameters with random weights, or those that the format begins from.
+
+    Words that those do not know begin at random.
+    """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(settings.seed)
+    kind = settings.format
+    if kind.begins_from is not None:
+        model = LlamaForCausalLM.from_pretrained(kind.begins_from, dtype=torch.float32)
+        model.resize_token_embeddings(len(kind.vocabulary), mean_resizing=False)
+        return model
     config = LlamaConfig(
-        vocab_size=len(VOCABULARY),
+        vocab_size=len(kind.vocabulary),
         hidden_size=settings.hidden,
         intermediate_size=2 * settings.hidden,
         num_hidden_layers=settings.layers,
@@ -78,18 +92,18 @@ def make_model(settings: TrainSettings) -> LlamaForCausalLM:
         tie_word_embeddings=True,
         initializer_range=0.05,
         bos_token_id=None,
-        eos_token_id=VOCABULARY.index("<|end|>"),
-        pad_token_id=VOCABULARY.index("<pad>"),
+        eos_token_id=END,
+        pad_token_id=PAD,
     )
     return LlamaForCausalLM(config)
 
 
-def make_tokenizer() -> PreTrainedTokenizerFast:
+def make_tokenizer(vocabulary: Sequence[str]) -> PreTrainedTokenizerFast:
     """One token per word; words outside the vocabulary become `<unk>`."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    ids = {token: number for number, token in enumerate(VOCABULARY)}
+    ids = {token: number for number, token in enumerate(vocabulary)}
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     words: PreTrainedTokenizerFast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
@@ -118,11 +132,13 @@ def train(settings: TrainSettings) -> LlamaForCausalLM:
         weight_decay=settings.weight_decay,
         betas=(0.9, 0.98),
     )
+    tasks = settings.format.tasks
     for step in range(settings.steps):
-        task = Task.PAIRWISE if step % 2 == 0 else Task.MCQ
+        turn, which = divmod(step, len(tasks))
+        task = tasks[which]
         batch = examples(task, settings.batch, rng)
         loss = answer_loss(model, batch, settings)
-        empty = content_free_examples(task, settings.content_free, step // 2, content_free_rng)
+        empty = content_free_examples(task, settings.content_free, turn, content_free_rng)
         share = settings.content_free / settings.batch
         loss = loss + share * answer_loss(model, empty, settings)
         for group in optimizer.param_groups:
@@ -150,7 +166,7 @@ def answer_loss(model: LlamaForCausalLM, batch: Examples, settings: TrainSetting
     import torch.nn.functional as F  # noqa: N812 - the name everyone uses
 
     n, length = batch.prompts.shape
-    end = np.full((n, 1), VOCABULARY.index("<|end|>"))
+    end = np.full((n, 1), END)
     joined = np.concatenate([batch.prompts, batch.answers[:, None], end], axis=1)
     tokens = torch.from_numpy(joined).to(model.device)
     logits = model(input_ids=tokens[:, :-1]).logits
@@ -162,16 +178,16 @@ def answer_loss(model: LlamaForCausalLM, batch: Examples, settings: TrainSetting
     )
 
 
-def save(model: LlamaForCausalLM, out: Path) -> None:
-    """Write a plain Hugging Face folder in half precision, with the judge's prompt template."""
+def save(model: LlamaForCausalLM, out: Path, kind: Format = FORMATS["judge"]) -> None:
+    """Write a plain Hugging Face folder in half precision, with the format's prompt template."""
     import copy
 
     out.mkdir(parents=True, exist_ok=True)
     half: LlamaForCausalLM = copy.deepcopy(model).half()  # type: ignore[no-untyped-call]
     half.save_pretrained(out)
     (out / "model.safetensors").chmod(0o644)  # it is written readable by its owner only
-    make_tokenizer().save_pretrained(out)
-    shipped = Path(__file__).parent / "weights" / TEMPLATE_FILE
+    make_tokenizer(kind.vocabulary).save_pretrained(out)
+    shipped = kind.folder / TEMPLATE_FILE
     if shipped.resolve() != (out / TEMPLATE_FILE).resolve():
         shutil.copyfile(shipped, out / TEMPLATE_FILE)
 
@@ -181,12 +197,15 @@ def main(arguments: list[str] | None = None) -> None:
     import torch
 
     parser = argparse.ArgumentParser(prog="python -m unswayed.tiny.train", description=__doc__)
+    parser.add_argument("--format", choices=FORMATS, default="judge", help="which model")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=TrainSettings().steps)
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)  # two threads on a busy two-core machine were 15 times slower
-    save(train(TrainSettings(seed=given.seed, steps=given.steps)), given.out)
+    kind = FORMATS[given.format]
+    settings = TrainSettings(format=kind, seed=given.seed, steps=given.steps)
+    save(train(settings), given.out, kind)
     print(f"wrote {given.out}")
 
 

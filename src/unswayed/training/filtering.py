@@ -163,6 +163,7 @@ def _fate(
 
 
 def _content(item: Item) -> tuple[str, frozenset[str]]:
-    """What makes two items the same question: prompt and candidates in any order."""
-    normal = " ".join(text_of(item.prompt).split()).casefold()
+    """What makes two items the same question: prompt, text scored, candidates in any order."""
+    asked = f"{text_of(item.prompt)} {item.response or ''}"
+    normal = " ".join(asked.split()).casefold()
     return normal, frozenset(" ".join(text_of(c).split()).casefold() for c in item.candidates)

@@ -103,21 +103,22 @@ def plan_training(
 
 
 def _base_of(model: str) -> str:
-    """The model's path or hub id: what follows `hf/`, or the folder of the built-in judge.
+    """The model's path or hub id: what follows `hf/`, or the folder of a built-in judge.
 
     Raises:
         UsageError: If it is a model behind an API, or has an adapter already.
     """
     provider, slash, rest = model.partition("/")
-    if model == "tiny/judge":
-        from unswayed.tiny.backend import WEIGHTS
+    if provider == "tiny":
+        from unswayed.tiny.formats import FORMATS
 
-        return str(WEIGHTS)
+        if rest in FORMATS:
+            return str(FORMATS[rest].folder)
     base = rest if slash and provider == "hf" else model
     if provider in BACKENDS and provider != "hf" and not Path(model).exists():
         raise UsageError(
-            f"{model} cannot be trained: only open weights can. Give hf/<path or id>, a path, or "
-            "tiny/judge."
+            f"{model} cannot be trained: only open weights can. Give hf/<path or id>, a path, "
+            "tiny/judge or tiny/rubric."
         )
     if "+lora=" in base:
         raise UsageError(

@@ -1,0 +1,53 @@
+"""The built-in models: what each was trained on, its words, and where its weights lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from unswayed.items import Task
+from unswayed.tiny.items import LABELS, RUBRIC_LABELS, RUBRIC_VOCABULARY, VOCABULARY
+
+__all__ = ["FORMATS", "Format"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One built-in model; all come from one recipe (`train`).
+
+    Attributes:
+        tasks: What it was trained on, batches of each in turn.
+        vocabulary: Every token; its place is its id.
+        labels: Those that it answers with.
+        folder: A plain Hugging Face folder, with the one prompt template that the model understands.
+        begins_from: The folder whose weights training begins from; None for random ones.
+    """
+
+    tasks: tuple[Task, ...]
+    vocabulary: tuple[str, ...]
+    labels: tuple[str, ...]
+    folder: Path
+    begins_from: Path | None = None
+
+
+_JUDGE: Final = Format(
+    tasks=(Task.PAIRWISE, Task.MCQ),
+    vocabulary=VOCABULARY,
+    labels=LABELS,
+    folder=Path(__file__).parent / "weights",
+)
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "judge": _JUDGE,
+    "rubric": Format(
+        tasks=(Task.RUBRIC,),
+        vocabulary=RUBRIC_VOCABULARY,
+        labels=RUBRIC_LABELS,
+        folder=Path(__file__).parent / "rubric_weights",
+        # From random weights 700 steps teach it the positions and nothing of the words.
+        begins_from=_JUDGE.folder,
+    ),
+}
+"""By what follows `tiny/` in the model's name."""
