@@ -197,7 +197,7 @@ def test_another_response_on_the_same_levels_is_another_item():
 
 def test_a_score_between_levels_is_named_or_dropped():
     items = rubric_items(60).items
-    with pytest.raises(ItemError, match="gold lies between levels"):
+    with pytest.raises(ItemError, match="is the value of no level"):
         build_groups(items, Data(), Prompt())
     groups = build_groups(items, Data(without_gold="drop"), Prompt())
     assert groups.n_presentations == 6

@@ -86,7 +86,12 @@ def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None)
     read = (cells & (choices != MISSING)) @ weight
     shares = counts[:, :-1] / np.maximum(read, 1.0)[:, None]
     probs = mean_probs(table, cells, weight)
-    scores = np.where(np.isnan(probs), shares, probs) if len(table.asks) == 1 else shares
+    scores = shares
+    if len(table.asks) == 1:  # the call's own numbers say more than its choice
+        scores = np.where(np.isnan(probs), shares, probs)
+        if SCORE in table.ratings:
+            rated = table.ratings[SCORE][:, 0]
+            scores = np.where(np.isnan(rated).any(axis=1)[:, None], scores, rated)
     sure = np.where(np.isnan(probs), shares, probs)
     confidence = sure[np.arange(len(table)), np.maximum(verdict, 0)]
     return verdict_table(table, verdict, scores=scores, tied=tied, confidence=confidence)
