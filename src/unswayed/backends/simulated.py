@@ -7,16 +7,15 @@ gets the logit
 
 and the answer follows from the softmax. For two candidates that is a log-odds of
 `content * (u_a - u_b)`, plus `slot` for the candidate shown first, plus `label` for label A, plus
-noise of standard deviation `noise`. Nothing here is a claim about real models: it exists so that
+noise of standard deviation `noise`. A level of a scale is worth the less, the farther it is from
+the quality of the response: `utilities`. Nothing here is a claim about real models: it exists so that
 tests and examples can recover what they planted.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Literal
 from urllib.parse import parse_qsl
@@ -25,15 +24,22 @@ import numpy as np
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.protocol import Backend
+from unswayed.backends.utilities import UTILITY_SD, Draws, level_utilities, utilities
 from unswayed.calls import Query, Request, Response, TokenLogprob, key_of
-from unswayed.errors import ItemError, UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet, Task, text_of
+from unswayed.errors import UnknownNameError, UsageError
+from unswayed.items import Item, ItemSet, Task
 from unswayed.registry import did_you_mean
 from unswayed.tasks import task_of
 
-__all__ = ["SimulatedBackend", "SimulatedJudge", "open_simulated", "simulated_items"]
+__all__ = [
+    "SimulatedBackend",
+    "SimulatedJudge",
+    "open_simulated",
+    "simulated_items",
+]
 
-UTILITY_SD: Final = 1.5
+HUMAN_SD: Final = 0.5
+"""Steps of the scale by which a person errs."""
 POINTS: Final = 10.0
 """Points of a score, of 0 to 100, for one logit; the middle is at logit 0."""
 MIDDLE: Final = 50.0
@@ -174,51 +180,13 @@ class SimulatedBackend(Backend):
         return (tuple(tops),)
 
 
-class Draws:
-    """A stream of random numbers that a key determines, cheaper to start than a generator."""
-
-    def __init__(self, key: bytes, seed: int) -> None:
-        self._key = key + seed.to_bytes(8, signed=True)
-        self._block = 0
-        self._numbers: Iterator[int] = iter(())
-
-    def uniform(self) -> float:
-        """Uniform in (0, 1)."""
-        number = next(self._numbers, None)
-        if number is None:
-            digest = hashlib.sha256(self._key + self._block.to_bytes(4)).digest()
-            self._numbers = iter(struct.unpack("<4Q", digest))
-            self._block += 1
-            number = next(self._numbers)
-        return ((number >> 11) + 0.5) / 2**53
-
-    def normal(self) -> float:
-        """Standard normal (Box-Muller, one of the pair)."""
-        radius = math.sqrt(-2.0 * math.log(self.uniform()))
-        return radius * math.cos(2.0 * math.pi * self.uniform())
-
-
-MOST_UTILITY: Final = 1e6
-"""Logits; anything near it decides by itself."""
-
-
-def utilities(item: Item) -> list[float]:
-    """What the candidates are worth: `meta.utility`, else drawn once from item id and text."""
-    stated = item.meta.get("utility")
-    if isinstance(stated, list | tuple) and len(stated) == item.n:
-        if not all(type(value) in {int, float} and abs(value) < MOST_UTILITY for value in stated):
-            raise ItemError(f"{item.id}: meta.utility: {stated} is not a list of numbers.")
-        return [float(value) for value in stated]
-    return [
-        UTILITY_SD
-        / math.sqrt(2)
-        * Draws(f"{item.id}\0{text_of(candidate)}".encode("utf-8", "surrogatepass"), 0).normal()
-        for candidate in item.candidates
-    ]
-
-
 def simulated_items(
-    n_items: int, n: int = 2, *, seed: int = 0, gold_balance: float | None = None
+    n_items: int,
+    n: int = 2,
+    *,
+    seed: int = 0,
+    gold_balance: float | None = None,
+    task: Task | None = None,
 ) -> ItemSet:
     """Items for recovery tests, their utilities in `meta.utility`.
 
@@ -226,16 +194,24 @@ def simulated_items(
     candidates that is u ~ N(0, 1.5) for the utility of one over the other, and gold ~
     Bernoulli(sigmoid(2u)).
 
+    Responses of rubric items have a quality, uniform between the levels 1 and n, in `meta.quality`;
+    gold is what a person says, quality + N(0, 0.5).
+
     Args:
         n_items: How many.
-        n: Candidates each.
+        n: Candidates each; of rubric items the levels, with the values 1 to n.
         seed: Another seed draws other items.
         gold_balance: Share of items in which the right candidate is listed first, the rest spread
             evenly over the others; None for evenly over all.
+        task: Of the items; None for pairwise for two candidates, MCQ for more.
 
-    Returns:
-        Pairwise items for two candidates, MCQ items for more.
+    Raises:
+        UsageError: If `gold_balance` is asked of rubric items.
     """
+    if task == Task.RUBRIC:
+        if gold_balance is not None:
+            raise UsageError("gold_balance: the gold of rubric items names no candidate.")
+        return _scored_items(n_items, n, seed)
     rng = np.random.default_rng(seed)
     worth = rng.normal(0.0, UTILITY_SD / math.sqrt(2), (n_items, n))
     gold = (2.0 * worth + rng.gumbel(size=worth.shape)).argmax(axis=1)
@@ -248,11 +224,36 @@ def simulated_items(
     items = (
         Item(
             id=f"simulated-{seed}-{number:05d}",
-            task=Task.PAIRWISE if n == 2 else Task.MCQ,
+            task=task or (Task.PAIRWISE if n == 2 else Task.MCQ),
             prompt=f"Question {number}",
             candidates=tuple(f"answer {number}.{candidate}" for candidate in range(n)),
             gold=int(gold[number]),
             meta={"utility": worth[number].tolist()},
+        )
+        for number in range(n_items)
+    )
+    return ItemSet.of(items, name=f"simulated-{seed}")
+
+
+def _scored_items(n_items: int, n: int, seed: int) -> ItemSet:
+    """Responses of known quality and the levels 1 to n."""
+    rng = np.random.default_rng(seed)
+    quality = rng.uniform(1.0, n, n_items)
+    human = quality + rng.normal(0.0, HUMAN_SD, n_items)
+    values = tuple(float(level) for level in range(1, n + 1))
+    items = (
+        Item(
+            id=f"simulated-{seed}-{number:05d}",
+            task=Task.RUBRIC,
+            prompt=f"Question {number}",
+            response=f"answer {number}",
+            candidates=tuple(f"of level {level}" for level in range(1, n + 1)),
+            values=values,
+            gold=round(float(human[number]), 2),
+            meta={
+                "utility": level_utilities(values, float(quality[number])),
+                "quality": float(quality[number]),
+            },
         )
         for number in range(n_items)
     )
