@@ -224,13 +224,18 @@ def through(outer: Presentation, ask: Ask) -> Ask:
 
 
 def settled(ask: Ask, item: Item) -> Ask | None:
-    """The question about this item as given; None if it has no content to sort by."""
+    """The question about this item as given; None if it has no content to sort by.
+
+    Of an item that may not be permuted it is its own order, whatever was asked of its content.
+    """
     if ask.arranged == "given":
         return ask
     order = content_order(item)
     if order is None:
         return None
-    shown = Presentation(compose(order, ask.presentation.order), ask.presentation.labels)
+    if item.permutable:
+        order = compose(order, ask.presentation.order)
+    shown = Presentation(order, ask.presentation.labels)
     return ask._replace(presentation=shown, arranged="given")
 
 
@@ -250,8 +255,9 @@ def askable(item: Item, asks: Sequence[Ask]) -> tuple[Ask, ...]:
 def content_order(item: Item) -> Order | None:
     """The candidates sorted by the sha256 of their text, then by text; equal texts as they stand.
 
-    Levels of a scale are sorted by their values instead, the lowest first: the usual scale. An item that may not be permuted keeps its own order. Recorded decisions may have no text: then
-    there is no such order.
+    Levels of a scale are sorted by their values instead, the lowest first: the usual scale. An item
+    that may not be permuted keeps its own order. Recorded decisions may have no text: then there is
+    no such order.
     """
     if not item.permutable:
         return tuple(range(item.n))

@@ -48,6 +48,10 @@ VARIANTS = (
     "sequential:rule=lead:lead=2",
     "sequential:rule=agree",
     "sequential:orders=random:5",
+    "balanced-rubric:orders=cyclic",
+    "balanced-rubric:layouts=all",
+    "repeat-score:samples=3",
+    "bias-cost:search=all",
 )
 OUTSIDE = ("first-two", "label-shift", "label-shift:strength=0.5")
 with TemporaryDirectory() as folder, installed(Path(folder)):
@@ -90,7 +94,10 @@ def task_for(n: int) -> Task:
     return Task.PAIRWISE if n == 2 else Task.MCQ
 
 
-def make_items(count: int, n: int, *, prefix: str = "q") -> list[Item]:
+def make_items(count: int, n: int, *, spec: str, prefix: str = "q") -> list[Item]:
+    """Items that the method works on: levels have values, listed in no order."""
+    scaled = Evidence.LEVELS in parse_method(spec).reads
+    values = tuple(float((2 * c + 1) % (n + 1 - n % 2)) for c in range(n))
     return [
         Item(
             id=f"{prefix}{i}",
@@ -99,6 +106,7 @@ def make_items(count: int, n: int, *, prefix: str = "q") -> list[Item]:
             candidates=tuple(f"text {c} of {prefix}{i}" for c in range(n)),
             gold=i % n,
             group="odd" if i % 2 else "even",
+            values=values if scaled else None,
         )
         for i in range(count)
     ]
@@ -156,7 +164,7 @@ def answer(item: Item, ask: Ask, seed: int) -> Decision:
 def ready(spec: str, n: int, seed: int = 0, *, count: int = 30) -> Method:
     """The method, fitted on items of its own where it learns anything."""
     method = parse_method(spec)
-    items = make_items(count, n, prefix="fit")
+    items = make_items(count, n, prefix="fit", spec=spec)
     planned = method.plan_fit([blind(item) for item in items])
     return method.fit([blind(item) for item in items], [answer(i, a, seed) for i, a in planned])
 
@@ -196,10 +204,13 @@ def rename(item: Item, decisions: Sequence[Decision], order: tuple[int, ...]) ->
     New candidate j is old candidate order[j]; what was shown to the judge does not change.
     """
     new_of = invert(order)
-    renamed = msgspec.structs.replace(item, candidates=tuple(item.candidates[c] for c in order))
 
     def by_candidate(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         return None if values is None else tuple(values[c] for c in order)
+
+    renamed = msgspec.structs.replace(
+        item, candidates=by_candidate(item.candidates), values=by_candidate(item.values)
+    )
 
     calls = [
         msgspec.structs.replace(
@@ -247,7 +258,7 @@ def test_renumbering_the_candidates_renumbers_the_verdict(
     n = data.draw(st.sampled_from(numbers_for(spec)))
     order = data.draw(st.sampled_from(cyclic(n)))
     method = ready(spec, n, seed % 3)
-    item = make_items(1, n)[0]
+    item = make_items(1, n, spec=spec)[0]
     calls = damage(pool(method, [item], seed), np.random.default_rng(seed))
     table = DecisionTable.of([item], calls, asks=None) if calls else None
     if table is None or not table.asks:
@@ -267,7 +278,7 @@ def test_renumbering_the_candidates_renumbers_the_verdict(
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_judge_without_bias_gets_the_same_verdict_under_every_view(spec: str) -> None:
     for n in numbers_for(spec):
-        items = make_items(12, n)
+        items = make_items(12, n, spec=spec)
 
         def fair(item: Item, ask: Ask) -> Decision:
             # appeal by text alone, none for content-free text: no bias at all
@@ -283,7 +294,7 @@ def test_a_judge_without_bias_gets_the_same_verdict_under_every_view(spec: str) 
             )
 
         method = parse_method(spec)
-        fit_items = [blind(item) for item in make_items(60, n, prefix="fit")]
+        fit_items = [blind(item) for item in make_items(60, n, prefix="fit", spec=spec)]
         method = method.fit(fit_items, [fair(i, a) for i, a in method.plan_fit(fit_items)])
         calls = [fair(item, d.ask) for item in items for d in pool(method, [item], 0)]
         table = DecisionTable.of(items, calls)
@@ -298,15 +309,25 @@ def test_a_judge_without_bias_gets_the_same_verdict_under_every_view(spec: str) 
 
 
 @pytest.mark.parametrize(
-    "spec", ["canonical", "vote", "average", "average:space=logit", "sequential"]
+    "spec",
+    [
+        "canonical",
+        "vote",
+        "average",
+        "average:space=logit",
+        "sequential",
+        "balanced-rubric",
+        "balanced-rubric:orders=cyclic",
+        "bias-cost",
+    ],
 )
 @QUICK
 @given(n=st.integers(2, 4), seed=st.integers(0, 10**6))
 def test_methods_that_read_every_order_answer_alike_under_every_view(
     spec: str, n: int, seed: int
 ) -> None:
-    method = parse_method(spec)
-    items = make_items(8, n)
+    method = ready(spec, n)
+    items = make_items(8, n, spec=spec)
     table = DecisionTable.of(items, pool(method, items, seed))
     own = method.decide_table(table.select(method.asks(n)))
     for shape in presentations("cyclic", n):
@@ -320,16 +341,16 @@ def test_methods_that_read_every_order_answer_alike_under_every_view(
 def test_what_was_learned_can_be_shown_and_learning_from_nothing_is_the_identity(spec: str) -> None:
     method = parse_method(spec)
     n = numbers_for(spec)[0]
-    if method.plan_fit(make_items(1, n)):
+    if method.plan_fit(make_items(1, n, spec=spec)):
         estimates = ready(spec, n).estimates()
         assert estimates
         assert all(estimate.n > 0 for estimate in estimates.values())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         empty = method.fit([], [])
-    if method.plan_fit(make_items(1, n)):
+    if method.plan_fit(make_items(1, n, spec=spec)):
         assert any(issubclass(entry.category, MethodWarning) for entry in caught)
-    item = make_items(1, n)[0]
+    item = make_items(1, n, spec=spec)[0]
     calls = [answer(item, ask, 5) for ask in empty.asks(n)]
     if len(calls) == 1:
         assert empty.decide(item, calls).choice == calls[0].choice
@@ -341,7 +362,7 @@ def test_what_was_learned_can_be_shown_and_learning_from_nothing_is_the_identity
 def test_streaming_equals_batch(spec: str, data: st.DataObject, seed: int) -> None:
     n = data.draw(st.sampled_from(numbers_for(spec)))
     method = ready(spec, n, seed % 3)
-    items = make_items(6, n)
+    items = make_items(6, n, spec=spec)
     calls = damage(
         [answer(item, ask, seed) for item in items for ask in method.asks(n)],
         np.random.default_rng(seed),
@@ -357,7 +378,7 @@ def test_streaming_equals_batch(spec: str, data: st.DataObject, seed: int) -> No
 def test_deciding_and_fitting_change_none_of_their_inputs(spec: str) -> None:
     n = numbers_for(spec)[0]
     method = parse_method(spec)
-    items = [blind(item) for item in make_items(30, n)]
+    items = [blind(item) for item in make_items(30, n, spec=spec)]
     planned = method.plan_fit(items)
     calls = [answer(item, ask, 1) for item, ask in planned]
     before = copy.deepcopy((items, calls))
@@ -391,7 +412,7 @@ def test_what_was_learned_survives_a_json_file(spec: str) -> None:
         assert decode_method(data) == fitted
         assert encode_method(decode_method(data)) == data
         assert decode_method(encode_method(parse_method(spec))) == parse_method(spec)
-        item = make_items(1, n)[0]
+        item = make_items(1, n, spec=spec)[0]
         calls = [answer(item, ask, 0) for ask in fitted.asks(n)]
         assert decode_method(data).decide(item, calls) == fitted.decide(item, calls)
 
@@ -421,7 +442,7 @@ class Untouchable:
 def test_gold_is_never_read(spec: str) -> None:
     n = numbers_for(spec)[0]
     method = parse_method(spec)
-    plain = make_items(30, n)
+    plain = make_items(30, n, spec=spec)
     poisoned = [msgspec.structs.replace(item, gold=Untouchable()) for item in plain]  # type: ignore[arg-type]
     planned = method.plan_fit(poisoned)
     calls = [answer(blind(item), ask, 2) for item, ask in method.plan_fit(plain)]
@@ -441,7 +462,7 @@ def test_planning_reaches_a_fixed_point_within_what_it_may_ask(
 ) -> None:
     n = data.draw(st.sampled_from(numbers_for(spec)))
     method = ready(spec, n, seed % 3)
-    item = blind(make_items(1, n)[0])
+    item = blind(make_items(1, n, spec=spec)[0])
     seen: list[Decision] = []
     for _ in range(len(method.asks(n)) + 1):
         asked = {decision.ask for decision in seen}
@@ -464,7 +485,7 @@ def test_planning_reaches_a_fixed_point_within_what_it_may_ask(
 def test_items_that_are_not_permutable_are_asked_as_they_were_given_only(spec: str) -> None:
     for n in numbers_for(spec):
         method = ready(spec, n)
-        fixed = msgspec.structs.replace(blind(make_items(1, n)[0]), permutable=False)
+        fixed = msgspec.structs.replace(blind(make_items(1, n, spec=spec)[0]), permutable=False)
         asks = method.plan(fixed)
         assert asks
         assert all(ask.presentation == canonical(n) for ask in asks)
@@ -478,7 +499,7 @@ def test_items_that_are_not_permutable_are_asked_as_they_were_given_only(spec: s
 def test_a_missing_call_gives_no_verdict_and_is_not_counted(spec: str) -> None:
     n = numbers_for(spec)[0]
     method = ready(spec, n)
-    items = make_items(3, n)
+    items = make_items(3, n, spec=spec)
     calls = [answer(item, ask, 0) for item in items[1:] for ask in method.asks(n)]
     table = DecisionTable.of(items, calls).select(method.asks(n))
     verdicts = method.decide_table(table)
@@ -492,7 +513,7 @@ def test_a_missing_call_gives_no_verdict_and_is_not_counted(spec: str) -> None:
 def test_unparsed_answers_without_probabilities_give_a_null_verdict(spec: str) -> None:
     n = numbers_for(spec)[0]
     method = ready(spec, n)
-    item = make_items(1, n)[0]
+    item = make_items(1, n, spec=spec)[0]
     calls = [
         msgspec.structs.replace(answer(item, ask, 0), choice=None, probs=None)
         for ask in method.asks(n)
@@ -507,7 +528,7 @@ def test_unparsed_answers_without_probabilities_give_a_null_verdict(spec: str) -
 def test_partial_probabilities_never_fall_back_to_the_raw_choice(spec: str) -> None:
     method = ready(spec, numbers_for(spec)[0])
     n = numbers_for(spec)[0]
-    item = make_items(1, n)[0]
+    item = make_items(1, n, spec=spec)[0]
     calls = [msgspec.structs.replace(answer(item, ask, 0), probs=None) for ask in method.asks(n)]
     assert method.decide(item, calls).choice is None
     table = DecisionTable.of([item], [answer(item, ask, 0) for ask in method.asks(n)])
@@ -520,7 +541,7 @@ def test_partial_probabilities_never_fall_back_to_the_raw_choice(spec: str) -> N
 def test_needing_probabilities_is_declared_honestly(spec: str) -> None:
     n = numbers_for(spec)[0]
     method = parse_method(spec)
-    items = [blind(item) for item in make_items(30, n)]
+    items = [blind(item) for item in make_items(30, n, spec=spec)]
 
     def bare(item: Item, ask: Ask) -> Decision:
         return msgspec.structs.replace(answer(item, ask, 0), probs=None)
@@ -533,7 +554,9 @@ def test_needing_probabilities_is_declared_honestly(spec: str) -> None:
     fitted = method.fit(items, [bare(item, ask) for item, ask in planned])
     verdict = fitted.decide(items[0], [bare(items[0], ask) for ask in fitted.asks(n)])
     assert (verdict.choice is None) == (Evidence.PROBS in method.reads)
-    reason = why_not(method, task=task_for(n), n=n, gives=frozenset({Evidence.CHOICE}))
+    scaled = method.reads & {Evidence.LEVELS}
+    task = Task.RUBRIC if scaled else task_for(n)
+    reason = why_not(method, task=task, n=n, gives=scaled | {Evidence.CHOICE})
     assert (reason is not None) == (Evidence.PROBS in method.reads)
 
 
@@ -541,7 +564,7 @@ def test_needing_probabilities_is_declared_honestly(spec: str) -> None:
 def test_equal_probabilities_are_decided_by_content_not_by_label_or_position(spec: str) -> None:
     method = parse_method(spec)
     for n in numbers_for(spec):
-        items = [blind(item) for item in make_items(40, n)]
+        items = [blind(item) for item in make_items(40, n, spec=spec)]
 
         def flat(item: Item, ask: Ask) -> Decision:
             return msgspec.structs.replace(answer(item, ask, 0), probs=(1 / item.n,) * item.n)
@@ -562,7 +585,7 @@ def test_equal_probabilities_are_decided_by_content_not_by_label_or_position(spe
 def test_verdicts_are_well_formed(spec: str) -> None:
     for n in numbers_for(spec):
         method = ready(spec, n)
-        items = make_items(40, n)
+        items = make_items(40, n, spec=spec)
         rng = np.random.default_rng(3)
         calls = damage([answer(i, a, 3) for i in items for a in method.asks(n)], rng, 0.5)
         verdicts = method.decide_table(DecisionTable.of(items, calls).select(method.asks(n)))
@@ -573,7 +596,9 @@ def test_verdicts_are_well_formed(spec: str) -> None:
         assert not np.isnan(verdicts.confidence[named]).any()
         assert np.isnan(verdicts.confidence[~named]).all()
         sure = verdicts.confidence[named]
-        assert ((sure > 0) & (sure <= 1 + 1e-12)).all()
+        # a mean may lie at a level that no answer names
+        least = 0.0 if Evidence.LEVELS in method.reads else 1e-300
+        assert ((sure >= least) & (sure <= 1 + 1e-12)).all()
         if len(method.asks(n)) == 1:
             assert (verdicts.consistent == -1).all()
         assert (verdicts.n_calls <= len(method.asks(n))).all()

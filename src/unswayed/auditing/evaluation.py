@@ -37,7 +37,7 @@ from unswayed.methods.protocol import MethodWarning
 from unswayed.methods.tables import TOLERANCE
 from unswayed.metrics.outcomes import Outcomes, outcomes_of, with_gold
 from unswayed.permutations import invert
-from unswayed.presentation import Ask, Protocol, canonical, through
+from unswayed.presentation import Ask, Protocol, askable, canonical, through
 from unswayed.runner import Question
 
 __all__ = [
@@ -141,8 +141,8 @@ def score_method(
         judged += float(read.sum())
         n_items += len(stratum.items)
         estimation += len(fit_calls)
-        judging = frozenset(method.asks(stratum.n))  # asked about every item anyway
-        union += sum(ask not in judging for _, ask in fit_calls)
+        judging = by_fold[0].asks(stratum.n)  # asked about every item anyway
+        union += sum(ask not in askable(item, judging) for item, ask in fit_calls)
         constructed &= is_constructed(method, stratum)
     calls = 1 if samples is None or Evidence.PROBS not in method.reads else 1 + samples
     per_item = calls * judged / n_items
@@ -173,20 +173,21 @@ def is_constructed(method: Method, stratum: Stratum) -> bool:
 
 def _fit_folds(
     method: Method, stratum: Stratum, source: DecisionSource, asked: int | None
-) -> tuple[list[Method], set[tuple[str, Ask]]]:
+) -> tuple[list[Method], list[tuple[Item, Ask]]]:
     """The method fitted for each fold, and the calls that one such fit needs."""
     size = estimation_size(len(stratum.items), asked)
     by_fold: list[Method] = []
-    calls: set[tuple[str, Ask]] = set()
+    calls: list[tuple[Item, Ask]] = []
     for fold in range(FOLDS):
         rows = estimation_rows(stratum, size=size, fold=fold)
         chosen = [blind(stratum.items[row]) for row in rows]
         questions = [Question(item, ask) for item, ask in method.plan_fit(chosen)]
         if not questions and not method.fitted_from:
-            return [method] * FOLDS, set()
+            return [method] * FOLDS, []
         by_fold.append(_fitted(method, chosen, list(source(questions))))
         if fold == 0:
-            calls = {(question.item.id, question.ask) for question in questions}
+            distinct = {(question.item.id, question.ask): question for question in questions}
+            calls = [(question.item, question.ask) for question in distinct.values()]
     return by_fold, calls
 
 
@@ -217,7 +218,6 @@ def _score_stratum(
     score = np.full((size, len(views)), np.nan) if table.values is not None else None
     n_calls = np.zeros((size, len(views)))
     method = by_fold[0]
-    asked = method.asks(n)
     # a single answer is not filled in from samples that the method does not pay for
     given = replace(table, probs=None) if without_probs else table
     for column, outer in enumerate(views):
@@ -238,12 +238,12 @@ def _score_stratum(
                 probs[rows, column] = own.scores
             if own.scores is not None and scores is not None:
                 scores[rows, column] = own.scores
-        if len(asked) == 1:
-            single = table.select(asked, through=outer)
-            if single.probs is not None and Evidence.PROBS not in method.reads:
-                probs[:, column] = single.probs[:, 0, list(back)]
-            if scores is not None:
-                scores[:, column] = single.ratings[SCORE][:, 0, list(back)]
+            if len(asks) == 1 and (scores is not None or Evidence.PROBS not in method.reads):
+                single = table.select(asks, through=outer)
+                if single.probs is not None and Evidence.PROBS not in method.reads:
+                    probs[rows, column] = single.probs[rows, 0][:, list(back)]
+                if scores is not None:
+                    scores[rows, column] = single.ratings[SCORE][rows, 0][:, list(back)]
     _keep_own_order_only(method, stratum, given, choices, tied, n_calls)
     if score is not None and table.values is not None:
         fixed = ~stratum.permutable
@@ -261,7 +261,7 @@ def _score_stratum(
     )
     read = np.where(choices[:, 0] == MISSING, np.nan, n_calls[:, 0])
     # where nothing was answered it costs what it costs elsewhere
-    usual = float(np.nanmean(read)) if (~np.isnan(read)).any() else float(len(asked))
+    usual = float(np.nanmean(read)) if (~np.isnan(read)).any() else float(len(method.asks(n)))
     return outcomes, np.where(np.isnan(read), usual, read)
 
 

@@ -177,9 +177,11 @@ class DecisionTable:
         rows_of: dict[Order, list[int]] = {}
         for row, order in enumerate(self.content_orders):
             if order is not None:
-                rows_of.setdefault(order, []).append(row)
-        for order, rows in rows_of.items():
-            shown = Presentation(compose(order, ask.presentation.order), ask.presentation.labels)
+                moved = self.items[row].permutable
+                shown_order = compose(order, ask.presentation.order) if moved else order
+                rows_of.setdefault(shown_order, []).append(row)
+        for shown_order, rows in rows_of.items():
+            shown = Presentation(shown_order, ask.presentation.labels)
             column = self.columns.get(ask._replace(presentation=shown, arranged="given"))
             if column is not None:
                 yield np.array(rows, dtype=np.intp), column

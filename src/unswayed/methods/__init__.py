@@ -14,7 +14,9 @@ __all__ = ["AUDITED", "BASE", "CONTROL", "JUDGING", "METHODS", "Method"]
 _TABLE: Final = {
     "additive": "unswayed.methods.additive:Additive",
     "average": "unswayed.methods.average:Average",
+    "balanced-rubric": "unswayed.methods.balanced_rubric:BalancedRubric",
     "batch": "unswayed.methods.batch:Batch",
+    "bias-cost": "unswayed.methods.bias_cost:BiasCost",
     "calibraeval": "unswayed.methods.calibraeval:CalibraEval",
     "canonical": "unswayed.methods.canonical:Canonical",
     "cell-median": "unswayed.methods.cell_median:CellMedian",
@@ -25,6 +27,7 @@ _TABLE: Final = {
     "pride": "unswayed.methods.pride:PriDe",
     "repeat": "unswayed.methods.repeat:Repeat",
     "repeat-mean": "unswayed.methods.repeat:RepeatMean",
+    "repeat-score": "unswayed.methods.repeat:RepeatScore",
     "sequential": "unswayed.methods.sequential:Sequential",
     "vote": "unswayed.methods.vote:Vote",
 }

@@ -2,8 +2,10 @@
 
 The control for gains of permutation methods: as many calls, no change of order. It needs sampling
 at a temperature above 0; greedy repeats are one answer copied. Samples are numbered from 1
-because sample 0 is the greedy answer. `repeat-mean` averages their probabilities instead.
-Calls per item: fit 0, judge `samples`. Ties: equal counts are a tie; means go to the tie rule.
+because sample 0 is the greedy answer. `repeat-mean` averages their probabilities instead, and
+`repeat-score` the values of the levels that they name.
+Calls per item: fit 0, judge `samples`. Ties: equal counts are a tie; means go to the tie rule;
+two levels equally near to the mean value are a tie.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ from typing import ClassVar
 
 from unswayed.decisions import DecisionTable, Evidence, VerdictTable
 from unswayed.errors import UsageError
+from unswayed.methods.mean_value import decide_by_mean_value
 from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import canonical_ask
 from unswayed.methods.voting import decide_by_average, decide_by_vote
 from unswayed.presentation import Ask
 
-__all__ = ["Repeat", "RepeatMean"]
+__all__ = ["Repeat", "RepeatMean", "RepeatScore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,43 @@ class RepeatMean(Method):
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The highest mean of each row."""
         return decide_by_average(table)
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatScore(Method):
+    """Mean value over samples of one presentation of the levels.
+
+    Attributes:
+        samples: Number of samples, at least 1; none for twice as many as there are levels, the
+            calls of `balanced-rubric`.
+    """
+
+    samples: int | None = None
+
+    name: ClassVar[str] = "repeat-score"
+    reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.CHOICE, Evidence.LEVELS})
+    about: ClassVar[About] = About(
+        title="Repeated sampling, mean score",
+        source="control of rubric position bias (arXiv 2602.02219)",
+        idea="Ask with the levels in one order several times and average the scores.",
+        calls="the number of samples (2n for n levels)",
+        equation="score = mean_r value(z_r); choice = the level whose value is nearest",
+        helps="Shows how much of balanced-rubric is only the extra calls.",
+        cannot="It cannot remove bias: every sample carries the same order and labels.",
+        rank=2,
+    )
+
+    def __post_init__(self) -> None:
+        if self.samples is not None:
+            _check(self.name, self.samples)
+
+    def asks(self, n: int) -> tuple[Ask, ...]:
+        """Samples 1 to `samples` of the canonical presentation."""
+        return _samples(2 * n if self.samples is None else self.samples, n)
+
+    def decide_table(self, table: DecisionTable) -> VerdictTable:
+        """The mean value of each row."""
+        return decide_by_mean_value(table, self.name)
 
 
 def _check(name: str, samples: int) -> None:

@@ -9,6 +9,7 @@ from unswayed.metrics.exact import (
 )
 from unswayed.metrics.flips import Flips, flips
 from unswayed.metrics.groups import measure_groups
+from unswayed.metrics.levels import level_choices
 from unswayed.metrics.measure import difference, measure
 from unswayed.metrics.metric import Metric, Need, fraction, item_means, ratio
 from unswayed.metrics.outcomes import Outcomes, outcomes_from_decisions, outcomes_of
@@ -32,6 +33,7 @@ __all__ = [
     "flips",
     "fraction",
     "item_means",
+    "level_choices",
     "majority_error",
     "majority_error_bound",
     "measure",

@@ -1,0 +1,347 @@
+"""Bias cost: find the order of the levels in which the judge's liking for positions shows least.
+
+A probe asks about some items in 2n orders that show every level twice at every position. With
+rate r(s, p) = (s chosen at p) / (s shown at p in an answer that was read), P(p|s) = r(s, p) /
+sum_p r(s, p), and Cost(order) = sum_p |P(p|level at p) - 1/n|. The order of least cost is asked
+once per item from then on, and its answer is the verdict.
+Smoothing: 1/n answers are added to each position of a level, spread evenly, so that a level that
+was never chosen costs nothing anywhere; that is warned about. Equal costs: the order that comes
+first when written as numbers, levels counted by value: the usual scale before all others, however
+the items list the levels. The exact best of all n! orders is a linear assignment (ours).
+Calls per item: fit 2n, judge 1. Ties: a declared tie is a tie.
+The exact normaliser could not be verified against the paper: with as many choices at every
+position the form above is N(s at p) / N(s), as its summary has it. The paper has no smoothing and
+takes the best of the 2n orders, as the default does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.decisions import DecisionTable, Estimate, Evidence, FloatArray, VerdictTable
+from unswayed.decisions.levels import chosen_by_level, level_ranks, shown_by_level
+from unswayed.errors import UsageError
+from unswayed.methods.checks import UnsoundError, check_layout, check_numbers
+from unswayed.methods.estimation import (
+    Tables,
+    not_fitted,
+    warn_if_few,
+    warn_of,
+    warn_uncorrected,
+)
+from unswayed.methods.intervals import FEWEST, expanded_interval
+from unswayed.methods.mean_value import values_of
+from unswayed.methods.protocol import About, Learned, Method, learned
+from unswayed.methods.sets import content_ask, presentation_set
+from unswayed.methods.tables import positions_by_candidate
+from unswayed.methods.voting import decide_by_vote
+from unswayed.permutations import FULL_LIMIT, Order, balanced, full
+from unswayed.presentation import Ask, Presentation
+
+__all__ = ["BiasCost", "Probe", "bias_cost", "cheapest", "cheapest_of_all", "position_shares"]
+
+EQUAL: Final = 1e-9
+"""Costs closer than this are equal: far above rounding, far below one answer."""
+
+RARE: Final = 5
+"""Choices of a level per position below which the shares of its positions are not estimated."""
+
+
+def position_shares(chosen: FloatArray, shown: FloatArray, *, added: float = 0.0) -> FloatArray:
+    """P(p|s): where a level stood when it was chosen, had it stood everywhere equally often.
+
+    Args:
+        chosen: Answers naming each level at each position, shape (..., n, n): level, position.
+        shown: Answers that could have, shape (..., n, n).
+        added: Answers added to each position of a level.
+
+    Returns:
+        Shape (..., n, n), each row with the sum 1; 1/n where a level was never chosen, or never
+        stood at some position.
+
+    Source: rubric position bias (arXiv 2602.02219); the rates where exposure differs are ours.
+    """
+    rates = chosen / np.maximum(shown, 1.0) * shown.mean(axis=-1, keepdims=True)
+    telling = (shown > 0).all(axis=-1, keepdims=True) & (chosen.sum(axis=-1, keepdims=True) > 0)
+    rates = np.where(telling, rates + added, 1.0)
+    shares: FloatArray = rates / rates.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def bias_cost(shares: FloatArray, order: Order) -> float:
+    """sum_p |P(p|level at p) - 1/n|.
+
+    Args:
+        shares: P(p|s), shape (n, n).
+        order: Level at each position, counted from the lowest value, 0.
+    """
+    n = len(order)
+    return float(sum(abs(shares[level, p] - 1.0 / n) for p, level in enumerate(order)))
+
+
+def cheapest(shares: FloatArray, orders: Sequence[Order]) -> Order:
+    """The order of least cost; of equal ones the first as numbers."""
+    costs = [bias_cost(shares, order) for order in orders]
+    least = min(costs) + EQUAL
+    return min(order for order, cost in zip(orders, costs, strict=True) if cost <= least)
+
+
+def cheapest_of_all(shares: FloatArray) -> Order:
+    """The order of least cost of all n!, by linear assignment; of equal ones the first as numbers."""
+    from scipy.optimize import linear_sum_assignment
+
+    n = len(shares)
+    costs = np.abs(shares - 1.0 / n).T  # by position and level
+
+    def least(positions: Sequence[int], levels: Sequence[int]) -> float:
+        part = costs[np.ix_(positions, levels)]
+        return float(part[linear_sum_assignment(part)].sum())
+
+    left, spent, order = list(range(n)), 0.0, list[int]()
+    total = least(left, left)
+    for position in range(n):
+        rest = range(position + 1, n)
+        for level in left:
+            others = [other for other in left if other != level]
+            cost = spent + float(costs[position, level])
+            if cost + least(rest, others) <= total + EQUAL:
+                order.append(level)
+                left, spent = others, cost
+                break
+    return tuple(order)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe(Learned):
+    """What a probe says about the orders of n levels, which are counted by value, the lowest 0.
+
+    Attributes:
+        chosen: Answers naming each level at each position, level by level.
+        shown: Answers in which each level stood at each position.
+        order: Level at each position of the order that is asked.
+        cost: Its cost.
+        costs: Cost of each of the 2n orders, in the order of `permutations.balanced`: the usual
+            scale first.
+        count: Probed items behind them.
+        low, high: 95 % intervals of P(p|s), level by level; empty if not computed.
+    """
+
+    chosen: tuple[tuple[int, ...], ...]
+    shown: tuple[tuple[int, ...], ...]
+    order: tuple[int, ...]
+    cost: float
+    costs: tuple[float, ...]
+    count: int
+    low: tuple[tuple[float, ...], ...] = ()
+    high: tuple[tuple[float, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
+        check_layout("order", self.order, self.n)
+        for name, rows, most in (
+            ("chosen", self.chosen, math.inf),
+            ("shown", self.shown, math.inf),
+            ("low", self.low, 1.0),
+            ("high", self.high, 1.0),
+        ):
+            if len(rows) != self.n and (rows or name in ("chosen", "shown")):
+                raise UnsoundError(f"{name}: {len(rows)} levels where {self.n} are needed")
+            for row in rows:
+                check_numbers(name, row, self.n, least=0, most=most)
+        check_numbers("costs", self.costs, len(balanced(self.n)), least=0)
+        told = (self.cost, *self.costs)
+        actual = [bias_cost(self.shares, order) for order in (self.order, *balanced(self.n))]
+        if not np.allclose(told, actual, atol=EQUAL):
+            raise UnsoundError("cost, costs: they are not those of the counts")
+
+    @property
+    def shares(self) -> FloatArray:
+        """P(p|s), shape (n, n)."""
+        return position_shares(
+            np.array(self.chosen, dtype=float), np.array(self.shown, dtype=float), added=1 / self.n
+        )
+
+    @property
+    def unknown(self) -> tuple[int, ...]:
+        """Levels of which nothing is known: never chosen, or never shown at some position."""
+        chosen, shown = np.array(self.chosen), np.array(self.shown)
+        lacking = (chosen.sum(axis=1) == 0) | (shown == 0).any(axis=1)
+        return tuple(map(int, np.flatnonzero(lacking)))
+
+
+@dataclass(frozen=True, slots=True)
+class BiasCost(Method):
+    """One call in the order of levels that a probe found least biased.
+
+    Attributes:
+        search: `balanced`: the best of the 2n orders that were probed; `all`: of all n!. An audit
+            asks everything that may be learned, so `all` is for at most 6 levels there.
+        resamples: Bootstrap resamples of items for the intervals, which need 60 items; 0 for none.
+        seed: Seed of the bootstrap.
+        probes: What `fit` learned.
+    """
+
+    search: Literal["balanced", "all"] = "balanced"
+    resamples: int = 1000
+    seed: int = 0
+    probes: tuple[Probe, ...] | None = learned()
+
+    name: ClassVar[str] = "bias-cost"
+    reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.CHOICE, Evidence.LEVELS})
+    fitted_from: ClassVar[int] = 50
+    about: ClassVar[About] = About(
+        title="Order of least bias cost",
+        source="rubric position bias (arXiv 2602.02219)",
+        idea="Probe which positions the judge prefers for each level, and ask from then on in the "
+        "one order of levels where that preference shows least.",
+        calls="1",
+        estimation="2n per estimation item",
+        equation="argmin_order sum_p |P(p|level at p) - 1/n|; verdict = the answer in that order",
+        helps="One call per item; no human scores are needed to find the order.",
+        cannot="It chooses among biased orders and removes no bias: a judge that prefers a position "
+        "whatever stands there prefers it in every order.",
+        differs="The exact normaliser of P(p|s) could not be verified against the paper; 1/n "
+        "answers are added to each position of a level.",
+    )
+
+    def asks(self, n: int) -> tuple[Ask, ...]:
+        """The order learned, levels counted by value; before `fit` all that may be learned.
+
+        Raises:
+            UsageError: If that is too much.
+        """
+        if self.probes is not None:
+            probe = self._probe_of(n)
+            return (_by_value(probe.order) if probe else content_ask(n),)
+        if self.search == "balanced":
+            return tuple(map(_by_value, (shown.order for shown in presentation_set("balanced", n))))
+        if n > FULL_LIMIT:
+            raise UsageError(
+                f"bias-cost:search=all could learn any of {math.factorial(n):,} orders of {n} "
+                f"levels; the limit is {FULL_LIMIT} levels. Use bias-cost, or fit it in Python: "
+                "then only the order learned is asked."
+            )
+        return tuple(map(_by_value, full(n)))
+
+    def estimation_asks(self, n: int) -> tuple[Ask, ...]:
+        """The 2n orders, counted from the item's own: an audit asks them anyway."""
+        return tuple(Ask(shown) for shown in presentation_set("balanced", n))
+
+    def with_resamples(self, count: int) -> Self:
+        """The method with so many bootstrap resamples."""
+        return replace(self, resamples=count)
+
+    def fit_tables(self, tables: Tables) -> Self:
+        """A copy that knows an order for every number of levels probed."""
+        by_size = {n: self._learn(table) for n, table in tables.items()}
+        probes = tuple(probe for probe in by_size.values() if probe is not None)
+        counts = {n: probe.count if probe else 0 for n, probe in by_size.items()}
+        warn_if_few(self.name, counts, least=self.fitted_from)
+        for probe in probes:
+            if probe.unknown:
+                names = ", ".join(str(level + 1) for level in probe.unknown)
+                warn_of(
+                    f"bias-cost: of {probe.n} levels, counted from the lowest, no probed answer "
+                    f"says where {names} would be chosen; taken to be equally likely everywhere."
+                )
+        return replace(self, probes=probes)
+
+    def _learn(self, table: DecisionTable) -> Probe | None:
+        """The costs of orders from the answers of a probe; None without any."""
+        levels = level_ranks(values_of(table, self.name))
+        columns = range(len(table.asks))
+        positions = np.array([positions_by_candidate(table, column) for column in columns])
+        counted = (table.choices, levels, positions.astype(np.intp), table.allowed)
+        chosen, shown = chosen_by_level(*counted), shown_by_level(*counted)
+        rows = chosen.any(axis=(1, 2))
+        if not rows.any():
+            return None
+        chosen, shown = chosen[rows], shown[rows]
+        shares = _shares(chosen.sum(axis=0), shown.sum(axis=0))
+        orders = balanced(table.n)
+        best = cheapest_of_all(shares) if self.search == "all" else cheapest(shares, orders)
+        low: tuple[tuple[float, ...], ...] = ()
+        high = low
+        if self.resamples and len(chosen) >= FEWEST:
+            low, high = self._interval(chosen, shown)
+        return Probe(
+            n=table.n,
+            chosen=_counts(chosen),
+            shown=_counts(shown),
+            order=best,
+            cost=bias_cost(shares, best),
+            costs=tuple(bias_cost(shares, order) for order in orders),
+            count=len(chosen),
+            low=low,
+            high=high,
+        )
+
+    def _interval(
+        self, chosen: NDArray[np.int32], shown: NDArray[np.int32]
+    ) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[float, ...], ...]]:
+        """Low and high of each P(p|s)."""
+        size, n = len(chosen), chosen.shape[1]
+        both = np.concatenate([chosen.reshape(size, -1), shown.reshape(size, -1)], axis=1)
+
+        def statistic(rows: NDArray[np.intp]) -> FloatArray:
+            sums = (np.bincount(rows, minlength=size) @ both).reshape(2, n, n)
+            return _shares(sums[0], sums[1]).ravel()
+
+        bounds = expanded_interval(statistic, size, resamples=self.resamples, seed=self.seed)
+        low, high = (_floats(bound.reshape(n, n)) for bound in bounds)
+        return low, high
+
+    def estimates(self) -> dict[str, Estimate]:
+        """P(p|s); costs are in `Probe`: sums of sizes, they are above 0 without any bias."""
+        result = {}
+        for probe in self.probes or ():
+            shares, often = probe.shares, np.array(probe.chosen).sum(axis=1) >= RARE * probe.n
+            for level, position in itertools.product(range(probe.n), repeat=2):
+                name = f"share of position {position} in choices of level {level} of {probe.n}"
+                result[name] = (
+                    Estimate(
+                        value=float(shares[level, position]),
+                        low=probe.low[level][position] if probe.low else None,
+                        high=probe.high[level][position] if probe.high else None,
+                        n=probe.count,
+                    )
+                    if often[level]
+                    else Estimate(value=None, n=probe.count, reason="the level is rarely chosen")
+                )
+        return result
+
+    def decide_table(self, table: DecisionTable) -> VerdictTable:
+        """The answer in the only column."""
+        if self.probes is None:
+            raise not_fitted(self.name)
+        if self.probes and self._probe_of(table.n) is None:
+            warn_uncorrected(self.name, f"no order was learned for {table.n} levels")
+        return decide_by_vote(table)
+
+    def _probe_of(self, n: int) -> Probe | None:
+        return next((probe for probe in self.probes or () if probe.n == n), None)
+
+
+def _by_value(order: Order) -> Ask:
+    """The levels in an order, counted by value, labels in their own sequence."""
+    own = tuple(range(len(order)))
+    return Ask(Presentation(order, own), arranged="content")
+
+
+def _shares(chosen: NDArray[np.int32], shown: NDArray[np.int32]) -> FloatArray:
+    return position_shares(chosen.astype(float), shown.astype(float), added=1 / len(chosen))
+
+
+def _counts(by_item: NDArray[np.int32]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(map(int, row)) for row in by_item.sum(axis=0))
+
+
+def _floats(values: FloatArray) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(map(float, row)) for row in values)

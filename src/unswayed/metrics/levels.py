@@ -1,0 +1,45 @@
+"""Which level is chosen at which position: what a judge of a scale likes, as a table of counts."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.decisions.levels import chosen_by_level, level_ranks, shown_by_level
+from unswayed.errors import ShapeError
+from unswayed.metrics.metric import FloatArray
+from unswayed.metrics.outcomes import Outcomes
+
+__all__ = ["level_choices"]
+
+
+def level_choices(
+    outcomes: Outcomes, values: FloatArray
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How often each level was chosen at each position, and how often it could have been.
+
+    Parsed, untied choices of permutable items, as position and label shares pool them. Over a set
+    of orders that shows every level equally often at every position, each row of the choices of an
+    unswayed judge is even.
+
+    Args:
+        outcomes: The answers.
+        values: Values of the levels by candidate, shape (I, n): `DecisionTable.values`.
+
+    Returns:
+        Chosen and shown, shape (n, n) each: level, the lowest value first, and position.
+
+    Raises:
+        ShapeError: If the values are not those of these items, or one is unknown.
+    """
+    if values.shape != (len(outcomes), outcomes.n):
+        raise ShapeError(f"values has shape {values.shape}, expected {(len(outcomes), outcomes.n)}")
+    counted = (
+        outcomes.choices,
+        level_ranks(values),
+        outcomes.positions_by_candidate,
+        outcomes.pooled,
+    )
+    chosen = chosen_by_level(*counted).sum(axis=0, dtype=np.int64)
+    shown = shown_by_level(*counted).sum(axis=0, dtype=np.int64)
+    return chosen, shown
