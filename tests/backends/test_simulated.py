@@ -9,6 +9,7 @@ import pytest
 
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import SimulatedBackend, simulated_items
+from unswayed.backends.utilities import level_utilities, utilities
 from unswayed.calls import Query, Request, Response
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, Task
@@ -232,3 +233,49 @@ def test_gold_can_be_listed_first_more_often(n: int, balance: float) -> None:
 def right_share(items: Sequence[Item]) -> float:
     """How often gold is the candidate of highest worth: listing it first must not change that."""
     return float(np.mean([np.argmax(item.meta["utility"]) == item.gold for item in items]))
+
+
+def scale(item_id: str, response: str, *values: float) -> Item:
+    return Item(
+        id=item_id,
+        task=Task.RUBRIC,
+        prompt="?",
+        response=response,
+        candidates=tuple(map(str, values)),
+        values=values,
+    )
+
+
+def test_a_level_is_worth_less_the_farther_it_is_from_the_quality() -> None:
+    # steps of 10; quality 22: 1.2, .2 and .8 steps away, half the square lost
+    assert level_utilities((10, 20, 30), 22) == pytest.approx([-0.72, -0.02, -0.32])
+
+
+def test_the_quality_of_a_response_hangs_on_its_id_and_text_alone() -> None:
+    up, down = utilities(scale("q", "r", 1, 2, 3, 4, 5)), utilities(scale("q", "r", 5, 4, 3, 2, 1))
+    assert up == pytest.approx(down[::-1])
+    assert utilities(scale("q", "other", 1, 2, 3, 4, 5)) != up
+    assert utilities(scale("p", "r", 1, 2, 3, 4, 5)) != up
+    best = [int(np.argmax(utilities(scale(f"q{k}", "r", 1, 2, 3, 4, 5)))) for k in range(2000)]
+    # uniform between the ends: half a step is nearest to each end, a whole one to the others
+    shares = np.bincount(best, minlength=5) / 2000
+    assert shares == pytest.approx([0.125, 0.25, 0.25, 0.25, 0.125], abs=0.04)
+
+
+def test_rubric_items_have_a_planted_quality_and_a_human_score_near_it() -> None:
+    items = simulated_items(3000, 7, seed=2, task=Task.RUBRIC)
+    quality = np.array([item.meta["quality"] for item in items])
+    human = np.array([item.gold for item in items], dtype=float)
+    assert items.task is Task.RUBRIC
+    assert items[0].values == (1, 2, 3, 4, 5, 6, 7)
+    assert (quality.min(), quality.max()) == pytest.approx((1, 7), abs=0.01)
+    assert (human - quality).std() == pytest.approx(0.5, abs=0.03)
+    assert utilities(items[0]) == level_utilities(items[0].values or (), float(quality[0]))
+    with pytest.raises(UsageError, match="names no candidate"):
+        simulated_items(3, 5, task=Task.RUBRIC, gold_balance=0.5)
+
+
+def test_lists_are_made_as_options_are() -> None:
+    lists, options = simulated_items(20, 4, task=Task.LISTWISE), simulated_items(20, 4)
+    assert lists.task is Task.LISTWISE
+    assert [item.gold for item in lists] == [item.gold for item in options]

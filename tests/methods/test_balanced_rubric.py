@@ -1,0 +1,211 @@
+"""The mean score over orders of the levels, and what is left of it when answers cannot be read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from unswayed.decisions import Decision, Verdict
+from unswayed.errors import MethodError, UsageError
+from unswayed.items import Item, Task
+from unswayed.methods.average import Average
+from unswayed.methods.balanced_rubric import BalancedRubric
+from unswayed.methods.names import parse_method
+from unswayed.methods.protocol import Method, MethodWarning
+from unswayed.methods.repeat import RepeatScore
+from unswayed.permutations import balanced
+from unswayed.presentation import Ask
+
+BALANCED = BalancedRubric()
+Chooser = Callable[[Ask], int | str | None]
+
+
+def scale(*values: float) -> Item:
+    return Item(
+        id="q",
+        task=Task.RUBRIC,
+        prompt="?",
+        response="an answer",
+        candidates=tuple(f"level {value}" for value in values),
+        values=values,
+    )
+
+
+FIVE = scale(1, 2, 3, 4, 5)
+
+
+def call(item: Item, ask: Ask, choice: object, probs: Sequence[float] | None = None) -> Decision:
+    label_set = tuple("ABCDEFGHIJ"[: item.n])
+    return Decision(
+        item_id=item.id,
+        order=ask.presentation.order,
+        labels=ask.presentation.symbols(label_set),
+        label_set=label_set,
+        sample=ask.sample,
+        choice=choice,  # type: ignore[arg-type]
+        probs=None if probs is None else tuple(probs),
+    )
+
+
+def judged(method: Method, item: Item, chooser: Chooser, *, lost: Sequence[int] = ()) -> Verdict:
+    """The verdict on a judge that chooses by what is shown; some of its answers are unread."""
+    calls = [
+        call(item, ask, None if at in lost else chooser(ask))
+        for at, ask in enumerate(method.asks(item.n))
+    ]
+    return method.decide(item, calls)
+
+
+def first(ask: Ask) -> int:
+    """A judge that always names the level at the first position."""
+    return ask.presentation.order[0]
+
+
+@pytest.mark.parametrize(("n", "calls"), [(2, 2), (3, 6), (5, 10), (7, 14), (10, 20)])
+def test_it_asks_in_2n_orders_that_show_every_level_at_every_position_alike(
+    n: int, calls: int
+) -> None:
+    asks = BALANCED.asks(n)
+    assert len(set(asks)) == calls
+    for position in range(n):
+        shown = [ask.presentation.order[position] for ask in asks]
+        assert {shown.count(level) for level in range(n)} == {calls // n}
+
+
+def test_the_mean_is_of_values_and_the_nearest_level_is_chosen() -> None:
+    answers = iter([4, 4, 3, 4, 3, 4, 4, 3, 4, 4])  # 0-based levels: seven 5s and three 4s
+    verdict = judged(BALANCED, FIVE, lambda _: next(answers))
+    assert verdict.score == pytest.approx(4.7)
+    assert verdict.choice == 4
+    assert verdict.confidence == pytest.approx(0.7)
+    # squares about 4.7: seven of .09 and three of .49, over 9
+    assert verdict.sd == pytest.approx(((7 * 0.09 + 3 * 0.49) / 9) ** 0.5)
+    assert verdict.consistent is False
+    assert verdict.n_calls == 10
+
+
+def test_uneven_values_are_averaged_as_values_not_as_ranks() -> None:
+    item = scale(0, 10, 100)
+    answers = iter([0, 2, 2, 0, 2, 2])
+    verdict = judged(BALANCED, item, lambda _: next(answers))
+    assert verdict.score == pytest.approx(400 / 6)
+    assert verdict.choice == 2  # 66.7 is nearer to 100 than to 10, though no answer was unsure
+
+
+def test_two_levels_equally_near_are_a_tie() -> None:
+    answers = iter([0, 1] * 5)
+    verdict = judged(BALANCED, FIVE, lambda _: next(answers))
+    assert (verdict.choice, verdict.tie, verdict.score) == ("tie", (0, 1), 1.5)
+    assert verdict.confidence is None
+
+
+def test_a_judge_of_positions_alone_gets_the_middle_of_the_scale() -> None:
+    for position in range(5):
+        verdict = judged(BALANCED, FIVE, lambda ask, p=position: ask.presentation.order[p])  # type: ignore[misc]
+        assert verdict.score == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("lost", range(10))
+def test_an_unread_answer_does_not_move_a_judge_of_positions(lost: int) -> None:
+    # without one order, one level is first once and the others twice: the plain mean is 27..29.. / 9
+    level = balanced(5)[lost][0]
+    plain = (30 - (level + 1)) / 9
+    verdict = judged(BALANCED, FIVE, first, lost=[lost])
+    assert verdict.score == pytest.approx(3.0)
+    assert (abs(plain - 3.0) > 1e-9) == (level != 2)
+
+
+def test_an_unread_answer_does_not_move_a_judge_of_content() -> None:
+    assert judged(BALANCED, FIVE, lambda _: 3, lost=[0, 1]).score == pytest.approx(4.0)
+
+
+def test_a_mean_that_cannot_be_balanced_is_said() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        judged(BALANCED, FIVE, first, lost=[0, 1, 2, 3, 4])  # the reversed rotations are balanced
+    # the orders 0 and 5 both show level 2 in the middle (01234 and 43210): nothing shows it there
+    assert balanced(5)[0][2] == balanced(5)[5][2] == 2
+    with pytest.warns(MethodWarning, match="not balanced"):
+        verdict = judged(BALANCED, FIVE, first, lost=[0, 5])
+    assert verdict.score == pytest.approx(3.0)  # levels 1 and 5 lost one of their two firsts each
+
+
+def test_the_other_layouts_balance_their_own_places() -> None:
+    glued = BalancedRubric(layouts="order")
+    assert all(ask.presentation.labels == ask.presentation.order for ask in glued.asks(5))
+    assert judged(glued, FIVE, first, lost=[1]).score == pytest.approx(3.0)
+    printed = BalancedRubric(layouts="label")
+    by_label = judged(printed, FIVE, lambda a: a.presentation.candidate_of_label(0), lost=[1])
+    assert by_label.score == pytest.approx(3.0)
+    every = BalancedRubric(layouts="all")
+    assert judged(every, FIVE, first).score == pytest.approx(3.0)
+
+
+def test_a_failed_call_gives_no_verdict_and_no_answer_at_all_none() -> None:
+    calls = [call(FIVE, ask, 2) for ask in BALANCED.asks(5)]
+    missing = BALANCED.decide(FIVE, calls[1:])
+    assert (missing.choice, missing.score) == (None, None)
+    unread = judged(BALANCED, FIVE, lambda _: None)
+    assert (unread.choice, unread.score, unread.confidence) == (None, None, None)
+
+
+def test_one_item_and_many_are_read_alike_when_only_one_lost_an_answer() -> None:
+    import msgspec
+
+    from unswayed.decisions import DecisionTable
+
+    items = [msgspec.structs.replace(FIVE, id=name) for name in ("a", "b")]
+    calls = [
+        call(item, ask, None if (item.id, at) == ("b", 3) else first(ask))
+        for item in items
+        for at, ask in enumerate(BALANCED.asks(5))
+    ]
+    table = DecisionTable.of(items, calls).select(BALANCED.asks(5))
+    batch = BALANCED.decide_table(table)
+    for row, item in enumerate(items):
+        alone = BALANCED.decide(item, [entry for entry in calls if entry.item_id == item.id])
+        assert alone == batch.verdict(row, item_id=item.id, method="balanced-rubric")
+
+
+def test_levels_without_values_are_refused_with_the_item() -> None:
+    item = Item(id="q7", prompt="?", candidates=("a", "b"))
+    calls = [call(item, ask, 0) for ask in BALANCED.asks(2)]
+    with pytest.raises(MethodError, match=r"q7: balanced-rubric needs the values"):
+        BALANCED.decide(item, calls)
+
+
+def test_average_gives_the_expected_value_under_the_probabilities() -> None:
+    probs = (0.1, 0.2, 0.4, 0.2, 0.1)
+    tilted = (0.0, 0.1, 0.2, 0.3, 0.4)
+    method = Average(orders="balanced")
+    calls = [
+        call(FIVE, ask, 2, tilted if at % 2 else probs) for at, ask in enumerate(method.asks(5))
+    ]
+    # expectations 3.0 and 4.0
+    assert method.decide(FIVE, calls).score == pytest.approx(3.5)
+
+
+def test_the_control_repeats_one_order_as_often_and_takes_the_mean() -> None:
+    control = RepeatScore()
+    asks = control.asks(5)
+    assert len(asks) == len(BALANCED.asks(5))
+    assert len({ask.presentation for ask in asks}) == 1
+    assert [ask.sample for ask in asks] == list(range(1, 11))
+    answers = iter([0, 4] * 5)
+    verdict = judged(control, FIVE, lambda _: next(answers))
+    assert (verdict.score, verdict.choice) == (3.0, 2)
+    assert judged(control, FIVE, first).score == 1.0  # it keeps the whole bias
+    assert len(parse_method("repeat-score:samples=4").asks(5)) == 4
+    with pytest.raises(UsageError, match="at least 1"):
+        parse_method("repeat-score:samples=0")
+
+
+def test_random_orders_are_read_plainly() -> None:
+    few = BalancedRubric(orders="random:3")
+    answers = iter([0, 1, 4])
+    verdict = judged(few, FIVE, lambda _: next(answers))
+    assert verdict.score == pytest.approx(8 / 3)
+    assert np.isfinite(verdict.score)
