@@ -23,6 +23,7 @@ TINY = {
     "methods.py": (["--items", "50"],),
     "parsing.py": (["--rounds", "1"],),
     "records.py": (["--lines", "200"],),
+    "rubric.py": (["--trials", "2", "--items", "20", "--levels", "5"],),
     "store.py": (["--calls", "50", "--keys", "500"],),
 }
 """The smallest runs; `claims` leaves out the parts whose single trial takes many seconds."""
