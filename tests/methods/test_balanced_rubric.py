@@ -102,6 +102,13 @@ def test_two_levels_equally_near_are_a_tie() -> None:
     assert verdict.confidence is None
 
 
+def test_a_declared_tie_names_no_level() -> None:
+    answers = iter(["tie", 3, 3, 3, 3, 3, 3, 3, 3, 3])
+    verdict = judged(BALANCED, FIVE, lambda _: next(answers))
+    assert (verdict.choice, verdict.score, verdict.n_calls) == (3, 4.0, 10)
+    assert judged(BALANCED, FIVE, lambda _: "tie").score is None
+
+
 def test_a_judge_of_positions_alone_gets_the_middle_of_the_scale() -> None:
     for position in range(5):
         verdict = judged(BALANCED, FIVE, lambda ask, p=position: ask.presentation.order[p])  # type: ignore[misc]
@@ -148,7 +155,9 @@ def test_a_failed_call_gives_no_verdict_and_no_answer_at_all_none() -> None:
     calls = [call(FIVE, ask, 2) for ask in BALANCED.asks(5)]
     missing = BALANCED.decide(FIVE, calls[1:])
     assert (missing.choice, missing.score) == (None, None)
-    unread = judged(BALANCED, FIVE, lambda _: None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        unread = judged(BALANCED, FIVE, lambda _: None)
     assert (unread.choice, unread.score, unread.confidence) == (None, None, None)
 
 

@@ -2,12 +2,12 @@
 
 score = mean_t value(z_t) over the n rotations of the scale and the n rotations of its reverse,
 where every level stands twice at every position; the level nearest to the score is the choice. The
-mean is of values, never of positions. `average` on a rubric is the same with probabilities: its
-score is sum_c value(c) * mean_t p_t(c), so there is no second way here.
-Answers that name no level (unread, a declared tie) are left out. That unbalances the rest (without the order that shows 5 first, 1 to 4
-are first more often), so an answer naming level s at position p weighs (orders that show s at p) /
-(such orders that were read); where a level is left unseen at a position, the mean of the rest is
-given with a warning. A failed call gives no verdict.
+mean is of values, never of positions. `average:orders=balanced` on a rubric is the same with
+probabilities, score = sum_c value(c) * mean_t p_t(c), so there is no second way here.
+Answers that name no level (unread, a declared tie) are left out. That unbalances the rest: without
+one order, a level is first less often than the others. So an answer that names level s at position
+p weighs (orders that show s at p) / (those of them that named a level); where a level is left
+unseen at a position, the mean of the rest is given with a warning. A failed call gives no verdict.
 Calls per item: fit 0, judge 2n. Ties: two levels equally near to the score.
 The published prompt prints each level with its score, which stays with it: `layouts=order`, with
 the values as labels. By default the label belongs to the position, so that a preference for a

@@ -54,9 +54,9 @@ def decide_by_mean_value(
 ) -> VerdictTable:
     """The mean value of the answers in all columns; the level nearest to it is chosen.
 
-    Two levels equally near are a TIE. What names no level (unread, a declared tie) is left out, and the answers that are left
-    weigh so that every level counts as often at every position as in the whole set
-    (`exposure_weights`). Scores are distances from the mean, negative; confidence is as in `vote`.
+    Two levels equally near are a TIE. Answers that name no level (unread, a declared tie) are left
+    out, and the others weigh so that every level counts as often at every position as in the whole
+    set (`exposure_weights`). Scores are distances from the mean, negative; confidence is as in `vote`.
 
     Args:
         table: The table decided on.
@@ -70,7 +70,8 @@ def decide_by_mean_value(
     weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)
     cells, choices = table.allowed, table.choices
     read = cells & (choices >= 0)
-    lost = (cells & ~read).any(axis=1)
+    answered = cells & (choices != MISSING)
+    lost = (answered & ~read).any(axis=1) & (answered == cells).all(axis=1)
     shares = np.where(read, weight, 0.0)
     if lost.any():
         shares[lost], uneven = exposure_weights(table, lost, read, weight)
@@ -89,7 +90,7 @@ def decide_by_mean_value(
     verdict[nearest.sum(axis=1) > 1] = TIE
     verdict[np.isnan(mean)] = UNPARSED
     votes = count_votes(choices, cells, table.n, weight)[:, :-1]
-    asked = np.maximum((cells & (choices != MISSING)) @ weight, FEWEST)
+    asked = np.maximum(answered @ weight, FEWEST)
     probs = mean_probs(table, cells, weight)
     sure = np.where(np.isnan(probs), votes / asked[:, None], probs)
     return verdict_table(
