@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from unswayed.decisions import DecisionTable
+from unswayed.backends.utilities import level_utilities
+from unswayed.decisions import DecisionTable, Evidence
 from unswayed.items import Item, Task
 from unswayed.methods.protocol import Method
 
@@ -39,6 +40,7 @@ def estimation_answers(
         steep: Factor on all logits; above 1 the judge is surer than its noise.
     """
     rng = np.random.default_rng(seed)
+    values = tuple(map(float, range(1, n + 1))) if Evidence.LEVELS in method.reads else None
     items = [
         Item(
             id=f"q{row}",
@@ -46,6 +48,7 @@ def estimation_answers(
             prompt=f"question {row}",
             candidates=tuple(f"answer {row}.{candidate}" for candidate in range(n)),
             group=f"g{row % groups}",
+            values=values,
         )
         for row in range(count)
     ]
@@ -53,6 +56,9 @@ def estimation_answers(
     asked = {item.id: item for item, _ in planned}
     asks = tuple(dict.fromkeys(ask for _, ask in planned))
     quality = rng.normal(0, 1.2, (len(asked), n))
+    if values is not None:  # a scale: the level nearest to the quality of the response fits best
+        of_response = rng.uniform(1, n, len(asked))
+        quality = 1.2 * np.array([level_utilities(values, own) for own in of_response.tolist()])
     tilt = np.linspace(0.5, -0.5, n)
     logits = rng.normal(0, noise, (len(asked), len(asks), n))
     for column, ask in enumerate(asks):

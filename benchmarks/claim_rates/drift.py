@@ -32,6 +32,7 @@ SETTINGS: Final[tuple[tuple[str, int, int], ...]] = (
     ("additive", 4, 1),
     ("additive:centre=median", 2, 1),
     ("batch", 2, 1),
+    ("bias-cost", 5, 1),
     ("calibraeval:resamples=100", 2, 1),
     ("contextual", 2, 1),
     ("domain-contextual", 2, 1),

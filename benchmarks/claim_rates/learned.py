@@ -36,6 +36,7 @@ SETTINGS: Final[tuple[tuple[str, int, float], ...]] = (
     ("additive:centre=median", 2, 1.0),
     ("calibraeval:resamples=200", 2, 1.0),
     ("batch", 2, 1.0),
+    ("bias-cost:resamples=300", 5, 1.0),
 )
 """Method, candidates, steepness of the judge."""
 

@@ -266,22 +266,27 @@ def test_what_it_may_learn_is_bounded_where_all_of_it_is_asked() -> None:
     assert len(fitted.asks(7)) == 1
 
 
-def test_shares_have_intervals_from_60_items_and_rare_levels_no_estimate() -> None:
-    def judge(item: Item, ask: Ask) -> int:
-        return 0 if item.id.endswith("7") and ask.presentation.order[0] == 0 else 2
-
-    method = BiasCost(resamples=50)
+def test_rates_of_positions_have_intervals_from_60_items() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = method.fit_tables(probed(method, 60, 5, judge)[0])
-    estimates = fitted.estimates()
-    assert len(estimates) == 25
-    rare = estimates["share of position 0 in choices of level 0 of 5"]
-    assert (rare.value, rare.reason) == (None, "the level is rarely chosen")
-    often = estimates["share of position 0 in choices of level 2 of 5"]
-    assert often.value is not None
-    assert often.low is not None
-    assert often.low <= often.value <= (often.high or 0)
+        few, enough = (
+            BiasCost(resamples=50).fit_tables(probed(BiasCost(), count, 5, by_id)[0])
+            for count in (59, 60)
+        )
+    name = "share of position 0 among 5 levels"
+    assert few.estimates()[name].low is None
+    estimate = enough.estimates()[name]
+    # every third item names the first position, the others the lowest level: 1 / 3 + 2 / 3 / 5
+    assert estimate.value == pytest.approx(1 / 3 + 2 / 15)
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert estimate.low < 1 / 3 + 2 / 15 < estimate.high
+    assert sum(own.value or 0 for own in enough.estimates().values()) == pytest.approx(1)
+
+
+def by_id(item: Item, ask: Ask) -> int:
+    """Every third item is judged by position."""
+    return ask.presentation.order[0] if int(item.id[-5:]) % 3 == 0 else 0
 
 
 def test_drift_is_noticed_where_the_likings_change_and_not_where_they_stay() -> None:

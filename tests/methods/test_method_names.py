@@ -86,6 +86,9 @@ def test_all_means_every_method_that_applies_and_the_useful_variants() -> None:
         if why_not(method, task=Task.PAIRWISE, n=2, gives=CHOICE) is None
     ]
     assert words == ["direct", "canonical", "repeat", "debias-prompt", "sequential", "vote"]
+    levels = set(names(default_methods(Task.RUBRIC, {5})))
+    assert {"balanced-rubric", "bias-cost", "repeat-score", "average", "vote"} <= levels
+    assert not {"balanced-rubric", "bias-cost", "repeat-score"} & {*pairwise, *options}
 
 
 def test_the_reason_why_a_method_does_not_apply_is_given() -> None:

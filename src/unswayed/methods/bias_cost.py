@@ -16,7 +16,6 @@ takes the best of the 2n orders, as the default does.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -49,9 +48,6 @@ __all__ = ["BiasCost", "Probe", "bias_cost", "cheapest", "cheapest_of_all", "pos
 
 EQUAL: Final = 1e-9
 """Costs closer than this are equal: far above rounding, far below one answer."""
-
-RARE: Final = 5
-"""Choices of a level per position below which the shares of its positions are not estimated."""
 
 
 def position_shares(chosen: FloatArray, shown: FloatArray, *, added: float = 0.0) -> FloatArray:
@@ -130,7 +126,7 @@ class Probe(Learned):
         costs: Cost of each of the 2n orders, in the order of `permutations.balanced`: the usual
             scale first.
         count: Probed items behind them.
-        low, high: 95 % intervals of P(p|s), level by level; empty if not computed.
+        low, high: 95 % intervals of `rates`; empty if not computed.
     """
 
     chosen: tuple[tuple[int, ...], ...]
@@ -139,22 +135,20 @@ class Probe(Learned):
     cost: float
     costs: tuple[float, ...]
     count: int
-    low: tuple[tuple[float, ...], ...] = ()
-    high: tuple[tuple[float, ...], ...] = ()
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no fit makes, so that a damaged file cannot be loaded."""
         check_layout("order", self.order, self.n)
-        for name, rows, most in (
-            ("chosen", self.chosen, math.inf),
-            ("shown", self.shown, math.inf),
-            ("low", self.low, 1.0),
-            ("high", self.high, 1.0),
-        ):
-            if len(rows) != self.n and (rows or name in ("chosen", "shown")):
+        for name, rows in (("chosen", self.chosen), ("shown", self.shown)):
+            if len(rows) != self.n:
                 raise UnsoundError(f"{name}: {len(rows)} levels where {self.n} are needed")
             for row in rows:
-                check_numbers(name, row, self.n, least=0, most=most)
+                check_numbers(name, row, self.n, least=0)
+        for name, bounds in (("low", self.low), ("high", self.high)):
+            if bounds:
+                check_numbers(name, bounds, self.n, least=0, most=1)
         check_numbers("costs", self.costs, len(balanced(self.n)), least=0)
         told = (self.cost, *self.costs)
         actual = [bias_cost(self.shares, order) for order in (self.order, *balanced(self.n))]
@@ -167,6 +161,11 @@ class Probe(Learned):
         return position_shares(
             np.array(self.chosen, dtype=float), np.array(self.shown, dtype=float), added=1 / self.n
         )
+
+    @property
+    def rates(self) -> FloatArray:
+        """How often an answer names the level at each position, whichever it is, shape (n,)."""
+        return _rates(np.array(self.chosen), np.array(self.shown))
 
     @property
     def unknown(self) -> tuple[int, ...]:
@@ -267,7 +266,7 @@ class BiasCost(Method):
         shares = _shares(chosen.sum(axis=0), shown.sum(axis=0))
         orders = balanced(table.n)
         best = cheapest_of_all(shares) if self.search == "all" else cheapest(shares, orders)
-        low: tuple[tuple[float, ...], ...] = ()
+        low: tuple[float, ...] = ()
         high = low
         if self.resamples and len(chosen) >= FEWEST:
             low, high = self._interval(chosen, shown)
@@ -285,37 +284,35 @@ class BiasCost(Method):
 
     def _interval(
         self, chosen: NDArray[np.int32], shown: NDArray[np.int32]
-    ) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[float, ...], ...]]:
-        """Low and high of each P(p|s)."""
-        size, n = len(chosen), chosen.shape[1]
-        both = np.concatenate([chosen.reshape(size, -1), shown.reshape(size, -1)], axis=1)
+    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Low and high of the rate of each position."""
+        by_position = chosen.sum(axis=1), shown.sum(axis=1)
 
         def statistic(rows: NDArray[np.intp]) -> FloatArray:
-            sums = (np.bincount(rows, minlength=size) @ both).reshape(2, n, n)
-            return _shares(sums[0], sums[1]).ravel()
+            often, could = (counts[rows].sum(axis=0)[None] for counts in by_position)
+            return _rates(often, could)
 
-        bounds = expanded_interval(statistic, size, resamples=self.resamples, seed=self.seed)
-        low, high = (_floats(bound.reshape(n, n)) for bound in bounds)
-        return low, high
+        low, high = expanded_interval(
+            statistic, len(chosen), resamples=self.resamples, seed=self.seed
+        )
+        return tuple(map(float, low)), tuple(map(float, high))
 
     def estimates(self) -> dict[str, Estimate]:
-        """P(p|s); costs are in `Probe`: sums of sizes, they are above 0 without any bias."""
-        result = {}
-        for probe in self.probes or ():
-            shares, often = probe.shares, np.array(probe.chosen).sum(axis=1) >= RARE * probe.n
-            for level, position in itertools.product(range(probe.n), repeat=2):
-                name = f"share of position {position} in choices of level {level} of {probe.n}"
-                result[name] = (
-                    Estimate(
-                        value=float(shares[level, position]),
-                        low=probe.low[level][position] if probe.low else None,
-                        high=probe.high[level][position] if probe.high else None,
-                        n=probe.count,
-                    )
-                    if often[level]
-                    else Estimate(value=None, n=probe.count, reason="the level is rarely chosen")
-                )
-        return result
+        """How often each position is chosen: what a change of the judge shows in.
+
+        Costs are in `Probe`: as sums of sizes they are above 0 for a judge without any bias, the
+        more so the fewer items were probed.
+        """
+        return {
+            f"share of position {position} among {probe.n} levels": Estimate(
+                value=float(rate),
+                low=probe.low[position] if probe.low else None,
+                high=probe.high[position] if probe.high else None,
+                n=probe.count,
+            )
+            for probe in self.probes or ()
+            for position, rate in enumerate(probe.rates)
+        }
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The answer in the only column."""
@@ -339,9 +336,12 @@ def _shares(chosen: NDArray[np.int32], shown: NDArray[np.int32]) -> FloatArray:
     return position_shares(chosen.astype(float), shown.astype(float), added=1 / len(chosen))
 
 
+def _rates(chosen: NDArray[np.int32], shown: NDArray[np.int32]) -> FloatArray:
+    """Choices over exposures by position, with the sum 1, from counts (..., n); shape (n,)."""
+    rates = chosen.sum(axis=0) / np.maximum(shown.sum(axis=0), 1)
+    result: FloatArray = rates / rates.sum()
+    return result
+
+
 def _counts(by_item: NDArray[np.int32]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(map(int, row)) for row in by_item.sum(axis=0))
-
-
-def _floats(values: FloatArray) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(map(float, row)) for row in values)
