@@ -91,7 +91,8 @@ def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None)
         scores = np.where(np.isnan(probs), shares, probs)
         if SCORE in table.ratings:
             rated = table.ratings[SCORE][:, 0]
-            scores = np.where(np.isnan(rated).any(axis=1)[:, None], scores, rated)
+            partial: BoolArray = np.asarray(np.isnan(rated).any(axis=1), dtype=np.bool_)
+            scores = np.where(partial[:, None], scores, rated)
     sure = np.where(np.isnan(probs), shares, probs)
     confidence = sure[np.arange(len(table)), np.maximum(verdict, 0)]
     return verdict_table(table, verdict, scores=scores, tied=tied, confidence=confidence)
