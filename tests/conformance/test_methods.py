@@ -30,6 +30,7 @@ from unswayed.presentation import Ask, Presentation, canonical, presentations, s
 from unswayed.tasks import tasks_giving
 
 VARIANTS = (
+    "apoc:skip=never",
     "vote:layouts=all",
     "vote:orders=balanced",
     "average:space=logit",

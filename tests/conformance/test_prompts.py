@@ -33,6 +33,7 @@ FINGERPRINTS = {
     "debias": "sha256:b2950d653df019da74a7de96848b4f003ce6df279a93d12e591777f5265c1be6",
     "debias-reasoning": "sha256:e4f2405e18f7abdd718847b59989a03380152b9429954b55a1600b0b6f9f9aa8",
     "direct": "sha256:b6e6403d47beb81c9de1858c83ba89aa0d141d2e4b7ea39606657c06546f876e",
+    "keyed": "sha256:ec79397fd2157b941f8074c3ceba5d8bcac3f0b0142b302ddd36e8763ce1f527",
     "modified": "sha256:88e21fde3bb6aadaa96e1607c8c0041cd8af272b749381a24bb15dcbf940e435",
     "modified-direct": "sha256:19f005a6ac644b30ef0b6a20f7891d6374c308ee86b2b93deca2bae5b8eac5df",
     "reasoning": "sha256:9ce29a297fa0e99d311d84043f38675c307c931bbedd24a9b675ead57cb46ed4",

@@ -13,6 +13,7 @@ __all__ = ["AUDITED", "BASE", "CONTROL", "JUDGING", "METHODS", "Method"]
 
 _TABLE: Final = {
     "additive": "unswayed.methods.additive:Additive",
+    "apoc": "unswayed.methods.apoc:Apoc",
     "average": "unswayed.methods.average:Average",
     "balanced-rubric": "unswayed.methods.balanced_rubric:BalancedRubric",
     "batch": "unswayed.methods.batch:Batch",

@@ -46,6 +46,7 @@ PROMPTS: Registry[Style] = Registry(
         "debias": "unswayed.prompts.styles:DEBIAS",
         "debias-reasoning": "unswayed.prompts.styles:DEBIAS_REASONING",
         "direct": "unswayed.prompts.styles:DIRECT",
+        "keyed": "unswayed.prompts.styles:KEYED",
         "modified": "unswayed.prompts.styles:MODIFIED",
         "modified-direct": "unswayed.prompts.styles:MODIFIED_DIRECT",
         "reasoning": "unswayed.prompts.styles:REASONING",
@@ -60,6 +61,12 @@ _TAGGED: Final = {
         "reasoning</think><answer>the label</answer>."
     ),
     "tags": "Reasoning inside <think> and </think>, then the label inside <answer> and </answer>.",
+    "key": (
+        "Before you compare anything, solve the question yourself, without relying on any {noun} "
+        "that is printed: your solution is the key. Only then hold every {noun} against that key "
+        "and decide by it alone, even where another {noun} is argued or written better. The key "
+        "and the comparison belong to your reasoning, not to your reply."
+    ),
 }
 
 
@@ -110,6 +117,14 @@ DEBIAS_REASONING = _reasoning(
     "reasoning, told that order, labels and length must not matter",
     *REASONING.system,
     "debias",
+)
+KEYED = _reasoning(
+    "keyed",
+    "reasoning that solves the question first and compares with that key",
+    "role",
+    "data",
+    "key",
+    "reasoning",
 )
 
 
