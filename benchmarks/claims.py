@@ -22,6 +22,7 @@ PARTS = {
     "groups": "claim_rates.groups",
     "lists": "claim_rates.lists",
     "correlations": "claim_rates.correlations",
+    "keyed": "claim_rates.keyed",
 }
 
 

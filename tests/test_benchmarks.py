@@ -18,7 +18,9 @@ TINY = {
         ["--items", "50", "--simulated"],
     ),
     "bootstrap.py": (["--items", "50", "--resamples", "20", "--repeats", "1"],),
-    "claims.py": (["learned", "headlines", "groups", "lists", "correlations", "--trials", "1"],),
+    "claims.py": (
+        ["learned", "headlines", "groups", "lists", "correlations", "keyed", "--trials", "1"],
+    ),
     "http_calls.py": (["--calls", "20", "--rounds", "1", "--connections", "4"],),
     "methods.py": (["--items", "50"],),
     "order_sets.py": (["--items", "50", "--draws", "2", "--trials", "2"],),
