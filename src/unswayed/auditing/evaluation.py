@@ -150,7 +150,6 @@ def score_method(
         judging = by_fold[0].asks(stratum.n)  # asked about every item anyway
         union += sum(ask not in askable(item, judging) for item, ask in fit_calls)
         constructed &= is_constructed(method, stratum, prefix=prefix)
-        constructed &= is_constructed(method, stratum)
     calls = 1 if samples is None or Evidence.PROBS not in method.reads else 1 + samples
     per_item = calls * judged / n_items
     exposures = {
