@@ -91,7 +91,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def ratings(self) -> dict[str, tuple[float | None, ...]]:
         """What the candidates were rated with, by name: scores, ranks (1 is best) and flags."""
-        ratings: dict[str, tuple[float | None, ...]] = dict(self.flags or {})
+        ratings: dict[str, tuple[float | None, ...]] = {} if self.flags is None else {**self.flags}
         if self.scores is not None:
             ratings[SCORE] = self.scores
         if self.ranking is not None:
@@ -155,12 +155,23 @@ def check_decision(decision: Decision) -> None:
     choice = decision.choice
     if isinstance(choice, int) and not 0 <= choice < n:
         raise ItemError(f"{where}choice: {choice} is out of range (0 to {n - 1})")
-    flags = decision.flags or {}
+    if decision.probs is not None and len(decision.probs) != n:
+        raise ItemError(f"{where}probs: {len(decision.probs)} values for {n} candidates")
+    if decision.scores is not None or decision.ranking is not None or decision.flags is not None:
+        _check_ratings(decision, where)
+    if decision.probs is not None:
+        total = sum(decision.probs)
+        if min(decision.probs) < 0 or not abs(total - 1) < 1e-3:
+            raise ItemError(f"{where}probs: not probabilities (sum {total:.4g})")
+
+
+def _check_ratings(decision: Decision, where: str) -> None:
+    n, flags = len(decision.order), decision.flags or {}
     for name in {SCORE, RANK} & set(flags):
         raise ItemError(
             f"{where}flags: {name!r} is a rating of its own. Give the flag another name."
         )
-    for name, values in (("probs", decision.probs), ("scores", decision.scores), *flags.items()):
+    for name, values in (("scores", decision.scores), *flags.items()):
         if values is not None and len(values) != n:
             raise ItemError(f"{where}{name}: {len(values)} values for {n} candidates")
     if any(score is not None and not isfinite(score) for score in decision.scores or ()):
@@ -169,10 +180,6 @@ def check_decision(decision: Decision) -> None:
         raise ItemError(
             f"{where}ranking: {list(decision.ranking)} does not name each of the {n} candidates once"
         )
-    if decision.probs is not None:
-        total = sum(decision.probs)
-        if min(decision.probs) < 0 or not abs(total - 1) < 1e-3:
-            raise ItemError(f"{where}probs: not probabilities (sum {total:.4g})")
 
 
 @lru_cache(maxsize=8192)

@@ -291,7 +291,9 @@ class TableBuilder:
             self._mass[ask] = np.full(size, np.nan)
         if ask in self._mass:
             self._mass[ask][row] = np.nan if decision.label_mass is None else decision.label_mass
-        self._rate(row, ask, decision.ratings)
+        ratings = decision.ratings
+        if ratings or self._ratings:
+            self._rate(row, ask, ratings)
 
     def _rate(self, row: int, ask: Ask, given: Mapping[str, Sequence[float | None]]) -> None:
         """Take the ratings of one decision, those of an earlier one forgotten."""

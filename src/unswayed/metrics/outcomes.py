@@ -27,6 +27,7 @@ from unswayed.items import Item
 from unswayed.metrics.patterns import unique_rows
 from unswayed.permutations import invert
 from unswayed.presentation import Presentation, canonical
+from unswayed.tasks import no_score, task_of
 
 __all__ = [
     "GOLD_NONE",
@@ -333,6 +334,8 @@ def with_gold(
 
 
 def _human_of(items: Sequence[Item]) -> FloatArray | None:
+    if all(task_of(name).human is no_score for name in {item.task for item in items}):
+        return None
     human = np.array([np.nan if (own := item.human_score()) is None else own for item in items])
     return None if np.isnan(human).all() else human
 

@@ -10,7 +10,7 @@ from unswayed.errors import UnknownNameError
 from unswayed.items import TASKS, Item
 from unswayed.parsing import Reply
 
-__all__ = ["TaskSpec", "task_of", "tasks_giving"]
+__all__ = ["TaskSpec", "no_score", "task_of", "tasks_giving"]
 
 
 def no_score(item: Item) -> float | None:
