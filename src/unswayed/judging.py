@@ -23,7 +23,7 @@ from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint
 from unswayed.tasks import task_of
 
-__all__ = ["JudgeFailure", "Judging", "named", "scale_of", "windows"]
+__all__ = ["JudgeFailure", "Judging", "alone", "named", "scale_of", "windows"]
 
 OWN: Final = frozenset({Evidence.SCORES, Evidence.LEVELS})
 """What only decisions of some tasks hold."""
@@ -209,6 +209,20 @@ def _remedies(item: Item | None) -> list[str]:
     ]
     audited = [name for name in AUDITED if Evidence.PROBS not in METHODS.load(name).reads]
     return own or [name for name in audited if name != BASE]
+
+
+def alone(item: Item) -> Item:
+    """The item, if it has one verdict.
+
+    Raises:
+        UsageError: If it has several criteria.
+    """
+    if item.criteria and item.criterion is None:
+        raise UsageError(
+            f"{item.id}: has {len(item.criteria)} criteria, each with a verdict of its own. Use "
+            "verdicts([item])."
+        )
+    return item
 
 
 def named(item: Item) -> Item:

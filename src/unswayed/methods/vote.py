@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from unswayed.decisions import DecisionTable, VerdictTable
 from unswayed.methods.protocol import About, Method
-from unswayed.methods.sets import Reading, presentation_set, presentation_weights
+from unswayed.methods.sets import Reading, Turning, asks_of_set, presentation_weights
 from unswayed.methods.voting import decide_by_vote
 from unswayed.presentation import Ask
 
@@ -28,11 +28,13 @@ class Vote(Method):
         orders: Set of orders read; `auto` is swap for two candidates and cyclic for more.
         layouts: What moves with the orders: coupled, label, order, or all three.
         seed: Seed of `random:K` orders.
+        criteria: Of items with several: "rotate" turns their list by one place from call to call.
     """
 
     orders: str = "auto"
     layouts: Reading = "coupled"
     seed: int = 0
+    criteria: Turning = "given"
 
     name: ClassVar[str] = "vote"
     about: ClassVar[About] = About(
@@ -48,9 +50,7 @@ class Vote(Method):
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every presentation of the set."""
-        return tuple(
-            Ask(shape) for shape in presentation_set(self.orders, n, self.layouts, self.seed)
-        )
+        return asks_of_set(self.orders, n, self.layouts, self.seed, self.criteria)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The plurality of each row."""
