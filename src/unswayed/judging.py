@@ -258,12 +258,17 @@ def scale_of(levels: Mapping[float, str]) -> tuple[tuple[float, ...], tuple[str,
 
 
 def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:
-    """Items in lists of at most `size` with distinct ids (a stream may repeat them)."""
+    """Items in lists of about `size` with distinct ids (a stream may repeat them).
+
+    The criteria of an item, which are asked by the same calls, are in one list.
+    """
     window: dict[str, Item] = {}
+    last = ""
     for item in items:
-        if item.id in window or len(window) == size:
+        if item.id in window or (len(window) >= size and item.asked_as != last):
             yield list(window.values())
             window = {}
         window[item.id] = item
+        last = item.asked_as
     if window:
         yield list(window.values())

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from unswayed.decisions import DecisionTable, Evidence, VerdictTable
 from unswayed.methods.protocol import About, Method
-from unswayed.methods.sets import Reading, Turning, asks_of_set, presentation_weights
+from unswayed.methods.sets import Reading, presentation_set, presentation_weights
 from unswayed.methods.voting import decide_by_average
 from unswayed.presentation import Ask
 
@@ -28,14 +28,12 @@ class Average(Method):
         layouts: What moves with the orders: coupled, label, order, or all three.
         space: Average probabilities, or their logarithms.
         seed: Seed of `random:K` orders.
-        criteria: Of items with several: "rotate" turns their list by one place from call to call.
     """
 
     orders: str = "auto"
     layouts: Reading = "coupled"
     space: Literal["probability", "logit"] = "probability"
     seed: int = 0
-    criteria: Turning = "given"
 
     name: ClassVar[str] = "average"
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
@@ -53,7 +51,9 @@ class Average(Method):
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every presentation of the set."""
-        return asks_of_set(self.orders, n, self.layouts, self.seed, self.criteria)
+        return tuple(
+            Ask(shape) for shape in presentation_set(self.orders, n, self.layouts, self.seed)
+        )
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The highest mean of each row."""

@@ -46,6 +46,7 @@ class Vote(Method):
         helps="Works without probabilities; removes any bias that the orders balance.",
         cannot="With two orders every disagreement is a tie, and it throws away how sure each "
         "answer was: where there are probabilities, averaging them is better.",
+        points_variants=("vote:criteria=rotate",),
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:
