@@ -7,11 +7,11 @@ import pytest
 
 from unswayed.calls import Response, key_of
 from unswayed.decisions import Decision, check_decision
-from unswayed.errors import ItemError
+from unswayed.errors import ItemError, TemplateError
 from unswayed.items import Item, ItemSet, Task, by_criterion, expanded, items_of
 from unswayed.parsing import criteria_schema, read_criteria
 from unswayed.presentation import Ask, Presentation, askable, canonical, rotated, settled
-from unswayed.prompts import PromptSettings, render
+from unswayed.prompts import PromptSettings, check_prompts, render
 from unswayed.tasks import task_of
 
 NAMES = ("coherence", "fluency", "relevance")
@@ -115,6 +115,17 @@ def test_a_template_is_given_the_criteria_in_displayed_order(tmp_path) -> None:
     first = next(by_criterion([item_of()]))
     (message,) = render(first, ask, PromptSettings(template=str(path))).messages
     assert "fluency, relevance, coherence" in message.content
+
+
+def test_a_template_that_does_not_name_the_criteria_is_refused(tmp_path) -> None:
+    path = tmp_path / "own.txt"
+    path.write_text(
+        "{{ question }} {{ response }}\n"
+        "{% for c in candidates %}{{ c.label }}: {{ c.text }}\n{% endfor %}"
+    )
+    items = list(by_criterion([item_of()]))
+    with pytest.raises(TemplateError, match="story-1#coherence: never names 'coherence'"):
+        check_prompts(items, PromptSettings(template=str(path)))
 
 
 @pytest.mark.parametrize(
