@@ -23,6 +23,7 @@ PARTS = {
     "lists": "claim_rates.lists",
     "correlations": "claim_rates.correlations",
     "keyed": "claim_rates.keyed",
+    "criteria": "claim_rates.criteria",
 }
 
 

@@ -19,7 +19,17 @@ TINY = {
     ),
     "bootstrap.py": (["--items", "50", "--resamples", "20", "--repeats", "1"],),
     "claims.py": (
-        ["learned", "headlines", "groups", "lists", "correlations", "keyed", "--trials", "1"],
+        [
+            "learned",
+            "headlines",
+            "groups",
+            "lists",
+            "correlations",
+            "keyed",
+            "criteria",
+            "--trials",
+            "1",
+        ],
     ),
     "http_calls.py": (["--calls", "20", "--rounds", "1", "--connections", "4"],),
     "methods.py": (["--items", "50"],),

@@ -33,7 +33,7 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend, BackendSettings
 from unswayed.decisions import Decision
 from unswayed.errors import UsageError
-from unswayed.importers import read_decisions_file
+from unswayed.importers import as_filed, read_decisions_file
 from unswayed.items import ItemSet
 from unswayed.prompts import prompt_fingerprint
 from unswayed.report.collect import write_report
@@ -244,5 +244,6 @@ def _of_calls(
 def _keep_decisions(directory: Path, record: AuditRecord) -> None:
     """Copy the decisions into the run directory, so that it stands alone."""
     encode = msgspec.json.Encoder().encode
-    lines = {encode(decision).decode() for decision in record.source(record.plan.questions())}
+    decisions = map(as_filed, record.source(record.plan.questions()))
+    lines = {encode(decision).decode() for decision in decisions}
     write_text(directory / "decisions.jsonl", "".join(f"{line}\n" for line in sorted(lines)))

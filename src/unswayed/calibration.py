@@ -14,7 +14,7 @@ import msgspec
 from unswayed.backends import Backend
 from unswayed.decisions import Decision, Evidence
 from unswayed.errors import BackendError, UsageError
-from unswayed.items import Item, ItemSet, blind
+from unswayed.items import Item, ItemSet, blind, expanded
 from unswayed.methods import Method
 from unswayed.methods.estimation import ROUNDED_TO_ZERO
 from unswayed.methods.names import spec_name
@@ -86,6 +86,7 @@ def check_calibration(
         UsageError: If the method learns nothing, or cannot work on this task or model.
         TemplateError: If the first item cannot be asked.
     """
+    items = expanded(items)
     if is_fitted(method):
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
     gives = evidence_of(items[0], prompts_for(backend, prompts), logprobs=backend.gives_logprobs)
@@ -111,7 +112,7 @@ async def calibrate(
         UsageError: If the method learns nothing, or cannot work on this task or model.
         BackendError: If calls failed, so that the fit would rest on an unknown part of the items.
     """
-    prompts = session.settings.prompts
+    prompts, items = session.settings.prompts, expanded(items)
     check_calibration(method, items, session.backend, prompts)
     seen = [blind(item) for item in items if item.permutable]
     if not method.resamples:

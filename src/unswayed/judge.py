@@ -24,8 +24,8 @@ from unswayed.backends import Backend, BackendSettings, backend_settings, open_b
 from unswayed.calibration import prompts_for
 from unswayed.decisions import Verdict
 from unswayed.errors import BackendError, UsageError
-from unswayed.items import Item, Task, Text
-from unswayed.judging import JudgeFailure, Judging, named, scale_of, windows
+from unswayed.items import Item, Task, Text, by_criterion
+from unswayed.judging import JudgeFailure, Judging, alone, named, scale_of, windows
 from unswayed.methods import JUDGING, Method
 from unswayed.methods.files import FittedFile
 from unswayed.prompts import PromptSettings, prompt_settings
@@ -310,29 +310,30 @@ class Judge:
         return await self.ajudge(named(item))
 
     async def ajudge(self, item: Item) -> Verdict:
-        """Judge one item.
+        """Judge one item, or one criterion of it.
 
         Raises:
             BackendError: If a call failed.
+            UsageError: If the item has several criteria, each with a verdict of its own.
         """
-        async for verdict in self.averdicts([item]):
+        async for verdict in self.averdicts([alone(item)]):
             if isinstance(verdict, JudgeFailure):
                 raise BackendError(str(verdict))
             return verdict
         raise BackendError(f"{item.id}: no verdict")
 
     def verdicts(self, items: Iterable[Item]) -> Iterator[Verdict | JudgeFailure]:
-        """Judge many items, verdicts in the items' order."""
+        """Judge many items, verdicts in the items' order; criteria of an item one by one."""
 
         async def collect(window: Sequence[Item]) -> list[Verdict | JudgeFailure]:
             return [verdict async for verdict in self.averdicts(window)]
 
-        for window in windows(items):
+        for window in windows(by_criterion(items)):
             yield from self._run(partial(collect, window))
 
     async def averdicts(self, items: Iterable[Item]) -> AsyncIterator[Verdict | JudgeFailure]:
         """`verdicts` in async code."""
-        for window in windows(items):
+        for window in windows(by_criterion(items)):
             while self._n_windows and self._store.exceeds(MOST_IN_MEMORY):
                 await asyncio.sleep(FULL_POLL_S)  # others read what is to be forgotten
             self._n_windows += 1

@@ -23,7 +23,7 @@ from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint
 from unswayed.tasks import task_of
 
-__all__ = ["JudgeFailure", "Judging", "named", "scale_of", "windows"]
+__all__ = ["JudgeFailure", "Judging", "alone", "named", "scale_of", "windows"]
 
 OWN: Final = frozenset({Evidence.SCORES, Evidence.LEVELS})
 """What only decisions of some tasks hold."""
@@ -211,6 +211,20 @@ def _remedies(item: Item | None) -> list[str]:
     return own or [name for name in audited if name != BASE]
 
 
+def alone(item: Item) -> Item:
+    """The item, if it has one verdict.
+
+    Raises:
+        UsageError: If it has several criteria.
+    """
+    if item.criteria and item.criterion is None:
+        raise UsageError(
+            f"{item.id}: has {len(item.criteria)} criteria, each with a verdict of its own. Use "
+            "verdicts([item])."
+        )
+    return item
+
+
 def named(item: Item) -> Item:
     """The item under a name made from its content, so that equal questions get equal verdicts.
 
@@ -244,12 +258,17 @@ def scale_of(levels: Mapping[float, str]) -> tuple[tuple[float, ...], tuple[str,
 
 
 def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:
-    """Items in lists of at most `size` with distinct ids (a stream may repeat them)."""
+    """Items in lists of about `size` with distinct ids (a stream may repeat them).
+
+    The criteria of an item, which are asked by the same calls, are in one list.
+    """
     window: dict[str, Item] = {}
+    last = ""
     for item in items:
-        if item.id in window or len(window) == size:
+        if item.id in window or (len(window) >= size and item.asked_as != last):
             yield list(window.values())
             window = {}
         window[item.id] = item
+        last = item.asked_as
     if window:
         yield list(window.values())

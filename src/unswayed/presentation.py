@@ -41,12 +41,14 @@ __all__ = [
     "content_order",
     "label_symbols",
     "presentations",
+    "rotated",
     "settled",
+    "settled_by",
     "through",
     "view",
 ]
 
-Protocol = Literal["coupled", "label", "order"]
+Protocol = Literal["coupled", "label", "order", "criteria"]
 PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 
 
@@ -132,6 +134,10 @@ class Ask(NamedTuple):
         arranged: What the order of `presentation` counts: the candidates as "given", or sorted by
             their "content", whatever order they were given in. `settled` makes the one from the
             other for an item.
+        criteria: `criteria[k]` = criterion of the item that is printed at place k; empty for the
+            item's own order, and where it has no criteria.
+        turned: By how many places the criteria are rotated, whatever their number: place k shows
+            criterion k + turned (mod m). `settled` makes the order of it; 0 for an item without.
     """
 
     presentation: Presentation
@@ -139,11 +145,23 @@ class Ask(NamedTuple):
     sample: int = 0
     substitute: Substitution | None = None
     arranged: Literal["given", "content"] = "given"
+    criteria: Order = ()
+    turned: int = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it means the same for every item."""
+        return self.arranged == "given" and not self.turned
 
     @property
     def as_given(self) -> bool:
         """Whether it shows the item in its own order, labels in their own sequence."""
-        return self.arranged == "given" and self.presentation == canonical(self.presentation.n)
+        return (
+            self.arranged == "given"
+            and not self.criteria
+            and not self.turned
+            and self.presentation == canonical(self.presentation.n)
+        )
 
 
 X0: Final = Presentation((0, 1), (0, 1))
@@ -164,7 +182,7 @@ def presentations(
     """The presentations of a named set of orders under one protocol, the canonical one first.
 
     coupled: candidates move, labels stay with the positions (A first). label: candidates stay,
-    labels move. order: candidates move and take their labels along.
+    labels move. order: candidates move and take their labels along. criteria: neither moves.
 
     >>> [p.symbols("AB") for p in presentations("swap", 2, protocol="label")]
     [('A', 'B'), ('B', 'A')]
@@ -184,9 +202,11 @@ def presentations(
         raise UnknownNameError(
             f"unknown protocol {protocol!r}. {did_you_mean(protocol, (*PROTOCOLS, 'all'))}"
         )
-    if orders == "graeco-latin":
+    if orders == "graeco-latin" and protocol != "criteria":
         return tuple(Presentation(*pair) for pair in permutations.graeco_latin(n))
     own = tuple(range(n))
+    if protocol == "criteria":
+        return (canonical(n),)
     moves = permutations.orders(orders, n, seed=seed)
     if protocol == "coupled":
         return tuple(Presentation(order, own) for order in moves)
@@ -228,15 +248,37 @@ def settled(ask: Ask, item: Item) -> Ask | None:
 
     Of an item that may not be permuted it is its own order, whatever was asked of its content.
     """
-    if ask.arranged == "given":
+    if ask.is_settled:
         return ask
-    order = content_order(item)
-    if order is None:
+    order = content_order(item) if ask.arranged == "content" else None
+    if ask.arranged == "content" and order is None:
         return None
-    if item.permutable:
-        order = compose(order, ask.presentation.order)
-    shown = Presentation(order, ask.presentation.labels)
-    return ask._replace(presentation=shown, arranged="given")
+    return settled_by(ask, order, item)
+
+
+def settled_by(ask: Ask, order: Order | None, item: Item) -> Ask:
+    """The question about an item whose candidates are sorted so by content (None: not asked for)."""
+    if order is not None:
+        if item.permutable:
+            order = compose(order, ask.presentation.order)
+        shown = Presentation(order, ask.presentation.labels)
+        ask = ask._replace(presentation=shown, arranged="given")
+        if not item.permutable:
+            return ask._replace(turned=0)
+    if ask.turned:
+        ask = ask._replace(criteria=rotated(len(item.criteria or ()), ask.turned), turned=0)
+    return ask
+
+
+def rotated(m: int, turned: int) -> Order:
+    """The order of m criteria rotated by some places; empty where it is their own.
+
+    >>> rotated(3, 1)
+    (1, 2, 0)
+    >>> rotated(3, 3)
+    ()
+    """
+    return tuple([(place + turned) % m for place in range(m)]) if m and turned % m else ()
 
 
 def askable(item: Item, asks: Sequence[Ask]) -> tuple[Ask, ...]:
@@ -245,8 +287,7 @@ def askable(item: Item, asks: Sequence[Ask]) -> tuple[Ask, ...]:
     Of an item that may not be permuted only its own order, labels in their own sequence: what
     refers to a candidate may name its label. `DecisionTable.allowed` is the same mask over columns.
     """
-    by_content = [ask for ask in asks if ask.arranged == "content"]
-    if item.permutable and not by_content:
+    if item.permutable and all(ask.is_settled for ask in asks):
         return tuple(asks)
     about_item = dict.fromkeys(ask for asked in asks if (ask := settled(asked, item)) is not None)
     return tuple(ask for ask in about_item if item.permutable or ask.as_given)

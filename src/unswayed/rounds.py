@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from unswayed.decisions import Decision, Verdict
-from unswayed.items import Item, blind
+from unswayed.items import Item, blind, by_criterion
 from unswayed.judging import JudgeFailure, Judging
-from unswayed.presentation import Ask
+from unswayed.presentation import Ask, askable
 from unswayed.runner import (
     CallPlan,
     Question,
@@ -110,9 +110,9 @@ class Rounds:
         return session.price(self._every(items))
 
     def _every(self, items: Iterable[Item]) -> Iterator[Question]:
-        for item in map(blind, items):
+        for item in map(blind, by_criterion(items)):
             self.judging.check(item)
-            yield from (Question(item, ask) for ask in self.judging.asks(item))
+            yield from (Question(item, ask) for ask in askable(item, self.judging.asks(item)))
             if self._shadow.draws(item):
                 yield from self._shadow.questions([item])
 

@@ -70,6 +70,7 @@ def judged(
         human=np.where(draw.random(items) < 0.1, np.nan, draw.integers(1, 6, items)),
         score=np.where(choices >= 0, choices + 1.0, np.nan),
         scores=np.where((choices >= 0)[:, :, None], logits, np.nan),
+        places=np.add.outer(np.arange(items), np.arange(len(shown))).astype(np.int16) % 3,
     )
 
 

@@ -91,7 +91,10 @@ def item_of(name: str, n: int, gold: int | None = 0) -> Item:
     if not task_of(name).scaled:
         return item
     values = tuple(float(level) for level in range(n))  # so that gold is the level's own index
-    return msgspec.structs.replace(item, values=values, response="The response.")
+    item = msgspec.structs.replace(item, values=values, response="The response.")
+    if task_of(name).points is None:
+        return item
+    return msgspec.structs.replace(item, criteria=("style", "tone"), criterion="tone")
 
 
 def shuffled(n: int, seed: str) -> Presentation:

@@ -145,7 +145,10 @@ def test_a_raw_reply_is_read_as_a_live_one(tmp_path: Path) -> None:
     [
         ("id=id", "needs verdict: or scores, ranking, or text"),
         ("id=id,verdict=v,task=rubric", "task=rubric needs values="),
-        ("id=id,verdict=v,task=ranking", "task=ranking: write listwise, mcq, pairwise, rubric"),
+        (
+            "id=id,verdict=v,task=ranking",
+            "task=ranking: write criteria, listwise, mcq, pairwise, rubric",
+        ),
         ("id=id,verdict=v,values=1|high", "'high' is no number"),
     ],
 )

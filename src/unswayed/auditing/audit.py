@@ -33,7 +33,7 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
 from unswayed.calibration import evidence_of, prompts_for
 from unswayed.decisions import Decision, DecisionTable
-from unswayed.items import ItemSet, Message
+from unswayed.items import ItemSet, Message, expanded
 from unswayed.presentation import Ask
 from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
 from unswayed.runner import (
@@ -133,6 +133,7 @@ def plan_for(items: ItemSet, settings: AuditSettings, backend: Backend) -> Audit
         UnswayedError: If an option does not fit the items, or they cannot be asked with this prompt.
     """
     prompts = prompts_for(backend, settings.prompts)
+    items = expanded(items)
     plan = plan_audit(
         items,
         settings,

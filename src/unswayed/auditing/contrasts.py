@@ -182,7 +182,7 @@ def _recommendation(
         compared.candidates(key),
         compared.gain(key),
         criterion=criterion,
-        n_items=len(plan.items),
+        n_items=len({item.asked_as for item in plan.items}),
         unparsed=_share(tables, UNPARSED),
         missing=_missing_share(compared.scored[BASE].outcomes),
     )

@@ -21,6 +21,7 @@ from unswayed.digests import digest
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, blind, question_mark, text_of
 from unswayed.methods import Method
+from unswayed.metrics.clusters import Clusters
 from unswayed.presentation import Ask, Presentation, Protocol, askable, presentations, through
 from unswayed.registry import did_you_mean
 from unswayed.runner import Question
@@ -47,9 +48,12 @@ class Stratum:
 
     Attributes:
         items: With gold.
-        protocols: The presentations of each protocol; the coupled ones are the views.
+        protocols: The presentations of each protocol; the coupled ones are the views. Those of
+            `criteria` are all the item's own, one for each rotation of the criteria.
         folds: Fold of each item, shape (I,).
         rank: Items in estimation order (a seeded shuffle that does not change as data grow).
+        clusters: Items that ask the same, as duplicates and the criteria of one item do; None
+            where no two do.
     """
 
     n: int
@@ -57,11 +61,19 @@ class Stratum:
     protocols: Mapping[Protocol, tuple[Presentation, ...]]
     folds: NDArray[np.int8]
     rank: NDArray[np.intp]
+    clusters: Clusters | None = None
 
     @property
     def views(self) -> tuple[Presentation, ...]:
         """The coupled presentations, the item's own first."""
         return self.protocols["coupled"]
+
+    def protocol_asks(self, protocol: Protocol) -> tuple[Ask, ...]:
+        """The single calls of a protocol."""
+        shown = self.protocols[protocol]
+        if protocol == "criteria":
+            return tuple(Ask(own, turned=turn) for turn, own in enumerate(shown))
+        return tuple(map(Ask, shown))
 
     @cached_property
     def permutable(self) -> NDArray[np.bool_]:
@@ -75,7 +87,7 @@ def _digest(item: Item, seed: int) -> bytes:
     Recorded decisions may come without text; there the id is all there is to tell items apart.
     """
     has_text = all(map(text_of, (item.prompt, *item.candidates)))
-    name = question_mark(item) if has_text else item.id
+    name = question_mark(item) if has_text else item.asked_as
     return digest(str(seed), name)
 
 
@@ -97,10 +109,17 @@ def strata_of(
             message names an item.
     """
     named = tuple(protocols)
+    turns = {item.n: 0 for item in items}
+    for item in items:
+        turns[item.n] = max(turns[item.n], len(item.criteria or ()))
 
     def shown(n: int, first: Item) -> dict[Protocol, tuple[Presentation, ...]]:
         try:
-            return {p: presentations(orders, n, protocol=p, seed=seed) for p in named}
+            return {
+                p: presentations(orders, n, protocol=p, seed=seed)
+                * (turns[n] if p == "criteria" else 1)
+                for p in named
+            }
         except UnknownNameError:
             raise
         except UsageError as error:
@@ -131,6 +150,7 @@ def group_items(
                 protocols=shown(n, members[0]),
                 folds=np.array([fold_of(item, seed) for item in members], dtype=np.int8),
                 rank=np.array(order, dtype=np.intp),
+                clusters=Clusters.of([mark for mark, _ in marks]),
             )
         )
     return tuple(strata)
@@ -159,7 +179,7 @@ def asks_under_views(method: Method, stratum: Stratum) -> tuple[Ask, ...]:
 
 def stratum_asks(stratum: Stratum, methods: Iterable[Method]) -> tuple[Ask, ...]:
     """Every distinct question about each item: all protocols, all methods, all views."""
-    protocols = [Ask(p) for shown in stratum.protocols.values() for p in shown]
+    protocols = [ask for protocol in stratum.protocols for ask in stratum.protocol_asks(protocol)]
     asked = [ask for method in methods for ask in asks_under_views(method, stratum)]
     return tuple(dict.fromkeys([*protocols, *asked]))
 
@@ -205,22 +225,28 @@ def check_group_by(items: Sequence[Item], group_by: str) -> None:
     grouped = [group_of(item, group_by) is not None for item in items]
     if group_by == "group" or any(grouped):
         return
+    if group_by == "criterion":
+        raise UsageError("--group-by criterion: the items have no criteria.")
     fields = {f"meta.{name}" for item in items for name in item.meta}
     end = did_you_mean(group_by, fields) if fields else "The items have no meta fields."
     raise UsageError(f"--group-by {group_by}: no item has this field. {end}")
 
 
 def group_of(item: Item, group_by: str) -> str | None:
-    """The group of an item: its `group`, or a field of `meta` as `meta.source`.
+    """The group of an item: its `group`, its `criterion`, or a field of `meta` as `meta.source`.
 
     Raises:
         UsageError: If `group_by` is neither.
     """
     if group_by == "group":
         return item.group
+    if group_by == "criterion":
+        return item.criterion
     if group_by.startswith("meta."):
         value: object = item.meta
         for part in group_by.split(".")[1:]:
             value = value.get(part) if isinstance(value, dict) else None
         return None if value is None else str(value)
-    raise UsageError(f"--group-by {group_by!r}: give group, or meta.FIELD such as meta.source.")
+    raise UsageError(
+        f"--group-by {group_by!r}: give group, criterion, or meta.FIELD such as meta.source."
+    )

@@ -102,9 +102,10 @@ def direct_outcomes(
     """Single calls under every presentation of a protocol."""
     outcomes = []
     for stratum, table in zip(strata, tables, strict=True):
-        seen = table.select([Ask(shown) for shown in stratum.protocols[protocol]])
+        seen = table.select(stratum.protocol_asks(protocol))
         own = outcomes_of(stratum.items, seen)
-        outcomes.append(replace(own, groups=_groups(stratum, group_by)))
+        groups = _groups(stratum, group_by)
+        outcomes.append(replace(own, groups=groups, clusters=stratum.clusters))
     return tuple(outcomes)
 
 
@@ -290,6 +291,7 @@ def _score_stratum(
         tied=tied if (choices == TIE).any() else None,
         score=score,
         scores=scores,
+        clusters=stratum.clusters,
     )
     read = np.where(choices[:, 0] == MISSING, np.nan, n_calls[:, 0])
     # where nothing was answered it costs what it costs elsewhere

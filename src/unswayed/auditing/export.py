@@ -18,7 +18,7 @@ from unswayed.auditing.run_directory import read_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
 from unswayed.errors import RunDirectoryError, UsageError
-from unswayed.importers import read_decisions_file, write_decisions
+from unswayed.importers import as_filed, read_decisions_file, write_decisions
 from unswayed.prompts import prompt_fingerprint
 from unswayed.registry import require
 from unswayed.runner import RunSettings
@@ -123,7 +123,7 @@ def export_decisions(decisions: Iterable[Decision], path: Path, form: Format) ->
     """
     if form == "jsonl":
         return write_decisions(path, decisions)
-    rows = [msgspec.to_builtins(decision) for decision in decisions]
+    rows = [msgspec.to_builtins(as_filed(decision)) for decision in decisions]
     if form == "csv":
         write_text(path, _as_csv(rows))
     else:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import string
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource, with_content
@@ -56,6 +58,7 @@ def _data(items: ItemSet) -> Data:
         not_permutable=sum(not item.permutable for item in items),
         no_gold=sum(not item.gold_candidates() and item.gold != "tie" for item in items),
         gold_ties=sum(item.gold == "tie" for item in items),
+        criteria=dict(Counter(own for item in items if (own := item.criterion))) or UNSET,
     )
 
 

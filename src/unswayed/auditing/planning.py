@@ -142,8 +142,12 @@ def plan_audit(
     check_group_by(items, settings.group_by)
     samples = samples_per_call(settings.probs)
     orders = settings.orders or task.orders
+    criteria = any(item.criteria and item.criterion for item in items)
     strata = strata_of(
-        items.items, orders=orders, protocols=protocols_of(settings.protocol), seed=settings.seed
+        items.items,
+        orders=orders,
+        protocols=protocols_of(settings.protocol, criteria=criteria),
+        seed=settings.seed,
     )
     groups = any(item.group is not None for item in items)
     chosen, skipped = choose_methods(

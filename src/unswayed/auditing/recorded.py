@@ -23,8 +23,9 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision, Evidence
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers import items_from_decisions
-from unswayed.items import Item, ItemSet, Message, text_of
-from unswayed.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical
+from unswayed.items import Item, ItemSet, Message, expanded, text_of
+from unswayed.permutations import Order
+from unswayed.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical, rotated
 from unswayed.prompts import NO_CANDIDATE, spans_of
 from unswayed.runner import Question, RunCounts
 from unswayed.tasks import TaskSpec, task_of
@@ -59,11 +60,17 @@ def audit_decisions(
         UsageError: If they come from several models and none was chosen.
     """
     kept, warnings = _one_model_one_prompt(decisions, model)
-    subjects = items or ItemSet.of(items_from_decisions(kept), name=name)
+    subjects = expanded(items or ItemSet.of(items_from_decisions(kept), name=name))
+    kept, confounded = _without_confounded_criteria(kept)
     check_group_by(subjects, settings.group_by)
     kept, unknown = _matching(kept, subjects)
     answers = _by_item(kept)
-    warnings = [*_bad_lines(decisions), *warnings, *_gaps(kept, subjects, answers, unknown)]
+    warnings = [
+        *_bad_lines(decisions),
+        *warnings,
+        *confounded,
+        *_gaps(kept, subjects, answers, unknown),
+    ]
     plan = _plan(kept, subjects, settings, answers)
     refused: set[tuple[str, Ask]] = set()
     noting = noting_refusals(kept, refused)
@@ -206,6 +213,24 @@ def _one_model_one_prompt(
     return kept, warnings
 
 
+def _without_confounded_criteria(
+    decisions: Sequence[Decision],
+) -> tuple[list[Decision], list[str]]:
+    """Decisions without the order of the criteria, where it never differs by itself.
+
+    It is a part of what was asked only if something was asked in two of them.
+    """
+    orders: dict[tuple[str, Ask], set[Order]] = defaultdict(set)
+    for decision in decisions:
+        ask = decision.ask
+        orders[decision.item_id, ask._replace(criteria=())].add(ask.criteria)
+    if any(len(own) > 1 for own in orders.values()) or not any(map(any, orders.values())):
+        return list(decisions), []
+    kept = [msgspec.structs.replace(decision, criteria_order=None) for decision in decisions]
+    said = "the order of the criteria changed only together with that of the levels: what each of "
+    return kept, [f"{said}them does cannot be told apart."]
+
+
 def _bad_lines(decisions: Sequence[Decision]) -> list[str]:
     """What was left out when the decisions were read."""
     bad = getattr(decisions, "bad_lines", ())
@@ -230,8 +255,19 @@ def _matching(decisions: Sequence[Decision], items: ItemSet) -> tuple[list[Decis
     return kept, len(decisions) - len(kept)
 
 
+def _rotations(decisions: Iterable[Decision], own: Presentation) -> tuple[Presentation, ...]:
+    """The item's own presentation once for every rotation of the criteria, if all occur."""
+    asked = {
+        (len(decision.criteria_order), decision.ask.criteria)
+        for decision in decisions
+        if decision.criteria_order is not None and decision.ask._replace(criteria=()) == Ask(own)
+    }
+    m = max((size for size, _ in asked), default=0)
+    return (own,) * m if all((m, rotated(m, turn)) in asked for turn in range(m)) else ()
+
+
 def _protocols(
-    decisions: Iterable[Decision],
+    decisions: Sequence[Decision],
 ) -> dict[int, dict[Protocol, tuple[Presentation, ...]]]:
     """The presentations that occur, by number of candidates and protocol, canonical first."""
     presentations: dict[int, set[Presentation]] = defaultdict(set)
@@ -251,6 +287,8 @@ def _protocols(
         result[n] = {
             kind: views for kind, views in kinds.items() if kind == "coupled" or len(views) > 1
         }
+        if len(turns := _rotations(decisions, own)) > 1:
+            result[n]["criteria"] = turns
     everywhere = set(PROTOCOLS).intersection(*(set(kinds) for kinds in result.values()))
     return {
         n: {kind: views for kind, views in kinds.items() if kind in everywhere}

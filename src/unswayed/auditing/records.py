@@ -37,7 +37,11 @@ SECTIONS: Final = ("data", "protocol", "calls", "protocols", "methods", "recomme
 
 
 class Data(Struct, frozen=True, kw_only=True):
-    """What was audited, and how many items are unusual."""
+    """What was audited, and how many items are unusual.
+
+    Attributes:
+        criteria: Items by criterion, where several are asked at once: `n_items` counts each.
+    """
 
     name: str = "unnamed data"
     n_items: int = 0
@@ -46,6 +50,7 @@ class Data(Struct, frozen=True, kw_only=True):
     not_permutable: int = 0
     no_gold: int = 0
     gold_ties: int = 0
+    criteria: dict[str, int] | UnsetType = UNSET
 
 
 class Protocol(Struct, frozen=True, kw_only=True):

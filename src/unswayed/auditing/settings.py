@@ -31,11 +31,11 @@ class AuditSettings:
     Attributes:
         methods: Method names with parameters (`pride:prior=group`), or ("all",).
         orders: Set of orders; None for the task's default.
-        protocol: Protocol to add to the coupled one; "all" adds both others.
+        protocol: Protocol to add to the coupled one; "all" adds the others that the items have.
         probs: "logprobs", or "sampled:R" to estimate probabilities from R samples a presentation.
         estimation_items: Items a fitted method learns from, per fold; None: 20 %, at most 200.
         estimation_sizes: Sizes of the estimation-set curve; empty for none.
-        group_by: "group" or a field of meta, as `meta.source`.
+        group_by: "group", "criterion" or a field of meta, as `meta.source`.
         resamples: Bootstrap resamples.
         gold_ties: "exclude" leaves items with gold "tie" out of accuracy; "class" scores ties.
         seed: Seed of folds, orders and resamples.
@@ -83,14 +83,20 @@ def audit_settings(**given: object) -> AuditSettings:
     return settings
 
 
-def protocols_of(name: str) -> tuple[Protocol, ...]:
+def protocols_of(name: str, *, criteria: bool = True) -> tuple[Protocol, ...]:
     """The protocols that `--protocol` measures; the coupled one always, because headlines use it.
 
+    Args:
+        name: One of them, or "all".
+        criteria: Whether the items have criteria, which can be moved.
+
     Raises:
-        UsageError: If there is no such protocol.
+        UsageError: If there is no such protocol, or not for these items.
     """
+    if name == "criteria" and not criteria:
+        raise UsageError("--protocol criteria: the items have no criteria that could be moved.")
     if name == "all":
-        return PROTOCOLS
+        return tuple(p for p in PROTOCOLS if criteria or p != "criteria")
     for protocol in PROTOCOLS:
         if name == protocol:
             return ("coupled",) if protocol == "coupled" else ("coupled", protocol)

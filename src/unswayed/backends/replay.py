@@ -22,9 +22,10 @@ from unswayed.calls import Failure, Query, Response, TokenLogprob, key_of
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
 from unswayed.importers import read_decisions_file
-from unswayed.items import iter_lines
+from unswayed.items import iter_lines, suffix
 from unswayed.presentation import Ask
 from unswayed.store import CallStore
+from unswayed.tasks import task_of
 
 __all__ = ["ReplayBackend", "open_replay"]
 
@@ -148,8 +149,25 @@ def _from_decisions(path: Path) -> ReplayBackend:
         digest.update(line)
 
     def find(query: Query) -> Response | None:
-        decision = recorded.get((query.item.id, query.ask, query.request.labels))
-        return None if decision is None else _as_response(decision)
+        item = query.item
+        points = task_of(item.task).points
+        if points is None:
+            decision = recorded.get((item.id, query.ask, query.request.labels))
+            return None if decision is None else _as_response(decision)
+        said = {
+            name: decision
+            for name in points.names(item, query.ask)
+            if (
+                decision := recorded.get(
+                    (item.asked_as + suffix(name), query.ask, query.request.labels)
+                )
+            )
+        }
+        if not said:
+            return None
+        texts = {name: _as_response(decision).text for name, decision in said.items()}
+        first = _as_response(next(iter(said.values())))
+        return msgspec.structs.replace(first, text=points.joined(texts))
 
     return ReplayBackend(
         f"replay/{path}@sha256:{digest.hexdigest()[:16]}",

@@ -24,7 +24,7 @@ import numpy as np
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.protocol import Backend
-from unswayed.backends.utilities import UTILITY_SD, Draws, level_utilities, utilities
+from unswayed.backends.utilities import UTILITY_SD, Draws, heights, level_utilities, utilities
 from unswayed.calls import Query, Request, Response, TokenLogprob, key_of
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task
@@ -62,6 +62,9 @@ class SimulatedJudge:
         unparsed: Share of answers that state no verdict.
         tie: Share of answers that declare a tie.
         logprobs: Whether label logprobs come with the answer.
+        criteria: Where several criteria are asked at once: one number is by how much more, between
+            the lowest and the highest level, the first of them is favoured over the last, falling
+            evenly in between; several: the effect of each place.
         seed: Another seed draws other noise.
     """
 
@@ -73,20 +76,30 @@ class SimulatedJudge:
     unparsed: float = 0.0
     tie: float = 0.0
     logprobs: bool = True
+    criteria: tuple[float, ...] = ()
     seed: int = 0
 
     @property
     def name(self) -> str:
         """The full model name: every parameter, so that equal judges have equal names."""
-        parts = [f"{field.name}={_written(getattr(self, field.name))}" for field in fields(self)]
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        parts = [f"{name}={_written(value)}" for name, value in given.items() if value != ()]
         return f"simulated/judge?{'&'.join(parts)}"
 
-    def logits(self, query: Query, draws: Draws) -> list[float]:
-        """Logits by label, length n."""
+    def logits(self, query: Query, draws: Draws, point: str = "", lift: float = 0.0) -> list[float]:
+        """Logits by label, length n.
+
+        Args:
+            query: What was asked.
+            draws: Noise.
+            point: What the verdict is about, where the reply gives several.
+            lift: What its place in the prompt adds between the lowest and the highest level.
+        """
         order, labels = query.ask.presentation
         n = len(order)
         slot, label = _effects(self.slot, n, "slot"), _effects(self.label, n, "label")
-        worth = [0.0] * n if query.ask.substitute is not None else utilities(query.item)
+        worth = [0.0] * n if query.ask.substitute is not None else utilities(query.item, point)
+        lifted = [lift * height for height in heights(query.item)] if lift else [0.0] * n
         scale = self.noise / math.sqrt(2)
         logits = [0.0] * n
         for position in range(n):
@@ -94,6 +107,7 @@ class SimulatedJudge:
                 self.content * worth[order[position]]
                 + slot[position]
                 + label[labels[position]]
+                + lifted[order[position]]
                 + (scale * draws.normal() if scale else 0.0)
             )
         return logits if self.link == "linear" else _saturated(logits)
@@ -138,7 +152,36 @@ class SimulatedBackend(Backend):
         """The answer to one query: the same request always gets the same."""
         request, judge = query.request, self.judge
         draws = Draws(key_of(request), judge.seed)
-        logits = judge.logits(query, draws)
+        points = task_of(query.item.task).points
+        if points is None:
+            text, verdict, logits = self._said(query, draws)
+        else:
+            names = points.names(query.item, query.ask)
+            lifts = _effects(judge.criteria or (0.0,), len(names), "criteria")
+            said = {
+                name: self._said(query, draws, name, lift)
+                for name, lift in zip(names, lifts, strict=True)
+            }
+            text = points.joined({name: own[0] for name, own in said.items()})
+            _, verdict, logits = said[names[0]]
+        tops = None if verdict in (REFUSAL, "tie") else self._tops(request, logits)
+        return Response(
+            text=text,
+            tokens=None if tops is None else (text,),
+            top_logprobs=tops,
+            exact=tops is not None,
+            input_tokens=sum(len(message.content.split()) for message in request.messages),
+            output_tokens=len(text.split()),
+            cost_usd=0.0,
+            model=self.model,
+        )
+
+    def _said(
+        self, query: Query, draws: Draws, point: str = "", lift: float = 0.0
+    ) -> tuple[str, str, list[float]]:
+        """The reply, the verdict behind it, and its logits by label."""
+        request, judge = query.request, self.judge
+        logits = judge.logits(query, draws, point, lift)
         chosen = _drawn(logits, request.temperature, draws)
         fate = draws.uniform()
         if fate < judge.unparsed:
@@ -153,17 +196,7 @@ class SimulatedBackend(Backend):
             [min(max(MIDDLE + POINTS * logit, 0.0), 100.0) for logit in logits],
             answer_only=request.top_logprobs > 0 or request.max_tokens <= 16,
         )
-        tops = None if verdict in (REFUSAL, "tie") else self._tops(request, logits)
-        return Response(
-            text=text,
-            tokens=None if tops is None else (text,),
-            top_logprobs=tops,
-            exact=tops is not None,
-            input_tokens=sum(len(message.content.split()) for message in request.messages),
-            output_tokens=len(text.split()),
-            cost_usd=0.0,
-            model=self.model,
-        )
+        return text, verdict, logits
 
     def _tops(
         self, request: Request, logits: Sequence[float]
@@ -265,9 +298,10 @@ def _effects(values: tuple[float, ...], n: int, name: str) -> tuple[float, ...]:
     if len(values) == n:
         return values
     if len(values) == 1:
-        return tuple(values[0] * (0.5 - k / (n - 1)) for k in range(n))
+        return tuple(values[0] * (0.5 - k / max(n - 1, 1)) for k in range(n))
     raise UsageError(
-        f"simulated/judge: {name} has {len(values)} values, but an item has {n} candidates. "
+        f"simulated/judge: {name} has {len(values)} values, but an item has {n} "
+        f"{'criteria' if name == 'criteria' else 'candidates'}. "
         f"Give one value, or {n}."
     )
 
@@ -340,6 +374,7 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "unparsed": _share,
     "tie": _share,
     "logprobs": _switch,
+    "criteria": _numbers,
     "seed": int,
 }
 

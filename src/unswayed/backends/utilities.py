@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from unswayed.errors import ItemError
-from unswayed.items import Item, Task, text_of
+from unswayed.items import Item, text_of
 
-__all__ = ["UTILITY_SD", "Draws", "level_utilities", "utilities"]
+__all__ = ["UTILITY_SD", "Draws", "heights", "level_utilities", "utilities"]
 
 UTILITY_SD: Final = 1.5
 """Standard deviation of the difference of two candidates' utilities, in logits."""
@@ -45,18 +45,22 @@ class Draws:
         return radius * math.cos(2.0 * math.pi * self.uniform())
 
 
-def utilities(item: Item) -> list[float]:
+def utilities(item: Item, point: str = "") -> list[float]:
     """What the candidates are worth: `meta.utility`, else drawn once from item id and text.
 
-    For levels of a scale the quality of the response is drawn from id and response.
+    For levels of a scale the quality of the response is drawn from id and response. Where one reply
+    answers several points, each has its own: `meta.utility` then holds the numbers by name.
     """
     stated = item.meta.get("utility")
+    if point and isinstance(stated, dict):
+        stated = stated.get(point)
     if isinstance(stated, list | tuple) and len(stated) == item.n:
         if not all(type(value) in {int, float} and abs(value) < MOST_UTILITY for value in stated):
             raise ItemError(f"{item.id}: meta.utility: {stated} is not a list of numbers.")
         return [float(value) for value in stated]
-    if item.task == Task.RUBRIC and item.values is not None:
-        response = f"{item.id}\0{item.response or ''}".encode("utf-8", "surrogatepass")
+    if item.values is not None:
+        name = f"{item.asked_as}\0{point}" if point else item.id
+        response = f"{name}\0{item.response or ''}".encode("utf-8", "surrogatepass")
         lowest, highest = min(item.values), max(item.values)
         drawn = Draws(response, 0).uniform()
         return level_utilities(item.values, lowest + (highest - lowest) * drawn)
@@ -66,6 +70,13 @@ def utilities(item: Item) -> list[float]:
         * Draws(f"{item.id}\0{text_of(candidate)}".encode("utf-8", "surrogatepass"), 0).normal()
         for candidate in item.candidates
     ]
+
+
+def heights(item: Item) -> list[float]:
+    """How high the levels stand on their scale, -.5 the lowest and .5 the highest."""
+    values = item.values or (0.0,) * item.n
+    low, high = min(values), max(values)
+    return [(value - low) / (high - low or 1.0) - 0.5 for value in values]
 
 
 def level_utilities(values: Sequence[float], quality: float) -> list[float]:

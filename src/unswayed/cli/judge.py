@@ -271,9 +271,11 @@ class _Stream:
         import msgspec
 
         from unswayed.decisions import Verdict
+        from unswayed.items import by_criterion
 
         encode = msgspec.json.Encoder().encode
-        for items in arrived:
+        for lines in arrived:
+            items = list(by_criterion(lines))
             out.check(items)
             self._arrived += len(items)
             for verdict in self._judge.verdicts(items):

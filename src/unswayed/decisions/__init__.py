@@ -16,6 +16,7 @@ from unswayed.decisions.codes import (
 )
 from unswayed.decisions.decision import RANK, SCORE, Decision, Evidence, check_decision
 from unswayed.decisions.estimate import Estimate
+from unswayed.decisions.places import criterion_places
 from unswayed.decisions.table import DecisionTable, TableBuilder, argmax_by_tie_rule, tie_rank
 from unswayed.decisions.verdict import Verdict, VerdictTable
 
@@ -40,6 +41,7 @@ __all__ = [
     "check_decision",
     "choice_of",
     "code_of",
+    "criterion_places",
     "tie_rank",
     "value_of_choices",
 ]

@@ -46,6 +46,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         scores: Score by candidate, None where it was not given; None if there are none.
         ranking: Candidates, best first; None if there is no full ranking.
         flags: By name, by candidate; None where a flag was not given.
+        criterion: The criterion it is about, where several were scored in one reply.
+        criteria_order: `criteria_order[k]` = criterion of the item printed at place k.
         substitute: Content-free text shown in place of the candidates, if any.
     """
 
@@ -107,6 +109,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             self.sample,
             self.substitute,
             self.substitute_prompt,
+            self.criteria_order,
         )
 
 
@@ -136,9 +139,11 @@ def _ask(
     sample: int,
     substitute: tuple[str, ...] | None,
     substitute_prompt: str | None,
+    criteria_order: tuple[int, ...] | None,
 ) -> Ask:
     shown = None if substitute is None else Substitution(substitute, substitute_prompt)
-    return Ask(presentation, prompt_id, sample, shown)
+    own = criteria_order is None or criteria_order == tuple(range(len(criteria_order)))
+    return Ask(presentation, prompt_id, sample, shown, criteria=() if own else criteria_order or ())
 
 
 def check_decision(decision: Decision) -> None:
@@ -159,6 +164,8 @@ def check_decision(decision: Decision) -> None:
         raise ItemError(f"{where}probs: {len(decision.probs)} values for {n} candidates")
     if decision.scores is not None or decision.ranking is not None or decision.flags is not None:
         _check_ratings(decision, where)
+    if decision.criteria_order is not None:
+        _check_criteria(decision, where)
     if decision.probs is not None:
         total = sum(decision.probs)
         if min(decision.probs) < 0 or not abs(total - 1) < 1e-3:
@@ -180,6 +187,16 @@ def _check_ratings(decision: Decision, where: str) -> None:
         raise ItemError(
             f"{where}ranking: {list(decision.ranking)} does not name each of the {n} candidates once"
         )
+
+
+def _check_criteria(decision: Decision, where: str) -> None:
+    if decision.criterion is None:
+        raise ItemError(f"{where}criterion: say which one, beside criteria_order")
+    try:
+        invert(decision.criteria_order or ())
+    except ShapeError:
+        shown = list(decision.criteria_order or ())
+        raise ItemError(f"{where}criteria_order: {shown} is not a permutation") from None
 
 
 @lru_cache(maxsize=8192)

@@ -24,7 +24,15 @@ from unswayed.digests import digest
 from unswayed.errors import ShapeError
 from unswayed.items import Item, blind, text_of
 from unswayed.permutations import Order, compose, invert
-from unswayed.presentation import Ask, Presentation, canonical, content_order, label_symbols
+from unswayed.presentation import (
+    Ask,
+    Presentation,
+    canonical,
+    content_order,
+    label_symbols,
+    rotated,
+    settled_by,
+)
 from unswayed.presentation import through as seen_through
 
 __all__ = ["DecisionTable", "TableBuilder", "argmax_by_tie_rule", "tie_rank"]
@@ -82,10 +90,13 @@ class DecisionTable:
         fixed = [row for row, item in enumerate(self.items) if not item.permutable]
         if fixed:
             own = canonical(self.n)
-            cells[fixed] = [
-                shown == own or ask.arranged == "content"
-                for ask, shown in zip(self.asks, self.shown, strict=True)
-            ]
+            for row in fixed:
+                m = len(self.items[row].criteria or ())
+                cells[row] = [
+                    (shown == own or ask.arranged == "content")
+                    and not (ask.criteria or rotated(m, ask.turned))
+                    for ask, shown in zip(self.asks, self.shown, strict=True)
+                ]
         return cells
 
     @cached_property
@@ -133,11 +144,11 @@ class DecisionTable:
         outer = through or own
         real = [seen_through(outer, ask) for ask in asks]
         columns = [self.columns.get(ask, -1) for ask in real]
-        by_content = [
+        by_item = [
             (place, rows, column)
             for place, ask in enumerate(real)
-            if ask.arranged == "content" and columns[place] < 0
-            for rows, column in self._by_content(ask)
+            if not ask.is_settled and columns[place] < 0
+            for rows, column in self._by_item(ask)
         ]
         choices: IntArray = _columns_of(self.choices, columns, MISSING)
         probs = None if self.probs is None else _columns_of(self.probs, columns, np.nan)
@@ -145,7 +156,7 @@ class DecisionTable:
         ratings = {
             name: _columns_of(values, columns, np.nan) for name, values in self.ratings.items()
         }
-        for place, rows, column in by_content:
+        for place, rows, column in by_item:
             choices[rows, place] = self.choices[rows, column]
             if probs is not None and self.probs is not None:
                 probs[rows, place] = self.probs[rows, column]
@@ -172,17 +183,17 @@ class DecisionTable:
             outer=outer.order if self.outer is None else compose(self.outer, outer.order),
         )
 
-    def _by_content(self, ask: Ask) -> Iterator[tuple[NDArray[np.intp], int]]:
-        """Rows whose candidates are sorted alike, with the column that shows them so."""
-        rows_of: dict[Order, list[int]] = {}
-        for row, order in enumerate(self.content_orders):
-            if order is not None:
-                moved = self.items[row].permutable
-                shown_order = compose(order, ask.presentation.order) if moved else order
-                rows_of.setdefault(shown_order, []).append(row)
-        for shown_order, rows in rows_of.items():
-            shown = Presentation(shown_order, ask.presentation.labels)
-            column = self.columns.get(ask._replace(presentation=shown, arranged="given"))
+    def _by_item(self, ask: Ask) -> Iterator[tuple[NDArray[np.intp], int]]:
+        """Rows about which a question means the same, with the column that answers it."""
+        sorts = ask.arranged == "content"
+        orders = self.content_orders if sorts else (None,) * len(self)
+        rows_of: dict[tuple[Order | None, int, bool], list[int]] = {}
+        for row, (item, order) in enumerate(zip(self.items, orders, strict=True)):
+            if not sorts or order is not None:
+                alike = order, len(item.criteria or ()), item.permutable
+                rows_of.setdefault(alike, []).append(row)
+        for (order, _, _), rows in rows_of.items():
+            column = self.columns.get(settled_by(ask, order, self.items[rows[0]]))
             if column is not None:
                 yield np.array(rows, dtype=np.intp), column
 

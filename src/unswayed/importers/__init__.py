@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unswayed.importers.decisions_file import (
     DecisionSet,
+    as_filed,
     items_from_decisions,
     read_decisions_file,
     write_decisions,
@@ -19,6 +20,7 @@ __all__ = [
     "FieldMap",
     "Imported",
     "Importer",
+    "as_filed",
     "detect",
     "import_files",
     "items_from_decisions",

@@ -14,10 +14,11 @@ import msgspec
 from unswayed.decisions import Decision, check_decision
 from unswayed.errors import ItemError, StoreError, field_and_reason
 from unswayed.files import whole_file
-from unswayed.items import TOO_DEEP, BadFieldError, BadLine, Item, Task, iter_lines
+from unswayed.items import TOO_DEEP, BadFieldError, BadLine, Item, Task, iter_lines, suffix
 
 __all__ = [
     "DecisionSet",
+    "as_filed",
     "items_from_decisions",
     "question_key",
     "read_decisions_file",
@@ -75,6 +76,9 @@ def read_decisions_file(
 ) -> DecisionSet:
     """Read a decisions file of `formats.md`.
 
+    In memory a decision about one of several criteria has the id of that criterion
+    (`items.criteria`).
+
     Args:
         path: `.jsonl`, `.jsonl.gz`, or `-` for standard input.
         on_bad_item: "stop" at the first bad line, or "skip" and keep the bad lines apart. A
@@ -121,7 +125,17 @@ def _decode(line: bytes) -> Decision:
         raise BadFieldError("JSON", TOO_DEEP) from None
     except ItemError as error:
         raise BadFieldError("decision", str(error)) from None
-    return decision
+    if decision.criterion is None:
+        return decision
+    return msgspec.structs.replace(decision, item_id=decision.item_id + suffix(decision.criterion))
+
+
+def as_filed(decision: Decision) -> Decision:
+    """The decision as files have it: under the id of the item, whatever its criterion."""
+    if decision.criterion is None:
+        return decision
+    item_id = decision.item_id.removesuffix(suffix(decision.criterion))
+    return msgspec.structs.replace(decision, item_id=item_id)
 
 
 def write_decisions(path: str | Path, decisions: Iterable[Decision]) -> int:
@@ -138,7 +152,7 @@ def write_decisions(path: str | Path, decisions: Iterable[Decision]) -> int:
     try:
         with whole_file(target) as whole, _packed(whole, target) as file:
             for count, decision in enumerate(decisions, start=1):  # noqa: B007
-                file.write(_ENCODER.encode(decision) + b"\n")
+                file.write(_ENCODER.encode(as_filed(decision)) + b"\n")
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}.") from None
     return count
@@ -160,16 +174,26 @@ def items_from_decisions(decisions: Iterable[Decision]) -> tuple[Item, ...]:
         ItemError: If two decisions about one item differ in their number of candidates.
     """
     sizes: dict[str, int] = {}
+    criteria: dict[str, str | None] = {}
     listwise = False
     for decision in decisions:
         n = len(decision.order)
         before = sizes.setdefault(decision.item_id, n)
         if before != n:
             raise ItemError(f"{decision.item_id}: decided among {before} candidates and among {n}.")
+        criteria[decision.item_id] = decision.criterion
         scored = n > 2 and decision.scores is not None  # of pairs they may be a reward model's
         listwise = listwise or decision.ranking is not None or scored
     pairwise = all(n == 2 for n in sizes.values()) and not listwise
     task = Task.LISTWISE if listwise else Task.PAIRWISE if pairwise else Task.MCQ
     return tuple(
-        Item(id=name, prompt="", candidates=("",) * n, task=task) for name, n in sizes.items()
+        Item(
+            id=name,
+            prompt="",
+            candidates=("",) * n,
+            task=task,
+            criterion=criteria[name],
+            group=criteria[name],
+        )
+        for name, n in sizes.items()
     )

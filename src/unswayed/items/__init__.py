@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unswayed.items.criteria import by_criterion, expanded
 from unswayed.items.files import READ_ERRORS, iter_lines, iter_objects, open_text, read_table
 from unswayed.items.item import (
     TASKS,
@@ -20,6 +21,7 @@ from unswayed.items.item import (
     fingerprint,
     item_of,
     question_mark,
+    suffix,
     text_of,
     to_json,
     turns_of,
@@ -40,9 +42,11 @@ __all__ = [
     "Task",
     "Text",
     "blind",
+    "by_criterion",
     "check_item",
     "decode_item",
     "encode_item",
+    "expanded",
     "fingerprint",
     "is_table",
     "item_of",
@@ -53,6 +57,7 @@ __all__ = [
     "open_text",
     "question_mark",
     "read_table",
+    "suffix",
     "text_of",
     "to_json",
     "turns_of",

@@ -28,6 +28,7 @@ __all__ = [
     "blind",
     "item_of",
     "question_mark",
+    "suffix",
     "text_of",
     "turns_of",
 ]
@@ -55,6 +56,7 @@ class TaskRules(Protocol):
 TASKS: Registry[TaskRules] = Registry(
     "task",
     {
+        "criteria": "unswayed.tasks.criteria:TASK",
         "listwise": "unswayed.tasks.listwise:TASK",
         "mcq": "unswayed.tasks.mcq:TASK",
         "pairwise": "unswayed.tasks.pairwise:TASK",
@@ -74,6 +76,7 @@ class Task(StrEnum):
     MCQ = "mcq"
     LISTWISE = "listwise"
     RUBRIC = "rubric"
+    CRITERIA = "criteria"
 
     @classmethod
     def _missing_(cls, value: object) -> Task | None:
@@ -107,7 +110,9 @@ class Item(
             `{criterion: score}`.
         values: `rubric` only: the score of each level, same length as `candidates`.
         response: `rubric` only: the text that is scored.
+        criteria: `rubric` only: names of what is scored in one prompt, on the same levels.
         permutable: False for items whose candidates refer to each other ("all of the above").
+        criterion: The one of `criteria` that this item is about; see `items.criteria`.
     """
 
     id: str
@@ -122,6 +127,12 @@ class Item(
     group: str | None = None
     meta: dict[str, Any] = {}
     permutable: bool = True
+    criterion: str | None = None
+
+    @property
+    def asked_as(self) -> str:
+        """The id under which it is asked: one for all the criteria of an item."""
+        return self.id if self.criterion is None else self.id.removesuffix(suffix(self.criterion))
 
     @property
     def n(self) -> int:
@@ -135,6 +146,11 @@ class Item(
     def human_score(self) -> float | None:
         """The score that humans gave; None where there is none, or gold names candidates."""
         return TASKS.load(self.task).human(self)
+
+
+def suffix(criterion: str) -> str:
+    """What stands behind the id of an item in the id of one of its criteria."""
+    return f"#{criterion}"
 
 
 def text_of(text: Text) -> str:

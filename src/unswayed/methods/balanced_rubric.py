@@ -22,7 +22,7 @@ from typing import ClassVar
 from unswayed.decisions import DecisionTable, Evidence, VerdictTable
 from unswayed.methods.mean_value import decide_by_mean_value
 from unswayed.methods.protocol import About, Method
-from unswayed.methods.sets import Reading, presentation_set, presentation_weights
+from unswayed.methods.sets import Reading, Turning, asks_of_set, presentation_weights
 from unswayed.presentation import Ask
 
 __all__ = ["BalancedRubric"]
@@ -36,11 +36,13 @@ class BalancedRubric(Method):
         orders: Set of orders read: balanced (2n), cyclic (n), full (n!) or `random:K`.
         layouts: What moves with the orders: coupled, label, order, or all three.
         seed: Seed of `random:K` orders.
+        criteria: Of items with several: "rotate" turns their list by one place from call to call.
     """
 
     orders: str = "balanced"
     layouts: Reading = "coupled"
     seed: int = 0
+    criteria: Turning = "given"
 
     name: ClassVar[str] = "balanced-rubric"
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.CHOICE, Evidence.LEVELS})
@@ -54,13 +56,12 @@ class BalancedRubric(Method):
         "probabilities; the standard deviation within an item shows how much the order moved it.",
         cannot="A preference for positions is still noise within each order, and pulls the mean "
         "towards the middle of the scale. Where there are probabilities `average` has less noise.",
+        points_variants=("balanced-rubric:criteria=rotate",),
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every presentation of the set."""
-        return tuple(
-            Ask(shown) for shown in presentation_set(self.orders, n, self.layouts, self.seed)
-        )
+        return asks_of_set(self.orders, n, self.layouts, self.seed, self.criteria)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The mean value of each row."""

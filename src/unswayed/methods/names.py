@@ -13,6 +13,7 @@ from unswayed.items import Task
 from unswayed.methods import METHODS
 from unswayed.methods.protocol import Method, learned_fields, why_not
 from unswayed.registry import did_you_mean
+from unswayed.tasks import task_of
 
 __all__ = ["default_methods", "parameters", "parse_method", "spec_name"]
 
@@ -111,6 +112,7 @@ def default_methods(
         about = METHODS.load(name).about
         if about.default:
             names += [name, *about.variants, *(about.group_variants if groups else ())]
+            names += about.points_variants if task_of(task).points is not None else ()
     usable = [
         method
         for method in map(parse_method, names)

@@ -68,6 +68,8 @@ class About:
         default: Whether `--methods all` includes it.
         variants: What `all` includes beside it, as names with parameters.
         group_variants: What `all` includes beside it where items have groups.
+        points_variants: What `all` includes beside it where one reply answers several points, as it
+            does about criteria.
         rank: Place in `all`, lowest first: baselines come before corrections, equal ones by name.
         per_layout: Its name with the parameters that give it one threshold per label sequence;
             empty if it has no such form.
@@ -86,6 +88,7 @@ class About:
     default: bool = True
     variants: tuple[str, ...] = ()
     group_variants: tuple[str, ...] = ()
+    points_variants: tuple[str, ...] = ()
     rank: int = 9
     per_layout: str = ""
 

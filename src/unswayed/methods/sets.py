@@ -10,6 +10,8 @@ from unswayed.presentation import Ask, Presentation, presentations
 
 __all__ = [
     "Reading",
+    "Turning",
+    "asks_of_set",
     "canonical_ask",
     "content_ask",
     "label_layouts",
@@ -20,6 +22,10 @@ __all__ = [
 
 Reading = Literal["coupled", "label", "order", "all"]
 """What moves between the presentations read: see `presentation.presentations`; all = the three."""
+
+
+Turning = Literal["given", "rotate"]
+"""Criteria that are asked at once: in the item's own order, or rotated from call to call."""
 
 
 def canonical_ask(n: int, *, prompt_id: str = "default", sample: int = 0) -> Ask:
@@ -59,6 +65,22 @@ def presentation_set(
     for protocol in ("coupled", "order", "label"):
         union.update(dict.fromkeys(presentations(name, n, protocol=protocol, seed=seed)))
     return tuple(union)
+
+
+@lru_cache(maxsize=256)
+def asks_of_set(
+    orders: str, n: int, layouts: Reading = "coupled", seed: int = 0, criteria: Turning = "given"
+) -> tuple[Ask, ...]:
+    """The questions of a method that reads a set: its t-th presentation, and with "rotate" the
+    criteria of the item turned by t (mod m).
+
+    A criterion stands at every place equally often where m divides the number of presentations;
+    else the numbers differ by one. An item without criteria is asked the same either way.
+    """
+    shown = presentation_set(orders, n, layouts, seed)
+    return tuple(
+        Ask(own, turned=turn if criteria == "rotate" else 0) for turn, own in enumerate(shown)
+    )
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from unswayed.decisions import DecisionTable, VerdictTable
 from unswayed.methods.protocol import About, Method
-from unswayed.methods.sets import Reading, presentation_set, presentation_weights
+from unswayed.methods.sets import Reading, Turning, asks_of_set, presentation_weights
 from unswayed.methods.voting import decide_by_vote
 from unswayed.presentation import Ask
 
@@ -28,11 +28,13 @@ class Vote(Method):
         orders: Set of orders read; `auto` is swap for two candidates and cyclic for more.
         layouts: What moves with the orders: coupled, label, order, or all three.
         seed: Seed of `random:K` orders.
+        criteria: Of items with several: "rotate" turns their list by one place from call to call.
     """
 
     orders: str = "auto"
     layouts: Reading = "coupled"
     seed: int = 0
+    criteria: Turning = "given"
 
     name: ClassVar[str] = "vote"
     about: ClassVar[About] = About(
@@ -44,13 +46,12 @@ class Vote(Method):
         helps="Works without probabilities; removes any bias that the orders balance.",
         cannot="With two orders every disagreement is a tie, and it throws away how sure each "
         "answer was: where there are probabilities, averaging them is better.",
+        points_variants=("vote:criteria=rotate",),
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every presentation of the set."""
-        return tuple(
-            Ask(shape) for shape in presentation_set(self.orders, n, self.layouts, self.seed)
-        )
+        return asks_of_set(self.orders, n, self.layouts, self.seed, self.criteria)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The plurality of each row."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,7 +40,8 @@ def measure_groups(
     """A row per group, and the macro average: the plain mean over groups.
 
     The interval of the macro average comes from resampling items within their groups: the groups
-    are the same in every sample. A metric that is undefined in a group is averaged over the others,
+    are the same in every sample. Where items of one cluster are in several groups, as the criteria
+    of an item are, all groups are measured on the same draws of clusters. A metric that is undefined in a group is averaged over the others,
     and `groups` in its estimate says over how many.
 
     Args:
@@ -59,15 +61,32 @@ def measure_groups(
         return {}, None
     metrics = load_metrics(names)
     samples = {}
+    together = any(map(_share_clusters, kept))
     for stream, group in enumerate(sorted(groups)):
         parts = [part for part in (_of_group(s, group) for s in kept) if len(part)]
-        own = _stream(seed, stream)
+        if not together:
+            parts = [_alone(part) for part in parts]
+        own = _stream(seed, 0 if together else stream)
         samples[group] = resample(
             metrics, parts, resamples=resamples, seed=own, constructed=constructed
         )
     rows = {group: row_of(sample) for group, sample in samples.items()}
     averages = _macro([sample.values for sample in samples.values()])
     return rows, Row(averages, Beside(groups=len(samples)))
+
+
+def _share_clusters(outcomes: Outcomes) -> bool:
+    """Whether items of one cluster are in several groups."""
+    if outcomes.clusters is None:
+        return False
+    pairs = set(zip(outcomes.clusters.of_item.tolist(), outcomes.groups, strict=True))
+    return len(pairs) > len({cluster for cluster, _ in pairs})
+
+
+def _alone(outcomes: Outcomes) -> Outcomes:
+    """The outcomes of a group that shares no cluster with another."""
+    clusters = None if outcomes.clusters is None else outcomes.clusters.alone()
+    return replace(outcomes, clusters=clusters)
 
 
 def _stream(seed: int, stream: int) -> int:

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from unswayed.errors import ShapeError
+from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.metric import FloatArray, Metric, OfWeights
 from unswayed.metrics.outcomes import Outcomes
 
@@ -35,18 +36,19 @@ def in_blocks(rows: int, items: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
-def jackknife(value: OfWeights, items: int) -> FloatArray:
+def jackknife(value: OfWeights, items: int, clusters: Clusters | None = None) -> FloatArray:
     """Entries whose mean is the value, one per group of items; NaN where it is undefined.
 
     Args:
         value: Of prepared outcomes.
         items: Number I of their items.
+        clusters: Of the items, all with an item; None for each by itself.
 
     Returns:
-        Shape (min(I, 400),). All NaN where the value, or one without a group, is undefined.
+        Shape (min(I, 400),), of clusters (min(count, 400),). All NaN where the value, or one without a group, is undefined.
     """
-    group = np.arange(items) % _GROUPS
-    groups = min(items, _GROUPS)
+    group = (np.arange(items) if clusters is None else clusters.of_item) % _GROUPS
+    groups = min(items if clusters is None else clusters.count, _GROUPS)
     without = np.empty(groups)
     for start, end in in_blocks(groups, items):
         weights = (group[None, :] != np.arange(start, end)[:, None]).astype(np.float64)
@@ -74,5 +76,7 @@ def jackknifed(metric: Metric, sides: Sequence[Outcomes]) -> tuple[FloatArray, i
     rows = np.flatnonzero(np.logical_and.reduce(counted))
     if not len(rows):
         return np.zeros((0, len(sides))), 0
-    columns = [jackknife(prepare(side.rows(rows)), len(rows)) for side in sides]
+    kept = sides[0].rows(rows)
+    clusters = None if kept.clusters is None else kept.clusters.alone()
+    columns = [jackknife(prepare(side.rows(rows)), len(rows), clusters) for side in sides]
     return np.column_stack(columns), len(rows)

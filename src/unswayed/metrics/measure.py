@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import Estimate
 from unswayed.errors import UsageError
+from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import FloatArray, Metric
 from unswayed.metrics.outcomes import Outcomes
@@ -93,16 +94,24 @@ def difference(
     if metric.weighted is not None and pairs:
         return _weighted_difference(metric, name, *pairs[0])
     blocks = [_paired_statistics(metric, left, right) for left, right in pairs]
-    items = sum(int(counts.sum()) for _, counts in blocks)
+    items = sum(int(counts.sum()) for _, counts, _ in blocks)
     if not items:
         return Estimate(value=None, reason=f"no item counts in {name} on both sides")
-    statistics = np.vstack([block for block, _ in blocks])
-    counts = np.concatenate([counts for _, counts in blocks])
+    statistics = np.vstack([block for block, _, _ in blocks])
+    counts = np.concatenate([counts for _, counts, _ in blocks])
+    clusters = Clusters.of([(k, own) for k, block in enumerate(blocks) for own in block[2]])
     least, most = metric.limits(pairs[0][0].n) if metric.limits else (-np.inf, np.inf)
     span = most - least
     if np.isfinite(span) and _is_mean(statistics):
-        return paired_difference(statistics[:, 1] - statistics[:, 3], counts, span=span)
-    draws = np.full(resamples, items, dtype=np.int64)
+        apart = statistics[:, 1] - statistics[:, 3]
+        if clusters is not None:
+            apart, counts = clusters.entries(apart), np.ones(clusters.count, dtype=np.int64)
+        return msgspec.structs.replace(paired_difference(apart, counts, span=span), n=items)
+    if clusters is not None:
+        statistics = clusters.sums(statistics)
+        counts = np.ones(len(statistics), dtype=np.int64)
+    n_draws = int(counts.sum())
+    draws = np.full(resamples, n_draws, dtype=np.int64)
     generator = np.random.default_rng([seed, 2])
     point = _less(metric, (counts @ statistics)[None, :], name)
     samples = _less(metric, resample_sums(statistics, counts, draws, generator), name)
@@ -110,7 +119,7 @@ def difference(
     if not np.isfinite(value):
         return Estimate(value=None, n=items, reason=metric.undefined)
     limits = (-span, span) if np.isfinite(span) else None
-    low, high = interval(value, samples, n_items=items, limits=limits)
+    low, high = interval(value, samples, n_items=n_draws, limits=limits)
     return Estimate(value=value, low=low, high=high, n=items)
 
 
@@ -134,17 +143,21 @@ def _is_mean(statistics: FloatArray) -> bool:
 
 def _paired_statistics(
     metric: Metric, left: Outcomes, right: Outcomes
-) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Statistics of both sides next to each other, one row per pattern, and the patterns' counts."""
+) -> tuple[FloatArray, NDArray[np.int64], list[int]]:
+    """Statistics of both sides next to each other, one row per pattern, the patterns' counts, and
+    the cluster of each row; where there are clusters a row is an item.
+    """
     counts = np.ones(len(left), dtype=np.int64)
-    if not metric.continuous:
+    clusters = left.clusters
+    if not metric.continuous and clusters is None:
         codes = np.column_stack([left.patterns[1], right.patterns[1]])
         first, pattern = unique_rows(codes.astype(np.int64))
         counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
         left, right = left.categorical().rows(first), right.categorical().rows(first)
     of_left, of_right = metric.statistics(left), metric.statistics(right)
     both = (of_left[:, 0] > 0) & (of_right[:, 0] > 0)
-    return np.hstack([of_left, of_right])[both], counts[both]
+    own = np.arange(len(both)) if clusters is None else clusters.of_item
+    return np.hstack([of_left, of_right])[both], counts[both], own[both].tolist()
 
 
 def _less(metric: Metric, sums: FloatArray, name: str) -> FloatArray:

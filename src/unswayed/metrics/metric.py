@@ -62,6 +62,7 @@ class Need(Enum):
     HUMAN = "no item has a human score", lambda o: o.human is not None
     SCORE = "no item was given a score", lambda o: o.score is not None
     SCORES = "no scores by candidate", lambda o: o.scores is not None
+    PLACES = "criteria stood in one order only", lambda o: _moved(o)
     ENOUGH = (
         f"fewer than {FEWEST_SCORED} items have a score beside a human score",
         lambda o: o.scored.sum(axis=0).max(initial=0) >= FEWEST_SCORED,
@@ -76,7 +77,14 @@ class Need(Enum):
     @property
     def recorded(self) -> bool:
         """Whether it is a continuous quantity recorded beside the choices."""
-        return self in (Need.PROBS, Need.LABEL_MASS, Need.HUMAN, Need.SCORE, Need.SCORES)
+        return self in (
+            Need.PROBS,
+            Need.LABEL_MASS,
+            Need.HUMAN,
+            Need.SCORE,
+            Need.SCORES,
+            Need.PLACES,
+        )
 
     @property
     def of_values(self) -> bool:
@@ -93,6 +101,12 @@ def _varies(outcomes: Outcomes, values: FloatArray | None) -> bool:
         len(set(own[scored].tolist())) > 1
         for own, scored in zip(by_view.T, outcomes.scored.T, strict=True)
     )
+
+
+def _moved(outcomes: Outcomes) -> bool:
+    """Whether the criterion of any item stood at several places."""
+    places = outcomes.places
+    return places is not None and bool((places != places[:, :1]).any())
 
 
 def ratio(sums: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ position quantities are the two maps derived from the presentations really shown
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -18,15 +18,16 @@ from unswayed.decisions import (
     MISSING,
     SCORE,
     TIE,
-    Decision,
     DecisionTable,
+    criterion_places,
     value_of_choices,
 )
 from unswayed.errors import ShapeError
 from unswayed.items import Item
+from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.patterns import unique_rows
 from unswayed.permutations import invert
-from unswayed.presentation import Presentation, canonical
+from unswayed.presentation import Presentation
 from unswayed.tasks import no_score, task_of
 
 __all__ = [
@@ -35,7 +36,6 @@ __all__ = [
     "GOLD_SEVERAL",
     "GOLD_TIE",
     "Outcomes",
-    "outcomes_from_decisions",
     "outcomes_of",
     "with_gold",
 ]
@@ -75,6 +75,9 @@ class Outcomes:
         score: The score that the judge or method gave the item (rubric: the value of the chosen
             level, or a mean of such), NaN where there is none; shape (I, V).
         scores: The score of each candidate (listwise), NaN where unknown; shape (I, V, n).
+        clusters: Items that are drawn together; None for each by itself.
+        places: Where the criterion that an item is about stands among those asked at once, -1 where
+            it is the only one; shape (I, V). None if no item has others beside it.
     """
 
     item_ids: tuple[str, ...]
@@ -93,6 +96,8 @@ class Outcomes:
     human: FloatArray | None = None
     score: FloatArray | None = None
     scores: FloatArray | None = None
+    clusters: Clusters | None = None
+    places: IntArray | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes.
@@ -112,6 +117,8 @@ class Outcomes:
             "human": (self.human, (items,)),
             "score": (self.score, (items, views)),
             "scores": (self.scores, (items, views, n)),
+            "clusters": (None if self.clusters is None else self.clusters.of_item, (items,)),
+            "places": (self.places, (items, views)),
         }
         for name, (array, shape) in wanted.items():
             if array is not None and array.shape != shape:
@@ -151,11 +158,27 @@ class Outcomes:
             human=None if self.human is None else self.human[index],
             score=None if self.score is None else self.score[index],
             scores=None if self.scores is None else self.scores[index],
+            clusters=None if self.clusters is None else self.clusters.rows(index),
+            places=None if self.places is None else self.places[index],
         )
 
     def categorical(self) -> Outcomes:
         """The part in which items that answered alike are the same: choices, gold and ties."""
-        return replace(self, probs=None, label_mass=None, human=None, score=None, scores=None)
+        return replace(
+            self,
+            probs=None,
+            label_mass=None,
+            human=None,
+            score=None,
+            scores=None,
+            clusters=None,
+            places=None,
+        )
+
+    @property
+    def n_draws(self) -> int:
+        """What is drawn from: clusters, which are the items where each is one by itself."""
+        return len(self) if self.clusters is None else self.clusters.count
 
     @cached_property
     def labels_by_candidate(self) -> NDArray[np.intp]:
@@ -284,6 +307,7 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
         label_mass=table.label_mass,
         score=None if table.values is None else value_of_choices(choices, table.values),
         scores=table.ratings.get(SCORE),
+        places=criterion_places(table.items, table.asks),
     )
 
 
@@ -299,6 +323,8 @@ def with_gold(
     groups: tuple[str | None, ...] | None = None,
     score: FloatArray | None = None,
     scores: FloatArray | None = None,
+    clusters: Clusters | None = None,
+    places: IntArray | None = None,
 ) -> Outcomes:
     """Join the gold of items to choices by candidate: the only place where gold meets verdicts.
 
@@ -313,6 +339,8 @@ def with_gold(
         groups: The groups of the items; default: their own.
         score: Shape (I, V).
         scores: Shape (I, V, n).
+        clusters: Of the items; default: the criteria of an item together.
+        places: Shape (I, V).
     """
     gold, kind = _gold_of(items, len(label_set))
     return Outcomes(
@@ -330,6 +358,8 @@ def with_gold(
         human=_human_of(items),
         score=score,
         scores=scores,
+        clusters=clusters or Clusters.of([item.asked_as for item in items]),
+        places=places,
     )
 
 
@@ -355,30 +385,3 @@ def _kind(item: Item, right: tuple[int, ...]) -> int:
     if right:
         return GOLD_ONE if len(right) == 1 else GOLD_SEVERAL
     return GOLD_TIE if item.gold == "tie" else GOLD_NONE
-
-
-def outcomes_from_decisions(
-    items: Iterable[Item], decisions: Iterable[Decision]
-) -> tuple[Outcomes, ...]:
-    """Outcomes of recorded decisions, one stratum per number of candidates, smallest first.
-
-    Every question that occurs becomes a column, the item's own presentation first; questions with
-    content-free text in place of the candidates are left out. Items of which no decision is known
-    keep a row of MISSING; an item that is not permutable keeps the answer to its own order only.
-
-    Raises:
-        ShapeError: If the decisions of one stratum use different label sets.
-    """
-    by_n: dict[int, list[Item]] = {}
-    for item in items:
-        by_n.setdefault(item.n, []).append(item)
-    recorded = list(decisions)
-    strata = []
-    for n in sorted(by_n):
-        rows = by_n[n]
-        table = DecisionTable.of(rows, recorded)
-        own = canonical(n)
-        asked = [ask for ask in table.asks if ask.substitute is None]
-        asks = sorted(asked, key=lambda ask: ask.presentation != own)
-        strata.append(outcomes_of(rows, table.select(asks)))
-    return tuple(strata)

@@ -61,7 +61,7 @@ class Sums:
     Attributes:
         point: Over all items, shape (k,).
         samples: Over each resample, shape (B, k).
-        n_items: Items that count in the metric.
+        n_items: Items that count in the metric, those of a cluster as one.
     """
 
     point: FloatArray
@@ -82,7 +82,7 @@ class Bootstrapped:
         point: The estimate, shape (m,); m = 1 unless the metric is a list.
         samples: Its bootstrap values, shape (B, m).
         n: What the metric counts: items, or calls.
-        n_items: Items behind it.
+        n_items: Items behind it, those of a cluster as one.
         limits: Range of one item's share, if the value is a mean over items.
         reason: Why a value is undefined, where one is.
         by_construction: The value holds for any judge; its interval is the value.
@@ -184,7 +184,7 @@ def resample(
     """The sums of every metric over all items, and over items drawn with replacement.
 
     Items are resampled over all strata together, so the size of a stratum varies as it would in
-    another sample. Categorical metrics share one set of draws, continuous ones another, weighted ones
+    another sample; those of a cluster are drawn together. Categorical metrics share one set of draws, continuous ones another, weighted ones
     a third.
 
     Args:
@@ -194,7 +194,7 @@ def resample(
         seed: Seed of the draws.
         constructed: All presentations read the same questions.
     """
-    sizes = np.array([len(outcomes) for outcomes in strata], dtype=np.int64)
+    sizes = np.array([outcomes.n_draws for outcomes in strata], dtype=np.int64)
     sums: list[dict[str, Sums]] = [{} for _ in strata]
     hopeful = {name: own for name, own in metrics.items() if not _hopeless(own, strata)}
     for stream, draw in ((0, _by_pattern), (1, _sums_by_item), (_WEIGHTED, _weighted)):
@@ -225,6 +225,8 @@ def _by_pattern(
     generator: np.random.Generator,
 ) -> dict[str, Sums]:
     """Sums of categorical metrics: items that answered alike are drawn together."""
+    if outcomes.clusters is not None:
+        return _sums_by_item(metrics, outcomes, draws, generator)
     first, pattern = outcomes.patterns
     counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
     return _sums(metrics, outcomes.categorical().rows(first), counts, draws, generator)
@@ -252,14 +254,20 @@ def _weighted(
         for name, metric in metrics.items()
         if metric.weighted is not None and metric.applies_to(outcomes.n)
     }
-    whole = np.ones((1, len(outcomes)))
+    whole, clusters = np.ones((1, len(outcomes))), outcomes.clusters
     samples = {name: np.empty((len(draws), 2)) for name in chosen}
     for start, end in in_blocks(len(draws), len(outcomes)):
-        weights = drawn_weights(draws[start:end], len(outcomes), generator)
+        weights = drawn_weights(draws[start:end], outcomes.n_draws, generator)
+        if clusters is not None:
+            weights = weights[:, clusters.of_item]
         for name, (counted, value) in chosen.items():
             samples[name][start:end] = np.column_stack([weights @ counted, value(weights)])
     return {
-        name: Sums(np.array([counted.sum(), value(whole)[0]]), samples[name], int(counted.sum()))
+        name: Sums(
+            np.array([counted.sum(), value(whole)[0]]),
+            samples[name],
+            int(counted.sum() if clusters is None else len(set(clusters.of_item[counted]))),
+        )
         for name, (counted, value) in chosen.items()
     }
 
@@ -285,6 +293,9 @@ def _sums(
             width = blocks[metric.statistics].stop
         columns[name] = blocks[metric.statistics]
     statistics = np.hstack(parts)
+    if outcomes.clusters is not None:
+        statistics = outcomes.clusters.sums(statistics)
+        counts = np.ones(len(statistics), dtype=np.int64)
     point = counts.astype(float) @ statistics
     samples = resample_sums(statistics, counts, draws, generator)
     return {

@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError
+from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import FloatArray, Metric
 from unswayed.metrics.outcomes import Outcomes
@@ -49,6 +51,7 @@ class Contrasts:
         base: The method that the others are compared with.
         span: The largest difference that an item can have.
         seed: Seed of the draws.
+        clusters: The cluster of each item; None for each by itself.
     """
 
     values: FloatArray
@@ -56,6 +59,7 @@ class Contrasts:
     base: str
     span: float
     seed: int
+    clusters: Clusters | None = None
 
     def difference(self, first: str, second: str) -> Estimate:
         """One method minus another.
@@ -76,21 +80,28 @@ class Contrasts:
 
     def _estimate(self, first: str, second: str, critical: float) -> Estimate:
         apart = self._apart(first, second)
-        if not len(apart):
+        kept = ~np.isnan(apart)
+        items, apart = int(kept.sum()), apart[kept]
+        if not items:
             return Estimate(value=None, reason="no item counts on both sides")
+        if self.clusters is not None and (own := self.clusters.rows(np.flatnonzero(kept)).alone()):
+            apart = own.entries(apart)
         each = np.ones(len(apart), dtype=np.int64)
-        return paired_difference(apart, each, span=self.span, critical=critical)
+        estimate = paired_difference(apart, each, span=self.span, critical=critical)
+        return msgspec.structs.replace(estimate, n=items)
 
     def _apart(self, first: str, second: str) -> FloatArray:
         a, b = self.names.index(first), self.names.index(second)
-        apart = self.values[:, a] - self.values[:, b]
-        return apart[~np.isnan(apart)]
+        apart: FloatArray = self.values[:, a] - self.values[:, b]
+        return apart
 
     @cached_property
     def _draws(self) -> FloatArray:
         """Normal draws with the covariance of the methods' values, shape (B, M)."""
         centred = self.values - np.nanmean(self.values, axis=0, keepdims=True)
         deviations = np.where(np.isnan(centred), 0.0, centred)
+        if self.clusters is not None:
+            deviations = self.clusters.sums(deviations)
         spread, directions = np.linalg.eigh(deviations.T @ deviations)
         root = directions * np.sqrt(np.maximum(spread, 0.0))
         generator = np.random.default_rng([self.seed, 3])
@@ -132,13 +143,22 @@ def contrasts(
     if metric.weighted is not None:
         values = _entries(metric, [prepared(strata, gold_ties) for strata in outcomes.values()])
         return Contrasts(values, tuple(outcomes), base, high - low, seed)
-    columns = []
+    columns: list[FloatArray] = []
+    names: list[tuple[int, int]] = []
     for strata in outcomes.values():
-        of_method = [_values(metric.statistics(part), name) for part in prepared(strata, gold_ties)]
-        columns.append(np.concatenate(of_method))
+        parts = prepared(strata, gold_ties)
+        columns.append(np.concatenate([_values(metric.statistics(part), name) for part in parts]))
+        names = [(k, own) for k, part in enumerate(parts) for own in _clusters(part)]
     if len({len(column) for column in columns}) > 1:
         raise ShapeError(f"{name}: the methods were not asked about the same items")
-    return Contrasts(np.column_stack(columns), tuple(outcomes), base, high - low, seed)
+    clusters = Clusters.of(names)
+    return Contrasts(np.column_stack(columns), tuple(outcomes), base, high - low, seed, clusters)
+
+
+def _clusters(outcomes: Outcomes) -> list[int]:
+    if outcomes.clusters is None:
+        return list(range(len(outcomes)))
+    return list(map(int, outcomes.clusters.of_item))
 
 
 def _entries(metric: Metric, methods: Sequence[tuple[Outcomes, ...]]) -> FloatArray:

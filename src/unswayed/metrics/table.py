@@ -25,6 +25,7 @@ BUILT_IN: Final = {
     "consistency": "unswayed.metrics.consistency:CONSISTENCY",
     "consistent_accuracy": "unswayed.metrics.consistent_accuracy:CONSISTENT_ACCURACY",
     "consistent_accuracy_fractional": "unswayed.metrics.consistent_accuracy:FRACTIONAL",
+    "criterion_place": "unswayed.metrics.criterion_place:CRITERION_PLACE",
     "fleiss_kappa": "unswayed.metrics.kappa:FLEISS_KAPPA",
     "icc2k": "unswayed.metrics.intraclass:ICC2K",
     "icc3k": "unswayed.metrics.intraclass:ICC3K",

@@ -5,6 +5,7 @@ Pure and re-run whenever recorded calls are read, so a better parser costs no ne
 
 from __future__ import annotations
 
+from unswayed.parsing.criteria import criteria_schema, criterion_key, read_criteria
 from unswayed.parsing.labels import parse_label
 from unswayed.parsing.listwise import FLAGS, listwise_schema, read_listwise
 from unswayed.parsing.logprobs import LabelProbs, label_probs
@@ -23,10 +24,13 @@ __all__ = [
     "LabelProbs",
     "Reply",
     "ReplySpec",
+    "criteria_schema",
+    "criterion_key",
     "decision_of",
     "label_probs",
     "listwise_schema",
     "parse_label",
+    "read_criteria",
     "read_decision",
     "read_listwise",
     "was_cut_off",

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from unswayed.parsing.hedges import corrects, retracts
@@ -33,7 +34,7 @@ from unswayed.parsing.listwise_objects import FLAGS, SCORE, Reply, reply_of
 from unswayed.parsing.quoting import spoken, without_thinking
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 
-__all__ = ["FLAGS", "ListwiseReading", "listwise_schema", "read_listwise"]
+__all__ = ["FLAGS", "ListwiseReading", "closed", "listwise_schema", "own_replies", "read_listwise"]
 
 _REACH: Final = 200
 _MOST_PLACES: Final = 50
@@ -81,6 +82,10 @@ class ListwiseReading:
     problems: tuple[str, ...] = ()
 
 
+ReadsObject = Callable[[JsonObject | JsonList], Reply]
+"""What one object, or a list of them, says."""
+
+
 class _Place(NamedTuple):
     """An object in the text, and what it says."""
 
@@ -110,7 +115,9 @@ def read_listwise(
     if not isinstance(symbols, Symbols):
         symbols = symbols_of(symbols)
     problems = ["the reply was cut off"] if truncated else []
-    replies = _own_replies(text, symbols, tuple(quoted), problems)
+    replies = own_replies(
+        text, symbols, partial(reply_of, symbols=symbols), tuple(quoted), problems
+    )
     marks: dict[tuple[int, str], float | bool | None] = {}
     disputed: set[int] = set()
     for reply in replies:
@@ -144,14 +151,22 @@ def read_listwise(
     )
 
 
-def _own_replies(
-    text: str, symbols: Symbols, quoted: tuple[str, ...], problems: list[str]
+def own_replies(
+    text: str, symbols: Symbols, read: ReadsObject, quoted: tuple[str, ...], problems: list[str]
 ) -> list[Reply]:
-    """What the judge itself says, in order, without what it corrects."""
-    places = _places(text, symbols, problems)
+    """What the judge itself says, in order, without what it corrects.
+
+    Args:
+        text: The reply.
+        symbols: The label set.
+        read: What one object of the reply says.
+        quoted: Texts that the judge may have quoted.
+        problems: What is left out is added here.
+    """
+    places = _places(text, read, problems)
     if not 0 < sum(place.reply.answers for place in places) <= _MOST_PLACES:
         return []
-    copies = _copies(text, places, quoted, symbols)
+    copies = _copies(text, places, quoted, read)
     own = without_thinking(_prose(text, places)).strip()
     prose = spoken(_unfenced(own), symbols, quoted)
     marks = list(_PLACE.finditer(prose))
@@ -182,7 +197,7 @@ def _own_replies(
     return replies
 
 
-def _places(text: str, symbols: Symbols, problems: list[str]) -> list[_Place]:
+def _places(text: str, read: ReadsObject, problems: list[str]) -> list[_Place]:
     """The objects that are closed or about these labels, none inside another.
 
     A closed one with the keys of a candidate, which belongs inside an object, is not among them.
@@ -195,7 +210,7 @@ def _places(text: str, symbols: Symbols, problems: list[str]) -> list[_Place]:
             is_broken and not _NEW_LINE.search(text, max(0, root.start - _REACH), root.start)
         ):
             continue  # in a string of the one before
-        reply = reply_of(root, symbols)
+        reply = read(root)
         if reply.answers or (root.is_whole and not reply.is_part and not root.is_empty):
             places.append(_Place(root, reply))
             end = root.end
@@ -242,7 +257,7 @@ def _is_torn(text: str, places: Sequence[_Place], place: int) -> bool:
 
 
 def _copies(
-    text: str, places: Sequence[_Place], quoted: tuple[str, ...], symbols: Symbols
+    text: str, places: Sequence[_Place], quoted: tuple[str, ...], read: ReadsObject
 ) -> set[int]:
     """The places whose object stands in a quoted text: its characters, or all that it says."""
     quotable = "\n".join("".join(source.split()) for source in quoted)
@@ -250,7 +265,7 @@ def _copies(
         saying
         for source in quoted
         for root in json_texts(source)
-        if (saying := reply_of(root, symbols).saying())[0]
+        if (saying := read(root).saying())[0]
     }
     return {
         k
@@ -286,18 +301,18 @@ def listwise_schema(labels: Sequence[str]) -> str:
         The schema as text, the same for the same labels.
     """
     fields = {SCORE: {"type": "integer"}, "rationale": {"type": "string"}}
-    candidate = _closed({**fields, **{flag: {"type": "boolean"} for flag in FLAGS}})
+    candidate = closed({**fields, **{flag: {"type": "boolean"} for flag in FLAGS}})
     ranking = {
         "type": "array",
         "items": {"type": "string", "enum": list(labels)},
         "minItems": len(labels),
         "maxItems": len(labels),
     }
-    candidates = _closed(dict.fromkeys(labels, candidate))
-    return json.dumps(_closed({"candidates": candidates, "ranking": ranking}))
+    candidates = closed(dict.fromkeys(labels, candidate))
+    return json.dumps(closed({"candidates": candidates, "ranking": ranking}))
 
 
-def _closed(properties: dict[str, object]) -> dict[str, object]:
+def closed(properties: dict[str, object]) -> dict[str, object]:
     """The schema of an object with these keys and no other."""
     return {
         "type": "object",

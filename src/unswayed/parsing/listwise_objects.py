@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from unswayed.parsing.listwise_json import Json, JsonList, JsonObject
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten
 
-__all__ = ["FLAGS", "SCORE", "Reply", "reply_of"]
+__all__ = ["FLAGS", "SCORE", "Reply", "plain", "reply_of", "shown"]
 
 SCORE: Final = "score"
 FLAGS: Final = ("major_error", "hallucinated_specificity", "calibrated_uncertainty")
@@ -64,13 +64,13 @@ def reply_of(root: JsonObject | JsonList, symbols: Symbols) -> Reply:
         reply = Reply([], [], [])
         _read_candidates(root, symbols, reply)
         return reply
-    reply = Reply([], [], [], is_part=any(_plain(key) in _FIELDS for key, _ in root.pairs))
+    reply = Reply([], [], [], is_part=any(plain(key) in _FIELDS for key, _ in root.pairs))
     is_wrapped = False
     for key, value in root.pairs:
-        if _plain(key) == "candidates":
+        if plain(key) == "candidates":
             is_wrapped = True
             _read_candidates(value, symbols, reply)
-        elif _plain(key) == "ranking":
+        elif plain(key) == "ranking":
             _read_ranking(value, symbols, reply)
     if not is_wrapped:
         for key, value in root.pairs:
@@ -86,7 +86,7 @@ def _read_candidates(candidates: Json, symbols: Symbols, reply: Reply) -> None:
             if _named(value, symbols)[0] in (NO_LABEL, label):
                 _read_candidate(label, key, value, reply)
             else:
-                reply.problems.append(f"{_shown(key)} says that it is another candidate")
+                reply.problems.append(f"{shown(key)} says that it is another candidate")
     elif isinstance(candidates, JsonList):
         for value in candidates.values:
             label, name = _named(value, symbols)
@@ -95,27 +95,27 @@ def _read_candidates(candidates: Json, symbols: Symbols, reply: Reply) -> None:
                 label = _label(name, symbols)
             _read_candidate(label, name, value, reply)
     else:
-        reply.problems.append(f"candidates are neither an object nor a list: {_shown(candidates)}")
+        reply.problems.append(f"candidates are neither an object nor a list: {shown(candidates)}")
 
 
 def _read_candidate(label: int, name: str, value: Json, reply: Reply) -> None:
     """What is said of the label that `name` stands for."""
     if label == NO_LABEL:
-        reply.problems.append(f"{_shown(name)} names no candidate")
+        reply.problems.append(f"{shown(name)} names no candidate")
         return
     if not isinstance(value, JsonObject):
         value = JsonObject([(SCORE, value)], is_whole=True)
     if not value.is_whole:
-        reply.problems.append(f"{_shown(name)} was not finished")
+        reply.problems.append(f"{shown(name)} was not finished")
         return
     for key, said in value.pairs:
-        mark = _FIELDS.get(_plain(key))
+        mark = _FIELDS.get(plain(key))
         if mark is None or said is None:
             continue
         reading = _score_of(said) if mark == SCORE else _flag_of(said)
         reply.marks.append((label, mark, reading))
         if reading is None:
-            reply.problems.append(f"{_shown(name)}: {mark} {_shown(said)} cannot be read")
+            reply.problems.append(f"{shown(name)}: {mark} {shown(said)} cannot be read")
 
 
 def _score_of(said: Json) -> float | None:
@@ -178,7 +178,7 @@ def _named(entry: Json, symbols: Symbols) -> tuple[int, str]:
 
 
 def _fields(entry: JsonObject, name: str) -> list[Json]:
-    return [value for key, value in entry.pairs if _plain(key) == name]
+    return [value for key, value in entry.pairs if plain(key) == name]
 
 
 def _label(name: str, symbols: Symbols) -> int:
@@ -190,12 +190,12 @@ def _label(name: str, symbols: Symbols) -> int:
     return symbols.bare(_NOUN.sub("", name, count=1))  # Candidate (ii)
 
 
-def _plain(key: str) -> str:
+def plain(key: str) -> str:
     """A key without case, spaces and signs: `Major Error` is `majorerror`."""
     return _NO_LETTER.sub("", key).casefold() if len(key) < 80 else ""
 
 
-def _shown(value: Json) -> str:
+def shown(value: Json) -> str:
     """A value as a problem names it: short, and ASCII whatever it holds."""
     if isinstance(value, JsonObject | JsonList):
         return "{…}" if isinstance(value, JsonObject) else "[…]"

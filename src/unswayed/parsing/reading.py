@@ -110,6 +110,7 @@ def decision_of(
     scores: tuple[float | None, ...] | None = None,
     ranking: tuple[int, ...] | None = None,
     flags: dict[str, tuple[bool | None, ...]] | None = None,
+    criteria_order: tuple[int, ...] | None = None,
 ) -> Decision:
     """The record of what was read, with what was asked and what it cost.
 
@@ -127,6 +128,7 @@ def decision_of(
         scores: By candidate, None where unknown.
         ranking: Candidates, best first.
         flags: By name, by candidate.
+        criteria_order: The order in which criteria were asked, where the reply is about several.
     """
     substitute = ask.substitute
     return Decision(
@@ -150,6 +152,8 @@ def decision_of(
         cost_usd=response.cost_usd,
         latency_s=response.latency_s,
         finish_reason=response.finish_reason,
+        criterion=item.criterion,
+        criteria_order=criteria_order,
         substitute=None if substitute is None else substitute.candidates,
         substitute_prompt=None if substitute is None else substitute.prompt,
     )

@@ -23,11 +23,13 @@ class ReplySpec(NamedTuple):
             token are those of the labels.
         schema: JSON schema, as text, that the reply is to fit; None where it is not JSON. Servers
             that cannot hold to one answer freely, so a reply is read tolerantly all the same.
+        points: What one reply answers, in displayed order (`TaskSpec.points`); empty for one thing.
     """
 
     max_tokens: int
     answer_only: bool
     schema: str | None = None
+    points: tuple[str, ...] = ()
 
 
 class Reply(Protocol):

@@ -35,6 +35,7 @@ class Layout(NamedTuple):
         labels: The label set in canonical order.
         order: `order[p]` = candidate at position p.
         symbols: `symbols[p]` = label printed at position p.
+        criteria: What is asked at once, in displayed order (`TaskSpec.points`).
     """
 
     task: str
@@ -45,10 +46,11 @@ class Layout(NamedTuple):
     labels: tuple[str, ...]
     order: Order
     symbols: tuple[str, ...]
+    criteria: tuple[str, ...] = ()
 
     def strings(self) -> list[str]:
         """Every text of the item."""
-        strings: list[str] = []
+        strings = [*self.criteria]
         for text in (self.question, *self.candidates, self.reference or "", self.response or ""):
             strings += turns_of(text)
         return strings
@@ -59,6 +61,7 @@ def layout_of(
     shown: Presentation,
     labels: tuple[str, ...],
     substitute: Substitution | None = None,
+    criteria: tuple[str, ...] = (),
 ) -> Layout:
     """How an item is shown.
 
@@ -75,7 +78,15 @@ def layout_of(
             response = None if response is None else question
     symbols = shown.symbols(labels)
     return Layout(
-        str(item.task), question, candidates, reference, response, labels, shown.order, symbols
+        str(item.task),
+        question,
+        candidates,
+        reference,
+        response,
+        labels,
+        shown.order,
+        symbols,
+        criteria,
     )
 
 
@@ -98,6 +109,9 @@ def user_pieces(layout: Layout, task: TaskSpec, closing: str) -> list[Piece]:
     else:
         for symbol, candidate in placed:
             pieces += _block(bar, f"{noun} {symbol}", layout.candidates[candidate], candidate)
+    if layout.criteria:
+        lines = "".join(f"- {name}\n" for name in layout.criteria)
+        pieces.append((f"{bar} Criteria {bar}\n{lines}\n", NO_CANDIDATE))
     pieces.append((f"{bar} Your reply {bar}\n{closing}", NO_CANDIDATE))
     return pieces
 

@@ -18,7 +18,7 @@ from unswayed.prompts.settings import PromptSettings, label_set_of
 from unswayed.prompts.shots import gold_of_shot
 from unswayed.prompts.styles import PROMPTS
 from unswayed.prompts.template import Template
-from unswayed.tasks import task_of
+from unswayed.tasks import points_of, task_of
 
 __all__ = ["check_prompts", "check_template", "prompt_fingerprint"]
 
@@ -54,6 +54,7 @@ def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
         if template is not None:
             for n in sorted({item.n for item in items if item.task == task}):
                 check_template(template, n, task=task)
+            _check_points(next(item for item in items if item.task == task), template)
         else:
             first = next(item for item in items if item.task == task)
             render(first, Ask(canonical(first.n)), replace(settings, shots=()))
@@ -139,6 +140,20 @@ def check_template(template: Template, n: int, *, task: Task) -> None:
                 f"{where}: cannot be seen to print each label next to its own candidate's text "
                 "(always before it, or always after it)."
             )
+
+
+def _check_points(item: Item, template: Template) -> None:
+    """Check that a template shows all that one reply is to answer."""
+    ask = Ask(canonical(item.n))
+    names = points_of(item, ask)
+    labels = tuple(f"qzlabel{k}zq" for k in range(item.n))
+    messages = template.messages(layout_of(item, ask.presentation, labels, criteria=names))
+    text = "\n".join(message.content for message in messages)
+    missing = [name for name in names if name not in text]
+    if missing:
+        raise TemplateError(
+            f"template {template.path}: {item.id}: never names {missing[0]!r}. Use {{{{ criteria }}}}."
+        )
 
 
 def _labels_belong(text: str, starts: list[int], symbols: tuple[str, ...]) -> bool:

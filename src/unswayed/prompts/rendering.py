@@ -16,7 +16,7 @@ from unswayed.prompts.shots import shot_presentations
 from unswayed.prompts.spans import Piece, Spans, spans_of
 from unswayed.prompts.styles import PROMPTS, Style, sentences
 from unswayed.prompts.template import Template, read_template
-from unswayed.tasks import TaskSpec, task_of
+from unswayed.tasks import TaskSpec, points_of, task_of
 
 __all__ = ["candidate_spans", "render", "template_of"]
 
@@ -172,12 +172,13 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
     try:
         prompt = book.prompt(ask.prompt_id, item.task)
         labels = book.label_set(n)
-        layout = layout_of(item, ask.presentation, labels, ask.substitute)
+        points = points_of(item, ask)
+        layout = layout_of(item, ask.presentation, labels, ask.substitute, points)
         messages = prompt.messages(layout)
         examples = book.examples(ask.prompt_id, item.task) if settings.shots else ()
     except TemplateError as error:
         raise TemplateError(f"{item.id}: {error}") from None
-    reply = task_of(item.task).reply.request(labels, prompt.reply)
+    reply = task_of(item.task).reply.request(labels, prompt.reply._replace(points=points))
     return Rendered(
         _with_examples(messages, examples) if examples else messages,
         labels,
@@ -203,7 +204,8 @@ def candidate_spans(item: Item, ask: Ask, settings: PromptSettings) -> Spans:
     """
     book = _book(_Same(settings))
     prompt = book.prompt(ask.prompt_id, item.task)
-    layout = layout_of(item, ask.presentation, book.label_set(item.n), ask.substitute)
+    labels, points = book.label_set(item.n), points_of(item, ask)
+    layout = layout_of(item, ask.presentation, labels, ask.substitute, points)
     spans = prompt.spans(layout)
     n_examples = len(book.examples(ask.prompt_id, item.task)) if settings.shots else 0
     if not n_examples:

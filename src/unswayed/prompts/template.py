@@ -13,6 +13,7 @@ A template may use
     labels       the labels in canonical order
     reference    the reference answer or none
     response     the text that is scored or none
+    criteria     names of what is scored at once, in display order; empty for one thing
     n, task      number of candidates, name of the task
 
 White space stays as written, except for the line break before a section line and one more at the
@@ -63,6 +64,7 @@ _PROBE: Final = {
     "labels": ["A", "B"],
     "reference": None,
     "response": None,
+    "criteria": (),
     "n": 2,
     "task": "pairwise",
 }
@@ -137,7 +139,7 @@ class Template:
         except jinja2.UndefinedError as error:
             raise TemplateError(
                 f"template {self.path}: {error.message}. It may use question, turns, system, "
-                "candidates (.label, .text, .turns), labels, reference, response, n and task."
+                "candidates (.label, .text, .turns), labels, reference, response, criteria, n and task."
             ) from None
         except RENDERING_ERRORS as error:
             raise TemplateError(f"template {self.path}: {error or type(error).__name__}") from None
@@ -159,6 +161,7 @@ def _fields(layout: Layout, mark: str | None = None) -> dict[str, object]:
         "labels": layout.labels,
         "reference": layout.reference,
         "response": layout.response,
+        "criteria": layout.criteria,
         "n": len(layout.labels),
         "task": layout.task,
     }

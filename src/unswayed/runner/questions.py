@@ -214,7 +214,7 @@ class Drafter:
             temperature=self.settings.sample_temperature if ask.sample else 0.0,
             top_logprobs=rendered.top_logprobs if self.gives_logprobs else 0,
             sample=ask.sample,
-            nonce=item.id if self.keyed_by_item else None,
+            nonce=item.asked_as if self.keyed_by_item else None,
             schema=msgspec.UNSET if rendered.schema is None else rendered.schema,
         )
         try:

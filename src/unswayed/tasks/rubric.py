@@ -5,13 +5,18 @@ from __future__ import annotations
 from math import isfinite
 
 from unswayed.items import BadFieldError, Item
-from unswayed.parsing import LABEL
+from unswayed.parsing import LABEL, criterion_key
 from unswayed.tasks.spec import TaskSpec
 
-__all__ = ["TASK"]
+__all__ = ["TASK", "check_criteria", "check_scale", "human_score", "right_levels"]
 
 
-def _check(item: Item) -> None:
+def check_scale(item: Item) -> None:
+    """Check the levels, their values and the response.
+
+    Raises:
+        BadFieldError: With the reason.
+    """
     values = item.values
     if values is None or len(values) != item.n:
         got = "none" if values is None else str(len(values))
@@ -22,8 +27,15 @@ def _check(item: Item) -> None:
         raise BadFieldError("values", f"{list(values)} are not {item.n} different numbers")
     if item.response is None:
         raise BadFieldError("response", "rubric needs the text that is scored")
+
+
+def _check(item: Item) -> None:
+    check_scale(item)
+    check_criteria(item)
     if isinstance(item.gold, str | tuple):
         raise BadFieldError("gold", "for rubric gold is a number, {criterion: number} or null")
+    if item.criteria and isinstance(item.gold, int | float):
+        raise BadFieldError("gold", f"{item.gold!r}: with criteria it is {{criterion: number}}")
     given = item.gold if isinstance(item.gold, dict) else {}
     unknown = set(given) - set(item.criteria or ())
     if unknown:
@@ -35,14 +47,33 @@ def _check(item: Item) -> None:
             raise BadFieldError("gold", f"{score!r} is not a number")
 
 
-def _human(item: Item) -> float | None:
+def check_criteria(item: Item) -> None:
+    """Check that the names of criteria can be told apart in a reply.
+
+    Raises:
+        BadFieldError: With the reason.
+    """
+    names = item.criteria
+    if names is None:
+        return
+    if not names:
+        raise BadFieldError("criteria", "is an empty list; leave it out, or name two or more")
+    seen: dict[str, str] = {}
+    for name in names:
+        if not name.strip() or len(name.splitlines()) > 1:
+            raise BadFieldError("criteria", f"{name!r} is no name: one line of text")
+        if (before := seen.setdefault(criterion_key(name), name)) is not name:
+            raise BadFieldError("criteria", f"{before!r} and {name!r} are the same in a reply")
+
+
+def human_score(item: Item) -> float | None:
     """The human score, where there is one for the whole item."""
     return float(item.gold) if isinstance(item.gold, int | float) else None
 
 
-def _right_levels(item: Item) -> tuple[int, ...]:
+def right_levels(item: Item) -> tuple[int, ...]:
     """The level whose value is the human score; none where it lies between levels."""
-    score = _human(item)
+    score = human_score(item)
     return tuple(level for level, value in enumerate(item.values or ()) if value == score)
 
 
@@ -51,8 +82,8 @@ TASK = TaskSpec(
     noun="level",
     listed=True,
     check=_check,
-    gold=_right_levels,
-    human=_human,
+    gold=right_levels,
+    human=human_score,
     orders="balanced",
     train_orders="structured",
     reply=LABEL,

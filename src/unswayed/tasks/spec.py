@@ -9,8 +9,22 @@ from unswayed.decisions import Evidence
 from unswayed.errors import UnknownNameError
 from unswayed.items import TASKS, Item
 from unswayed.parsing import Reply
+from unswayed.presentation import Ask
 
-__all__ = ["TaskSpec", "no_score", "task_of", "tasks_giving"]
+__all__ = ["Points", "TaskSpec", "no_score", "points_of", "task_of", "tasks_giving"]
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Several things that one reply answers, each with a verdict of its own.
+
+    Attributes:
+        names: What they are called, in displayed order.
+        joined: The reply that gives each its verdict, by name: what a simulated judge writes.
+    """
+
+    names: Callable[[Item, Ask], tuple[str, ...]]
+    joined: Callable[[Mapping[str, str]], str]
 
 
 def no_score(item: Item) -> float | None:
@@ -39,6 +53,7 @@ class TaskSpec:
             those of the built-in styles are in `unswayed.prompts.styles`.
         reply: What the judge is to reply, and how that is read.
         scaled: Whether the candidates are levels with values.
+        points: What one reply answers; None for one thing.
     """
 
     name: str
@@ -52,11 +67,18 @@ class TaskSpec:
     sentences: Mapping[str, str]
     reply: Reply
     scaled: bool = False
+    points: Points | None = None
 
     @property
     def gives(self) -> frozenset[Evidence]:
         """What its decisions can hold."""
         return self.reply.gives | ({Evidence.LEVELS} if self.scaled else frozenset())
+
+
+def points_of(item: Item, ask: Ask) -> tuple[str, ...]:
+    """What one reply answers, in displayed order; empty for one thing."""
+    points = task_of(item.task).points
+    return () if points is None else points.names(item, ask)
 
 
 def tasks_giving(*readings: frozenset[Evidence]) -> list[str]:

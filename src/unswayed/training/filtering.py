@@ -14,16 +14,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from unswayed.backends import Backend
 from unswayed.decisions import Choice, Decision
-from unswayed.items import Item, ItemSet, blind, text_of
+from unswayed.items import Item, ItemSet, blind, by_criterion, expanded, text_of
 from unswayed.presentation import Ask, presentations
 from unswayed.prompts import PromptSettings
 from unswayed.runner import Progress, Question, RunCounts, RunSettings, Session, stop_on_interrupt
 from unswayed.store import CallStore
 
 __all__ = ["FilterReport", "Filtered", "ask_in_orders", "filter_asks", "keep_inconsistent"]
+
+FATES: Final = ("evaluation", "incomplete", "kept", "unparsed", "consistent")
+"""What can become of an item; of criteria with several fates the first decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +97,12 @@ async def ask_in_orders(
     """
     questions = [
         Question(blind(item), ask)
-        for item in items
+        for item in by_criterion(items)
         if item.permutable
         for ask in filter_asks(item.n, orders=orders)
     ]
     with CallStore.open(directory) as store, stop_on_interrupt() as stop:
-        store.bind(model=backend.model, items=items)
+        store.bind(model=backend.model, items=expanded(items))
         session = Session(backend, store, RunSettings(prompts=prompts))
         try:
             counts = await session.ask(questions, progress=Progress(len(questions)), stop=stop)
@@ -118,6 +122,8 @@ def keep_inconsistent(
 ) -> Filtered:
     """Keep the items with more than one distinct candidate (or tie) among their answers.
 
+    An item with criteria is kept where the answers on any of them differ.
+
     Args:
         items: Candidates for training.
         decisions: Greedy answers to `filter_asks`; others are left out.
@@ -128,14 +134,17 @@ def keep_inconsistent(
     """
     answers = {(decision.item_id, decision.ask): decision.choice for decision in decisions}
     forbidden = {_content(item) for item in evaluation}
-    tally = dict.fromkeys(("kept", "consistent", "unparsed", "incomplete", "evaluation"), 0)
+    tally = dict.fromkeys(FATES, 0)
     kept: list[Item] = []
     unparsed_answers = 0
     for item in items:
         asks = filter_asks(item.n, prompt_id=prompt_id, orders=orders)
-        choices = [answers[item.id, ask] for ask in asks if (item.id, ask) in answers]
-        unparsed_answers += choices.count(None)
-        fate = _fate(item, choices, len(asks), forbidden, count_unparsed)
+        fates = []
+        for own in by_criterion([item]):
+            choices = [answers[own.id, ask] for ask in asks if (own.id, ask) in answers]
+            unparsed_answers += choices.count(None)
+            fates.append(_fate(own, choices, len(asks), forbidden, count_unparsed))
+        fate = min(fates, key=FATES.index)
         tally[fate] += 1
         if fate == "kept":
             kept.append(item)

@@ -1,0 +1,64 @@
+"""Items that are not independent: the criteria of one item, and duplicates of a question.
+
+They are drawn together, and count together in differences; each cluster of a set is one draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Clusters"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Which items belong together.
+
+    Attributes:
+        of_item: The cluster of each item, 0 to `count` - 1; shape (I,).
+        count: Clusters to draw from; some may have no item here.
+    """
+
+    of_item: NDArray[np.intp]
+    count: int
+
+    @classmethod
+    def of(cls, names: Sequence[Hashable]) -> Self | None:
+        """Items of the same name together, in order of appearance; None where no two share one."""
+        codes: dict[Hashable, int] = {}
+        of_item = [codes.setdefault(name, len(codes)) for name in names]
+        return (
+            None if len(codes) == len(names) else cls(np.array(of_item, dtype=np.intp), len(codes))
+        )
+
+    def rows(self, index: NDArray[np.intp]) -> Self:
+        """Those of some items, among the same clusters."""
+        return replace(self, of_item=self.of_item[index])
+
+    def alone(self) -> Self | None:
+        """The clusters that have an item, and no others."""
+        return type(self).of(self.of_item.tolist())
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums over the items of each cluster, shape (I, k) -> (count, k)."""
+        sums = np.zeros((self.count, values.shape[1]))
+        np.add.at(sums, self.of_item, values)
+        return sums
+
+    def entries(self, values: FloatArray) -> FloatArray:
+        """One number per cluster whose mean is that of the values, (I,) -> (count,).
+
+        The deviations of the items of a cluster from the mean, summed: the spread of these numbers
+        is that of the mean, however large clusters are.
+        """
+        mean = values.mean()
+        own = self.sums((values - mean)[:, None])[:, 0]
+        entries: FloatArray = mean + own * (self.count / len(values))
+        return entries
