@@ -73,6 +73,28 @@ def test_an_item_that_must_not_be_permuted_is_read_alike_by_every_method() -> No
     assert {name: rows[name]["accuracy"]["value"] for name in rows} == dict.fromkeys(rows, 0.5)
 
 
+def test_a_mean_of_samples_is_the_score_of_an_item_that_must_not_be_permuted() -> None:
+    human, samples = (1.0, 2.0, 2.2, 3.0), ((0, 0), (0, 1), (1, 1), (1, 2))
+    items, made = [], []
+    for at, levels in enumerate(samples):
+        items.append(
+            Item(
+                id=str(at), prompt="q", task=Task.RUBRIC, response=f"r{at}", gold=human[at],
+                candidates=("low", "middle", "high"), values=(1, 2, 3), permutable=False,
+            )
+        )  # fmt: skip
+        answers = enumerate((0, *levels))
+        made += [
+            msgspec.structs.replace(call(str(at), Presentation((0, 1, 2), (0, 1, 2)), c), sample=s)
+            for s, c in answers
+        ]
+    rows = audit(items, made, "direct", "repeat-score:samples=2").metrics["methods"]
+    assert rows["repeat-score:samples=2"]["pearson"]["value"] == pytest.approx(
+        np.corrcoef(human, (1, 1.5, 2, 2.5))[0, 1]
+    )
+    assert rows["direct"]["pearson"]["value"] is None  # the greedy answers are all the same
+
+
 def test_choices_and_shares_of_votes_are_never_taken_for_probabilities() -> None:
     items = [item(f"i{k}") for k in range(4)]
     made = [call(f"i{k}", shown, k % 2) for k in range(4) for shown in (X0, X2)]

@@ -107,6 +107,15 @@ def test_a_declared_tie_names_no_level() -> None:
     verdict = judged(BALANCED, FIVE, lambda _: next(answers))
     assert (verdict.choice, verdict.score, verdict.n_calls) == (3, 4.0, 10)
     assert judged(BALANCED, FIVE, lambda _: "tie").score is None
+    for method in ("direct", "vote", "sequential", "repeat"):
+        verdict = judged(parse_method(method), FIVE, lambda _: "tie")
+        assert (verdict.choice, verdict.score) == ("tie", None)
+
+
+def test_levels_chosen_equally_often_have_their_mean() -> None:
+    answers = iter([0, 3, 3, 0, 1])
+    verdict = judged(parse_method("vote"), FIVE, lambda _: next(answers))
+    assert (verdict.tie, verdict.score) == ((0, 3), 2.5)
 
 
 def test_a_judge_of_positions_alone_gets_the_middle_of_the_scale() -> None:

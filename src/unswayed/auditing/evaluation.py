@@ -28,7 +28,6 @@ from unswayed.decisions import (
     Evidence,
     FloatArray,
     IntArray,
-    value_of_choices,
 )
 from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item, blind
@@ -36,6 +35,7 @@ from unswayed.methods import Method
 from unswayed.methods.names import spec_name
 from unswayed.methods.protocol import MethodWarning
 from unswayed.methods.tables import TOLERANCE
+from unswayed.methods.voting import decide_by_vote
 from unswayed.metrics.outcomes import Outcomes, outcomes_of, with_gold
 from unswayed.permutations import Exposure, exposure, invert
 from unswayed.presentation import Ask, Protocol, askable, canonical, through
@@ -277,10 +277,7 @@ def _score_stratum(
                     probs[rows, column] = single.probs[rows, 0][:, list(back)]
                 if scores is not None:
                     scores[rows, column] = single.ratings[SCORE][rows, 0][:, list(back)]
-    _keep_own_order_only(method, stratum, given, choices, tied, n_calls)
-    if score is not None and table.values is not None:
-        fixed = ~stratum.permutable
-        score[fixed] = value_of_choices(choices[fixed], table.values[fixed], tied[fixed])
+    _keep_own_order_only(method, stratum, given, choices, tied, score, n_calls)
     outcomes = with_gold(
         stratum.items,
         groups=_groups(stratum, group_by),
@@ -313,6 +310,7 @@ def _keep_own_order_only(
     table: DecisionTable,
     choices: IntArray,
     tied: BoolArray,
+    score: FloatArray | None,
     n_calls: FloatArray,
 ) -> None:
     """Items that may not be permuted have one verdict: the method's if it needs their own order
@@ -320,9 +318,13 @@ def _keep_own_order_only(
     """
     fixed = ~stratum.permutable
     choices[fixed, 1:] = MISSING
+    if score is not None:
+        score[fixed, 1:] = np.nan
     if fixed.any() and not method.keeps_order(stratum.n):
-        choices[fixed, 0] = table.select([Ask(canonical(stratum.n))]).choices[fixed, 0]
-        tied[fixed, 0] = (choices[fixed, 0] == TIE)[:, None]
+        single = decide_by_vote(table.select([Ask(canonical(stratum.n))]))
+        choices[fixed, 0], tied[fixed, 0] = single.choices[fixed], single.tied[fixed]
+        if score is not None and single.score is not None:
+            score[fixed, 0] = single.score[fixed]
         n_calls[fixed, 0] = 1
 
 

@@ -137,7 +137,7 @@ def verdict_table(
         confidence: Shape (I,); default: the chosen candidate's score.
         consistent: Shape (I,); default: agreement of the answers in `cells`.
         score: Score of the response, shape (I,); default, where levels have values: the value of
-            the chosen level, of tied ones the mean.
+            the chosen level, of tied ones the mean; NaN for a declared tie, which names none.
         parts: What `scores` are made of, by name, shape (I, n) each.
     """
     rows = len(table)
@@ -159,6 +159,8 @@ def verdict_table(
     tied = tied & (choices == TIE)[:, None]
     if table.values is not None and score is None:
         score = value_of_choices(choices[:, None], table.values, tied[:, None])[:, 0]
+        declared = ((table.choices == TIE) & cells).any(axis=1) & tied.all(axis=1)
+        score = np.where(declared, np.nan, score)
     return VerdictTable(
         choices=choices,
         tied=tied,

@@ -93,6 +93,8 @@ def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None)
             rated = table.ratings[SCORE][:, 0]
             partial: BoolArray = np.asarray(np.isnan(rated).any(axis=1), dtype=np.bool_)
             scores = np.where(partial[:, None], scores, rated)
+            best = rated >= rated.max(axis=1, keepdims=True) - SCORE_TOLERANCE
+            tied = np.where(best.sum(axis=1, keepdims=True) > 1, tied & best, tied)
     sure = np.where(np.isnan(probs), shares, probs)
     confidence = sure[np.arange(len(table)), np.maximum(verdict, 0)]
     return verdict_table(table, verdict, scores=scores, tied=tied, confidence=confidence)
