@@ -21,6 +21,7 @@ from unswayed.items import (
     blind,
     decode_item,
     encode_item,
+    items_of,
     load_items,
     text_of,
 )
@@ -123,6 +124,18 @@ def test_mixed_tasks_are_refused_with_counts_and_one_can_be_picked(tmp_path: Pat
     with pytest.raises(ItemError, match=r"2 mcq, 1 pairwise.*--task"):
         load_items(path)
     assert [item.id for item in load_items(path, task=Task.MCQ)] == ["m1", "m2"]
+
+
+@pytest.mark.parametrize("task", ["pairwise", "mcq", "listwise"])
+def test_values_of_any_task_are_one_per_candidate(task: str) -> None:
+    with pytest.raises(ItemError, match="values: 1 for 2 candidates"):
+        decode_item(json.dumps({**GOOD, "task": task, "values": [1]}))
+
+
+@pytest.mark.parametrize("fields", [{"prompt": "\ud800"}, {"meta": {"x": object()}}])
+def test_what_json_cannot_hold_is_refused_of_records_too(fields: dict[str, object]) -> None:
+    with pytest.raises(ItemError, match="items:1: item: cannot be written as JSON"):
+        items_of([{**GOOD, **fields}])
 
 
 def test_an_unknown_task_is_named(tmp_path: Path) -> None:

@@ -315,6 +315,8 @@ def test_a_wrong_argument_of_a_question_is_named() -> None:
             judge.answer("Which?", "abc")
         with pytest.raises(UsageError, match=r"compare\(\): prompt 1: expected Text"):
             judge.compare(1, "a", "b")  # type: ignore[arg-type]
+        with pytest.raises(ItemError, match="candidates: None is neither text nor a tuple of Mess"):
+            judge.rank("Which?", ["a", None])  # type: ignore[list-item]
         with pytest.raises(UsageError, match=r"compare\(\): missing .*'second'"):
             judge.compare("Which?", "a")  # type: ignore[call-arg]
 

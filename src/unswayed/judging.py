@@ -233,6 +233,11 @@ def named(item: Item) -> Item:
     Raises:
         ItemError: If it is malformed.
     """
+    for text in item.candidates:
+        if not isinstance(text, str | tuple):
+            raise BadFieldError(
+                "candidates", f"{text!r:.60} is neither text nor a tuple of Message"
+            )
     name = f"item-{digest(question_mark(item), item.reference or '').hex()[:16]}"
     check_item(renamed := msgspec.structs.replace(item, id=name))
     return renamed

@@ -314,6 +314,13 @@ def forms(reply: dict[str, Any]) -> Iterator[str]:
     yield json.dumps({**reply, "candidates": named})
 
 
+def test_a_text_that_looks_like_the_mark_of_an_object_hides_none() -> None:
+    own = '{"candidates": {"A": {"score": 3}, "B": {"score": 90}}, "ranking": ["B", "A"]}'
+    for mark in ("\ue0000\ue001", "\ue001", "\ue000\ue0000\ue001"):
+        assert read_listwise(own, "AB", quoted=[mark, f"Text\n{mark}"]).scores == (3.0, 90.0)
+        assert read_listwise(f"{mark}\n{own}\n{mark}", "AB", quoted=[mark]).scores == (3.0, 90.0)
+
+
 @given(verdicts())
 def test_what_is_written_is_read_in_every_form(
     case: tuple[tuple[str, ...], dict[str, Any]],

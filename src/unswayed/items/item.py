@@ -313,6 +313,10 @@ def item_of(record: Mapping[str, object]) -> Item:
         place, reason = field_and_reason(error)
         raise BadFieldError(place or "item", reason) from None
     check_item(item)
+    try:
+        encode_item(item)
+    except (TypeError, ValueError, OverflowError) as error:  # a lone surrogate, an object in meta
+        raise BadFieldError("item", f"cannot be written as JSON ({error})") from None
     return item
 
 
@@ -338,6 +342,8 @@ def check_item(item: Item) -> None:
     if item.n < 2:
         raise BadFieldError("candidates", f"needs at least 2, got {item.n}")
     TASKS.load(item.task).check(item)
+    if item.values is not None and len(item.values) != item.n:
+        raise BadFieldError("values", f"{len(item.values)} for {item.n} candidates")
 
 
 def _is_deeper(value: object, levels: int) -> bool:

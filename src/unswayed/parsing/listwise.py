@@ -116,7 +116,7 @@ def read_listwise(
         symbols = symbols_of(symbols)
     problems = ["the reply was cut off"] if truncated else []
     replies = own_replies(
-        text, symbols, partial(reply_of, symbols=symbols), tuple(quoted), problems
+        text, symbols, partial(reply_of, symbols=symbols), tuple(map(_unmarked, quoted)), problems
     )
     marks: dict[tuple[int, str], float | bool | None] = {}
     disputed: set[int] = set()
@@ -226,9 +226,14 @@ def _prose(text: str, places: Sequence[_Place]) -> str:
     parts = []
     end = 0
     for k, (root, _) in enumerate(places):
-        parts += [text[end : root.start].translate(_BARE), f"{_LEFT}{k}{_RIGHT}"]
+        parts += [_unmarked(text[end : root.start]), f"{_LEFT}{k}{_RIGHT}"]
         end = root.end
-    return "".join([*parts, text[end:].translate(_BARE)])
+    return "".join([*parts, _unmarked(text[end:])])
+
+
+def _unmarked(text: str) -> str:
+    """The text without the marks of objects, which nobody else may write."""
+    return text.translate(_BARE) if _LEFT in text or _RIGHT in text else text
 
 
 def _unfenced(prose: str) -> str:

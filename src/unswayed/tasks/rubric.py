@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from typing import Final
 
 from unswayed.items import BadFieldError, Item
 from unswayed.parsing import LABEL, criterion_key
 from unswayed.tasks.spec import TaskSpec
 
 __all__ = ["TASK", "check_criteria", "check_scale", "human_score", "right_levels"]
+
+MOST: Final = 1e15
+"""Scores are smaller: beyond it floats tell neighbouring numbers apart no more, and far beyond it
+products of scores are infinite."""
 
 
 def check_scale(item: Item) -> None:
@@ -23,8 +27,10 @@ def check_scale(item: Item) -> None:
         raise BadFieldError(
             "values", f"rubric needs one score per level: {item.n} levels, values: {got}"
         )
-    if not all(map(isfinite, values)) or len(set(values)) != len(values):
-        raise BadFieldError("values", f"{list(values)} are not {item.n} different numbers")
+    if len(set(values)) != len(values) or not all(map(_is_score, values)):
+        raise BadFieldError(
+            "values", f"{list(values)} are not {item.n} different numbers below {MOST:g}"
+        )
     if item.response is None:
         raise BadFieldError("response", "rubric needs the text that is scored")
 
@@ -43,8 +49,14 @@ def _check(item: Item) -> None:
             "gold", f"names criteria that the item does not have: {sorted(unknown)}"
         )
     for score in (*given.values(), *([] if item.gold is None or given else [item.gold])):
-        if isinstance(score, bool) or not isinstance(score, int | float) or not isfinite(score):
-            raise BadFieldError("gold", f"{score!r} is not a number")
+        if not _is_score(score):
+            raise BadFieldError("gold", f"{score!r:.80} is not a number below {MOST:g}")
+
+
+def _is_score(value: object) -> bool:
+    """Whether it is a number that can be reckoned with."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) < MOST
 
 
 def check_criteria(item: Item) -> None:
