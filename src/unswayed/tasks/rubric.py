@@ -55,8 +55,9 @@ def _check(item: Item) -> None:
 
 def _is_score(value: object) -> bool:
     """Whether it is a number that can be reckoned with."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) < MOST
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) < MOST
 
 
 def check_criteria(item: Item) -> None:
