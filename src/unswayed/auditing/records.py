@@ -56,8 +56,17 @@ class Data(Struct, frozen=True, kw_only=True):
     criteria: dict[str, int] | UnsetType = UNSET
 
     @property
-    def spec(self) -> TaskSpec | None:
-        """Its task, where that is known here."""
+    def noun(self) -> str:
+        """What a candidate is called, as its task says, if that is known here."""
+        return "candidate" if self._spec is None else self._spec.noun
+
+    @property
+    def scaled(self) -> bool:
+        """Whether candidates are the levels of a scale."""
+        return self._spec is not None and self._spec.scaled
+
+    @property
+    def _spec(self) -> TaskSpec | None:
         return task_of(self.task) if self.task is not None and self.task in TASKS else None
 
 
