@@ -181,9 +181,9 @@ def _of_scores(seen: DecisionTable, row: int) -> dict[str, Any]:
 
 
 def _mean(scores: NDArray[np.float64]) -> float:
-    """The mean of what is known; NaN if nothing is."""
-    known = scores[~np.isnan(scores)]
-    return float(known.mean()) if len(known) else float("nan")
+    """The mean of the scores that there are; NaN without any."""
+    given = scores[~np.isnan(scores)]
+    return float(given.mean()) if len(given) else float("nan")
 
 
 def _choice(gold: int | str | tuple[int, ...] | None) -> Any:

@@ -187,7 +187,7 @@ def panels(findings: Sequence[Finding], *, frames: Sequence[Frame] = FRAMES) -> 
     shown = []
     for finding in findings:
         replaced = ACCURACY if finding.criterion == SPEARMAN else SPEARMAN
-        for key, metric in metrics:
+        for key, metric in sorted(metrics, key=lambda pair: pair[0] != finding.criterion):
             if key == replaced:
                 continue
             words = tuple(plain(text) for text in say("figures.panel", key, finding))

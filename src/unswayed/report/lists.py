@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from msgspec import UNSET
 
 from unswayed.auditing.rows import Rates
@@ -160,15 +161,22 @@ def curve_tables(finding: Finding) -> list[PlotTable]:
         blocks = []
         for name, points in curve.items():
             rows = tuple(
-                PlotRow(plural(round(point.calls or 0), "order"), point.get(key), on=True)
+                PlotRow(plural(round(point.calls or 0), "order"), _measured(own), on=True)
                 for point in points
-                if point.get(key) is not None
+                if (own := point.get(key)) is not None
             )
             blocks += [Block(rows, title=one_line(name))] if rows else []
         if blocks:
             title = f"{METRICS.load(key).title}{of_run}"
             tables.append(PlotTable(title, "groups", tuple(blocks), "%, by number of orders read"))
     return tables
+
+
+def _measured(estimate: Estimate) -> Estimate:
+    """Without the interval of a value that holds by construction."""
+    if not estimate.by_construction:
+        return estimate
+    return msgspec.structs.replace(estimate, low=None, high=None)
 
 
 def exposure_heats(finding: Finding) -> list[Heat]:

@@ -91,7 +91,7 @@ def gained(value: float) -> str:
 
 def p_value(p: float) -> str:
     """A p-value with two decimals, three where it is small."""
-    return "< .001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+    return "<\u00a0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
 def apart(gap: Estimate, *, percent: bool = True) -> str:

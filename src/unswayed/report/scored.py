@@ -24,5 +24,5 @@ def lede_of(finding: Finding) -> Markup:
 
 def score_sections(findings: Sequence[Finding]) -> list[Section]:
     """What the order does to scores; none where no run has scores."""
-    made = (lists_section(findings), scales_section(findings))
-    return [section for section in made if section is not None]
+    sections = (lists_section(findings), scales_section(findings))
+    return [section for section in sections if section is not None]
