@@ -18,15 +18,8 @@ from unswayed.auditing.records import Metrics
 from unswayed.auditing.rows import Rates, Row
 from unswayed.decisions import Estimate
 from unswayed.methods import BASE
-from unswayed.metrics import (
-    METRICS,
-    accuracy,
-    answers,
-    consistency,
-    consistent_accuracy,
-    correlation,
-    rates,
-)
+from unswayed.metrics import METRICS, accuracy, answers, consistency, correlation, rates
+from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN
 from unswayed.report.data import RunData
 from unswayed.report.intervals import below, favoured_of, half_width, jointly
 from unswayed.report.numerals import two_digits_up
@@ -51,7 +44,7 @@ ACCURACY: Final = METRICS.name_of(accuracy.ACCURACY)
 ACCURACY_FRACTIONAL: Final = METRICS.name_of(accuracy.FRACTIONAL)
 AGREEMENT: Final = METRICS.name_of(accuracy.AGREEMENT)
 CONSISTENCY: Final = METRICS.name_of(consistency.CONSISTENCY)
-CONSISTENT_ACCURACY: Final = METRICS.name_of(consistent_accuracy.CONSISTENT_ACCURACY)
+CONSISTENT_ACCURACY: Final = METRICS.name_of(RIGHT_MOST_OFTEN)
 POSITION_RATE: Final = METRICS.name_of(rates.POSITION_RATE)
 SPEARMAN: Final = METRICS.name_of(correlation.SPEARMAN)
 TIE_RATE: Final = METRICS.name_of(answers.TIE_RATE)
