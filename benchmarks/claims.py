@@ -21,6 +21,7 @@ PARTS = {
     "headlines": "claim_rates.headlines",
     "groups": "claim_rates.groups",
     "lists": "claim_rates.lists",
+    "places": "claim_rates.places",
     "correlations": "claim_rates.correlations",
     "keyed": "claim_rates.keyed",
     "criteria": "claim_rates.criteria",

@@ -28,6 +28,7 @@ from report_samples import (
     with_metrics,
 )
 from rich.console import Console
+from scored_samples import list_run, scale_run
 
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.auditing.records import Run
@@ -234,6 +235,10 @@ PAGES: dict[str, Callable[[], list[RunData]]] = {
     "without-gold": lambda: [without_gold()],
     "recorded": lambda: [recorded()],
     "compared": compared,
+    "lists": lambda: [list_run()],
+    "lists-without-bias": lambda: [list_run((0.1, 0.2, -0.3))],
+    "scale": lambda: [scale_run()],
+    "scales-compared": lambda: [scale_run(), scale_run((0.02, -0.01, 0.05))],
 }  # fmt: skip
 
 

@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 from devtools import browser, find_chromium
 
+import unswayed as us
+from unswayed.backends.simulated import simulated_items
 from unswayed.cli import main
+from unswayed.items import Task
 
 CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+REPORTS = ("tiny-judge", "tiny-mcq", "lists", "scale")
 OVERLAPS = (Path(__file__).parent / "overlapping_texts.js").read_text(encoding="utf-8")
 
 
@@ -48,15 +52,21 @@ def test_the_report_of_a_real_audit_opens_and_is_clicked_through(
 
 @pytest.fixture(scope="module")
 def whole_reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The reports of both built-in sets, whole, with all methods."""
+    """The reports of the built-in sets and of simulated lists, whole, with all methods."""
     folder = tmp_path_factory.mktemp("built-in")
     for name in ("tiny-judge", "tiny-mcq"):
         arguments = ["audit", name, "--methods", "all", "--resamples", "200"]
         assert main([*arguments, "--out", str(folder / name)]) == 0
-    return {name: folder / name / "report.html" for name in ("tiny-judge", "tiny-mcq")}
+    for name, items, judge in (
+        ("lists", simulated_items(60, 4, seed=1, task=Task.LISTWISE), "simulated/judge?slot=2"),
+        ("scale", simulated_items(60, 10, seed=1, task=Task.RUBRIC), "simulated/judge?slot=2"),
+    ):
+        methods = ["direct", "vote", "pcf"] if name == "lists" else ["direct", "balanced-rubric"]
+        us.audit(judge, items, methods=methods, resamples=100, out=folder / name)
+    return {name: folder / name / "report.html" for name in REPORTS}
 
 
-@pytest.mark.parametrize("name", ["tiny-judge", "tiny-mcq"])
+@pytest.mark.parametrize("name", REPORTS)
 def test_no_two_texts_overlap_on_any_screen_or_in_print(
     name: str, whole_reports: dict[str, Path]
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from devtools import Browser, Page, browser, find_chromium
 from report_samples import figures, sample_run, with_metrics
+from scored_samples import list_run, scale_run
 from test_report_frontier import CROWD
 from test_report_page import hostile_run
 
@@ -45,6 +46,8 @@ def sheets(tmp_path_factory: pytest.TempPathFactory) -> Sheets:
         "options": [sample_run(5, 150)],
         "runs": [run, other],
         "hostile": [hostile_run()],
+        "lists": [list_run()],
+        "scale": [scale_run()],
     }
     for name, runs in made.items():
         (folder / f"{name}.html").write_text(render_report(runs), encoding="utf-8")
@@ -105,7 +108,7 @@ def quiet(page: Page, file: Path) -> None:
     assert page.requests == [file.as_uri()]
 
 
-@pytest.mark.parametrize("name", ["judge", "options", "runs", "hostile"])
+@pytest.mark.parametrize("name", ["judge", "options", "runs", "hostile", "lists", "scale"])
 def test_a_report_opens_without_a_console_line_or_a_request(
     tab: Page, sheets: Sheets, name: str
 ) -> None:
@@ -213,7 +216,7 @@ def test_several_runs_can_be_filtered(tab: Page, sheets: Sheets) -> None:
     assert text(page, "#sorted") == "Sorted by Consistency, descending."
 
 
-@pytest.mark.parametrize("name", ["judge", "options", "runs", "hostile"])
+@pytest.mark.parametrize("name", ["judge", "options", "runs", "hostile", "lists", "scale"])
 @pytest.mark.parametrize("width", [320, 700])
 def test_no_width_scrolls_sideways(tab: Page, sheets: Sheets, name: str, width: int) -> None:
     page = opened(tab, sheets[name], width=width)
@@ -276,9 +279,10 @@ CONTRAST = """(() => {
 })()"""
 
 
+@pytest.mark.parametrize("name", ["options", "lists", "scale"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_text_has_enough_contrast(tab: Page, sheets: Sheets, scheme: str) -> None:
-    page = opened(tab, sheets["options"], scheme=scheme)
+def test_all_text_has_enough_contrast(tab: Page, sheets: Sheets, scheme: str, name: str) -> None:
+    page = opened(tab, sheets[name], scheme=scheme)
     assert page.evaluate(CONTRAST) == []
 
 

@@ -15,7 +15,7 @@ from unswayed.report.advice import (
     steadier_of,
 )
 from unswayed.report.data import RunData
-from unswayed.report.findings import Finding
+from unswayed.report.findings import AGREEMENT, Finding
 from unswayed.report.intervals import above, below
 from unswayed.report.page import lede_of
 from unswayed.report.sections import remedies_claim
@@ -109,7 +109,7 @@ def test_a_label_free_criterion_is_named() -> None:
     advice = advice_of(Finding(run))
     assert advice is not None
     assert (advice.criterion, advice.why) == (criterion, Why.CHEAPEST)
-    assert Finding(run).label_free
+    assert Finding(run).criterion == AGREEMENT
 
 
 def test_a_criterion_that_nothing_was_scored_by_leaves_the_recorded_reason() -> None:

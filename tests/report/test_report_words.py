@@ -5,7 +5,9 @@ import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
+from report_samples import plain_run
 
+from unswayed.report.findings import Finding
 from unswayed.report.words import clause, environment, joined, plain, say, sentence, spans
 from unswayed.visible import one_line
 
@@ -38,7 +40,7 @@ class _Answers:
 
 
 def test_a_macro_with_nothing_to_say_has_no_paragraph() -> None:
-    assert say("tables.notes", [], []) == ()
+    assert say("tables.notes", Finding(plain_run()), [], []) == ()
     assert not joined(())
 
 

@@ -8,12 +8,14 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from unswayed.auditing.audit import AuditRecord, Exchange, ExchangeSource
-from unswayed.decisions import UNPARSED, Choice, DecisionTable, choice_of
+from unswayed.decisions import SCORE, UNPARSED, Choice, DecisionTable, choice_of
 from unswayed.items import Item, Message, blind, text_of
 from unswayed.metrics.outcomes import outcomes_of
+from unswayed.metrics.rank_stability import rank_agreement
 from unswayed.presentation import Ask
 from unswayed.prompts import Spans
 from unswayed.runner import Question
@@ -41,6 +43,7 @@ class Shown:
         text: The judge's answer as it came back.
         reasoning: Its reasoning, where the answer carries any.
         spans: By candidate, where its text stands in the prompt; empty where that is not known.
+        scores: By candidate, null where it was given none; absent where candidates are not scored.
     """
 
     order: tuple[int, ...]
@@ -52,6 +55,7 @@ class Shown:
     text: str | None = None
     reasoning: str | None = None
     spans: Spans = ()
+    scores: tuple[float | None, ...] | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,10 @@ class FlippedItem:
         candidates: The candidates' texts, by candidate.
         gold: Candidate, several candidates, "tie" or None.
         shown: Its presentations, the item's own order first.
+        stability: Of candidates with scores, how well the rankings of two presentations agree.
+        first_gain: By candidate, its score when shown first less its mean elsewhere.
+        values: Of the levels of a scale, by candidate.
+        human: The score that people gave.
     """
 
     item_id: str
@@ -69,6 +77,10 @@ class FlippedItem:
     gold: Choice | tuple[int, ...]
     candidates: tuple[str, ...]
     shown: tuple[Shown, ...]
+    stability: float | UnsetType = UNSET
+    first_gain: tuple[float | None, ...] | UnsetType = UNSET
+    values: tuple[float, ...] | UnsetType = UNSET
+    human: float | UnsetType = UNSET
 
 
 class Flips(msgspec.Struct, frozen=True):
@@ -76,7 +88,8 @@ class Flips(msgspec.Struct, frozen=True):
 
     Attributes:
         n_flipped: Items without the same verdict in every order.
-        flipped: Surest first, at most `MOST_FLIPS`.
+        flipped: Surest first, at most `MOST_FLIPS`; where candidates are scored, the least stable
+            ranking first.
         unparsed_examples: Raw answers that could not be read.
     """
 
@@ -109,12 +122,15 @@ def flips_of(record: AuditRecord) -> Flips:
 
 
 def _least_sure(seen: DecisionTable, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The lowest probability among the choices of each item; 0 where there are none, and below
-    that where a choice is a tie: a change of sides comes first.
+    """The lowest probability among the choices of each item, or how far its rankings disagree; 0
+    where there is neither, and below that where a choice is a tie: a change of sides comes first.
     """
     choices = seen.choices[rows]
     least = np.zeros(len(rows))
-    if seen.probs is not None:
+    if SCORE in seen.ratings:
+        agreement = rank_agreement(seen.ratings[SCORE][rows])
+        least = (1 - np.where(np.isnan(agreement), 1.0, agreement)) / 2
+    elif seen.probs is not None:
         named = np.maximum(choices, 0).astype(np.intp)[:, :, None]
         chosen = np.take_along_axis(seen.probs[rows], named, axis=2)[:, :, 0].min(axis=1)
         least = np.where(np.isnan(chosen), 0.0, chosen)
@@ -144,7 +160,30 @@ def _described(
                 gold=None if isinstance(item.gold, float | dict) else _choice(item.gold),
                 candidates=tuple(text_of(candidate) for candidate in item.candidates),
                 shown=tuple(_shown(seen, row, view, said) for view, said in told if said),
+                values=UNSET if item.values is None else item.values,
+                human=UNSET if (human := item.human_score()) is None else human,
+                **_of_scores(seen, row),
             )
+
+
+def _of_scores(seen: DecisionTable, row: int) -> dict[str, Any]:
+    """How steady the ranking of an item is, and what the first place does to each candidate."""
+    if SCORE not in seen.ratings:
+        return {}
+    scores = seen.ratings[SCORE][row]
+    first = np.array([[ask.presentation.order[0] == c for c in range(seen.n)] for ask in seen.asks])
+    gains = [_mean(own[at]) - _mean(own[~at]) for own, at in zip(scores.T, first.T, strict=True)]
+    agreement = float(rank_agreement(scores[None])[0])
+    return {
+        "stability": UNSET if np.isnan(agreement) else agreement,
+        "first_gain": tuple(None if np.isnan(gain) else gain for gain in gains),
+    }
+
+
+def _mean(scores: NDArray[np.float64]) -> float:
+    """The mean of the scores that there are; NaN without any."""
+    given = scores[~np.isnan(scores)]
+    return float(given.mean()) if len(given) else float("nan")
 
 
 def _choice(gold: int | str | tuple[int, ...] | None) -> Any:
@@ -177,7 +216,15 @@ def _shown(seen: DecisionTable, row: int, view: int, words: Exchange) -> Shown:
         prob=prob,
         text=answer,
         reasoning=reasoning,
+        scores=_scores(seen, row, view),
     )
+
+
+def _scores(seen: DecisionTable, row: int, view: int) -> tuple[float | None, ...] | UnsetType:
+    if SCORE not in seen.ratings:
+        return UNSET
+    scores = seen.ratings[SCORE][row, view].tolist()
+    return tuple(None if np.isnan(score) else score for score in scores)
 
 
 def _split(text: str | None) -> tuple[str | None, str | None]:

@@ -16,10 +16,13 @@ from unswayed.auditing.run_directory import read_json
 from unswayed.decisions import Estimate
 from unswayed.errors import RunDirectoryError
 from unswayed.methods.threshold import ThresholdView
+from unswayed.metrics.improvements import Improvements
+from unswayed.tasks import TASKS, TaskSpec, task_of
 
 __all__ = [
     "Calls",
     "Data",
+    "LevelChoices",
     "Metrics",
     "Prompt",
     "Protocol",
@@ -51,6 +54,34 @@ class Data(Struct, frozen=True, kw_only=True):
     no_gold: int = 0
     gold_ties: int = 0
     criteria: dict[str, int] | UnsetType = UNSET
+
+    @property
+    def noun(self) -> str:
+        """What a candidate is called, as its task says, if that is known here."""
+        return "candidate" if self._spec is None else self._spec.noun
+
+    @property
+    def scaled(self) -> bool:
+        """Whether candidates are the levels of a scale."""
+        return self._spec is not None and self._spec.scaled
+
+    @property
+    def _spec(self) -> TaskSpec | None:
+        return task_of(self.task) if self.task is not None and self.task in TASKS else None
+
+
+class LevelChoices(Struct, frozen=True, kw_only=True):
+    """Which level single calls chose at which position; rows are levels, the lowest value first.
+
+    Attributes:
+        values: Of the levels; None where they differ between items.
+        chosen: Choices of each level at each position.
+        shown: Answers that were read in which it stood there.
+    """
+
+    values: tuple[float, ...] | None
+    chosen: tuple[tuple[int, ...], ...]
+    shown: tuple[tuple[int, ...], ...]
 
 
 class Protocol(Struct, frozen=True, kw_only=True):
@@ -106,6 +137,9 @@ class Metrics(Struct, frozen=True, kw_only=True):
         estimation_curve: Method to a row for every number of estimation items.
         order_curve: Method to a row for every number of its orders.
         flips: Items without the same verdict in every presentation, and what became of them.
+        improvements: "a-b" to the items that a gets right and b wrong, and the reverse, where
+            candidates are scored.
+        level_choices: By number of levels, where candidates are the levels of a scale.
     """
 
     unswayed: str = ""
@@ -125,6 +159,8 @@ class Metrics(Struct, frozen=True, kw_only=True):
     thresholds: ThresholdView | UnsetType = UNSET
     estimation_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
     order_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
+    improvements: dict[str, Improvements] | UnsetType = UNSET
+    level_choices: dict[int, LevelChoices] | UnsetType = UNSET
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Metrics:

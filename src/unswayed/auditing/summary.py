@@ -11,11 +11,14 @@ from unswayed.auditing.contrasts import compare_methods
 from unswayed.auditing.evaluation import Scored, direct_outcomes, score_method
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource
-from unswayed.auditing.records import Metrics
-from unswayed.decisions import DecisionTable
+from unswayed.auditing.records import LevelChoices, Metrics
+from unswayed.decisions import SCORE, DecisionTable
 from unswayed.methods import BASE, Method
 from unswayed.methods.threshold import ThresholdView, threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
+from unswayed.metrics.improvements import Improvements, improved_regressed
+from unswayed.metrics.levels import level_choices
+from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rows import Beside
 
 __all__ = ["evaluate"]
@@ -28,12 +31,11 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
         resamples=settings.resamples, seed=settings.seed, gold_ties=settings.gold_ties
     )
     scored = {name: _scored(plan, method, tables, source) for name, method in plan.methods.items()}
-    protocols: dict[str, Row] = {
-        protocol: measure(
-            direct_outcomes(plan.strata, tables, protocol, group_by=settings.group_by), **options
-        )
+    calls = {
+        protocol: direct_outcomes(plan.strata, tables, protocol, group_by=settings.group_by)
         for protocol in plan.strata[0].protocols
     }
+    protocols: dict[str, Row] = {name: measure(own, **options) for name, own in calls.items()}
     rows = {name: _row(own, options) for name, own in scored.items()}
     groups, macro = _groups(scored, options)
     comparison = compare_methods(plan, tables, scored, rows, options)
@@ -56,7 +58,43 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
         thresholds=_thresholds(plan, tables, scored),
         estimation_curve=_estimation_curve(plan, tables, source, options),
         order_curve=_order_curve(plan, tables, source, options),
+        improvements=_improvements(tables, scored),
+        level_choices=_level_choices(tables, calls["coupled"]),
     )
+
+
+def _improvements(
+    tables: Sequence[DecisionTable], scored: Mapping[str, Scored]
+) -> dict[str, Improvements] | UnsetType:
+    """Where candidates are scored: what each method gets right that the single call does not."""
+    if not any(SCORE in table.ratings for table in tables):
+        return UNSET
+    base = scored[BASE].outcomes
+    own = {
+        f"{name}-{BASE}": improved_regressed(other.outcomes, base)
+        for name, other in scored.items()
+        if name != BASE
+    }
+    return {pair: counts for pair, counts in own.items() if counts.n} or UNSET
+
+
+def _level_choices(
+    tables: Sequence[DecisionTable], calls: Sequence[Outcomes]
+) -> dict[int, LevelChoices] | UnsetType:
+    """Which level was chosen at which position, where the candidates are levels with values."""
+    counted = {}
+    for table, outcomes in zip(tables, calls, strict=True):
+        values = table.values
+        if values is None:
+            continue
+        scales = {tuple(sorted(own)) for own in values.tolist()}
+        chosen, shown = level_choices(outcomes, values)
+        counted[table.n] = LevelChoices(
+            values=scales.pop() if len(scales) == 1 else None,
+            chosen=tuple(map(tuple, chosen.tolist())),
+            shown=tuple(map(tuple, shown.tolist())),
+        )
+    return counted or UNSET
 
 
 def _thresholds(

@@ -37,6 +37,7 @@ BUILT_IN: Final = {
     "pearson": "unswayed.metrics.correlation:PEARSON",
     "position_bias": "unswayed.metrics.signed_bias:POSITION_BIAS",
     "position_rate": "unswayed.metrics.rates:POSITION_RATE",
+    "position_score": "unswayed.metrics.position_score:POSITION_SCORE",
     "primacy": "unswayed.metrics.rates:PRIMACY",
     "rank_stability": "unswayed.metrics.rank_stability:RANK_STABILITY",
     "rstd": "unswayed.metrics.recall_balance:RSTD",

@@ -10,7 +10,7 @@ from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.methods import CONTROL, METHODS
 from unswayed.methods.names import parse_method
-from unswayed.report.findings import ACCURACY, CONSISTENCY, CONSISTENT_ACCURACY, Finding
+from unswayed.report.findings import ACCURACY, CONSISTENCY, CONSISTENT_ACCURACY, SPEARMAN, Finding
 from unswayed.report.intervals import above
 
 __all__ = [
@@ -42,7 +42,8 @@ class Advice:
 
     Attributes:
         criterion: What it was chosen by, in words.
-        best: The method that it is compared with; `gap` is its difference to that one.
+        best: The method that it is compared with; `gap` is its difference to that one, in fractions
+            that are shown in `percent` or not.
         top: Whether no other method has a higher value, measurably or not.
         rivals: Whether other methods are cheaper.
         alternative: The best method below its price.
@@ -54,6 +55,7 @@ class Advice:
     reason: str
     best: str = ""
     gap: Estimate | None = None
+    percent: bool = True
     top: bool = True
     rivals: bool = False
     alternative: str | None = None
@@ -87,6 +89,7 @@ def advice_of(finding: Finding) -> Advice | None:
         why=why,
         best=best,
         gap=finding.difference(method, best, metric),
+        percent=metric != SPEARMAN,
         top=max(scores, key=lambda k: scores[k]) == method,
         rivals=any(prices[k] < prices[method] for k in others),
     )
@@ -159,9 +162,10 @@ def asks_one_order(method: str, n: int) -> bool:
 def repeats_of(finding: Finding) -> list[Control]:
     """What asking again without changing the order does: the control for every gain."""
     base = finding.base or ""
+    metric = SPEARMAN if finding.criterion == SPEARMAN else ACCURACY
     controls = []
     for method, row in finding.metrics.methods.items():
-        gain = finding.difference(method, base, ACCURACY)
+        gain = finding.difference(method, base, metric)
         measured = gain is not None and gain.low is not None and gain.high is not None
         if method != base and measured and asks_one_order(method, finding.n):
             controls.append(Control(method, row, gain))
@@ -174,7 +178,8 @@ def control_of(finding: Finding) -> Control | None:
     if row is None or finding.base == CONTROL:
         return None
     method = finding.recommended
-    if method is None or method in {finding.base, CONTROL}:
+    by_rank = finding.criterion == SPEARMAN  # right most often says little of scores
+    if method is None or by_rank or method in {finding.base, CONTROL}:
         return Control(CONTROL, row, None)
     gain = finding.difference(method, CONTROL, CONSISTENT_ACCURACY)
     return Control(CONTROL, row, gain if gain is not None and above(gain, 0.0) else None, method)

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from unswayed.auditing.flips import FlippedItem, Shown
 from unswayed.decisions import Choice
 from unswayed.report.findings import Finding
-from unswayed.report.numerals import percent
+from unswayed.report.numerals import figure, percent
 from unswayed.report.parts import Part, cut, parts_of
 from unswayed.report.words import phrase, plain, sentence, spans
 from unswayed.visible import one_line, visible
@@ -79,7 +79,6 @@ def item_view(item: FlippedItem, noun: str, run: int = 0, presentations: int = 0
         presentations: How many presentations were asked; answers are counted only if all of them
             are here.
     """
-    n = len(item.candidates)
     kept, others = distinct(item.shown)
     votes = Counter(view.choice for view in item.shown)
     asked = len(item.shown) if len(item.shown) == presentations else 0
@@ -90,12 +89,41 @@ def item_view(item: FlippedItem, noun: str, run: int = 0, presentations: int = 0
         run=run,
         noun=noun,
         candidates=tuple(cut(text) for text in item.candidates),
-        summary=plain(phrase("items.went", went, item.gold, n, noun)),
+        summary=_summary(item, went, noun),
         views=tuple(
             _view(view, item, noun, votes[view.choice], asked, own=view is kept[0]) for view in kept
         ),
         others=tuple(_view(view, item, noun) for view in others),
     )
+
+
+def _summary(item: FlippedItem, went: tuple[tuple[str | None, Choice], ...], noun: str) -> str:
+    """What became of the verdict, in scores where there are some."""
+    if item.values is not UNSET:
+        values = item.values
+        scores = sorted({values[choice] for _, choice in went if isinstance(choice, int)})
+        return plain(
+            phrase("scales.went", tuple(scores), None if item.human is UNSET else item.human)
+        )
+    told = plain(phrase("items.went", went, item.gold, len(item.candidates), noun))
+    if item.first_gain is UNSET:
+        return told
+    gains = enumerate(item.first_gain)
+    firsts = tuple((c, gain) for c, gain in gains if gain is not None and round(gain, 1))
+    return f"{told} {plain(phrase('lists.item', None if item.stability is UNSET else item.stability, firsts, noun))}"
+
+
+def _quiet(view: Shown, item: FlippedItem, noun: str) -> str:
+    """What stands in small letters below a verdict: scores, probability."""
+    parts = []
+    if item.values is not UNSET and isinstance(view.choice, int):
+        parts.append(f"score {figure(item.values[view.choice])}")
+    if view.scores is not UNSET:
+        ranked = sorted(enumerate(view.scores), key=lambda own: (own[1] is None, -(own[1] or 0.0)))
+        parts.append(plain(phrase("lists.scores", tuple(ranked), noun)))
+    if view.prob is not None:
+        parts.append(f"probability {percent(view.prob, 0)}")
+    return ", ".join(parts)
 
 
 def _view(
@@ -121,7 +149,7 @@ def _view(
         parts=parts_of(view, item.candidates),
         choice=view.choice if isinstance(view.choice, int) else -1,
         said=tuple(spans(phrase("items.said", view.label, view.choice, noun))),
-        quiet="" if view.prob is None else f"probability {percent(view.prob, 0)}",
+        quiet=_quiet(view, item, noun),
         details=tuple(details),
     )
 
@@ -211,7 +239,13 @@ def embed(findings: Sequence[Finding], *, embed_mb: float) -> Embedded:
         for item in finding.run.flips.flipped[:1]
         for view in item.shown
     )
-    shown = plain(sentence("items.embedded", len(packed), total, sure))
+    unstable = any(
+        item.stability is not UNSET
+        for finding in findings
+        for item in finding.run.flips.flipped[:1]
+    )
+    first_are = "least stable" if unstable else "surest" if sure else ""
+    shown = plain(sentence("items.embedded", len(packed), total, first_are))
     head = {
         "total": total,
         "count": shown,

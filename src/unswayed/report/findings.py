@@ -18,11 +18,11 @@ from unswayed.auditing.records import Metrics
 from unswayed.auditing.rows import Rates, Row
 from unswayed.decisions import Estimate
 from unswayed.methods import BASE
-from unswayed.metrics import METRICS, accuracy, answers, consistency, consistent_accuracy, rates
+from unswayed.metrics import METRICS, accuracy, answers, consistency, correlation, rates
+from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN
 from unswayed.report.data import RunData
 from unswayed.report.intervals import below, favoured_of, half_width, jointly
 from unswayed.report.numerals import two_digits_up
-from unswayed.tasks import TASKS, task_of
 from unswayed.visible import one_line
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "CONSISTENCY",
     "CONSISTENT_ACCURACY",
     "POSITION_RATE",
+    "SPEARMAN",
     "TIE_RATE",
     "UNPARSED_RATE",
     "Finding",
@@ -43,8 +44,9 @@ ACCURACY: Final = METRICS.name_of(accuracy.ACCURACY)
 ACCURACY_FRACTIONAL: Final = METRICS.name_of(accuracy.FRACTIONAL)
 AGREEMENT: Final = METRICS.name_of(accuracy.AGREEMENT)
 CONSISTENCY: Final = METRICS.name_of(consistency.CONSISTENCY)
-CONSISTENT_ACCURACY: Final = METRICS.name_of(consistent_accuracy.CONSISTENT_ACCURACY)
+CONSISTENT_ACCURACY: Final = METRICS.name_of(RIGHT_MOST_OFTEN)
 POSITION_RATE: Final = METRICS.name_of(rates.POSITION_RATE)
+SPEARMAN: Final = METRICS.name_of(correlation.SPEARMAN)
 TIE_RATE: Final = METRICS.name_of(answers.TIE_RATE)
 UNPARSED_RATE: Final = METRICS.name_of(answers.UNPARSED_RATE)
 """The metrics that sentences speak about; every other one is shown as its registration says."""
@@ -58,8 +60,7 @@ UNPARSED_LIMIT = 0.20
 
 UNPARSED_NOTE = 0.05
 FLIPS_MATTER = 0.10
-"""Flip rate whose interval must lie above this for flips without a favoured position to be the
-headline."""
+"""Flip rate above which flips are the headline where no position is favoured."""
 
 COUNTED_UP_TO = 10_000
 """Flips are given as a count up to this many items, above as a share."""
@@ -121,9 +122,8 @@ class Finding:
 
     @property
     def noun(self) -> str:
-        """What a candidate is called, as its task says, if that is known here."""
-        task = self.metrics.data.task or ""
-        return task_of(task).noun if task in TASKS else "candidate"
+        """What a candidate is called."""
+        return self.metrics.data.noun
 
     # Which rows the report speaks about.
 
@@ -148,7 +148,8 @@ class Finding:
         """Number of candidates: the most frequent one where items differ, 2 if nothing says."""
         strata, plain = self.plain.strata, self.plain
         if strata and not plain.position_rate:
-            return max(strata, key=lambda n: (_asked(strata[n]), strata[n].items))
+            asked = {n: [rate.n for rate in row.position_rate] for n, row in strata.items()}
+            return max(strata, key=lambda n: (max(asked[n], default=0), strata[n].items))
         return max(len(plain.position_rate), len(plain.label_rate)) or 2
 
     @property
@@ -349,8 +350,7 @@ class Finding:
     @property
     def nothing_read(self) -> bool:
         """Whether no answer at all could be read."""
-        calls = self.metrics.calls
-        return self.state is State.UNPARSED and calls.unparsed >= calls.answered
+        return self.state is State.UNPARSED and self.unparsed_share >= 1
 
     # Labels.
 
@@ -387,12 +387,7 @@ class Finding:
         return advice.method if advice.method in self.metrics.methods else None
 
     @property
-    def label_free(self) -> bool:
-        """Whether methods were judged without gold labels."""
+    def criterion(self) -> str:
+        """The metric by which methods were compared; empty where none were."""
         advice = self.metrics.recommendation
-        return advice is not None and advice.metric == AGREEMENT
-
-
-def _asked(row: Row) -> int:
-    """Calls behind the shares by position."""
-    return max((rate.n for rate in row.position_rate), default=0)
+        return "" if advice is None else advice.metric

@@ -14,7 +14,7 @@ from typing import Final
 
 from unswayed.decisions import Estimate
 from unswayed.metrics.table import compared_metrics
-from unswayed.report.findings import Finding
+from unswayed.report.findings import ACCURACY, SPEARMAN, Finding
 from unswayed.report.labels import Box, Frame, Label, Spot, place
 from unswayed.report.numerals import calls_text, share
 from unswayed.report.words import plain, say
@@ -89,7 +89,8 @@ class Scale:
     def y(self, value: float) -> float:
         """Vertical place of a share."""
         plot = self.frame.plot
-        return plot.bottom - (plot.bottom - plot.top) * (value - self.bottom) / (1 - self.bottom)
+        share = max(0.0, value - self.bottom) / (1 - self.bottom)
+        return plot.bottom - (plot.bottom - plot.top) * share
 
     @property
     def x_ticks(self) -> list[tuple[float, str]]:
@@ -173,17 +174,22 @@ def scale_of(frame: Frame, dots: Sequence[Dot]) -> Scale:
 def panels(findings: Sequence[Finding], *, frames: Sequence[Frame] = FRAMES) -> Frontier:
     """A panel per metric and run, all on one scale; none with fewer than two methods.
 
-    The metrics are the shares in which methods are compared jointly and more is better. Dots carry
-    names where all of them find room in every frame, else the numbers of a key.
+    The metrics are the shares in which methods are compared jointly and more is better; where they
+    are compared by human scores, that rank correlation in the place of accuracy. Dots carry names where all of them find room in every frame, else the numbers of a key.
     """
     metrics = [
         (key, metric)
         for key, metric in compared_metrics().items()
-        if metric.compared == "jointly" and metric.percent and metric.better > 0
+        if metric.compared == "jointly"
+        and (metric.percent or key == SPEARMAN)
+        and metric.better > 0
     ]
     shown = []
     for finding in findings:
-        for key, metric in metrics:
+        replaced = ACCURACY if finding.criterion == SPEARMAN else SPEARMAN
+        for key, metric in sorted(metrics, key=lambda pair: pair[0] != finding.criterion):
+            if key == replaced:
+                continue
             words = tuple(plain(text) for text in say("figures.panel", key, finding))
             title, sub = words or (metric.title, metric.meaning)
             dots = dots_of(finding, key)

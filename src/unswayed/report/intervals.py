@@ -10,7 +10,7 @@ import msgspec
 
 from unswayed.decisions import Estimate
 
-__all__ = ["above", "apart", "below", "disjoint", "favoured_of", "half_width", "jointly"]
+__all__ = ["above", "apart", "below", "disjoint", "favoured_of", "half_width", "jointly", "widened"]
 
 
 def half_width(estimate: Estimate) -> float | None:
@@ -62,11 +62,19 @@ def jointly(estimate: Estimate, looks: int) -> Estimate:
 
     Of twelve shares without any bias one lies outside its own 95 % interval in every third run.
     """
+    wide = widened(estimate, looks)
+    if wide.low is None or wide.high is None:
+        return wide
+    return msgspec.structs.replace(wide, low=max(wide.low, 0.0), high=min(wide.high, 1.0))
+
+
+def widened(estimate: Estimate, looks: int) -> Estimate:
+    """An estimate of any unit with an interval that holds for all that are looked at together."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
     low = estimate.value - _wider(looks) * (estimate.value - estimate.low)
     high = estimate.value + _wider(looks) * (estimate.high - estimate.value)
-    return msgspec.structs.replace(estimate, low=max(low, 0.0), high=min(high, 1.0))
+    return msgspec.structs.replace(estimate, low=low, high=high)
 
 
 def favoured_of(rates: Sequence[Estimate], looks: int) -> int | None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from unswayed.decisions import Estimate
-from unswayed.report.findings import ACCURACY, CONSISTENT_ACCURACY, NO_ROW, Finding
-from unswayed.report.numerals import share
-from unswayed.report.plots import Block, PlotRow, PlotTable, no_bias
+from unswayed.report.findings import ACCURACY, CONSISTENT_ACCURACY, NO_ROW, SPEARMAN, Finding
+from unswayed.report.numerals import number, share
+from unswayed.report.plots import RHO, Block, PlotRow, PlotTable, no_bias
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
 
@@ -25,6 +25,8 @@ def key_figures(finding: Finding) -> list[PlotRow]:
     method, which its `flow` names.
     """
     right = _right if finding.has_gold else _alone
+    if finding.criterion == SPEARMAN:
+        right = _close
     figures = itertools.chain(_position(finding), _steadiness(finding), right(finding))
     return list(itertools.islice(figures, MOST))
 
@@ -70,6 +72,18 @@ def _right(finding: Finding) -> Iterator[PlotRow]:
             yield _figure(metric, finding, rate, beside, flow)
 
 
+def _close(finding: Finding) -> Iterator[PlotRow]:
+    """How close single scores are to human scores, beside the recommended method."""
+    own, method = finding.base_row.get(SPEARMAN), finding.recommended
+    if own is None:
+        return
+    better = None if method in (None, finding.base) else finding.metrics.methods[method or ""]
+    after = None if better is None else better.get(SPEARMAN)
+    beside = None if after is None else after.value
+    flow = "" if beside is None else f"with {one_line(method or '')}: {number(beside)}"
+    yield replace(_figure(SPEARMAN, finding, own, beside, flow), axis=RHO)
+
+
 def _alone(finding: Finding) -> Iterator[PlotRow]:
     """What stands in for accuracy without gold: each bias on its own."""
     order, label = finding.shares("order", "position"), finding.shares("label", "label")
@@ -88,5 +102,8 @@ def key_tables(findings: Sequence[Finding]) -> list[PlotTable]:
             named = replace(row, label=finding.name, flow="")
             by_label.setdefault(row.label, []).append(named)
     return [
-        PlotTable(f"% {label}", "runs", (Block(tuple(rows)),)) for label, rows in by_label.items()
+        PlotTable(
+            f"{'%' if rows[0].axis.unit else ''} {label}".strip(), "runs", (Block(tuple(rows)),)
+        )
+        for label, rows in by_label.items()
     ]

@@ -73,6 +73,38 @@ def points(gain: Estimate) -> str:
     return f"{value}, 95{NARROW}% interval {signed(gain.low)} to {signed(gain.high)}"
 
 
+def number(value: float) -> str:
+    """A number that is no fraction, with a real minus sign: 0.716."""
+    return f"{value:.3f}".replace("-", MINUS)
+
+
+def figure(value: float) -> str:
+    """A number as short as it can be: 2, 0.5, −10."""
+    return f"{value:g}".replace("-", MINUS)
+
+
+def gained(value: float) -> str:
+    """A difference in points of a scale, with its sign: "+4.1"."""
+    text = f"{value:+.1f}"
+    return text.replace("-", MINUS) if float(text) else "0.0"
+
+
+def p_value(p: float) -> str:
+    """A p-value with two decimals, three where it is small."""
+    return "<\u00a0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def apart(gap: Estimate, *, percent: bool = True) -> str:
+    """A difference with its interval, in points of percent or as it is."""
+    if percent:
+        return points(gap)
+    signs = [
+        "" if value is None else f"{'+' if value > 0 else ''}{number(value)}"
+        for value in (gap.value, gap.low, gap.high)
+    ]
+    return f"{signs[0]}, 95{NARROW}% interval {signs[1]} to {signs[2]}" if signs[1] else signs[0]
+
+
 def capital(text: str) -> str:
     """The text with a capital at its start."""
     return text[:1].upper() + text[1:]

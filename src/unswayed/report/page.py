@@ -22,6 +22,7 @@ from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding, State
 from unswayed.report.keys import key_figures, key_tables
 from unswayed.report.plots import curve_tables
+from unswayed.report.scored import lede_of, score_sections
 from unswayed.report.sections import (
     TableSection,
     bias_section,
@@ -34,7 +35,7 @@ from unswayed.report.sections import (
 from unswayed.report.words import environment, joined, plain, say, sentence
 from unswayed.visible import one_line, visible
 
-__all__ = ["named", "render_report"]
+__all__ = ["lede_of", "named", "render_report"]
 
 
 def render_report(runs: Sequence[RunData], *, embed_mb: float = 4.0) -> str:
@@ -105,6 +106,7 @@ def _context(findings: Sequence[Finding], *, embed_mb: float) -> Mapping[str, ob
     sections = {
         "bias": bias_section(findings),
         "cause": cause_section(findings),
+        "scores": score_sections(findings),
         "remedies": remedies_section(findings),
         "groups": groups_section(findings),
         "table": (table := table_section(findings)),
@@ -145,11 +147,6 @@ def headline_of(findings: Sequence[Finding]) -> Markup:
     comparable = all(f.n == first.n and f.rates and f.recommends for f in findings)
     rates = [f.rates[first.position].value or 0.0 for f in findings] if comparable else []
     return sentence("runs.headline", first, rates, [finding.name for finding in findings])
-
-
-def lede_of(finding: Finding) -> Markup:
-    """The sentences below the headline."""
-    return sentence("lead.lede", finding, steadier_of(finding))
 
 
 def _warning(finding: Finding) -> list[Markup]:

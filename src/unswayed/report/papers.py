@@ -17,8 +17,11 @@ from unswayed.report.claims import groups_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.frontier import FRAMES, Drawing, Frontier, panels
+from unswayed.report.heat import Heat
+from unswayed.report.lists import points_tables
 from unswayed.report.page import named
-from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
+from unswayed.report.plots import PERCENT, PlotTable, bias_tables, cause_table, group_tables
+from unswayed.report.scales import level_heats
 from unswayed.visible import one_line
 
 if TYPE_CHECKING:
@@ -55,7 +58,8 @@ def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
         directory: Made if it does not exist.
 
     Returns:
-        The files written: position, protocols, frontier and groups, as far as they were measured.
+        The files written: position, protocols, points (of lists), levels (of scales), frontier and
+        groups, as far as they were measured.
 
     Raises:
         MissingExtraError: If matplotlib is not installed.
@@ -106,6 +110,8 @@ def _figures(finding: Finding) -> dict[str, Figure | None]:
         "protocols": _tables(
             [cause] if len(cause.blocks) > 1 else [], COLUMN_IN, 0.3, "consistency, %"
         ),
+        "points": _tables(points_tables(own), COLUMN_IN, 0.24, "points"),
+        "levels": _heat(level_heats(finding)[:1]),
         "frontier": _frontier(panels(own, frames=paper)),
         "groups": _tables(groups[:1] if several else [], COLUMN_IN, 0.17, dashed),
     }
@@ -162,14 +168,38 @@ def _rows(ax: Axes, table: PlotTable) -> None:
             else:
                 ax.plot([low, high], [place, place], color=colour, linewidth=1.2)
                 ax.plot(value, place, "|", color=colour, markersize=8, markeredgewidth=1.6)
-            if row.expected is not None:
-                x, y = [100 * row.expected] * 2, [place - 0.5, place + 0.5]
+            if row.line is not None:
+                x, y = [100 * row.line] * 2, [place - 0.5, place + 0.5]
                 ax.plot(x, y, color=colours["ink"], linewidth=0.8, dashes=(3, 3))
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlim(0, 100)
+    if table.axis != PERCENT:
+        ax.set_xticks([0, 50, 100], [table.axis.tick_at(place) for place in (0, 0.5, 1)])
     ax.grid(axis="x", color=colours["grid"], linewidth=0.6)
     ax.set_axisbelow(True)
+
+
+def _heat(heats: Sequence[Heat]) -> Figure | None:
+    """A heat table; None where there is none."""
+    if not heats:
+        return None
+    from matplotlib.colors import LinearSegmentedColormap
+
+    (heat,) = heats
+    figure, (ax,) = _figure(COLUMN_IN, 0.7 + 0.26 * len(heat.rows), 1)
+    shades = [[cell.shade for cell in row.cells] for row in heat.rows]
+    ground = LinearSegmentedColormap.from_list("", ["white", _colours()["accent"]])
+    ax.imshow(shades, cmap=ground, vmin=0, vmax=1, aspect="auto")
+    for place, row in enumerate(heat.rows):
+        for position, cell in enumerate(row.cells):
+            ax.text(position, place, cell.text, ha="center", va="center", fontsize=7)
+    ax.set_xticks(range(len(heat.columns)), heat.columns)
+    ax.set_yticks(range(len(heat.rows)), [_escaped(row.label) for row in heat.rows])
+    ax.set_xlabel(heat.sub)
+    ax.set_ylabel(heat.corner)
+    ax.set_title(heat.title)
+    return figure
 
 
 def _frontier(shown: Frontier) -> Figure | None:

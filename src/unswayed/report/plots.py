@@ -6,9 +6,9 @@ and a row fits any width; figures for papers draw the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
@@ -16,12 +16,15 @@ from unswayed.metrics import METRICS
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import ACCURACY, CONSISTENCY, POSITION_RATE, Finding
 from unswayed.report.intervals import above, below
-from unswayed.report.numerals import calls_text, ordinal, plural, share
+from unswayed.report.numerals import calls_text, figure, number, ordinal, plural, share, whole
 from unswayed.report.numerals import expected as expected_text
 from unswayed.report.words import plain, say
 from unswayed.visible import one_line
 
 __all__ = [
+    "PERCENT",
+    "RHO",
+    "Axis",
     "Block",
     "Note",
     "PlotRow",
@@ -31,12 +34,51 @@ __all__ = [
     "curve_tables",
     "group_tables",
     "no_bias",
+    "place_name",
 ]
 
 WORDS_UP_TO = 4
 """Positions are named in words up to this many candidates, above by number."""
 
 MOST_GROUPS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What the width of a row stands for, and how its numbers are written.
+
+    Attributes:
+        low, high: The values at the ends.
+        write: A value in words, without its unit.
+        unit: Behind a value that stands alone, and the last tick.
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    write: Callable[[float], str] = share
+    tick: Callable[[float], str] = whole
+    unit: str = "\u202f%"
+
+    def at(self, value: float) -> float:
+        """Where a value lies, as a fraction of the width; the ends for what lies outside."""
+        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+
+    def tick_at(self, place: float) -> str:
+        """The text of the tick at a fraction of the width."""
+        text = self.tick(self.low + place * (self.high - self.low))
+        return f"{text}{self.unit}" if place == 1 else text
+
+    def interval(self, estimate: Estimate) -> str:
+        """The interval of an estimate; empty if there is none."""
+        if estimate.low is None or estimate.high is None:
+            return ""
+        ends = self.write(estimate.low), self.write(estimate.high)
+        return ("–" if min(self.low, estimate.low) >= 0 else " to ").join(ends)
+
+
+PERCENT: Final = Axis()
+RHO: Final = Axis(write=number, tick=figure, unit="")
+"""Correlations; those below 0 are drawn at it."""
 
 
 class Note(NamedTuple):
@@ -61,6 +103,12 @@ class PlotRow:
     expected: float | None = None
     on: bool = False
     flow: str = ""
+    axis: Axis = PERCENT
+
+    @property
+    def line(self) -> float | None:
+        """Where it would be without bias, as a fraction of the row's width."""
+        return None if self.expected is None else self.axis.at(self.expected)
 
     @property
     def marks(self) -> tuple[float, float, float] | None:
@@ -69,7 +117,7 @@ class PlotRow:
         if estimate is None or estimate.value is None:
             return None
         low, value, high = (
-            min(1.0, max(0.0, estimate.value if end is None else end))
+            self.axis.at(estimate.value if end is None else end)
             for end in (estimate.low, estimate.value, estimate.high)
         )
         return low, value, high
@@ -109,6 +157,11 @@ class PlotTable:
         notes = {block.note for block in self.blocks}
         return notes.pop() if len(notes) == 1 else None
 
+    @property
+    def axis(self) -> Axis:
+        """What the width of all rows stands for."""
+        return next((row.axis for block in self.blocks for row in block.rows), PERCENT)
+
 
 def no_bias(n: int) -> str:
     """The name of the line at 1/n, beside numbers in percent."""
@@ -134,7 +187,7 @@ def bias_tables(findings: Sequence[Finding]) -> list[PlotTable]:
 def _rate_block(finding: Finding, n: int, protocol: str, rates: Sequence[Estimate]) -> Block:
     expected = 1 / n
     rows = tuple(
-        PlotRow(_place(finding, index, n, protocol), rate, expected, above(rate, expected))
+        PlotRow(place_name(finding, index, n, protocol), rate, expected, above(rate, expected))
         for index, rate in enumerate(rates)
     )
     sized = f"{n} candidates" if len(finding.sizes) > 1 else ""
@@ -142,7 +195,7 @@ def _rate_block(finding: Finding, n: int, protocol: str, rates: Sequence[Estimat
     return Block(rows, title, note=Note(f"no bias: {expected_text(n)}", expected))
 
 
-def _place(finding: Finding, index: int, n: int, protocol: str) -> str:
+def place_name(finding: Finding, index: int, n: int, protocol: str) -> str:
     """What a row of Figure 1 counts: "first, A" up to four candidates, above "1 A"."""
     symbol = finding.labels[index] if index < len(finding.labels) else str(index + 1)
     if protocol == "label":

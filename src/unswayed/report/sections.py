@@ -8,16 +8,18 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from unswayed.metrics.improvements import Improvements
 from unswayed.report import claims
 from unswayed.report.advice import advice_of, control_of, repeats_of
 from unswayed.report.findings import Finding, State
 from unswayed.report.frontier import Frontier, panels
+from unswayed.report.heat import Heat
 from unswayed.report.parts import cut
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
 from unswayed.report.table import MetricsTable, main_table, more_table
 from unswayed.report.words import joined, say, sentence
 
-__all__ = ["Claim", "Section", "TableSection", "joint_claim"]
+__all__ = ["Claim", "Gains", "Section", "TableSection", "joint_claim"]
 
 RAW_EXAMPLES = 3
 
@@ -32,14 +34,28 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Gains:
+    """What a method gets right that the single call does not, and the reverse."""
+
+    method: str
+    counts: Improvements
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """A claim with its evidence and what that shows."""
+    """A claim with its evidence and what that shows.
+
+    Attributes:
+        gains: By run; its name is empty where it stands alone.
+    """
 
     claim: Claim
     caption: Markup | str = ""
     tables: tuple[PlotTable, ...] = ()
     frontier: Frontier | None = None
     examples: tuple[str, ...] = ()
+    heats: tuple[Heat, ...] = ()
+    gains: tuple[tuple[str, tuple[Gains, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

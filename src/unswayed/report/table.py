@@ -8,17 +8,18 @@ from dataclasses import dataclass, replace
 
 from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
-from unswayed.metrics.metric import Metric
+from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.table import compared_metrics, load_metrics
 from unswayed.report.findings import (
     ACCURACY,
     ACCURACY_FRACTIONAL,
     POSITION_RATE,
+    SPEARMAN,
     TIE_RATE,
     UNPARSED_RATE,
     Finding,
 )
-from unswayed.report.numerals import MINUS, interval, share
+from unswayed.report.numerals import interval, number, share
 from unswayed.report.words import plain, say, sentence
 
 __all__ = ["Cell", "MetricsTable", "TableRow", "main_table", "more_table"]
@@ -64,6 +65,11 @@ class MetricsTable:
     notes: str
 
     @property
+    def others(self) -> tuple[str, ...]:
+        """Titles of the columns whose values are no shares."""
+        return tuple(column.title for column in self.columns if not column.percent)
+
+    @property
     def by_construction(self) -> bool:
         """Whether any value holds by construction."""
         return any(cell.by_construction for row in self.rows for cell in row.cells)
@@ -73,6 +79,9 @@ def main_table(finding: Finding) -> MetricsTable:
     """All methods with the metrics that they are compared in, and what goes with them."""
     registered = load_metrics()
     columns = {key: registered[key] for key in _main() if _shown(key, finding)}
+    if finding.criterion == SPEARMAN:  # what a run is about stands first, however narrow the table
+        rank = {key: (key != SPEARMAN, Need.HUMAN not in columns[key].needs) for key in columns}
+        columns = {key: columns[key] for key in sorted(columns, key=rank.__getitem__)}
     for key, metric in columns.items():  # some words depend on the number of candidates
         words = [plain(text) for text in say("tables.column", key, finding)]
         if words:
@@ -137,7 +146,7 @@ def _table(
             kind, remark = "ref", "as it is used now"
         calls = Cell() if row.calls is None else Cell(f"{row.calls:.2f}", "", f"{row.calls:.6f}")
         rows.append(TableRow(method, remark, kind, calls, tuple(own)))
-    notes = plain(sentence("tables.notes", ties, lacking(finding, columns)))
+    notes = plain(sentence("tables.notes", finding, ties, lacking(finding, columns)))
     return MetricsTable(finding.name, tuple(columns.values()), tuple(rows), notes)
 
 
@@ -153,20 +162,16 @@ def _best(metric: Metric, estimates: Sequence[Estimate | None]) -> float | None:
 def _cell(estimate: Estimate | None, metric: Metric, best: float | None) -> Cell:
     if estimate is None or estimate.value is None:
         return Cell()
-    text = share(estimate.value) if metric.percent else _number(estimate.value)
+    text = share(estimate.value) if metric.percent else number(estimate.value)
     order = f"{estimate.value:.6f}"
     if estimate.by_construction:
         return Cell(text, "", order, by_construction=True)
     low, high = estimate.low, estimate.high
     below = interval(estimate) if metric.percent else ""
     if not metric.percent and low is not None and high is not None:
-        below = f"{_number(low)} to {_number(high)}"
+        below = f"{number(low)} to {number(high)}"
     settled = low == high == estimate.value
     return Cell(text, "" if settled else below, order, best=estimate.value == best)
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}".replace("-", MINUS)
 
 
 def ties_of(finding: Finding) -> list[tuple[str, float, float | None]]:

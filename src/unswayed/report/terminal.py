@@ -8,10 +8,12 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.report.advice import advice_of, steadier_of
+from unswayed.report.advice import advice_of
 from unswayed.report.applying import Application, application_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
+from unswayed.report.lists import uneven_orders
+from unswayed.report.scored import lede_of
 from unswayed.report.table import Cell, MetricsTable, main_table
 from unswayed.report.words import plain, sentence, spans
 from unswayed.visible import one_line, visible
@@ -29,7 +31,7 @@ def terminal_report(run: RunData) -> RenderableType:
     warning = _plain("lead.missing", finding)
     if warning:
         parts.append(Text(warning, style="yellow"))
-    lede = sentence("lead.lede", finding, steadier_of(finding))
+    lede = lede_of(finding)
     if lede:
         parts.append(_text(lede))
     protocols = _plain("terminal.protocols", finding)
@@ -37,8 +39,11 @@ def terminal_report(run: RunData) -> RenderableType:
         parts += [Text(""), Text(protocols)]
     table = main_table(finding)
     if table.rows:
-        notes = _plain("terminal.terminal_notes", table.by_construction, table.notes)
+        notes = _plain("terminal.terminal_notes", table.by_construction, table.notes, table.others)
         parts += [Text(""), _Methods(table), Text(notes, style="dim")]
+    parts += [
+        Text(_plain("lists.uneven", *uneven), style="yellow") for uneven in uneven_orders(finding)
+    ]
     advice = sentence("advice.advice", finding, advice_of(finding))
     if advice:
         parts += [Text(""), _text(advice)]
