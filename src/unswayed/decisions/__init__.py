@@ -12,6 +12,7 @@ from unswayed.decisions.codes import (
     IntArray,
     choice_of,
     code_of,
+    sd_of_rows,
     value_of_choices,
 )
 from unswayed.decisions.decision import RANK, SCORE, Decision, Evidence, check_decision
@@ -42,6 +43,7 @@ __all__ = [
     "choice_of",
     "code_of",
     "criterion_places",
+    "sd_of_rows",
     "tie_rank",
     "value_of_choices",
 ]

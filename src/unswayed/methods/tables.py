@@ -21,6 +21,7 @@ from unswayed.decisions import (
     FloatArray,
     IntArray,
     VerdictTable,
+    sd_of_rows,
     value_of_choices,
 )
 from unswayed.permutations import Order, invert
@@ -169,21 +170,11 @@ def verdict_table(
         consistent=consistent,
         n_calls=(cells & (table.choices != MISSING)).sum(axis=1).astype(np.int32),
         score=score if score is None else np.where(missing, np.nan, score),
-        sd=None if table.values is None else _spread(table, cells),
+        sd=None
+        if table.values is None
+        else sd_of_rows(value_of_choices(np.where(cells, table.choices, UNPARSED), table.values)),
         parts={
             name: np.where(silent[:, None], np.nan, values)
             for name, values in (parts or {}).items()
         },
     )
-
-
-def _spread(table: DecisionTable, cells: BoolArray) -> FloatArray:
-    """Standard deviation (n - 1) of the scores of the decisions read, NaN for fewer than two; (I,)."""
-    if table.values is None:
-        return np.full(len(table), np.nan)
-    scores = value_of_choices(table.choices, table.values)
-    read = cells & ~np.isnan(scores)
-    count = read.sum(axis=1)
-    mean = np.where(read, scores, 0.0).sum(axis=1) / np.maximum(count, 1)
-    squares = np.where(read, (scores - mean[:, None]) ** 2, 0.0).sum(axis=1)
-    return np.where(count < 2, np.nan, np.sqrt(squares / np.maximum(count - 1, 1)))
