@@ -18,7 +18,13 @@ from unswayed.decisions.codes import (
 from unswayed.decisions.decision import RANK, SCORE, Decision, Evidence, check_decision
 from unswayed.decisions.estimate import Estimate
 from unswayed.decisions.places import criterion_places
-from unswayed.decisions.table import DecisionTable, TableBuilder, argmax_by_tie_rule, tie_rank
+from unswayed.decisions.table import (
+    DecisionTable,
+    TableBuilder,
+    argmax_by_tie_rule,
+    leaders_of,
+    tie_rank,
+)
 from unswayed.decisions.verdict import Verdict, VerdictTable
 
 __all__ = [
@@ -43,6 +49,7 @@ __all__ = [
     "choice_of",
     "code_of",
     "criterion_places",
+    "leaders_of",
     "sd_of_rows",
     "tie_rank",
     "value_of_choices",

@@ -30,6 +30,7 @@ __all__ = [
     "EPSILON",
     "TOLERANCE",
     "agreement",
+    "choices_of",
     "labels_by_candidate",
     "log_probs_by_label",
     "plurality",
@@ -108,11 +109,18 @@ def plurality(counts: FloatArray) -> tuple[IntArray, BoolArray]:
     top = votes.max(axis=1)
     leaders: BoolArray = votes == top[:, None]
     leaders[ties >= top] = True
-    choices = leaders.argmax(axis=1).astype(np.int16)
-    choices[leaders.sum(axis=1) > 1] = TIE
-    choices[(top == 0) & (ties == 0)] = UNPARSED
+    leaders[(top == 0) & (ties == 0)] = False
+    choices = choices_of(leaders)
     leaders[choices != TIE] = False
     return choices, leaders
+
+
+def choices_of(leaders: BoolArray) -> IntArray:
+    """The leader of each row: TIE where there are several, UNPARSED without any; (I, n) -> (I,)."""
+    choices: IntArray = leaders.argmax(axis=1).astype(np.int16)
+    choices[leaders.sum(axis=1) > 1] = TIE
+    choices[~leaders.any(axis=1)] = UNPARSED
+    return choices
 
 
 def verdict_table(
