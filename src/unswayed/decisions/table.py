@@ -30,7 +30,6 @@ from unswayed.presentation import (
     canonical,
     content_order,
     label_symbols,
-    rotated,
     settled_by,
 )
 from unswayed.presentation import through as seen_through
@@ -93,8 +92,7 @@ class DecisionTable:
             for row in fixed:
                 m = len(self.items[row].criteria or ())
                 cells[row] = [
-                    (shown == own or ask.arranged == "content")
-                    and not (ask.criteria or rotated(m, ask.turned))
+                    (shown == own or ask.arranged == "content") and not ask.criteria_order(m)
                     for ask, shown in zip(self.asks, self.shown, strict=True)
                 ]
         return cells
