@@ -24,7 +24,7 @@ from unswayed.backends import Backend, BackendSettings, backend_settings, open_b
 from unswayed.calibration import prompts_for
 from unswayed.decisions import Verdict
 from unswayed.errors import BackendError, UsageError
-from unswayed.items import Item, Task, Text, by_criterion
+from unswayed.items import Item, Task, Text
 from unswayed.judging import JudgeFailure, Judging, alone, named, scale_of, windows
 from unswayed.methods import JUDGING, Method
 from unswayed.methods.files import FittedFile
@@ -328,12 +328,12 @@ class Judge:
         async def collect(window: Sequence[Item]) -> list[Verdict | JudgeFailure]:
             return [verdict async for verdict in self.averdicts(window)]
 
-        for window in windows(by_criterion(items)):
+        for window in windows(items):
             yield from self._run(partial(collect, window))
 
     async def averdicts(self, items: Iterable[Item]) -> AsyncIterator[Verdict | JudgeFailure]:
         """`verdicts` in async code."""
-        for window in windows(by_criterion(items)):
+        for window in windows(items):
             while self._n_windows and self._store.exceeds(MOST_IN_MEMORY):
                 await asyncio.sleep(FULL_POLL_S)  # others read what is to be forgotten
             self._n_windows += 1

@@ -14,7 +14,7 @@ from unswayed.calibration import evidence_of
 from unswayed.decisions import Decision, Evidence, Verdict
 from unswayed.digests import digest
 from unswayed.errors import UsageError
-from unswayed.items import BadFieldError, Item, Task, check_item, question_mark
+from unswayed.items import BadFieldError, Item, Task, by_criterion, check_item, question_mark
 from unswayed.methods import AUDITED, BASE, METHODS, Method
 from unswayed.methods.files import FittedFile
 from unswayed.methods.names import parse_method, spec_name
@@ -265,11 +265,11 @@ def scale_of(levels: Mapping[float, str]) -> tuple[tuple[float, ...], tuple[str,
 def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:
     """Items in lists of about `size` with distinct ids (a stream may repeat them).
 
-    The criteria of an item, which are asked by the same calls, are in one list.
+    Criteria are taken apart; those of an item, which are asked by the same calls, are in one list.
     """
     window: dict[str, Item] = {}
     last = ""
-    for item in items:
+    for item in by_criterion(items):
         if item.id in window or (len(window) >= size and item.asked_as != last):
             yield list(window.values())
             window = {}

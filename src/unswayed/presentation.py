@@ -153,6 +153,10 @@ class Ask(NamedTuple):
         """Whether it means the same for every item."""
         return self.arranged == "given" and not self.turned
 
+    def criteria_order(self, m: int) -> Order:
+        """The order of an item's m criteria; empty for its own."""
+        return self.criteria or rotated(m, self.turned)
+
     @property
     def as_given(self) -> bool:
         """Whether it shows the item in its own order, labels in their own sequence."""
@@ -266,7 +270,7 @@ def settled_by(ask: Ask, order: Order | None, item: Item) -> Ask:
         if not item.permutable:
             return ask._replace(turned=0)
     if ask.turned:
-        ask = ask._replace(criteria=rotated(len(item.criteria or ()), ask.turned), turned=0)
+        ask = ask._replace(criteria=ask.criteria_order(len(item.criteria or ())), turned=0)
     return ask
 
 

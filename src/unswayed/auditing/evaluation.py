@@ -21,21 +21,21 @@ from unswayed.decisions import (
     MISSING,
     SCORE,
     TIE,
-    UNPARSED,
     BoolArray,
     Decision,
     DecisionTable,
     Evidence,
     FloatArray,
     IntArray,
+    leaders_of,
 )
 from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item, blind
 from unswayed.methods import Method
 from unswayed.methods.names import spec_name
 from unswayed.methods.protocol import MethodWarning
-from unswayed.methods.tables import TOLERANCE
-from unswayed.methods.voting import decide_by_vote
+from unswayed.methods.tables import TOLERANCE, choices_of
+from unswayed.methods.voting import count_votes, decide_by_vote, mean_probs
 from unswayed.metrics.outcomes import Outcomes, outcomes_of, with_gold
 from unswayed.permutations import Exposure, exposure, invert
 from unswayed.presentation import Ask, Protocol, askable, canonical, through
@@ -351,18 +351,13 @@ def average_of_everything(
     verdicts = []
     for stratum, table in zip(strata, tables, strict=True):
         seen = table.select([Ask(presentation) for presentation in stratum.views])
-        votes = [((seen.choices == c) & seen.allowed).sum(axis=1) for c in range(stratum.n)]
-        score = np.stack(votes, axis=1).astype(np.float64)
-        telling = score.sum(axis=1) >= FEWEST_VOTES
-        if seen.probs is not None:
-            mean = seen.probs.mean(axis=1)
-            whole = ~np.isnan(mean).any(axis=1) & stratum.permutable & (len(stratum.views) > 1)
-            score[whole] = mean[whole]
-            telling |= whole
-        best = score >= score.max(axis=1, keepdims=True) - TOLERANCE
-        choice = np.where(best.sum(axis=1) == 1, best.argmax(axis=1), TIE).astype(np.int16)
-        choice[~telling] = UNPARSED
-        verdicts.append(choice)
+        alike = np.ones(len(stratum.views))
+        votes = count_votes(seen.choices, seen.allowed, stratum.n, alike)[:, :-1]
+        mean = mean_probs(seen, seen.allowed, alike)
+        whole = ~np.isnan(mean).any(axis=1) & stratum.permutable & (len(stratum.views) > 1)
+        score = np.where(whole[:, None], mean, votes)
+        telling = whole | (votes.sum(axis=1) >= FEWEST_VOTES)
+        verdicts.append(choices_of(leaders_of(score, TOLERANCE) & telling[:, None]))
     return tuple(verdicts)
 
 

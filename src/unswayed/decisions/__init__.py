@@ -12,12 +12,19 @@ from unswayed.decisions.codes import (
     IntArray,
     choice_of,
     code_of,
+    sd_of_rows,
     value_of_choices,
 )
 from unswayed.decisions.decision import RANK, SCORE, Decision, Evidence, check_decision
 from unswayed.decisions.estimate import Estimate
 from unswayed.decisions.places import criterion_places
-from unswayed.decisions.table import DecisionTable, TableBuilder, argmax_by_tie_rule, tie_rank
+from unswayed.decisions.table import (
+    DecisionTable,
+    TableBuilder,
+    argmax_by_tie_rule,
+    leaders_of,
+    tie_rank,
+)
 from unswayed.decisions.verdict import Verdict, VerdictTable
 
 __all__ = [
@@ -42,6 +49,8 @@ __all__ = [
     "choice_of",
     "code_of",
     "criterion_places",
+    "leaders_of",
+    "sd_of_rows",
     "tie_rank",
     "value_of_choices",
 ]

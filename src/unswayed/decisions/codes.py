@@ -20,6 +20,7 @@ __all__ = [
     "choice_of",
     "code_of",
     "renumbered",
+    "sd_of_rows",
     "value_of_choices",
 ]
 
@@ -93,3 +94,15 @@ def value_of_choices(
         among = tied[rows, columns]
         scores[rows, columns] = (values[rows] * among).sum(axis=1) / among.sum(axis=1)
     return scores
+
+
+def sd_of_rows(scores: FloatArray) -> FloatArray:
+    """Standard deviation (ddof 1) of the known scores of each row, (I, T) -> (I,).
+
+    NaN for fewer than two.
+    """
+    stated = ~np.isnan(scores)
+    count = stated.sum(axis=1)
+    mean = np.where(stated, scores, 0.0).sum(axis=1) / np.maximum(count, 1)
+    squares = np.where(stated, (scores - mean[:, None]) ** 2, 0.0).sum(axis=1)
+    return np.where(count < 2, np.nan, np.sqrt(squares / np.maximum(count - 1, 1)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from unswayed.decisions.codes import IntArray
 from unswayed.items import Item
-from unswayed.presentation import Ask, rotated
+from unswayed.presentation import Ask
 
 __all__ = ["criterion_places"]
 
@@ -25,6 +25,6 @@ def criterion_places(items: Sequence[Item], asks: Sequence[Ask]) -> IntArray | N
         criteria = item.criteria or ()
         if item.criterion in criteria:
             own = criteria.index(item.criterion)
-            orders = [ask.criteria or rotated(len(criteria), ask.turned) for ask in asks]
+            orders = [ask.criteria_order(len(criteria)) for ask in asks]
             places[row] = [order.index(own) if own in order else own for order in orders]
     return places

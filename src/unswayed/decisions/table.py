@@ -30,12 +30,11 @@ from unswayed.presentation import (
     canonical,
     content_order,
     label_symbols,
-    rotated,
     settled_by,
 )
 from unswayed.presentation import through as seen_through
 
-__all__ = ["DecisionTable", "TableBuilder", "argmax_by_tie_rule", "tie_rank"]
+__all__ = ["DecisionTable", "TableBuilder", "argmax_by_tie_rule", "leaders_of", "tie_rank"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +92,7 @@ class DecisionTable:
             for row in fixed:
                 m = len(self.items[row].criteria or ())
                 cells[row] = [
-                    (shown == own or ask.arranged == "content")
-                    and not (ask.criteria or rotated(m, ask.turned))
+                    (shown == own or ask.arranged == "content") and not ask.criteria_order(m)
                     for ask, shown in zip(self.asks, self.shown, strict=True)
                 ]
         return cells
@@ -360,6 +358,17 @@ def tie_rank(item: Item) -> tuple[int, ...]:
     return invert(tuple(by_rank))
 
 
+def leaders_of(scores: FloatArray, tolerance: FloatArray | float) -> BoolArray:
+    """Which scores of each row are the highest, or within the tolerance of it; (I, n) -> (I, n).
+
+    None of a row with NaN. The tolerance may differ by row, shape (I, 1).
+    """
+    complete = ~np.isnan(scores).any(axis=1, keepdims=True)
+    safe = np.where(complete, scores, 0.0)
+    leaders: BoolArray = complete & (safe >= safe.max(axis=1, keepdims=True) - tolerance)
+    return leaders
+
+
 def argmax_by_tie_rule(
     scores: FloatArray, table: DecisionTable, *, tolerance: float = 0.0
 ) -> IntArray:
@@ -373,15 +382,11 @@ def argmax_by_tie_rule(
     Returns:
         Candidates, shape (I,).
     """
-    complete: BoolArray = ~np.asarray(np.isnan(scores).any(axis=1), dtype=np.bool_)
-    safe = np.where(complete[:, None], scores, 0.0)
-    best: BoolArray = np.asarray(
-        safe >= safe.max(axis=1, keepdims=True) - tolerance, dtype=np.bool_
-    )
+    best = leaders_of(scores, tolerance)
     choice: IntArray = best.argmax(axis=1).astype(np.int16)
-    tied = np.flatnonzero(complete & (best.sum(axis=1) > 1))
+    tied = np.flatnonzero(best.sum(axis=1) > 1)
     if len(tied):
         ranks = table.tie_ranks(tied)
         choice[tied] = np.where(best[tied], ranks, np.iinfo(np.int16).max).argmin(axis=1)
-    choice[~complete] = UNPARSED
+    choice[~best.any(axis=1)] = UNPARSED
     return choice

@@ -23,6 +23,7 @@ from unswayed.items.item import (
     question_mark,
     suffix,
     text_of,
+    texts_of,
     to_json,
     turns_of,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "read_table",
     "suffix",
     "text_of",
+    "texts_of",
     "to_json",
     "turns_of",
 ]

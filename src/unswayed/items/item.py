@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Protocol, cast, overload
@@ -30,6 +30,7 @@ __all__ = [
     "question_mark",
     "suffix",
     "text_of",
+    "texts_of",
     "turns_of",
 ]
 
@@ -163,6 +164,12 @@ def text_of(text: Text) -> str:
 def turns_of(text: Text) -> tuple[str, ...]:
     """The contents of the turns of a conversation; a string is one turn."""
     return (text,) if isinstance(text, str) else tuple(message.content for message in text)
+
+
+def texts_of(item: Item) -> Iterator[str]:
+    """What a judge is given to read and may quote: the turns of every text of the item."""
+    for text in (item.prompt, *item.candidates, item.reference or "", item.response or ""):
+        yield from turns_of(text)
 
 
 def question_mark(item: Item) -> str:

@@ -9,18 +9,18 @@ import numpy as np
 
 from unswayed.decisions import (
     MISSING,
-    TIE,
-    UNPARSED,
     BoolArray,
     DecisionTable,
     FloatArray,
     VerdictTable,
+    leaders_of,
     value_of_choices,
 )
 from unswayed.errors import MethodError
 from unswayed.methods.estimation import warn_of
 from unswayed.methods.tables import (
     TOLERANCE,
+    choices_of,
     labels_by_candidate,
     positions_by_candidate,
     verdict_table,
@@ -85,10 +85,8 @@ def decide_by_mean_value(
     mean = np.where(total > 0, (shares * given).sum(axis=1) / np.maximum(total, FEWEST), np.nan)
     distance = np.abs(values - mean[:, None])
     span = values.max(axis=1) - values.min(axis=1)
-    nearest = distance <= (distance.min(axis=1) + TOLERANCE * span)[:, None]
-    verdict = nearest.argmax(axis=1).astype(np.int16)
-    verdict[nearest.sum(axis=1) > 1] = TIE
-    verdict[np.isnan(mean)] = UNPARSED
+    nearest = leaders_of(-distance, TOLERANCE * span[:, None])
+    verdict = choices_of(nearest)
     votes = count_votes(choices, cells, table.n, weight)[:, :-1]
     asked = np.maximum(answered @ weight, FEWEST)
     probs = mean_probs(table, cells, weight)

@@ -37,7 +37,7 @@ from unswayed.decisions import (
 from unswayed.errors import UsageError
 from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import presentation_set
-from unswayed.methods.voting import SCORE_TOLERANCE, decide_by_score
+from unswayed.methods.voting import SCORE_TOLERANCE, decide_by_score, mean_by_candidate
 from unswayed.parsing import FLAGS
 from unswayed.presentation import Ask
 
@@ -134,10 +134,7 @@ def _ranks(scores: FloatArray) -> FloatArray:
 
 def _mean(values: FloatArray, runs: BoolArray) -> FloatArray:
     """Mean over the runs of each row of values (I, T, n), NaN without any; (I, n)."""
-    total = np.where(runs[:, :, None], values, 0.0).sum(axis=1)
-    count = runs.sum(axis=1)[:, None]
-    result: FloatArray = np.where(count == 0, np.nan, total / np.maximum(count, 1))
-    return result
+    return mean_by_candidate(values, runs, np.ones(runs.shape[1]))
 
 
 def _raised(flags: FloatArray, runs: BoolArray) -> FloatArray:

@@ -21,6 +21,7 @@ from unswayed.decisions import (
     FloatArray,
     IntArray,
     VerdictTable,
+    sd_of_rows,
     value_of_choices,
 )
 from unswayed.permutations import Order, invert
@@ -29,6 +30,7 @@ __all__ = [
     "EPSILON",
     "TOLERANCE",
     "agreement",
+    "choices_of",
     "labels_by_candidate",
     "log_probs_by_label",
     "plurality",
@@ -107,11 +109,18 @@ def plurality(counts: FloatArray) -> tuple[IntArray, BoolArray]:
     top = votes.max(axis=1)
     leaders: BoolArray = votes == top[:, None]
     leaders[ties >= top] = True
-    choices = leaders.argmax(axis=1).astype(np.int16)
-    choices[leaders.sum(axis=1) > 1] = TIE
-    choices[(top == 0) & (ties == 0)] = UNPARSED
+    leaders[(top == 0) & (ties == 0)] = False
+    choices = choices_of(leaders)
     leaders[choices != TIE] = False
     return choices, leaders
+
+
+def choices_of(leaders: BoolArray) -> IntArray:
+    """The leader of each row: TIE where there are several, UNPARSED without any; (I, n) -> (I,)."""
+    choices: IntArray = leaders.argmax(axis=1).astype(np.int16)
+    choices[leaders.sum(axis=1) > 1] = TIE
+    choices[~leaders.any(axis=1)] = UNPARSED
+    return choices
 
 
 def verdict_table(
@@ -169,21 +178,11 @@ def verdict_table(
         consistent=consistent,
         n_calls=(cells & (table.choices != MISSING)).sum(axis=1).astype(np.int32),
         score=score if score is None else np.where(missing, np.nan, score),
-        sd=None if table.values is None else _spread(table, cells),
+        sd=None
+        if table.values is None
+        else sd_of_rows(value_of_choices(np.where(cells, table.choices, UNPARSED), table.values)),
         parts={
             name: np.where(silent[:, None], np.nan, values)
             for name, values in (parts or {}).items()
         },
     )
-
-
-def _spread(table: DecisionTable, cells: BoolArray) -> FloatArray:
-    """Standard deviation (n - 1) of the scores of the decisions read, NaN for fewer than two; (I,)."""
-    if table.values is None:
-        return np.full(len(table), np.nan)
-    scores = value_of_choices(table.choices, table.values)
-    read = cells & ~np.isnan(scores)
-    count = read.sum(axis=1)
-    mean = np.where(read, scores, 0.0).sum(axis=1) / np.maximum(count, 1)
-    squares = np.where(read, (scores - mean[:, None]) ** 2, 0.0).sum(axis=1)
-    return np.where(count < 2, np.nan, np.sqrt(squares / np.maximum(count - 1, 1)))

@@ -11,7 +11,6 @@ from unswayed.decisions import (
     MISSING,
     SCORE,
     TIE,
-    UNPARSED,
     BoolArray,
     DecisionTable,
     Evidence,
@@ -19,8 +18,16 @@ from unswayed.decisions import (
     IntArray,
     VerdictTable,
     argmax_by_tie_rule,
+    leaders_of,
 )
-from unswayed.methods.tables import EPSILON, TOLERANCE, plurality, softmax, verdict_table
+from unswayed.methods.tables import (
+    EPSILON,
+    TOLERANCE,
+    choices_of,
+    plurality,
+    softmax,
+    verdict_table,
+)
 from unswayed.tasks import task_of
 
 __all__ = [
@@ -93,7 +100,7 @@ def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None)
             rated = table.ratings[SCORE][:, 0]
             partial: BoolArray = np.asarray(np.isnan(rated).any(axis=1), dtype=np.bool_)
             scores = np.where(partial[:, None], scores, rated)
-            best = rated >= rated.max(axis=1, keepdims=True) - SCORE_TOLERANCE
+            best = leaders_of(rated, SCORE_TOLERANCE)
             tied = np.where(best.sum(axis=1, keepdims=True) > 1, tied & best, tied)
     sure = np.where(np.isnan(probs), shares, probs)
     confidence = sure[np.arange(len(table)), np.maximum(verdict, 0)]
@@ -146,12 +153,8 @@ def decide_by_score(
         parts: What the scores are made of, by name, shape (I, n) each.
     """
     cells = table.allowed if cells is None else cells
-    complete: BoolArray = np.asarray(~np.isnan(scores).any(axis=1), dtype=np.bool_)
-    safe = np.where(complete[:, None], scores, 0.0)
-    tied: BoolArray = (safe >= safe.max(axis=1, keepdims=True) - tolerance) & complete[:, None]
-    choices = tied.argmax(axis=1).astype(np.int16)
-    choices[tied.sum(axis=1) > 1] = TIE
-    choices[~complete] = UNPARSED
+    tied = leaders_of(scores, tolerance)
+    choices = choices_of(tied)
     counts = count_votes(table.choices, cells, table.n, np.ones(len(table.asks)))
     named = counts[np.arange(len(table)), np.maximum(choices, 0)]
     read = (cells & (table.choices != MISSING)).sum(axis=1)

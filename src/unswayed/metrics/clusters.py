@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Clusters"]
+from unswayed.decisions import FloatArray
 
-FloatArray = NDArray[np.float64]
+__all__ = ["Clusters"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from unswayed.decisions import BoolArray
 from unswayed.metrics.metric import FloatArray, Metric, Need, fraction, item_means
-from unswayed.metrics.outcomes import GOLD_TIE, BoolArray, Outcomes
+from unswayed.metrics.outcomes import GOLD_TIE, Outcomes
 
 __all__ = ["CONSISTENT_ACCURACY", "FRACTIONAL"]
 

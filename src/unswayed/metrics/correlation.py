@@ -31,10 +31,10 @@ from unswayed.metrics.metric import (
     FEWEST_SCORED,
     Criterion,
     FloatArray,
-    Limits,
     Metric,
     Need,
     OfWeights,
+    correlation,
 )
 from unswayed.metrics.outcomes import Outcomes
 
@@ -238,10 +238,6 @@ def _counted(outcomes: Outcomes) -> FloatArray:
     return np.column_stack([outcomes.scored.any(axis=1)]).astype(np.float64)
 
 
-def _from_minus_one(n: int) -> Limits:
-    return -1.0, 1.0
-
-
 SPEARMAN = Metric(
     title="Spearman ρ",
     meaning="rank correlation of the scores with the human scores over items (ties: average ranks), "
@@ -253,7 +249,7 @@ SPEARMAN = Metric(
     better=1,
     compared="jointly",
     criterion=Criterion("rank correlation with human scores", "closer to the human ranking"),
-    limits=_from_minus_one,
+    limits=correlation,
     optional=True,
 )
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from unswayed.decisions import BoolArray
 from unswayed.metrics.metric import FloatArray, Metric, Need
-from unswayed.metrics.outcomes import BoolArray, Outcomes
+from unswayed.metrics.outcomes import Outcomes
 
 __all__ = ["CRITERION_PLACE"]
 

@@ -16,8 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from unswayed.decisions import BoolArray
 from unswayed.metrics.metric import FloatArray, Metric, Need
-from unswayed.metrics.outcomes import GOLD_ONE, BoolArray, Outcomes
+from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
 
 __all__ = ["ICC2K", "ICC3K", "SCORE_SD", "mean_squares"]
 

@@ -14,6 +14,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.decisions import FloatArray
 from unswayed.errors import UsageError
 from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
 
@@ -25,12 +26,11 @@ __all__ = [
     "Metric",
     "Need",
     "OfWeights",
+    "correlation",
     "fraction",
     "item_means",
     "ratio",
 ]
-
-FloatArray = NDArray[np.float64]
 
 Limits = tuple[float, float]
 """The smallest and the largest share that one item can have in a value."""
@@ -124,6 +124,11 @@ def ratio(sums: FloatArray) -> FloatArray:
 def fraction(n: int) -> Limits:
     """The limits of a mean of fractions."""
     return 0.0, 1.0
+
+
+def correlation(n: int) -> Limits:
+    """The limits of a mean of correlations."""
+    return -1.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)

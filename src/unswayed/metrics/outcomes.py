@@ -18,7 +18,10 @@ from unswayed.decisions import (
     MISSING,
     SCORE,
     TIE,
+    BoolArray,
     DecisionTable,
+    FloatArray,
+    IntArray,
     criterion_places,
     value_of_choices,
 )
@@ -44,10 +47,6 @@ GOLD_NONE: Final = 0
 GOLD_ONE: Final = 1
 GOLD_SEVERAL: Final = 2
 GOLD_TIE: Final = 3
-
-IntArray = NDArray[np.int16]
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.metrics.metric import FloatArray, Limits, Metric, Need, item_means
+from unswayed.metrics.metric import FloatArray, Metric, Need, correlation, item_means
 from unswayed.metrics.outcomes import Outcomes
 
 __all__ = ["RANK_STABILITY", "rank_agreement"]
@@ -62,10 +62,6 @@ def _stability(outcomes: Outcomes) -> FloatArray:
     return item_means(agreement, outcomes.permutable & ~np.isnan(agreement))
 
 
-def _limits(n: int) -> Limits:
-    return -1.0, 1.0
-
-
 RANK_STABILITY = Metric(
     title="Rank stability",
     meaning="Kendall's tau-b between the rankings of the candidates under every two presentations, "
@@ -76,7 +72,7 @@ RANK_STABILITY = Metric(
     better=1,
     compared="paired",
     constructed=True,
-    limits=_limits,
+    limits=correlation,
     across=True,
     optional=True,
 )

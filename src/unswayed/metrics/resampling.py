@@ -197,7 +197,7 @@ def resample(
     sizes = np.array([outcomes.n_draws for outcomes in strata], dtype=np.int64)
     sums: list[dict[str, Sums]] = [{} for _ in strata]
     hopeful = {name: own for name, own in metrics.items() if not _hopeless(own, strata)}
-    for stream, draw in ((0, _by_pattern), (1, _sums_by_item), (_WEIGHTED, _weighted)):
+    for stream, draw in ((0, _by_pattern), (1, _sums), (_WEIGHTED, _weighted)):
         chosen = {name: own for name, own in hopeful.items() if _stream(own) == stream}
         if not chosen:
             continue
@@ -226,20 +226,10 @@ def _by_pattern(
 ) -> dict[str, Sums]:
     """Sums of categorical metrics: items that answered alike are drawn together."""
     if outcomes.clusters is not None:
-        return _sums_by_item(metrics, outcomes, draws, generator)
+        return _sums(metrics, outcomes, draws, generator)
     first, pattern = outcomes.patterns
     counts = np.bincount(pattern, minlength=len(first)).astype(np.int64)
-    return _sums(metrics, outcomes.categorical().rows(first), counts, draws, generator)
-
-
-def _sums_by_item(
-    metrics: Mapping[str, Metric],
-    outcomes: Outcomes,
-    draws: NDArray[np.int64],
-    generator: np.random.Generator,
-) -> dict[str, Sums]:
-    """Sums of continuous metrics."""
-    return _sums(metrics, outcomes, np.ones(len(outcomes), dtype=np.int64), draws, generator)
+    return _sums(metrics, outcomes.categorical().rows(first), draws, generator, counts)
 
 
 def _weighted(
@@ -275,11 +265,11 @@ def _weighted(
 def _sums(
     metrics: Mapping[str, Metric],
     outcomes: Outcomes,
-    counts: NDArray[np.int64],
     draws: NDArray[np.int64],
     generator: np.random.Generator,
+    counts: NDArray[np.int64] | None = None,
 ) -> dict[str, Sums]:
-    """Sums of the metrics that apply to outcomes which stand for `counts` items each, (P,)."""
+    """Sums of the metrics that apply to outcomes which stand for `counts` items each, (P,), or one."""
     columns: dict[str, slice] = {}
     blocks: dict[Callable[[Outcomes], FloatArray], slice] = {}  # families share their statistics
     parts = [np.zeros((len(outcomes), 0))]
@@ -295,6 +285,7 @@ def _sums(
     statistics = np.hstack(parts)
     if outcomes.clusters is not None:
         statistics = outcomes.clusters.sums(statistics)
+    if counts is None:
         counts = np.ones(len(statistics), dtype=np.int64)
     point = counts.astype(float) @ statistics
     samples = resample_sums(statistics, counts, draws, generator)

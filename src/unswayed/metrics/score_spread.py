@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from unswayed.decisions import sd_of_rows
 from unswayed.metrics.metric import FloatArray, Metric, Need, item_means
 from unswayed.metrics.outcomes import Outcomes
 
@@ -22,12 +23,8 @@ __all__ = ["SCORE_SHIFT", "WITHIN_ITEM_SD"]
 
 def _deviations(outcomes: Outcomes) -> FloatArray:
     """1 and the sd (ddof 1) of the item's scores; shape (I, 2). It takes two scores."""
-    scores = _scores(outcomes)
-    there = ~np.isnan(scores)
-    calls = there.sum(axis=1)
-    mean = np.where(there, scores, 0.0).sum(axis=1) / np.maximum(calls, 1)
-    squares = np.where(there, (scores - mean[:, None]) ** 2, 0.0).sum(axis=1)
-    return item_means(np.sqrt(squares / np.maximum(calls - 1, 1)), calls > 1)
+    deviations = sd_of_rows(_scores(outcomes))
+    return item_means(deviations, ~np.isnan(deviations))
 
 
 def _shifts(outcomes: Outcomes) -> FloatArray:

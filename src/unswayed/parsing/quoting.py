@@ -10,7 +10,7 @@ verdict. The rule for what counts as a quotation:
 * fenced code blocks and quoted lines (`> ...`), unless the whole reply is one fenced block;
 * text in quotation marks or backticks within a line, unless it is a bare label (`"B"`) or a verdict
   that the judge's own words lead up to (`my verdict is "[[B]]"`);
-* lines that occur word for word in the item (question, candidates, reference). A line that is
+* lines that occur word for word in the item (`items.texts_of`). A line that is
   nothing but a label (`B`, `<answer>B</answer>`) is a quotation only if the line before it is one
   too: a judge must be able to say what a candidate happens to end with.
 

@@ -18,7 +18,7 @@ import msgspec
 from unswayed.calls import Response
 from unswayed.decisions import Choice, Decision, tie_rank
 from unswayed.errors import ShapeError
-from unswayed.items import Item, turns_of
+from unswayed.items import Item, texts_of
 from unswayed.parsing.labels import DECLARED_TIE, read_label
 from unswayed.parsing.logprobs import LabelProbs, probs_of_response
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
@@ -67,11 +67,7 @@ def read_decision(
     parsed = read_label(
         response.text,
         symbols,
-        quoted=(
-            turn
-            for text in (item.prompt, *item.candidates, item.reference or "")
-            for turn in turns_of(text)
-        ),
+        quoted=texts_of(item),
         truncated=was_cut_off(response.finish_reason)
         and not _is_settled(position, response, symbols),
     )

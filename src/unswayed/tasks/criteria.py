@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from unswayed.calls import Response
 from unswayed.decisions import Decision, Evidence
-from unswayed.items import BadFieldError, Item, turns_of
+from unswayed.items import BadFieldError, Item, texts_of
 from unswayed.parsing import (
     ReplySpec,
     criteria_schema,
@@ -81,16 +81,7 @@ class CriteriaReply:
             "" if was_refused(response.finish_reason) else response.text,
             labels,
             criteria,
-            quoted=(
-                turn
-                for text in (
-                    item.prompt,
-                    *item.candidates,
-                    item.reference or "",
-                    item.response or "",
-                )
-                for turn in turns_of(text)
-            ),
+            quoted=texts_of(item),
         )
         own = by_name[criteria.index(item.criterion)] if item.criterion in criteria else None
         return decision_of(

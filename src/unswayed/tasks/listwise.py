@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from unswayed.calls import Response
 from unswayed.decisions import Choice, Decision, Evidence
-from unswayed.items import Item, turns_of
+from unswayed.items import Item, texts_of
 from unswayed.parsing import (
     FLAGS,
     ReplySpec,
@@ -89,11 +89,7 @@ class ListwiseReply:
         reading = read_listwise(
             "" if was_refused(response.finish_reason) else response.text,
             labels,
-            quoted=(
-                turn
-                for text in (item.prompt, *item.candidates, item.reference or "")
-                for turn in turns_of(text)
-            ),
+            quoted=texts_of(item),
             truncated=was_cut_off(response.finish_reason),
         )
         by_label = ask.presentation.candidates_by_label()
