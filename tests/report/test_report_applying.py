@@ -7,13 +7,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import unswayed as us
 from unswayed.auditing.measurement import asked_for
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
+from unswayed.backends.utilities import level_utilities
 from unswayed.cli import main
 from unswayed.items import ItemSet, encode_item
 from unswayed.prompts import PromptSettings
@@ -88,7 +91,7 @@ def test_nothing_is_shown_where_a_single_call_is_as_good_or_nothing_is_recommend
         assert "Apply this" not in Path(f"run{len(more)}/report.html").read_text()
 
 
-@pytest.mark.parametrize("built_in", ["tiny-judge", "tiny-mcq"])
+@pytest.mark.parametrize("built_in", ["tiny-judge", "tiny-mcq", "tiny-rubric"])
 def test_the_built_in_judge_is_asked_in_words_that_it_knows(
     built_in: str,
     tmp_path: Path,
@@ -101,7 +104,45 @@ def test_the_built_in_judge_is_asked_in_words_that_it_knows(
     _, python = block_of(capsys.readouterr().out)
     names: dict[str, us.Verdict] = {}
     exec(python, names)
-    assert names["verdict"].n_calls in (2, 4)
+    assert names["verdict"].n_calls in (2, 4, 5)
+    assert (names["verdict"].score is not None) == (built_in == "tiny-rubric")
+
+
+def lists() -> ItemSet:
+    """Lists of four answers whose right one is known."""
+    listed = simulated_items(150, 4, seed=3, task=us.Task.LISTWISE)
+    return ItemSet.of(listed, name="lists")
+
+
+def stories() -> ItemSet:
+    """Responses with a human score on each of two criteria, which the judge reads alike."""
+    items = []
+    for item in simulated_items(100, 5, seed=3, task=us.Task.RUBRIC):
+        worth = level_utilities(item.values or (), item.meta["quality"])
+        two = {"tone": item.gold, "style": item.gold}
+        meta = {"utility": {"tone": worth, "style": worth}}
+        items.append(replace(item, criteria=("tone", "style"), gold=two, meta=meta))
+    return ItemSet.of(items, name="stories")
+
+
+@pytest.mark.parametrize(
+    ("items", "method", "call", "n_verdicts"),
+    [
+        (lists(), "average", "verdict = judge.rank(", 1),
+        (stories(), "balanced-rubric", "verdicts = list(judge.verdicts(items))", 4),
+    ],
+    ids=["lists", "criteria"],
+)
+def test_the_call_is_the_one_for_what_is_judged(
+    items: ItemSet, method: str, call: str, n_verdicts: int
+) -> None:
+    result = us.audit(f"{MODEL}&label=0", items, methods=["direct", method], resamples=100)
+    _, python = block_of(str(result))
+    assert call in python
+    names: dict[str, Any] = {"items": items[:2]}
+    exec(python, names)
+    verdicts = names.get("verdicts") or [names["verdict"]]
+    assert [verdict.method for verdict in verdicts] == [method] * n_verdicts
 
 
 def test_items_in_memory_get_python_only() -> None:

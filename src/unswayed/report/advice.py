@@ -10,6 +10,7 @@ from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.methods import CONTROL, METHODS
 from unswayed.methods.names import parse_method
+from unswayed.metrics import METRICS
 from unswayed.report.findings import ACCURACY, CONSISTENCY, CONSISTENT_ACCURACY, Finding
 from unswayed.report.intervals import above
 
@@ -43,6 +44,7 @@ class Advice:
     Attributes:
         criterion: What it was chosen by, in words.
         best: The method that it is compared with; `gap` is its difference to that one.
+        percent: Whether the gap is one of shares.
         top: Whether no other method has a higher value, measurably or not.
         rivals: Whether other methods are cheaper.
         alternative: The best method below its price.
@@ -54,6 +56,7 @@ class Advice:
     reason: str
     best: str = ""
     gap: Estimate | None = None
+    percent: bool = True
     top: bool = True
     rivals: bool = False
     alternative: str | None = None
@@ -73,6 +76,7 @@ def advice_of(finding: Finding) -> Advice | None:
         criterion=given.criterion.replace("_", " "),
         reason=given.reason,
         alternative=given.alternative if given.alternative in rows else None,
+        percent=metric not in METRICS or METRICS.load(metric).percent,
     )
     if not scores:
         return advice

@@ -23,10 +23,14 @@ PROMPTS: Final = ("prompt", "template", "labels", "shots", "base_url")
 CALLS: Final = {
     "pairwise": 'compare("question", "answer one", "answer two")',
     "mcq": 'answer("question", ["option one", "option two"])',
+    "listwise": 'rank("question", ["answer one", "answer two", "answer three"])',
+    "rubric": 'score("question", "a response", {1: "poor", 2: "fair", 3: "good"})',
 }
 TINY_CALLS: Final = {
     "pairwise": 'compare("movies", "dull complete simple", "broken sound kind")',
     "mcq": 'answer("largest", ["wolf", "giraffe", "whale", "mouse"])',
+    "rubric": 'score("movies", "dull complete simple broken", '
+    '{1: "terrible", 2: "weak", 3: "middling", 4: "good", 5: "excellent"})',
 }
 """The same in the words of the built-in sets: the tiny judge knows no others."""
 
@@ -104,5 +108,9 @@ def _python(asked: Asked, method: str, fitted: str | None, *, task: str) -> tupl
     chosen = repr(method) if fitted is None else f"us.load_method({fitted!r})"
     lines.append(f"judge = us.Judge({', '.join([model, f'method={chosen}', *options, *pool])})")
     calls = TINY_CALLS if str(asked["model"]).startswith("tiny/") else CALLS
-    lines.append(f"verdict = judge.{calls['mcq' if task == 'mcq' else 'pairwise']}")
+    if task in calls:
+        lines.append(f"verdict = judge.{calls[task]}")
+    else:  # items that no call of a few arguments describes
+        items = f"us.load_items({asked['data']!r})" if "data" in asked else "items"
+        lines.append(f"verdicts = list(judge.verdicts({items}))")
     return tuple(lines)

@@ -183,6 +183,16 @@ class Finding:
         """Whether any method has an accuracy."""
         return any(row.get(ACCURACY) for row in self.metrics.methods.values())
 
+    @property
+    def gain_off_scale(self) -> Estimate | None:
+        """What the recommended method gains in what it was chosen by, where that is no share."""
+        given = self.metrics.recommendation
+        if given is None or self.recommended is None or self.base is None:
+            return None
+        if given.metric not in METRICS or METRICS.load(given.metric).percent:
+            return None
+        return self.difference(self.recommended, self.base, given.metric)
+
     @cached_property
     def items(self) -> int:
         """Items behind the headline: those with every presentation."""

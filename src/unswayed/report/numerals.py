@@ -73,6 +73,11 @@ def points(gain: Estimate) -> str:
     return f"{value}, 95{NARROW}% interval {signed(gain.low)} to {signed(gain.high)}"
 
 
+def thousandths(value: float) -> str:
+    """A difference of what is no fraction, with its sign: "+0.051"."""
+    return f"{value:+.3f}".replace("-", MINUS)
+
+
 def capital(text: str) -> str:
     """The text with a capital at its start."""
     return text[:1].upper() + text[1:]

@@ -72,7 +72,10 @@ class MetricsTable:
 def main_table(finding: Finding) -> MetricsTable:
     """All methods with the metrics that they are compared in, and what goes with them."""
     registered = load_metrics()
-    columns = {key: registered[key] for key in _main() if _shown(key, finding)}
+    given = finding.metrics.recommendation
+    chosen_by = None if given is None else given.metric
+    keys = sorted(_main(), key=lambda key: key != chosen_by)
+    columns = {key: registered[key] for key in keys if _shown(key, finding)}
     for key, metric in columns.items():  # some words depend on the number of candidates
         words = [plain(text) for text in say("tables.column", key, finding)]
         if words:
