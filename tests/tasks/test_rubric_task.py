@@ -48,6 +48,8 @@ def test_gold_of_other_tasks_is_no_human_score() -> None:
         ({"gold": "tie"}, "gold: for rubric gold is a number"),
         ({"gold": [1]}, "gold: for rubric gold is a number"),
         ({"gold": {"style": 3}}, r"gold: names criteria that the item does not have: \['style'\]"),
+        ({"gold": {"style": 3}}, r"it has none"),
+        ({"gold": "3"}, r"without quotes.* not '3'"),
         ({"candidates": ["one"], "values": [1]}, "candidates: needs at least 2, got 1"),
     ],
 )

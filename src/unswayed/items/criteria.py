@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from unswayed.errors import ItemError
 from unswayed.items.item import Item, ItemSet, Task, suffix
 
 __all__ = ["by_criterion", "expanded"]
@@ -44,6 +45,12 @@ def expanded(items: ItemSet) -> ItemSet:
     Raises:
         ItemError: If some items have criteria and others have none, or two ids become the same.
     """
+    with_criteria = sum(bool(item.criteria) for item in items)
     if not any(item.criteria and item.criterion is None for item in items):
         return items
+    if with_criteria < len(items):
+        raise ItemError(
+            f"{items.name}: {with_criteria} of {len(items)} items have criteria. Give the others "
+            "some too (one is enough), or put them into a file of their own."
+        )
     return ItemSet.of(by_criterion(items), name=items.name, bad_lines=items.bad_lines)

@@ -318,6 +318,9 @@ def item_of(record: Mapping[str, object]) -> Item:
         item = msgspec.convert(given, Item)
     except msgspec.ValidationError as error:
         place, reason = field_and_reason(error)
+        if place == "task" and isinstance(task := given.get("task"), str):
+            written = [name for name in TASKS if name != Task.CRITERIA]  # of files: rubric
+            reason = f"there is no task {task!r}. {did_you_mean(task, written)}"
         raise BadFieldError(place or "item", reason) from None
     check_item(item)
     try:
@@ -348,6 +351,8 @@ def check_item(item: Item) -> None:
         raise BadFieldError("meta", TOO_DEEP)
     if item.n < 2:
         raise BadFieldError("candidates", f"needs at least 2, got {item.n}")
+    if item.criteria is not None and item.task not in (Task.RUBRIC, Task.CRITERIA):
+        raise BadFieldError("criteria", f"are for task rubric; this item's is {item.task.value}")
     TASKS.load(item.task).check(item)
     if item.values is not None and len(item.values) != item.n:
         raise BadFieldError("values", f"{len(item.values)} for {item.n} candidates")

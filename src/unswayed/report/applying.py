@@ -108,5 +108,9 @@ def _python(asked: Asked, method: str, fitted: str | None, *, task: str) -> tupl
     chosen = repr(method) if fitted is None else f"us.load_method({fitted!r})"
     lines.append(f"judge = us.Judge({', '.join([model, f'method={chosen}', *options, *pool])})")
     calls = {**CALLS, **TINY_CALLS} if str(asked["model"]).startswith("tiny/") else CALLS
-    lines.append(f"verdict = judge.{calls.get(task, calls['pairwise'])}")
+    if task in calls:
+        lines.append(f"verdict = judge.{calls[task]}")
+    else:  # items that no call of a few arguments describes
+        items = f"us.load_items({asked['data']!r})" if "data" in asked else "items"
+        lines.append(f"verdicts = list(judge.verdicts({items}))")
     return tuple(lines)

@@ -13,7 +13,8 @@ __all__ = ["TASK"]
 def _check(item: Item) -> None:
     if item.n != 2:
         raise BadFieldError(
-            "candidates", f"pairwise needs exactly 2, got {item.n} (task mcq takes more)"
+            "candidates",
+            f"pairwise needs exactly 2, got {item.n} (mcq and listwise take more; name the task)",
         )
     check_gold(item)
 

@@ -39,14 +39,19 @@ def _check(item: Item) -> None:
     check_scale(item)
     check_criteria(item)
     if isinstance(item.gold, str | tuple):
-        raise BadFieldError("gold", "for rubric gold is a number, {criterion: number} or null")
+        raise BadFieldError(
+            "gold",
+            "for rubric gold is a number (the human score, without quotes), {criterion: number} "
+            f"or null, not {item.gold!r:.80}",
+        )
     if item.criteria and isinstance(item.gold, int | float):
         raise BadFieldError("gold", f"{item.gold!r}: with criteria it is {{criterion: number}}")
     given = item.gold if isinstance(item.gold, dict) else {}
     unknown = set(given) - set(item.criteria or ())
     if unknown:
+        has = f"it has {', '.join(map(repr, item.criteria))}" if item.criteria else "it has none"
         raise BadFieldError(
-            "gold", f"names criteria that the item does not have: {sorted(unknown)}"
+            "gold", f"names criteria that the item does not have: {sorted(unknown)}; {has}"
         )
     for score in (*given.values(), *([] if item.gold is None or given else [item.gold])):
         if not _is_score(score):
