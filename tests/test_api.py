@@ -308,7 +308,12 @@ def test_a_result_prints_what_the_terminal_shows(
 
 def test_notebooks_show_results_and_verdicts_escaped() -> None:
     rows = [
-        {"id": f"<b>{number}", "prompt": "p", "candidates": ["x", "y"], "group": "<script>"}
+        {
+            "id": f"<b>{number}",
+            "prompt": f"p{number}",
+            "candidates": ["x", "y"],
+            "group": "<script>",
+        }
         for number in range(30)
     ]
     result = us.audit(MODEL, rows, resamples=100)

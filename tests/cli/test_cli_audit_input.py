@@ -115,7 +115,7 @@ def test_one_task_of_a_mixed_file_can_be_taken(run: Run) -> None:
         (["--probs", "sampled:3"], "at least 5"),
         (["--estimation-sizes", "10,x"], "whole numbers separated by commas"),
         (["--estimation-sizes", "0,5"], "estimation size 0"),
-        (["--group-by", "source"], "give group, or meta.FIELD"),
+        (["--group-by", "source"], "give group, criterion, or meta.FIELD"),
         (["--group-by", "meta.sorce"], "Did you mean 'meta.source'?"),
         (["--prompt", "direkt"], "unknown prompt 'direkt'. Did you mean 'direct'?"),
         (["--template", "absent.txt"], "absent.txt: cannot be read"),

@@ -98,10 +98,10 @@ class Contrasts:
     @cached_property
     def _draws(self) -> FloatArray:
         """Normal draws with the covariance of the methods' values, shape (B, M)."""
-        known = ~np.isnan(self.values)
-        total = np.where(known, self.values, 0.0).sum(axis=0)
-        mean = total / np.maximum(known.sum(axis=0), 1)  # a method without any value has none
-        deviations = np.where(known, self.values - mean, 0.0)
+        scored = ~np.isnan(self.values)
+        total = np.where(scored, self.values, 0.0).sum(axis=0)
+        mean = total / np.maximum(scored.sum(axis=0), 1)  # a method without any value has none
+        deviations = np.where(scored, self.values - mean, 0.0)
         if self.clusters is not None:
             deviations = self.clusters.sums(deviations)
         spread, directions = np.linalg.eigh(deviations.T @ deviations)
