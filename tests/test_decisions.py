@@ -203,6 +203,9 @@ BROKEN = [
     ({"choice": 2}, "choice: 2 is out of range"),
     ({"probs": (1.0,)}, "probs: 1 values for 2 candidates"),
     ({"probs": (0.9, 0.9)}, "not probabilities"),
+    ({"scores": (1e308, 1.0)}, r"scores: .* are not all numbers below 1e\+15"),
+    ({"label_mass": 1e308}, r"label_mass: 1e\+308 is no share"),
+    ({"label_mass": -1.0}, "label_mass: -1.0 is no share"),
 ]
 
 

@@ -82,12 +82,31 @@ def commands(data: Path) -> tuple[Command, ...]:
     """The commands, on the files of `write_data`."""
     pairs, run, log = str(data / "pairs.jsonl"), str(data / "run"), str(data / "log.jsonl")
     calls = ("calls.sqlite",)
+    of_audit = (*calls, "run.json", "SHA256SUMS", "report.html", "answers.json", "flipped.json")
+    few = ("--resamples", "100", *MODEL)
     return (
         Command(
             "audit",
-            ("audit", pairs, "--out", ".", "--resamples", "100", *MODEL),
+            ("audit", pairs, "--out", ".", *few),
             ("metrics.json",),
-            (*calls, "run.json", "SHA256SUMS", "report.html", "answers.json", "flipped.json"),
+            of_audit,
+        ),
+        *(
+            Command(
+                task,
+                (
+                    "audit",
+                    str(data / f"{task}.jsonl"),
+                    "--methods",
+                    f"direct,{method}",
+                    "--out",
+                    ".",
+                    *few,
+                ),
+                ("metrics.json",),
+                of_audit,
+            )
+            for task, method in (("listwise", "pcf"), ("rubric", "bias-cost"))
         ),
         Command(
             "judge",
@@ -120,6 +139,16 @@ def write_data(folder: Path, environment: Mapping[str, str], *, n_pairs: int, n_
             candidates = [f"It is {number}.", f"It is not {number}, but {number + 1}."]
             row = {"id": f"q{number}", "task": "pairwise", "prompt": f"Question {number}?"}
             file.write(json.dumps({**row, "candidates": candidates, "gold": number % 2}) + "\n")
+    of_task: dict[str, dict[str, object]] = {
+        "listwise": {},
+        "rubric": {"response": "It is so.", "values": [1, 2, 3]},
+    }
+    for task, fields in of_task.items():
+        with (folder / f"{task}.jsonl").open("w") as file:
+            for number in range(n_pairs // 3):
+                row = {"id": f"q{number}", "task": task, "prompt": f"Question {number}?", **fields}
+                candidates = [f"Text {number}.{candidate}." for candidate in range(3)]
+                file.write(json.dumps({**row, "candidates": candidates}) + "\n")
     finish(
         ("audit", str(folder / "pairs.jsonl"), "--out", str(folder / "run"), *MODEL),
         folder,

@@ -15,7 +15,7 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import DecisionTable
+from unswayed.decisions import DecisionTable, FloatArray
 from unswayed.errors import MethodError, UsageError
 from unswayed.items import Item, Task, blind
 from unswayed.methods.bias_cost import (
@@ -192,7 +192,7 @@ def test_unread_answers_change_rates_not_shares() -> None:
 
 
 def test_a_fitted_method_asks_one_order_counted_by_value() -> None:
-    fitted = BiasCost(probes=(_probe(order(3, 4, 5, 1, 2)),))
+    fitted = BiasCost(probes=(_probe(order(3, 4, 5, 1, 2), EVEN),))
     (ask,) = fitted.asks(5)
     assert ask == Ask(Presentation((2, 3, 4, 0, 1), (0, 1, 2, 3, 4)), arranged="content")
     item = Item(
@@ -211,7 +211,7 @@ def test_a_fitted_method_asks_one_order_counted_by_value() -> None:
 
 
 def test_an_item_that_may_not_be_permuted_is_asked_in_its_own_order() -> None:
-    fitted = BiasCost(probes=(_probe(order(3, 4, 5, 1, 2)),))
+    fitted = BiasCost(probes=(_probe(order(3, 4, 5, 1, 2), EVEN),))
     fixed = Item(
         id="q",
         task=Task.RUBRIC,
@@ -226,9 +226,13 @@ def test_an_item_that_may_not_be_permuted_is_asked_in_its_own_order() -> None:
     assert BiasCost().plan_fit([fixed]) == []
 
 
-def _probe(best: tuple[int, ...]) -> Probe:
-    counts = tuple(tuple(map(int, row)) for row in WORKED)
-    shares = position_shares(WORKED, SHOWN, added=0.2)
+EVEN = np.full((5, 5), 8.0)
+"""Answers under which every order costs nothing."""
+
+
+def _probe(best: tuple[int, ...], chosen: FloatArray = WORKED) -> Probe:
+    counts = tuple(tuple(map(int, row)) for row in chosen)
+    shares = position_shares(chosen, SHOWN, added=0.2)
     return Probe(
         n=5,
         chosen=counts,
@@ -254,6 +258,15 @@ def test_a_damaged_file_is_refused() -> None:
         broken = {**data, "probes": [{**data["probes"][0], **change}]}
         with pytest.raises(MethodError, match="the file is damaged"):
             from_json(broken)
+
+
+def test_an_order_that_costs_more_than_another_is_refused() -> None:
+    probe = to_json(BiasCost(probes=(_probe(order(2, 3, 4, 5, 1)),)))["probes"][0]
+    shares = position_shares(np.array(probe["chosen"]), np.array(probe["shown"]), added=1 / 5)
+    worse = max(balanced(5), key=lambda entry: bias_cost(shares, entry))
+    broken = {**probe, "order": list(worse), "cost": bias_cost(shares, worse)}
+    with pytest.raises(MethodError, match="costs more than another that was probed"):
+        from_json({**to_json(BiasCost()), "probes": [broken]})
 
 
 def test_what_it_may_learn_is_bounded_where_all_of_it_is_asked() -> None:

@@ -68,3 +68,14 @@ def test_methods_need_the_same_items_and_a_mean() -> None:
         )
     with pytest.raises(ShapeError, match="no mean over items"):
         contrasts(FAMILY, "rstd", base="direct")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_method_without_any_value_has_no_difference_and_changes_no_other() -> None:
+    unread = outcomes([[0, 0]] * 300, gold=[None] * 300)
+    silent = contrasts({**FAMILY, "silent": [unread]}, "accuracy", base="direct")
+    assert silent.difference("silent", "direct").value is None
+    whole = contrasts(FAMILY, "accuracy", base="direct")
+    assert silent.difference("a", "direct").low == pytest.approx(
+        whole.difference("a", "direct").low, abs=2e-3
+    )

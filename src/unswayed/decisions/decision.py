@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import lru_cache
-from math import isfinite
 from typing import Final, Literal
 
 import msgspec
@@ -113,6 +112,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         )
 
 
+MOST_SCORE: Final = 1e15
+"""Scores are smaller, so that sums of them are never infinite."""
+
+
 @lru_cache(maxsize=8192)
 def _canonical_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
     n = len(labels)
@@ -166,6 +169,8 @@ def check_decision(decision: Decision) -> None:
         _check_ratings(decision, where)
     if decision.criteria_order is not None:
         _check_criteria(decision, where)
+    if decision.label_mass is not None and not -1e-3 < decision.label_mass < 1 + 1e-3:
+        raise ItemError(f"{where}label_mass: {decision.label_mass} is no share (0 to 1)")
     if decision.probs is not None:
         total = sum(decision.probs)
         if min(decision.probs) < 0 or not abs(total - 1) < 1e-3:
@@ -181,8 +186,10 @@ def _check_ratings(decision: Decision, where: str) -> None:
     for name, values in (("scores", decision.scores), *flags.items()):
         if values is not None and len(values) != n:
             raise ItemError(f"{where}{name}: {len(values)} values for {n} candidates")
-    if any(score is not None and not isfinite(score) for score in decision.scores or ()):
-        raise ItemError(f"{where}scores: {list(decision.scores or ())} are not all numbers")
+    if any(score is not None and not abs(score) < MOST_SCORE for score in decision.scores or ()):
+        raise ItemError(
+            f"{where}scores: {list(decision.scores or ())} are not all numbers below {MOST_SCORE:g}"
+        )
     if decision.ranking is not None and sorted(decision.ranking) != list(range(n)):
         raise ItemError(
             f"{where}ranking: {list(decision.ranking)} does not name each of the {n} candidates once"

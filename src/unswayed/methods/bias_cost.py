@@ -154,6 +154,8 @@ class Probe(Learned):
         actual = [bias_cost(self.shares, order) for order in (self.order, *balanced(self.n))]
         if not np.allclose(told, actual, atol=EQUAL):
             raise UnsoundError("cost, costs: they are not those of the counts")
+        if self.cost > min(self.costs) + EQUAL:
+            raise UnsoundError(f"order: {list(self.order)} costs more than another that was probed")
 
     @property
     def shares(self) -> FloatArray:

@@ -98,8 +98,10 @@ class Contrasts:
     @cached_property
     def _draws(self) -> FloatArray:
         """Normal draws with the covariance of the methods' values, shape (B, M)."""
-        centred = self.values - np.nanmean(self.values, axis=0, keepdims=True)
-        deviations = np.where(np.isnan(centred), 0.0, centred)
+        mask = ~np.isnan(self.values)
+        total = np.where(mask, self.values, 0.0).sum(axis=0)
+        mean = total / np.maximum(mask.sum(axis=0), 1)  # a method without any value has none
+        deviations = np.where(mask, self.values - mean, 0.0)
         if self.clusters is not None:
             deviations = self.clusters.sums(deviations)
         spread, directions = np.linalg.eigh(deviations.T @ deviations)

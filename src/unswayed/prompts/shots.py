@@ -32,7 +32,8 @@ def gold_of_shot(shot: Item) -> int:
     if not gold:
         raise TemplateError(
             f"{shot.id}: an example needs one right candidate, but its gold is {shot.gold!r}. "
-            "Give it a candidate index as gold, or leave it out of the examples."
+            f"Give it {'the value of a level' if shot.values else 'a candidate index'} as gold, or "
+            "leave it out of the examples."
         )
     return gold[0]
 
