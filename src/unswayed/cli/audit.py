@@ -58,12 +58,14 @@ def audit(
         str | None,
         typer.Option(
             help="identity, swap, cyclic, structured, balanced, full, graeco-latin, random:K "
-            "[default: swap for pairs, cyclic for more]"
+            "[default: swap for pairs, balanced for rubrics, else cyclic]"
         ),
     ] = None,
     protocol: Annotated[
         str | None,
-        typer.Option(help="coupled, label, order, all [default: coupled; all for built-in sets]"),
+        typer.Option(
+            help="coupled, label, order, criteria, all [default: coupled; all for built-in sets]"
+        ),
     ] = None,
     probs: Annotated[str, typer.Option(help="logprobs, or sampled:R.")] = "logprobs",
     estimation_items: Annotated[

@@ -45,7 +45,7 @@ class Average(Method):
         calls="size of the set: 2 for two candidates, n for more",
         equation="argmax_c mean_t p_t(c)",
         helps="The strongest verdict where several calls per item can be paid for.",
-        cannot="Costs the whole set for every item; needs label probabilities.",
+        cannot="Costs the whole set for every item; needs label probabilities, of lists the scores.",
         variants=("average:layouts=all",),
     )
 

@@ -125,5 +125,6 @@ def check_task(items: Sequence[Item], recipe: Recipe) -> None:
         if item.task is not recipe.task:
             raise UsageError(
                 f"{item.id}: recipe {recipe.name} is for task {recipe.task.value}, the item is "
-                f"{item.task.value}. Choose a recipe for {item.task.value}."
+                f"{item.task.value}. Choose a recipe for {item.task.value}, or take this one for it: "
+                f"--set task={item.task.value}, and data.orders for its number of candidates."
             )
