@@ -1,5 +1,4 @@
-"""Lazy tables of names: one line registers a method, metric, task, prompt, backend, importer, reward,
-objective or engine.
+"""Lazy tables of names: one line registers an extension; CONTRIBUTING.md lists the kinds.
 
 A table maps a public name to `"module:attribute"`; nothing is imported until it is asked for.
 Third parties add to a table through the entry-point group `unswayed.<kind>s` of their package. What

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from unswayed.decisions.codes import BoolArray, FloatArray, IntArray
 from unswayed.errors import ShapeError
 
-__all__ = ["chosen_by_level", "level_ranks", "shown_by_level"]
+__all__ = ["level_counts", "level_ranks"]
 
 
 def level_ranks(values: FloatArray) -> NDArray[np.intp]:
@@ -29,36 +29,28 @@ def level_ranks(values: FloatArray) -> NDArray[np.intp]:
     return ranks
 
 
-def chosen_by_level(
+def level_counts(
     choices: IntArray, levels: NDArray[np.intp], positions: NDArray[np.intp], cells: BoolArray
-) -> NDArray[np.int32]:
-    """How often each level was chosen at each position, shape (I, n, n): level, position.
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """How often each level was chosen at each position, and how often it could have been.
 
-    Unparsed answers, ties and missing calls are in no cell.
+    Counted are answers that name a level: unparsed ones, ties and missing calls are in no cell.
+    Chosen over shown are rates.
 
     Args:
         choices: Candidate or a code, shape (I, T).
         levels: `level_ranks`, shape (I, n).
         positions: `[t, c]` = position of candidate c in column t, shape (T, n).
         cells: Calls counted, shape (I, T).
-    """
-    counts = np.zeros((len(choices), levels.shape[1], levels.shape[1]), dtype=np.int32)
-    rows, columns = np.nonzero(cells & (choices >= 0))
-    chosen = choices[rows, columns]
-    np.add.at(counts, (rows, levels[rows, chosen], positions[columns, chosen]), 1)
-    return counts
 
-
-def shown_by_level(
-    choices: IntArray, levels: NDArray[np.intp], positions: NDArray[np.intp], cells: BoolArray
-) -> NDArray[np.int32]:
-    """How often each level stood at each position in an answer that names one, shape (I, n, n).
-
-    Arguments as of `chosen_by_level`, whose counts over these are rates.
+    Returns:
+        Chosen and shown, shape (I, n, n) each: level, position.
     """
     n = levels.shape[1]
-    counts = np.zeros((len(choices), n, n), dtype=np.int32)
+    chosen, shown = np.zeros((2, len(choices), n, n), dtype=np.int32)
     rows, columns = np.nonzero(cells & (choices >= 0))
+    named = choices[rows, columns]
+    np.add.at(chosen, (rows, levels[rows, named], positions[columns, named]), 1)
     for candidate in range(n):
-        np.add.at(counts, (rows, levels[rows, candidate], positions[columns, candidate]), 1)
-    return counts
+        np.add.at(shown, (rows, levels[rows, candidate], positions[columns, candidate]), 1)
+    return chosen, shown

@@ -109,11 +109,11 @@ class Item(
     Attributes:
         gold: Candidate index, several indices, `"tie"` or None; for `rubric` the human score, or
             `{criterion: score}`.
-        values: `rubric` only: the score of each level, same length as `candidates`.
-        response: `rubric` only: the text that is scored.
-        criteria: `rubric` only: names of what is scored in one prompt, on the same levels.
+        values: Of a scale: the score of each level, same length as `candidates`.
+        response: Of a scale: the text that is scored.
+        criteria: Of a scale: names of what is scored in one prompt, on the same levels.
         permutable: False for items whose candidates refer to each other ("all of the above").
-        criterion: The one of `criteria` that this item is about; see `items.criteria`.
+        criterion: The one of `criteria` that an item of the task `criteria` is about.
     """
 
     id: str

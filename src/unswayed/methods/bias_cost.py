@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import DecisionTable, Estimate, Evidence, FloatArray, VerdictTable
-from unswayed.decisions.levels import chosen_by_level, level_ranks, shown_by_level
+from unswayed.decisions.levels import level_counts, level_ranks
 from unswayed.errors import UsageError
 from unswayed.methods.checks import UnsoundError, check_layout, check_numbers
 from unswayed.methods.estimation import (
@@ -259,8 +259,9 @@ class BiasCost(Method):
         levels = level_ranks(values_of(table, self.name))
         columns = range(len(table.asks))
         positions = np.array([positions_by_candidate(table, column) for column in columns])
-        counted = (table.choices, levels, positions.astype(np.intp), table.allowed)
-        chosen, shown = chosen_by_level(*counted), shown_by_level(*counted)
+        chosen, shown = level_counts(
+            table.choices, levels, positions.astype(np.intp), table.allowed
+        )
         rows = chosen.any(axis=(1, 2))
         if not rows.any():
             return None

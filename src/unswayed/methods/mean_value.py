@@ -25,7 +25,7 @@ from unswayed.methods.tables import (
     positions_by_candidate,
     verdict_table,
 )
-from unswayed.methods.voting import count_votes, mean_probs
+from unswayed.methods.voting import count_votes, shares_of
 
 __all__ = ["decide_by_mean_value", "exposure_weights", "values_of"]
 
@@ -87,16 +87,13 @@ def decide_by_mean_value(
     span = values.max(axis=1) - values.min(axis=1)
     nearest = leaders_of(-distance, TOLERANCE * span[:, None])
     verdict = choices_of(nearest)
-    votes = count_votes(choices, cells, table.n, weight)[:, :-1]
-    asked = np.maximum(answered @ weight, FEWEST)
-    probs = mean_probs(table, cells, weight)
-    sure = np.where(np.isnan(probs), votes / asked[:, None], probs)
+    _, probable = shares_of(table, count_votes(choices, cells, table.n, weight), weight)
     return verdict_table(
         table,
         verdict,
         scores=-distance,
         tied=nearest,
-        confidence=sure[np.arange(len(table)), np.maximum(verdict, 0)],
+        confidence=probable[np.arange(len(table)), np.maximum(verdict, 0)],
         score=mean,
     )
 

@@ -3,7 +3,8 @@
 A method is a frozen dataclass: its hyperparameters, and what it has learned (None before `fit`).
 It never calls a model and never sees gold. Its author writes `asks` and `decide_table`, which is
 the method itself, vectorised over items; one that learns also `estimation_asks`, `fit_tables` and
-`estimates`; one that may stop before everything is asked also `stops_after`. The rest is here.
+`estimates`; one that may stop before everything is asked also `stops_after`; one that also decides
+by the first of its questions alone `prefixes`. The rest is here.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ __all__ = [
     "decide_by_vote",
     "mean_by_candidate",
     "mean_probs",
+    "shares_of",
 ]
 
 SCORE_TOLERANCE: Final = 1e-6
@@ -90,21 +91,30 @@ def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None)
     cells, choices = table.allowed, table.choices
     counts = count_votes(choices, cells, table.n, weight)
     verdict, tied = plurality(counts)
-    read = (cells & (choices != MISSING)) @ weight
-    shares = counts[:, :-1] / np.maximum(read, 1.0)[:, None]
-    probs = mean_probs(table, cells, weight)
+    shares, probable = shares_of(table, counts, weight)
     scores = shares
     if len(table.asks) == 1:  # the call's own numbers say more than its choice
-        scores = np.where(np.isnan(probs), shares, probs)
+        scores = probable
         if SCORE in table.ratings:
             rated = table.ratings[SCORE][:, 0]
             partial: BoolArray = np.asarray(np.isnan(rated).any(axis=1), dtype=np.bool_)
             scores = np.where(partial[:, None], scores, rated)
             best = leaders_of(rated, SCORE_TOLERANCE)
             tied = np.where(best.sum(axis=1, keepdims=True) > 1, tied & best, tied)
-    sure = np.where(np.isnan(probs), shares, probs)
-    confidence = sure[np.arange(len(table)), np.maximum(verdict, 0)]
+    confidence = probable[np.arange(len(table)), np.maximum(verdict, 0)]
     return verdict_table(table, verdict, scores=scores, tied=tied, confidence=confidence)
+
+
+def shares_of(
+    table: DecisionTable, counts: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Shares of the calls read by candidate, and mean probabilities where all calls have them, else
+    those shares; (I, n) each.
+    """
+    read = (table.allowed & (table.choices != MISSING)) @ weights
+    shares = counts[:, :-1] / np.maximum(read, 1.0)[:, None]
+    probs = mean_probs(table, table.allowed, weights)
+    return shares, np.where(np.isnan(probs), shares, probs)
 
 
 def decide_by_average(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions.levels import chosen_by_level, level_ranks, shown_by_level
+from unswayed.decisions.levels import level_counts, level_ranks
 from unswayed.errors import ShapeError
 from unswayed.metrics.metric import FloatArray
 from unswayed.metrics.outcomes import Outcomes
@@ -34,12 +34,7 @@ def level_choices(
     """
     if values.shape != (len(outcomes), outcomes.n):
         raise ShapeError(f"values has shape {values.shape}, expected {(len(outcomes), outcomes.n)}")
-    counted = (
-        outcomes.choices,
-        level_ranks(values),
-        outcomes.positions_by_candidate,
-        outcomes.pooled,
+    chosen, shown = level_counts(
+        outcomes.choices, level_ranks(values), outcomes.positions_by_candidate, outcomes.pooled
     )
-    chosen = chosen_by_level(*counted).sum(axis=0, dtype=np.int64)
-    shown = shown_by_level(*counted).sum(axis=0, dtype=np.int64)
-    return chosen, shown
+    return chosen.sum(axis=0, dtype=np.int64), shown.sum(axis=0, dtype=np.int64)

@@ -31,7 +31,6 @@ from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.patterns import unique_rows
 from unswayed.permutations import invert
 from unswayed.presentation import Presentation
-from unswayed.tasks import no_score, task_of
 
 __all__ = [
     "GOLD_NONE",
@@ -363,8 +362,6 @@ def with_gold(
 
 
 def _human_of(items: Sequence[Item]) -> FloatArray | None:
-    if all(task_of(name).human is no_score for name in {item.task for item in items}):
-        return None
     human = np.array([np.nan if (own := item.human_score()) is None else own for item in items])
     return None if np.isnan(human).all() else human
 

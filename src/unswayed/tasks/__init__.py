@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from unswayed.items import TASKS
 from unswayed.tasks.gold import check_gold, right_candidates
-from unswayed.tasks.spec import Points, TaskSpec, no_score, points_of, task_of, tasks_giving
+from unswayed.tasks.spec import Points, TaskSpec, points_of, task_of, tasks_giving
 
 __all__ = [
     "TASKS",
     "Points",
     "TaskSpec",
     "check_gold",
-    "no_score",
     "points_of",
     "right_candidates",
     "task_of",

@@ -11,7 +11,7 @@ from unswayed.items import TASKS, Item
 from unswayed.parsing import Reply
 from unswayed.presentation import Ask
 
-__all__ = ["Points", "TaskSpec", "no_score", "points_of", "task_of", "tasks_giving"]
+__all__ = ["Points", "TaskSpec", "points_of", "task_of", "tasks_giving"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Points:
     joined: Callable[[Mapping[str, str]], str]
 
 
-def no_score(item: Item) -> float | None:
+def _no_score(item: Item) -> float | None:
     """Of a task whose gold names candidates."""
     return None
 
@@ -61,7 +61,7 @@ class TaskSpec:
     listed: bool
     check: Callable[[Item], None]
     gold: Callable[[Item], tuple[int, ...]]
-    human: Callable[[Item], float | None] = no_score
+    human: Callable[[Item], float | None] = _no_score
     orders: str
     train_orders: str | None
     sentences: Mapping[str, str]

@@ -95,14 +95,15 @@ async def ask_in_orders(
     Returns:
         The answers, and what came of the calls.
     """
+    items = expanded(items)
     questions = [
         Question(blind(item), ask)
-        for item in by_criterion(items)
+        for item in items
         if item.permutable
         for ask in filter_asks(item.n, orders=orders)
     ]
     with CallStore.open(directory) as store, stop_on_interrupt() as stop:
-        store.bind(model=backend.model, items=expanded(items))
+        store.bind(model=backend.model, items=items)
         session = Session(backend, store, RunSettings(prompts=prompts))
         try:
             counts = await session.ask(questions, progress=Progress(len(questions)), stop=stop)
