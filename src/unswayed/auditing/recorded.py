@@ -220,6 +220,8 @@ def _without_confounded_criteria(
 
     It is a part of what was asked only if something was asked in two of them.
     """
+    if all(decision.criteria_order is None for decision in decisions):
+        return list(decisions), []
     orders: dict[tuple[str, Ask], set[Order]] = defaultdict(set)
     for decision in decisions:
         ask = decision.ask

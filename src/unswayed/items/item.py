@@ -49,8 +49,8 @@ class TaskRules(Protocol):
         ...
 
     @property
-    def human(self) -> Callable[[Item], float | None]:
-        """The human score."""
+    def human(self) -> Callable[[Item], float | None] | None:
+        """The human score; None if gold names candidates."""
         ...
 
 
@@ -146,7 +146,8 @@ class Item(
 
     def human_score(self) -> float | None:
         """The score that humans gave; None where there is none, or gold names candidates."""
-        return TASKS.load(self.task).human(self)
+        human = TASKS.load(self.task).human
+        return None if human is None else human(self)
 
 
 def suffix(criterion: str) -> str:

@@ -31,6 +31,7 @@ from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.patterns import unique_rows
 from unswayed.permutations import invert
 from unswayed.presentation import Presentation
+from unswayed.tasks import task_of
 
 __all__ = [
     "GOLD_NONE",
@@ -356,12 +357,21 @@ def with_gold(
         human=_human_of(items),
         score=score,
         scores=scores,
-        clusters=clusters or Clusters.of([item.asked_as for item in items]),
+        clusters=clusters or _by_item_asked(items),
         places=places,
     )
 
 
+def _by_item_asked(items: Sequence[Item]) -> Clusters | None:
+    """The criteria of one item together."""
+    if not items or items[0].criterion is None:
+        return None
+    return Clusters.of([item.asked_as for item in items])
+
+
 def _human_of(items: Sequence[Item]) -> FloatArray | None:
+    if all(task_of(name).human is None for name in {item.task for item in items}):
+        return None
     human = np.array([np.nan if (own := item.human_score()) is None else own for item in items])
     return None if np.isnan(human).all() else human
 

@@ -27,11 +27,6 @@ class Points:
     joined: Callable[[Mapping[str, str]], str]
 
 
-def _no_score(item: Item) -> float | None:
-    """Of a task whose gold names candidates."""
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
     """One task.
@@ -43,7 +38,8 @@ class TaskSpec:
         check: Raises `BadFieldError` where an item is none of this task (an item has an id and
             two candidates at least when it comes here).
         gold: The right candidates of an item; empty where gold is a tie or unknown.
-        human: The score that humans gave; None where there is none, or gold names candidates.
+        human: The score that humans gave an item, None where there is none; None if gold names
+            candidates.
         orders: Set of orders that an audit asks for unless told otherwise. One name for every
             number of candidates: for two, `cyclic` and `structured` are the swap.
         train_orders: Set of orders of a permutation group; None if the task cannot be trained.
@@ -61,7 +57,7 @@ class TaskSpec:
     listed: bool
     check: Callable[[Item], None]
     gold: Callable[[Item], tuple[int, ...]]
-    human: Callable[[Item], float | None] = _no_score
+    human: Callable[[Item], float | None] | None = None
     orders: str
     train_orders: str | None
     sentences: Mapping[str, str]
