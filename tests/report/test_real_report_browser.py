@@ -13,7 +13,7 @@ from unswayed.items import Task
 
 CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-REPORTS = ("tiny-judge", "tiny-mcq", "lists", "scale")
+REPORTS = ("tiny-judge", "tiny-mcq", "lists", "scale", "columns")
 OVERLAPS = (Path(__file__).parent / "overlapping_texts.js").read_text(encoding="utf-8")
 
 
@@ -63,6 +63,8 @@ def whole_reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ):
         methods = ["direct", "vote", "pcf"] if name == "lists" else ["direct", "balanced-rubric"]
         us.audit(judge, items, methods=methods, resamples=100, out=folder / name)
+    # a table of more columns than fit
+    us.audit("tiny/rubric", "tiny-rubric", methods="pride", resamples=100, out=folder / "columns")
     return {name: folder / name / "report.html" for name in REPORTS}
 
 
@@ -83,6 +85,9 @@ def test_no_two_texts_overlap_on_any_screen_or_in_print(
             page.media(scheme=scheme, kind=kind)
             page.open(whole_reports[name].as_uri())
             assert page.evaluate(OVERLAPS) == [], f"{width} px, {scheme} {kind}"
+            if not kind:
+                wide = page.evaluate("document.documentElement.scrollWidth")
+                assert wide <= width, f"{wide} px wide on {width} px"
 
 
 def test_the_search_for_overlaps_finds_one(tmp_path: Path) -> None:
