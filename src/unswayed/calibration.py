@@ -91,7 +91,7 @@ def check_calibration(
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
     gives = evidence_of(items[0], prompts_for(backend, prompts), logprobs=backend.gives_logprobs)
     for n, item in sorted({item.n: item for item in items}.items()):
-        reason = why_not(method, task=items.task, n=n, gives=gives)
+        reason = why_not(method, task=items.task, n=n, gives=gives, fitting=True)
         if reason is not None:
             raise UsageError(f"{item.id}: {spec_name(method)} cannot be calibrated here: {reason}.")
 

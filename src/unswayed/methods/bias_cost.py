@@ -226,7 +226,7 @@ class BiasCost(Method):
         if n > FULL_LIMIT:
             raise UsageError(
                 f"bias-cost:search=all could learn any of {math.factorial(n):,} orders of {n} "
-                f"levels; the limit is {FULL_LIMIT} levels. Use bias-cost, or fit it in Python: "
+                f"levels; the limit is {FULL_LIMIT} levels. Use bias-cost, or calibrate it first: "
                 "then only the order learned is asked."
             )
         return tuple(map(_by_value, full(n)))

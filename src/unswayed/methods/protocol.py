@@ -309,6 +309,7 @@ def why_not(
     task: Task,
     n: int | None = None,
     gives: frozenset[Evidence] | None = None,
+    fitting: bool = False,
 ) -> str | None:
     """Why a method cannot be used here, as the end of a sentence; None if it can.
 
@@ -317,6 +318,8 @@ def why_not(
         task: Task of the items.
         n: Number of candidates; None if not known.
         gives: What the decisions hold; None for all that the task's decisions can.
+        fitting: Whether it is to be fitted only: what it asks then may be less than all that it
+            could learn to ask.
 
     Raises:
         UnknownNameError: If the task is not available.
@@ -332,7 +335,7 @@ def why_not(
         if n is not None and method.fitted_from:
             check_size("cyclic", n)  # what methods learn from
         if n is not None:
-            method.asks(n)
+            method.estimation_asks(n) if fitting else method.asks(n)
     except UsageError as error:
         return str(error).rstrip(".")
     return None
