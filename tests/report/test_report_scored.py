@@ -93,6 +93,21 @@ def test_a_gain_whose_interval_holds_zero_is_a_change() -> None:
     assert own.shift is None
 
 
+def test_a_correlation_is_claimed_only_where_its_interval_excludes_zero() -> None:
+    def said(value: float, low: float, high: float) -> str:
+        run = changed(scale_run(), "direct", spearman=est(value, low, high, 200))
+        return " ".join(plain(lede_of(Finding(run))).split())
+
+    assert "as people do at ρ 0.825" in said(0.825, 0.79, 0.85)
+    assert (
+        "human scores is 0.084 (95 % interval −0.125 to 0.270): it cannot be told from none."
+        in said(0.084, -0.125, 0.27)
+    )
+    against = said(-0.4, -0.5, -0.3)
+    assert "human scores is −0.400 (95 % interval −0.500 to −0.300)." in against
+    assert "as people do" not in against
+
+
 def test_costs_are_those_of_the_counts() -> None:
     counted = scale_run().metrics.level_choices
     usual, reverse, tried, best = costs_of(counted[3])  # type: ignore[index]
