@@ -86,13 +86,31 @@ def test_missing_gold_stops_before_anything_else_or_is_counted(gold, what):
     assert (groups.counts.without_gold, groups.counts.kept) == (1, 2)
 
 
-def test_different_numbers_of_candidates_are_refused_with_the_counts():
+def test_groups_of_different_sizes_are_refused_with_the_counts_and_a_way_out():
     items = [
         *colour_items(2, n=4),
         Item(id="x", task=Task.MCQ, prompt="?", candidates=("a", "b", "c"), gold=0),
     ]
-    with pytest.raises(ItemError, match="1 items with 3, 2 items with 4"):
+    message = r"1 items with 3 candidates x 4, 2 items with 4 candidates x 5.*random:4"
+    with pytest.raises(UsageError, match=message):
         build_groups(items, Data(), Prompt())
+    assert build_groups(items, Data(orders="random:4"), Prompt()).n_presentations == 4
+
+
+def test_items_with_different_numbers_of_candidates_train_together():
+    items = [
+        *colour_items(2, n=4),
+        Item(id="x", task=Task.MCQ, prompt="?", candidates=("a", "b", "c"), gold=(0, 2)),
+        Item(id="y", task=Task.MCQ, prompt="?", candidates=("a", "b"), gold=1),
+    ]
+    groups = build_groups(items, Data(orders="random:2"), Prompt())
+    assert groups.n_presentations == 2
+    assert groups.numbers == (2, 3, 4)
+    assert groups.symbols == ("A", "B", "C", "D")
+    assert [row.symbols for row in groups.first_rows[2:]] == [("A", "B", "C"), ("A", "B")]
+    for row in groups.rows:
+        assert row.shown in groups.views[row.n]
+        assert len(row.symbols) == len(row.shown.order) == row.n
 
 
 def test_items_that_may_not_be_permuted_are_left_out_and_counted():

@@ -61,8 +61,8 @@ def scorer(items: list[Item], *, samples: int = 1) -> GroupScorer:
 
 def test_a_scale_is_trained_on_the_level_that_has_the_human_score() -> None:
     groups = build_groups([scale(0), scale(1, 1)], Data(), Prompt())
-    assert groups.n_candidates == 3
-    assert groups.shown == presentations("structured", 3)
+    assert groups.numbers == (3,)
+    assert groups.views[3] == presentations("structured", 3)
     assert [groups.rows[0].gold, groups.rows[groups.n_presentations].gold] == [(2,), (0,)]
     assert groups.answer_only
 
@@ -165,7 +165,7 @@ def test_lists_are_planned_by_every_objective_that_rewards_and_refused_by_pif(wo
             recipe=recipe,
             **({"consistency": "con", "advantage": "group"} if objective == "rl" else {}),
         )
-        assert plan.groups.n_candidates == 3
+        assert plan.groups.numbers == (3,)
     with pytest.raises(UsageError, match=r"pif teaches .* Use pa-grpo, grpo or rl"):
         plan_training("pif", items, model=str(word_model), recipe=recipe)
 

@@ -144,3 +144,14 @@ def test_pif_has_no_reward(word_model):
             out="unused",
             consistency="con",
         )
+
+
+def test_an_adapter_is_drawn_with_the_seed_of_the_run(word_model, tmp_path):
+    weights = []
+    for number in range(2):
+        torch.manual_seed(number)  # whatever ran before
+        recipe = small_recipe(lora="{rank = 4, alpha = 8}", pif_separator=" : ")
+        out = tmp_path / str(number)
+        trained("pif", colour_items(6), model=str(word_model), recipe=recipe, out=out)
+        weights.append((out / "adapter_model.safetensors").read_bytes())
+    assert weights[0] == weights[1]

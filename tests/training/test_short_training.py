@@ -51,7 +51,7 @@ def test_the_rubric_judge_trains_on_groups_of_five_levels(tmp_path):
     )
     items = rubric_items(200, seed=7)
     plan = plan_training("pa-grpo", items, model="tiny/rubric", recipe=recipe)
-    assert [shown.order for shown in plan.groups.shown] == list(structured(5))
+    assert [shown.order for shown in plan.groups.views[5]] == list(structured(5))
     assert plan.groups.counts.without_gold == sum(not item.gold_candidates() for item in items) > 0
     result = trained("pa-grpo", items, model="tiny/rubric", recipe=recipe, out=tmp_path)
     assert result.after["held_out/consistency"] > result.before["held_out/consistency"] + 0.1

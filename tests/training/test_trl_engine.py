@@ -11,9 +11,12 @@ from small_models import colour_items, save_word_model, settings_of, small_recip
 from traced import largest_error, traced_trainer
 
 from unswayed.errors import ShapeError, UsageError
+from unswayed.items import Task
+from unswayed.reward_settings import REWARDS
 from unswayed.training import checks, pa_grpo
 from unswayed.training.planning import plan_training
 from unswayed.training.sampling import GroupSampler, check_batch
+from unswayed.training.scoring import GroupScorer
 
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text())["cases"]
 LORA = {"lora": "{rank = 4, alpha = 8}"}
@@ -39,6 +42,58 @@ def test_advantages_are_those_of_the_paper(word_model, tmp_path, n, n_samples, m
     assert max(worst for worst, _ in errors) < 1e-5
     assert max(different for _, different in errors) > 3  # the batches were not all alike
     assert trainer.trace[-1]["logged"] == pytest.approx(trainer.trace[-1]["advantages"], abs=1e-6)
+
+
+def mixed_items(count):
+    """Multiple-choice questions with two, three and four candidates in turn."""
+    return [
+        msgspec.structs.replace(item, id=f"{item.id}of{n}", task=Task.MCQ)
+        for n in (2, 3, 4)
+        for item in colour_items(count, n=n, seed=n)
+    ]
+
+
+def test_items_with_different_numbers_of_candidates_train_together(word_model, tmp_path):
+    changes = {"data_orders": "random:2", "run_micro_batch": "4", "optimiser_steps": "3"}
+    trainer, groups, settings = traced_trainer(
+        word_model, tmp_path, 4, items=mixed_items(3), optimiser_items_per_step="3", **changes
+    )
+    assert groups.numbers == (2, 3, 4)
+    trainer.train()
+    sizes = {groups.rows[row].n for batch in trainer.trace for row in batch["rows"]}
+    assert sizes == {2, 3, 4}
+    assert max(largest_error(batch, groups, settings, 2)[0] for batch in trainer.trace) < 1e-5
+
+
+@pytest.mark.parametrize("objective", ["pa-grpo", "pif"])
+def test_mixed_items_are_held_out_and_checked(word_model, tmp_path, objective):
+    recipe = small_recipe(
+        4, data_orders="random:2", data_held_out="6", run_check_every="2", pif_separator=" : "
+    )
+    result = trained(objective, mixed_items(4), model=str(word_model), recipe=recipe, out=tmp_path)
+    assert result.counts.held_out == 6
+    assert set(result.after) >= {"held_out/accuracy", "held_out/consistency"}
+    assert json.loads((tmp_path / "training.json").read_text())["candidates"] == [2, 3, 4]
+
+
+def test_a_reward_is_given_the_number_of_candidates_of_each_item(word_model, monkeypatch):
+    seen = []
+
+    def by_number(choices, n):
+        seen.append((choices.shape, n))
+        return np.full(choices.shape, float(n))
+
+    monkeypatch.setitem(REWARDS._loaded, "con", by_number)
+    recipe = small_recipe(4, data_orders="random:2")
+    plan = plan_training("pa-grpo", mixed_items(1), model=str(word_model), recipe=recipe)
+    scorer = GroupScorer.of(plan.groups, plan.settings, recipe)
+    rows = [row for row in (2, 3, 0, 1, 4, 5) for _ in range(2)]
+    seen.clear()
+    # D is a label of the last item alone: in the others it is no answer.
+    found, choices = scorer.rewards(scorer.features(rows, ["D"] * 12))
+    assert sorted(seen) == [((1, 2, 2), n) for n in (2, 3, 4)]
+    assert found.consistency[:, 0, 0].tolist() == [3.0, 2.0, 4.0]
+    assert [(group >= 0).all() for group in choices] == [False, False, True]
 
 
 @pytest.mark.parametrize("kind", ["grpo", "rl"])

@@ -64,7 +64,7 @@ def largest_error(batch, groups, settings, n_samples):
         choices = []
         for row, text in zip(rows, batch["texts"][start : start + unit], strict=True):
             letter = text.strip()
-            shown = letter in "ABCD"[: groups.n_candidates] and len(letter) == 1
+            shown = letter in "ABCD"[: rows[0].n] and len(letter) == 1
             choices.append(row.shown.order["ABCD".index(letter)] if shown else -1)
         table = [choices[t * n_samples : (t + 1) * n_samples] for t in range(n_presentations)]
         case = {

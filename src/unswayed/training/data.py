@@ -1,14 +1,15 @@
 """Permutation groups: P presentations of one item in consecutive rows, whole groups only.
 
-Everything that can be wrong with the data is found here, before a model is loaded: missing gold,
-items with different numbers of candidates, prompts that are too long (the whole item is dropped,
-never one of its presentations), items that may not be permuted.
+Items may have different numbers of candidates as long as each has P presentations. Everything that
+can be wrong with the data is found here, before a model is loaded: missing gold, groups of different
+sizes, prompts that are too long (the whole item is dropped, never one of its presentations), items
+that may not be permuted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unswayed.digests import digest
@@ -57,6 +58,11 @@ class Row:
     answer_only: bool
     max_tokens: int
 
+    @property
+    def n(self) -> int:
+        """Number of candidates."""
+        return len(self.shown.order)
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -86,8 +92,7 @@ class Groups:
 
     Attributes:
         rows: P consecutive rows per item, in presentation order.
-        n_presentations: P.
-        n_candidates: n, the same for every item.
+        views: The P presentations for each number of candidates, held out or not.
         items: The items trained on, in row order.
         held_out: Items kept apart to follow consistency.
         fingerprint: sha256 over the items trained on and held out.
@@ -95,8 +100,7 @@ class Groups:
     """
 
     rows: tuple[Row, ...]
-    n_presentations: int
-    n_candidates: int
+    views: Mapping[int, tuple[Presentation, ...]]
     items: tuple[Item, ...]
     held_out: tuple[Item, ...]
     fingerprint: str
@@ -106,14 +110,24 @@ class Groups:
         return len(self.items)
 
     @property
-    def shown(self) -> tuple[Presentation, ...]:
-        """The P presentations, the same for every item."""
-        return tuple(row.shown for row in self.rows[: self.n_presentations])
+    def n_presentations(self) -> int:
+        """P, the same for every item."""
+        return len(next(iter(self.views.values())))
+
+    @property
+    def first_rows(self) -> tuple[Row, ...]:
+        """The first presentation of each item."""
+        return self.rows[:: self.n_presentations]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of candidates that occur, the lowest first."""
+        return tuple(sorted({row.n for row in self.first_rows}))
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The answer symbols in label order, the same for every item."""
-        return self.rows[0].symbols
+        """The answer symbols of the items with most candidates; those of the others begin them."""
+        return max((row.symbols for row in self.first_rows), key=len)
 
     @property
     def answer_only(self) -> bool:
@@ -123,7 +137,7 @@ class Groups:
     @property
     def max_tokens(self) -> int:
         """Most tokens of a response."""
-        return self.rows[0].max_tokens
+        return max(row.max_tokens for row in self.first_rows)
 
 
 def prompt_settings(prompt: Prompt) -> PromptSettings:
@@ -177,14 +191,13 @@ def build_groups(
         count_tokens: Counts the tokens of a rendered chat; None skips the length check.
 
     Raises:
-        ItemError: If gold is missing, the numbers of candidates differ, or nothing is left.
-        UsageError: If the orders do not make a group.
+        ItemError: If gold is missing, or nothing is left.
+        UsageError: If the orders do not make a group, or groups of different sizes.
     """
     default = _train_orders(items)
     usable, without_gold = _with_gold(items, data)
     permutable = [item for item in usable if item.permutable]
-    n = _one_number_of_candidates(permutable)
-    shown = group_presentations(data, n, default=default)
+    shown = _shown_by_number(permutable, data, default)
     groups, longest = _lay_out(permutable, shown, prompt, data.max_prompt_tokens, count_tokens)
     apart = _held_out_ids([item.id for item, _ in groups], data.held_out, seed)
     trained = [(item, rows) for item, rows in groups if item.id not in apart]
@@ -207,8 +220,7 @@ def build_groups(
         )
     return Groups(
         rows=tuple(row for _, rows in trained for row in rows),
-        n_presentations=len(shown),
-        n_candidates=n,
+        views=shown,
         items=items_trained,
         held_out=items_apart,
         fingerprint=fingerprint((*items_trained, *items_apart)),
@@ -218,7 +230,7 @@ def build_groups(
 
 def _lay_out(
     items: Sequence[Item],
-    shown: Sequence[Presentation],
+    shown: Mapping[int, Sequence[Presentation]],
     prompt: Prompt,
     limit: int,
     count_tokens: TokenCount | None,
@@ -227,7 +239,7 @@ def _lay_out(
     settings = prompt_settings(prompt)
     groups, longest = [], 0
     for item in items:
-        rows = tuple(_row(item, index, view, settings) for index, view in enumerate(shown))
+        rows = tuple(_row(item, index, view, settings) for index, view in enumerate(shown[item.n]))
         length = 0 if count_tokens is None else max(count_tokens(row.messages) for row in rows)
         if length <= limit:
             groups.append((item, rows))
@@ -261,17 +273,25 @@ def _with_gold(items: Sequence[Item], data: Data) -> tuple[list[Item], int]:
     return usable, len(missing)
 
 
-def _one_number_of_candidates(items: Sequence[Item]) -> int:
-    counts = Counter(item.n for item in items)
-    if len(counts) > 1:
-        numbers = ", ".join(f"{count} items with {n}" for n, count in sorted(counts.items()))
-        raise ItemError(
-            f"items have different numbers of candidates ({numbers}); a training run needs one, "
-            "because a permutation group has one size. Train on one number at a time."
-        )
-    if not counts:
+def _shown_by_number(
+    items: Sequence[Item], data: Data, default: str
+) -> dict[int, tuple[Presentation, ...]]:
+    """The presentations of a group for each number of candidates; equally many for all."""
+    numbers = Counter(item.n for item in items)
+    if not numbers:
         raise ItemError("nothing to train on: no item has gold and may be permuted.")
-    return next(iter(counts))
+    shown = {n: group_presentations(data, n, default=default) for n in sorted(numbers)}
+    sizes = {n: len(views) for n, views in shown.items()}
+    if len(set(sizes.values())) > 1:
+        several = ", ".join(
+            f"{numbers[n]} items with {n} candidates x {size}" for n, size in sizes.items()
+        )
+        raise UsageError(
+            f"data.orders {data.orders or default!r} shows items in different numbers of "
+            f"presentations ({several}), and a training run needs one. Set data.orders = "
+            f'"random:{min(sizes.values())}", or train on one number of candidates at a time.'
+        )
+    return shown
 
 
 def _held_out_ids(item_ids: Sequence[str], count: int, seed: int) -> frozenset[str]:

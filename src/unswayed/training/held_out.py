@@ -45,23 +45,28 @@ def measure_held_out(trainer: Any, plan: Plan) -> dict[str, float]:
     """
     groups, recipe = plan.groups, plan.recipe
     prompts = prompt_settings(recipe.prompt)
-    asked = [(item, shown) for item in groups.held_out for shown in groups.shown]
+    asked = [
+        (item, shown, render(blind(item), Ask(shown), prompts))
+        for item in groups.held_out
+        for shown in groups.views[item.n]
+    ]
     answers = greedy_answers(
         trainer,
-        [plan.chat.ids(render(blind(item), Ask(shown), prompts).messages) for item, shown in asked],
+        [plan.chat.ids(rendered.messages) for _, _, rendered in asked],
         max_tokens=groups.max_tokens,
         batch=max(recipe.run.micro_batch, BATCH),
     )
     read = reader(recipe.prompt, answer_only=groups.answer_only, task=recipe.task)
     decisions = []
-    for (item, shown), answer in zip(asked, answers, strict=True):
-        label = read(answer, groups.symbols).label
+    for (item, shown, rendered), answer in zip(asked, answers, strict=True):
+        symbols = rendered.labels
+        label = read(answer, symbols).label
         decisions.append(
             Decision(
                 item_id=item.id,
                 order=shown.order,
-                labels=shown.symbols(groups.symbols),
-                label_set=groups.symbols,
+                labels=shown.symbols(symbols),
+                label_set=symbols,
                 choice=None if label is None else shown.candidate_of_label(label),
             )
         )

@@ -112,7 +112,7 @@ class PifObjective:
 
     def build(self, plan: Plan, out: Path) -> Any:
         """A trainer of transformers with the PIF-style loss."""
-        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments, set_seed
 
         recipe = plan.recipe
         data = examples(plan.groups, recipe.pif, plan.chat, seed=recipe.run.seed)
@@ -123,6 +123,7 @@ class PifObjective:
             label_names=[],
             dataloader_drop_last=True,
         )
+        set_seed(recipe.run.seed)  # an adapter is drawn before the trainer sets it
         model: Any = AutoModelForCausalLM.from_pretrained(
             str(plan.folder), dtype=load_dtype(recipe), use_safetensors=True
         )
@@ -251,9 +252,8 @@ def collate(batch: Sequence[Example], *, pad: int) -> dict[str, torch.Tensor]:
 
 def negatives_per_example(groups: Groups, settings: Pif) -> int:
     """m: as asked for, or as many distinct pairs as every item has."""
-    n = groups.n_candidates
-    wrong = n - max(len(row.gold) for row in groups.rows)
-    return min(settings.negatives, n * wrong)
+    pairs = min(row.n * (row.n - len(row.gold)) for row in groups.first_rows)
+    return min(settings.negatives, pairs)
 
 
 def split_examples(recipe: Recipe, groups: Groups) -> tuple[int, int]:

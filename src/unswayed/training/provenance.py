@@ -49,7 +49,7 @@ def run_record(
         "recipe": recipe.identity(),
         "reward": None if settings is None else dataclasses.asdict(settings),
         "presentations": groups.n_presentations,
-        "candidates": groups.n_candidates,
+        "candidates": groups.numbers[0] if len(groups.numbers) == 1 else list(groups.numbers),
         "samples": recipe.rollout.samples,
         "data": {"fingerprint": groups.fingerprint, **dataclasses.asdict(groups.counts)},
         "prompt_fingerprint": prompt_fingerprint,

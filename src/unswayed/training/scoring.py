@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,7 @@ from unswayed.errors import ShapeError
 from unswayed.reward_settings import RewardSettings
 from unswayed.rewards import (
     BoolArray,
+    FloatArray,
     IntArray,
     Rewards,
     Samples,
@@ -22,7 +24,7 @@ from unswayed.rewards import (
 )
 from unswayed.training.data import Groups
 from unswayed.training.recipe_parts import Recipe
-from unswayed.training.responses import Reader, reader
+from unswayed.training.responses import Reader, Reading, reader
 
 __all__ = ["PARTS", "GroupScorer"]
 
@@ -39,22 +41,27 @@ class GroupScorer:
         settings: Numbers of reward and advantage.
         n_samples: N.
         read: Reads a response.
-        gold: Right candidates of each item, shape (items, n).
+        numbers: Candidates of each item, shape (items,).
+        gold: Right candidates of each item, shape (items, largest n).
     """
 
     groups: Groups
     settings: RewardSettings
     n_samples: int
     read: Reader
+    numbers: IntArray
     gold: BoolArray
 
     @classmethod
     def of(cls, groups: Groups, settings: RewardSettings, recipe: Recipe) -> GroupScorer:
         """The scorer of a run, with the gold of every item."""
         read = reader(recipe.prompt, answer_only=groups.answer_only, task=recipe.task)
-        first_rows = groups.rows[:: groups.n_presentations]
-        gold = np.stack([right_mask(row.gold, groups.n_candidates) for row in first_rows])
-        return cls(groups, settings, recipe.rollout.samples, read, gold)
+        rows = groups.first_rows
+        numbers = np.array([row.n for row in rows])
+        gold = np.zeros((len(rows), groups.numbers[-1]), dtype=np.bool_)
+        for at, row in enumerate(rows):
+            gold[at, : row.n] = right_mask(row.gold, row.n)
+        return cls(groups, settings, recipe.rollout.samples, read, numbers, gold)
 
     def features(self, rows: Sequence[int], texts: Sequence[str]) -> IntArray:
         """What rewards need of each response: row, candidate, well formed, characters.
@@ -63,9 +70,13 @@ class GroupScorer:
             Shape (responses, 4); small integers, so that processes can exchange them exactly.
         """
         features = np.empty((len(rows), 4), dtype=np.int64)
-        readings = {text: self.read(text, self.groups.symbols) for text in set(texts)}
+        readings: dict[tuple[str, tuple[str, ...]], Reading] = {}
         for at, (number, text) in enumerate(zip(rows, texts, strict=True)):
-            row, reading = self.groups.rows[number], readings[text]
+            row = self.groups.rows[number]
+            key = text, row.symbols
+            if key not in readings:
+                readings[key] = self.read(*key)
+            reading = readings[key]
             candidate = (
                 UNPARSED if reading.label is None else row.shown.candidate_of_label(reading.label)
             )
@@ -93,13 +104,22 @@ class GroupScorer:
         blocks = features.reshape(-1, n_presentations, self.n_samples, 4)
         rows = blocks[..., 0]
         self._check_whole(rows)
-        samples = Samples(
-            choices=blocks[..., 1],
-            right=self.gold[rows[:, 0, 0] // n_presentations],
-            well_formed=blocks[..., 2] == 1,
-            reasoning_chars=blocks[..., 3],
-        )
-        return score(samples, self.settings), samples.choices
+        items = rows[:, 0, 0] // n_presentations
+        parts: dict[str, FloatArray] = {
+            field.name: np.empty(rows.shape) for field in dataclasses.fields(Rewards)
+        }
+        for n in np.unique(self.numbers[items]):  # a reward may depend on how many there are
+            here = self.numbers[items] == n
+            samples = Samples(
+                choices=blocks[here, ..., 1],
+                right=self.gold[items[here], :n],
+                well_formed=blocks[here, ..., 2] == 1,
+                reasoning_chars=blocks[here, ..., 3],
+            )
+            scored = score(samples, self.settings)
+            for name, values in parts.items():
+                values[here] = getattr(scored, name)
+        return Rewards(**parts), blocks[..., 1]
 
     def _check_whole(self, rows: IntArray) -> None:
         """Check row numbers of shape (G, P, N): each block shows one item, in order."""
@@ -123,7 +143,7 @@ class GroupScorer:
         Shares of groups without any advantage, of samples that agree, are right, are unparsed;
         and the mean standard deviation of what samples are compared with.
         """
-        agreement = consistency_reward(choices, self.groups.n_candidates)
+        agreement = consistency_reward(choices, self.groups.numbers[-1])
         return {
             "group/zero_advantage": float((rewards.advantages == 0).all(axis=(1, 2)).mean()),
             "group/deviation": float(rewards.deviation.mean()),
