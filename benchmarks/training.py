@@ -1,13 +1,13 @@
-"""What permutation groups cost on top of trl's own GRPO step: paired, same batch, same model.
+"""What a training step costs against trl's own GRPO step: paired, same batch, same model.
 
     python benchmarks/training.py [--rounds 30] [--model PATH]
 
-Two trainers with the same weights take the same batch in turn: trl's GRPO with one trivial reward
-function, and ours, which reads every response, computes all rewards and
-advantages and checks the groups. The difference is everything the hooks do. Which one goes first
-alternates. Two figures: the median over rounds of the paired ratio of CPU times (one thread; on a
-shared machine steps of the same work vary by 10 %, so its quartiles are printed), and the CPU time
-spent in the hooks themselves without trl's part of them, as a share of the step.
+Three trainers with the same weights take the same batch in turn: ours, ours without sharing prompts
+(`run.share_prompts = false`), and trl's GRPO with one trivial reward function. Ours read every
+response, compute all rewards and advantages and check the groups; the first also computes each
+distinct prompt once. Who goes first rotates. Printed are medians and quartiles over rounds of the
+paired ratios of CPU times (one thread; on a shared machine steps of the same work vary by 10 %), and
+the CPU time spent in the hooks of permutation groups themselves, as a share of the step.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -55,23 +56,26 @@ def measure(model: str, samples: int, rounds: int, out: Path) -> None:
         },
     )
     plan = plan_training("pa-grpo", judge_items(64), model=model, recipe=recipe)
-    ours, stock = trainers(plan, out)
+    all_trainers = trainers(plan, out)
+    ours = all_trainers["shared"]
     rows = [
         row
         for row in range(recipe.optimiser.items_per_step * plan.groups.n_presentations)
         for _ in range(samples)
     ]
     batch = [ours.train_dataset[row] for row in rows]
-    for trainer in (ours, stock):
+    for trainer in all_trainers.values():
         trainer.create_optimizer()
         trainer.model.train()
         trainer.current_gradient_accumulation_steps = 1
-    seconds: dict[str, list[float]] = {"ours": [], "trl": []}
-    own = time_hooks(type(ours))
+    seconds: dict[str, list[float]] = {name: [] for name in all_trainers}
+    own = time_hooks(ours)
     for number in range(rounds + 2):
-        pair = [("ours", ours), ("trl", stock)]
-        for name, trainer in pair if number % 2 else reversed(pair):
-            torch.manual_seed(number)  # the same responses for both
+        order = list(all_trainers)
+        turn = number % len(order)
+        for name in order[turn:] + order[:turn]:
+            trainer = all_trainers[name]
+            torch.manual_seed(number)  # the same responses for all
             began = time.process_time()
             trainer.training_step(trainer.model, batch, None)
             trainer.model.zero_grad()
@@ -84,7 +88,8 @@ def measure(model: str, samples: int, rounds: int, out: Path) -> None:
 def trainers(plan, out):  # type: ignore[no-untyped-def]
     from trl import GRPOTrainer
 
-    ours = OBJECTIVES.load(plan.objective).build(plan, out / "ours")
+    objective = OBJECTIVES.load(plan.objective)
+    unshared = replace(plan, recipe=with_changes(plan.recipe, {"run.share_prompts": "false"}))
     config = grpo_config(plan, out / "trl", n_processes=1)
     config.reward_weights = None
     config.model_init_kwargs = {"dtype": "float32"}
@@ -95,19 +100,26 @@ def trainers(plan, out):  # type: ignore[no-untyped-def]
         processing_class=plan.chat.tokenizer,
         reward_funcs=says_a,
     )
-    return ours, stock
+    return {
+        "shared": objective.build(plan, out / "shared"),
+        "unshared": objective.build(unshared, out / "unshared"),
+        "trl": stock,
+    }
 
 
 def says_a(completions, **_columns):  # type: ignore[no-untyped-def]
     return [float(completion[0]["content"].startswith("A")) for completion in completions]
 
 
-def time_hooks(ours: type) -> list[float]:
-    """Note the CPU time of each of our steps that is spent in the hooks and not in trl."""
+def time_hooks(trainer) -> list[float]:  # type: ignore[no-untyped-def]
+    """Note the CPU time of each step of a trainer that is spent in its hooks and not behind them."""
     from trl import GRPOTrainer
 
+    from unswayed.training.shared_prompts import SharedPrompts
+    from unswayed.training.trl_hooks import GroupHooks
+
     own: list[float] = []
-    inside = {"hooks": 0.0, "trl": 0.0}
+    inside = {"hooks": 0.0, "behind": 0.0}
 
     def timed(kind: type, name: str, where: str) -> None:
         original = getattr(kind, name)
@@ -117,33 +129,40 @@ def time_hooks(ours: type) -> list[float]:
             try:
                 return original(self, *values)
             finally:
-                if isinstance(self, ours):
+                if self is trainer:
                     inside[where] += time.process_time() - began
                     if name == "_generate_and_score_completions" and where == "hooks":
-                        own.append(inside["hooks"] - inside["trl"])
-                        inside.update(hooks=0.0, trl=0.0)
+                        own.append(inside["hooks"] - inside["behind"])
+                        inside.update(hooks=0.0, behind=0.0)
 
         setattr(kind, name, wrapper)
 
-    # Rewards are computed inside trl's part of the other hook: the two count as nested calls.
-    for name in ("_calculate_rewards", "_generate_and_score_completions"):
-        timed(ours, name, "hooks")
-        timed(GRPOTrainer, name, "trl")
+    # Rewards are computed inside what the other hook calls: the two count as nested calls.
+    for name, behind in (
+        ("_calculate_rewards", GRPOTrainer),
+        ("_generate_and_score_completions", SharedPrompts),
+    ):
+        timed(GroupHooks, name, "hooks")
+        timed(behind, name, "behind")
     return own
 
 
 def report(responses: int, seconds: dict[str, list[float]], own: list[float]) -> None:
-    ratios = [mine / theirs for mine, theirs in zip(seconds["ours"], seconds["trl"], strict=True)]
+    print(f"{responses} responses a step, {len(own)} rounds")
     for name, values in seconds.items():
-        print(f"{name:5s} median {1000 * statistics.median(values):7.1f} ms of CPU a step")
-    quarters = statistics.quantiles(ratios, n=4)
+        print(f"{name:8s} median {1000 * statistics.median(values):7.1f} ms of CPU a step")
+    for name, other in (("unshared", "shared"), ("trl", "shared"), ("unshared", "trl")):
+        pairs = zip(seconds[name], seconds[other], strict=True)
+        ratios = [theirs / mine for theirs, mine in pairs]
+        quarters = statistics.quantiles(ratios, n=4)
+        print(
+            f"{name} / {other}: median of paired ratios {statistics.median(ratios):.3f} "
+            f"(quartiles {quarters[0]:.3f} to {quarters[2]:.3f})"
+        )
+    share = statistics.median(own) / statistics.median(seconds["shared"])
     print(
-        f"paired ratio: median {statistics.median(ratios):.4f} "
-        f"(quartiles {quarters[0]:.4f} to {quarters[2]:.4f}), "
-        f"{responses} responses a step, {len(ratios)} rounds"
+        f"in the hooks of groups themselves: {1000 * statistics.median(own):.2f} ms a step, {share:.2%}"
     )
-    share = statistics.median(own) / statistics.median(seconds["ours"])
-    print(f"in the hooks themselves: {1000 * statistics.median(own):.2f} ms a step, {share:.2%}")
 
 
 if __name__ == "__main__":

@@ -76,4 +76,8 @@ def test_groups_split_across_processes(word_model, tmp_path, n, n_samples, chang
         assert first["texts"] != second["texts"]  # each process samples for itself
     assert worst < 1e-5
     assert len(ranks[0]["trace"]) == 3
+    # Without sharing prompts the same is sampled and learned.
+    plain = run_two(word_model, tmp_path, {**arguments, "run_share_prompts": "false"})
+    assert [rank["trace"] for rank in plain] == [rank["trace"] for rank in ranks]
+    assert plain[0]["weights"] == pytest.approx(ranks[0]["weights"], rel=1e-5)
     assert split == (3 if n == 4 else 0)

@@ -26,6 +26,13 @@ _HOOKS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Parameters of the methods of trl's trainer that are overridden; they are not public API."""
 
+_PASSED_ON: Final[Mapping[str, tuple[str, ...]]] = {
+    "_tokenize_prompts": ("self", "prompts"),
+    "_get_per_token_logps_and_entropies": ("self", "model"),
+    "_prepare_inputs": ("self", "generation_batch"),
+}
+"""First parameters of those whose others are passed on; one that trl does not have is not needed."""
+
 
 def check_trl(trainer: type | None = None, version: str | None = None) -> None:
     """Check that trl is installed, of a known version, with the hooks that are overridden.
@@ -56,13 +63,16 @@ def check_trl(trainer: type | None = None, version: str | None = None) -> None:
         from trl.trainer.grpo_trainer import GRPOTrainer
 
         trainer = GRPOTrainer
-    for name, expected in _HOOKS.items():
+    for name, expected in (*_HOOKS.items(), *_PASSED_ON.items()):
         method = getattr(trainer, name, None)
+        if method is None and name in _PASSED_ON:
+            continue
         taken = tuple(inspect.signature(method).parameters) if method is not None else ()
-        if taken != expected:
+        compared = taken[: len(expected)] if name in _PASSED_ON else taken
+        if compared != expected:
             raise UsageError(
                 f"trl {version} has changed {name}: it takes ({', '.join(taken)}) where "
-                f"({', '.join(expected)}) was expected, so the advantages could not be trusted. "
+                f"({', '.join(expected)}) was expected, so its numbers could not be trusted. "
                 'Install a version that is known to work: pip install "trl==1.16.0"'
             )
 

@@ -22,6 +22,7 @@ from unswayed.training.data import Groups
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.scoring import GroupScorer
+from unswayed.training.shared_prompts import SharedPrompts
 from unswayed.training.trainer_arguments import (
     load_dtype,
     lora_config,
@@ -99,6 +100,7 @@ class GroupObjective:
             processing_class=plan.chat.tokenizer,
             peft_config=lora_config(recipe),
             scorer=GroupScorer.of(plan.groups, settings, recipe),
+            share_prompts=recipe.run.share_prompts,
         )
 
 
@@ -120,10 +122,10 @@ RL = GroupObjective(
 
 @functools.cache
 def trainer_class() -> Any:
-    """trl's GRPO trainer with the hooks of permutation groups in front of it."""
+    """trl's GRPO trainer with the hooks of permutation groups and shared prompts in front of it."""
     from trl.trainer.grpo_trainer import GRPOTrainer
 
-    return type("PermutationGroupTrainer", (GroupHooks, GRPOTrainer), {})
+    return type("PermutationGroupTrainer", (GroupHooks, SharedPrompts, GRPOTrainer), {})
 
 
 def split_batch(recipe: Recipe, n_presentations: int, n_processes: int) -> tuple[int, int]:

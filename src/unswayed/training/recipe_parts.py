@@ -163,6 +163,7 @@ class Run(_Part, frozen=True):
         device: auto, or cpu.
         micro_batch: Sampled responses per process and backward pass.
         gradient_checkpointing: Trade time for memory.
+        share_prompts: Compute each distinct prompt of a step once; see `training.shared_prompts`.
         save_every, log_every, check_every: Steps between checkpoints, log lines, and checks of the
             held-out items; 0 for never (the end is always saved and checked).
         keep: Checkpoints kept.
@@ -174,6 +175,7 @@ class Run(_Part, frozen=True):
     device: Literal["auto", "cpu"] = "auto"
     micro_batch: Positive = 8
     gradient_checkpointing: bool = True
+    share_prompts: bool = True
     save_every: Count = 50
     log_every: Positive = 1
     check_every: int = 0
