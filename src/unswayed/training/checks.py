@@ -21,6 +21,7 @@ TRL_VERSIONS: Final = ((1, 8), (2, 0))
 
 _HOOKS: Final[Mapping[str, tuple[str, ...]]] = {
     "_get_train_sampler": ("self", "dataset"),
+    "_tokenize_prompts": ("self", "prompts"),
     "_calculate_rewards": ("self", "inputs", "prompts", "completions", "completion_ids_list"),
     "_generate_and_score_completions": ("self", "inputs"),
 }
@@ -62,7 +63,7 @@ def check_trl(trainer: type | None = None, version: str | None = None) -> None:
         if taken != expected:
             raise UsageError(
                 f"trl {version} has changed {name}: it takes ({', '.join(taken)}) where "
-                f"({', '.join(expected)}) was expected, so the advantages could not be trusted. "
+                f"({', '.join(expected)}) was expected, so what is trained could not be trusted. "
                 'Install a version that is known to work: pip install "trl==1.16.0"'
             )
 
