@@ -55,6 +55,7 @@ def test_what_is_given_goes_before_the_models_own(
         settings.default_max_tokens,
     )
     assert found == asked
+    assert own.settings(settings) == settings  # laid over once more it changes nothing
 
 
 def test_the_models_own_cap_holds_for_its_own_prompt_alone() -> None:

@@ -12,15 +12,17 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from unswayed.errors import TemplateError, UsageError, field_and_reason
 from unswayed.files import whole_file
-from unswayed.prompts import PROMPTS, PromptSettings, check_labels
 from unswayed.registry import did_you_mean
+
+if TYPE_CHECKING:
+    from unswayed.prompts import PromptSettings
 
 __all__ = ["PROMPT_FILE", "TEMPLATE_FILE", "OwnPrompt", "own_prompt_of"]
 
@@ -67,7 +69,7 @@ class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Args:
             given: What is None in it was not given.
         """
-        own = PromptSettings(prompt=self.style, template=self.template)
+        own = replace(given, prompt=self.style, template=self.template)
         other_style = given.prompt is not None and (
             given.prompt != own.style or self.template is not None
         )
@@ -134,6 +136,8 @@ def _read(path: Path, template: Path) -> OwnPrompt:
 
 
 def _check(own: OwnPrompt, template: Path) -> None:
+    from unswayed.prompts import PROMPTS, check_labels  # with jinja2, which --help does without
+
     if own.style is not None and own.style not in PROMPTS:
         raise UsageError(
             f"style: unknown prompt {own.style!r:.60}. {did_you_mean(own.style, PROMPTS)}"
