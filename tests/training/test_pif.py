@@ -52,7 +52,7 @@ def test_gradients_push_the_positive_up_and_the_negative_down():
 def built(word_model, items, settings):
     prompt = Prompt(template=str(word_model / "prompt_template.jinja"))
     groups = build_groups(items, Data(), prompt)
-    first = render(items[0], Ask(groups.shown[0]), prompt_settings(prompt))
+    first = render(items[0], Ask(groups.rows[0].shown), prompt_settings(prompt))
     chat = load_chat(word_model, name="words", enable_thinking=None, prompt=first)
     return chat.tokenizer, groups, examples(groups, settings, chat, seed=0)
 
