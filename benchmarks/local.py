@@ -67,7 +67,7 @@ def start() -> None:
 
 
 def queries_of(backend: Backend, items: ItemSet, shown: Sequence[Presentation]) -> Iterator[Query]:
-    settings = PromptSettings(template=backend.template)
+    settings = backend.own_prompt.settings(PromptSettings())
     for item in items:
         for presentation in shown or presentations("identity", item.n):
             ask = Ask(presentation)

@@ -96,7 +96,7 @@ def trainers(plan, out):  # type: ignore[no-untyped-def]
     stock = GRPOTrainer(
         model=str(plan.folder),
         args=config,
-        train_dataset=group_dataset(plan.groups),
+        train_dataset=group_dataset(plan.groups, plan.chat),
         processing_class=plan.chat.tokenizer,
         reward_funcs=says_a,
     )
@@ -108,7 +108,7 @@ def trainers(plan, out):  # type: ignore[no-untyped-def]
 
 
 def says_a(completions, **_columns):  # type: ignore[no-untyped-def]
-    return [float(completion[0]["content"].startswith("A")) for completion in completions]
+    return [float(completion.startswith("A")) for completion in completions]
 
 
 def time_hooks(trainer) -> list[float]:  # type: ignore[no-untyped-def]

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from unswayed.backends import open_backend
+from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.backends.simulated import simulated_items
 from unswayed.calibration import (
     Calibration,
@@ -164,8 +165,8 @@ def test_evidence_of_an_unknown_prompt_is_refused(pairs: ItemSet) -> None:
 
 def test_a_model_with_its_own_sentences_is_asked_in_them() -> None:
     backend = open_backend(BIASED)
-    assert prompts_for(backend, PromptSettings()) == PromptSettings()
-    backend.template = "own.txt"
+    assert prompts_for(backend, PromptSettings()) == PromptSettings(prompt="direct")
+    backend.own_prompt = OwnPrompt(template="own.txt", only_template=True)
     assert prompts_for(backend, PromptSettings()).template == "own.txt"
     mine = PromptSettings(template="mine.txt")
-    assert prompts_for(backend, mine) is mine
+    assert prompts_for(backend, mine).template == "mine.txt"

@@ -134,7 +134,7 @@ def audit(
     probs: str = "logprobs",
     estimation_items: int | None = None,
     estimation_sizes: Sequence[int] = (),
-    prompt: str | PromptSettings = "direct",
+    prompt: str | PromptSettings | None = None,
     template: str | Path | None = None,
     labels: str | Sequence[str] | None = None,
     shots: Source = (),
@@ -169,7 +169,7 @@ def audit(
         probs: "logprobs", or "sampled:R".
         estimation_items: Items a fitted method learns from; None for 20 %, at most 200.
         estimation_sizes: Sizes of the estimation-set curve.
-        prompt: Name of a prompt, or whole settings.
+        prompt: Name of a prompt, or whole settings; None for the model's own, or else direct.
         template: Your own template file.
         labels: Label symbols, such as "X,Y".
         shots: Items with gold to show as examples.
@@ -268,7 +268,7 @@ def calibrate(
     model: str,
     *,
     out: str | Path,
-    prompt: str | PromptSettings = "direct",
+    prompt: str | PromptSettings | None = None,
     template: str | Path | None = None,
     labels: str | Sequence[str] | None = None,
     shots: Source = (),
@@ -291,7 +291,7 @@ def calibrate(
         items: As for `audit`; gold is not looked at.
         model: `provider/model`.
         out: JSON file to write.
-        prompt: Name of a prompt, or whole settings.
+        prompt: Name of a prompt, or whole settings; None for the model's own, or else direct.
         template: Your own template file.
         labels: Label symbols, such as "X,Y".
         shots: Items with gold to show as examples.

@@ -231,7 +231,7 @@ def _of_calls(
         "orders": settings.orders,
         "protocol": settings.protocol,
         "probs": settings.probs,
-        "prompt": settings.prompts.prompt,
+        "prompt": settings.prompts.style,
         "template": settings.prompts.template,
         "labels": settings.prompts.label_set,
         "shots": settings.prompts.shots,

@@ -6,7 +6,7 @@ import asyncio
 import warnings
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -52,10 +52,8 @@ class Calibration:
 
 
 def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
-    """The prompts, with the model's own template where it understands no other sentences."""
-    if backend.template is not None and prompts.template is None:
-        return replace(prompts, template=backend.template)
-    return prompts
+    """The prompts a model is asked with: those given, over the model's own."""
+    return backend.own_prompt.settings(prompts)
 
 
 def evidence_of(item: Item, prompts: PromptSettings, *, logprobs: bool) -> frozenset[Evidence]:

@@ -58,8 +58,8 @@ class Judge:
     Args:
         model: `provider/model`, or an open backend.
         method: Name with parameters, a method, or a fitted file from `load_method`.
-        prompt: How items are asked: the name of a prompt, or whole settings. A fitted file must
-            have been made with the same.
+        prompt: The name of a prompt, or whole settings; None for the model's own, or else direct. A
+            fitted file must have been made with the same.
         template: Your own template file.
         labels: Label symbols, such as "X,Y".
         shots: Items with gold to show as examples.
@@ -89,7 +89,7 @@ class Judge:
         model: str | Backend,
         *,
         method: str | Method | FittedFile = JUDGING,
-        prompt: str | PromptSettings = "direct",
+        prompt: str | PromptSettings | None = None,
         template: str | Path | None = None,
         labels: str | Sequence[str] | None = None,
         shots: Sequence[Item] = (),

@@ -20,6 +20,7 @@ from random_llama import CHAT_TEMPLATE, make_random_llama
 from unswayed.backends import model_folders, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.model_folders import fingerprint_folder, locate
+from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.calls import Failure
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Message
@@ -165,9 +166,11 @@ def test_another_fingerprint_is_another_model(tmp_path: Path) -> None:
 def test_a_folder_may_bring_its_prompt_template(tmp_path: Path) -> None:
     made = make_random_llama(tmp_path / "m")
     plain = opened(made)
-    assert plain.template is None
+    assert plain.own_prompt == OwnPrompt()
     (made / "prompt_template.jinja").write_text("{{ question }}")
-    assert opened(made).template == str(made / "prompt_template.jinja")
+    assert opened(made).own_prompt == OwnPrompt(
+        template=str(made / "prompt_template.jinja"), only_template=True
+    )
     assert opened(made).model != plain.model
 
 

@@ -103,7 +103,7 @@ def test_a_backend_says_by_default_that_it_is_a_plain_model_elsewhere() -> None:
     backend = Silent()
     facts = (backend.gives_logprobs, backend.offline, backend.keyed_by_item, backend.planted)
     assert not any(facts)
-    assert (backend.template, backend.server, backend.waiting) == (None, None, None)
+    assert (backend.own_prompt.template, backend.server, backend.waiting) == (None, None, None)
     assert backend.remarks == ()
     assert backend.price(1, 1) is None
     with pytest.raises(NotImplementedError, match="Silent"):

@@ -36,7 +36,7 @@ def decide(
     items: Iterable[Item], asks: Sequence[Ask], labels: tuple[str, ...] | None = None
 ) -> list[Decision]:
     backend = open_backend("tiny/judge", CPU)
-    settings = PromptSettings(template=backend.template, label_set=labels)
+    settings = backend.own_prompt.settings(PromptSettings(label_set=labels))
     queries = []
     for item in items:
         for ask in asks:
@@ -227,7 +227,7 @@ def test_training_from_scratch_learns_and_writes_a_plain_folder(tmp_path: Path) 
         "prompt_template.jinja",
     } <= written
     backend = open_backend(f"hf/{tmp_path}", CPU)
-    assert backend.template == str(tmp_path / "prompt_template.jinja")
+    assert backend.own_prompt.template == str(tmp_path / "prompt_template.jinja")
     from transformers import LlamaForCausalLM
 
     batch = examples(Task.PAIRWISE, 64, np.random.default_rng(9))

@@ -9,8 +9,10 @@ from small_models import colour_items, small_recipe, trained
 
 from unswayed.errors import UsageError
 from unswayed.items import Item, Task
+from unswayed.presentation import Ask
+from unswayed.prompts import render
 from unswayed.training.chats import load_chat
-from unswayed.training.data import build_groups
+from unswayed.training.data import build_groups, prompt_settings
 from unswayed.training.pif import collate, examples, pif_loss
 from unswayed.training.recipe_parts import Data, Pif, Prompt
 
@@ -48,9 +50,10 @@ def test_gradients_push_the_positive_up_and_the_negative_down():
 
 
 def built(word_model, items, settings):
-    chat = load_chat(word_model, small_recipe())
     prompt = Prompt(template=str(word_model / "prompt_template.jinja"))
     groups = build_groups(items, Data(), prompt)
+    first = render(items[0], Ask(groups.rows[0].shown), prompt_settings(prompt))
+    chat = load_chat(word_model, name="words", enable_thinking=None, prompt=first)
     return chat.tokenizer, groups, examples(groups, settings, chat, seed=0)
 
 

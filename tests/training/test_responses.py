@@ -3,7 +3,7 @@
 import pytest
 
 from unswayed.training.recipe_parts import Prompt
-from unswayed.training.responses import completion_text, reader
+from unswayed.training.responses import reader
 
 AB = ("A", "B")
 ANSWER = reader(Prompt(), answer_only=True)
@@ -53,11 +53,3 @@ def test_candidates_that_contain_tags_in_the_reasoning_do_not_decide():
 def test_other_tags_can_be_set():
     read = reader(Prompt(think_tags=("[r]", "[/r]"), answer_tags=("[[", "]]")), answer_only=False)
     assert read("[r]why[/r][[A]]", AB) == (0, True, 3)
-
-
-def test_completions_are_strings_or_messages():
-    assert completion_text("A") == "A"
-    assert completion_text([{"role": "assistant", "content": "A"}]) == "A"
-    split = [{"role": "assistant", "reasoning_content": "why", "content": "<answer>A</answer>"}]
-    assert REASONING(completion_text(split), AB) == (0, True, 3)
-    assert completion_text([]) == ""

@@ -42,7 +42,7 @@ def test_what_was_trained_opens_as_a_model_with_its_template(word_model, tmp_pat
     recipe = small_recipe(optimiser_steps="1", **changes)
     result = trained("pa-grpo", colour_items(4), model=str(word_model), recipe=recipe, out=tmp_path)
     backend = open_backend(result.model_name)
-    assert backend.template.endswith("prompt_template.jinja")
+    assert backend.own_prompt.template.endswith("prompt_template.jinja")
     assert ("+lora=" in backend.model) == bool(changes)
 
 

@@ -74,11 +74,13 @@ def test_with_noisy_gold_pa_grpo_has_the_higher_consistent_accuracy(trained):
 def test_the_prompts_are_those_of_the_template_and_the_tokenizer(study):
     from transformers import AutoTokenizer
 
+    from unswayed.backends.local_chats import ChatWriter
     from unswayed.presentation import Ask
     from unswayed.prompts import PromptSettings, render
     from unswayed.training.chats import ChatTokens
 
-    chat = ChatTokens(AutoTokenizer.from_pretrained(WEIGHTS), {})
+    writer = ChatWriter(AutoTokenizer.from_pretrained(WEIGHTS), model="tiny/judge")
+    chat = ChatTokens(writer, thinking=False)
     settings = PromptSettings(template=str(WEIGHTS / "prompt_template.jinja"))
     for setting in (study["arms"].SETTINGS[0], study["arms"].SETTINGS[4]):
         items = study["world"].evaluation_items(setting.task)[:3]

@@ -182,8 +182,7 @@ def test_golden_fixture_through_the_trainers_own_hook(word_model, tmp_path, case
             shown = groups.rows[t].shown
             inputs.append({"row": t})
             texts.append("red" if choice < 0 else "ABCD"[shown.label_of_candidate(choice)])
-    completions = [[{"role": "assistant", "content": text}] for text in texts]
-    parts = trainer._calculate_rewards(inputs, texts, completions, [[0]] * len(texts))
+    parts = trainer._calculate_rewards(inputs, texts, texts, [[0]] * len(texts))
     found = trainer._group_advantages.reshape(len(case["choices"]), n_samples)
     np.testing.assert_allclose(found, case["advantages"], atol=1e-9)
     weights = [1, 1, 1, case["settings"]["lam"]]
@@ -305,19 +304,15 @@ def test_another_trl_is_refused():
 def test_a_trl_with_changed_hooks_is_refused():
     class Changed:
         def _get_train_sampler(self, dataset=None): ...
+        def _tokenize_prompts(self, prompts): ...
         def _calculate_rewards(self, inputs, prompts, completions): ...
         def _generate_and_score_completions(self, inputs): ...
 
     with pytest.raises(UsageError, match="has changed _calculate_rewards"):
         checks.check_trl(Changed)
-
-
-def test_a_model_without_a_chat_template_is_refused(tmp_path):
-    save_word_model(tmp_path, chat=None)
-    with pytest.raises(UsageError, match="has no chat template"):
-        trained(
-            "pa-grpo", colour_items(4), model=str(tmp_path), recipe=small_recipe(), out="unused"
-        )
+    Changed._tokenize_prompts = lambda self, prompts, images: None
+    with pytest.raises(UsageError, match=r"_tokenize_prompts: it takes \(self, prompts, images\)"):
+        checks.check_trl(Changed)
 
 
 def test_labels_that_are_not_one_token_are_refused(word_model):
@@ -467,10 +462,12 @@ def test_thinking_is_switched_off_for_models_that_think_by_default(tmp_path):
         "{% if enable_thinking is defined and not enable_thinking %} . .{% endif %}"
     )
     save_word_model(tmp_path, chat=chat)
-    thinking, not_thinking = (
+    left_open, thinking, not_thinking = (
         plan_training("grpo", colour_items(4), model=str(tmp_path), recipe=small_recipe(**changes))
-        for changes in ({}, {"chat_enable_thinking": "false"})
+        for changes in ({}, *({"chat_enable_thinking": value} for value in ("true", "false")))
     )
     assert thinking.example.endswith("<|assistant|>")
-    assert not_thinking.example.endswith("<|assistant|> . .")
-    assert not_thinking.groups.counts.longest_prompt == 19
+    assert thinking.groups.counts.longest_prompt == 17
+    for plan in (left_open, not_thinking):  # a label alone has no place for reasoning
+        assert plan.example.endswith("<|assistant|> . .")
+        assert plan.groups.counts.longest_prompt == 19

@@ -118,7 +118,7 @@ class Asked:
 def run_settings_for(
     settings: AuditSettings, backend: Backend, *, budget_usd: float | None = None
 ) -> RunSettings:
-    """How calls are made; a model that understands only its own sentences gets its own template."""
+    """How calls are made: as asked for, or else as the model was trained to be asked."""
     return RunSettings(
         prompts=prompts_for(backend, settings.prompts),
         sample_temperature=settings.sample_temperature,
@@ -138,7 +138,7 @@ def plan_for(items: ItemSet, settings: AuditSettings, backend: Backend) -> Audit
         items,
         settings,
         gives=evidence_of(items[0], prompts, logprobs=backend.gives_logprobs),
-        unknown_words=backend.template is not None,
+        unknown_words=backend.own_prompt.only_template,
     )
     return replace(plan, remarks=tuple(check_prompts(items.items, prompts)))
 
@@ -225,7 +225,7 @@ class Audit:
         run = msgspec.structs.replace(
             run_of(command, metrics, plan, tables, created=self.created, warnings=warnings),
             planned=tuple(self.plan.methods),
-            prompt=Prompt(name=prompts.prompt, fingerprint=prompt_fingerprint(prompts)),
+            prompt=Prompt(name=prompts.style, fingerprint=prompt_fingerprint(prompts)),
             prompt_settings=as_json(prompts),
             time_s=round(time.monotonic() - self.started, 2),
             server=backend.server,

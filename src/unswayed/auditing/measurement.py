@@ -139,7 +139,7 @@ def asked_for(
     named: dict[str, str | int | None] = {
         "model": model,
         "directory": None if directory is None else str(directory),
-        "prompt": None if prompts.prompt == "direct" else prompts.prompt,
+        "prompt": prompts.prompt,
         "template": prompts.template,
         "labels": None if prompts.label_set is None else ",".join(prompts.label_set),
         "base_url": shown_address(reach.base_url or "") or None,

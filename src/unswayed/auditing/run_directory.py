@@ -44,8 +44,8 @@ def default_directory(data: str, model: str, prompts: PromptSettings | None = No
     parts = [data, model]
     if prompts is not None and prompts.template is not None:
         parts.append(Path(prompts.template).stem)
-    elif prompts is not None and prompts.prompt != PromptSettings().prompt:
-        parts.append(prompts.prompt)
+    elif prompts is not None and prompts.style != PromptSettings().style:
+        parts.append(prompts.style)
     if prompts is not None:
         parts.extend(prompts.label_set or ())
         parts.extend(["shots"] if prompts.shots else [])

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
+from unswayed.backends.local_chats import may_think
 from unswayed.backends.local_models import LoadedModel, load_model
 from unswayed.backends.local_passes import FloatArray, Ids, by_length, plan
 from unswayed.backends.local_texts import generate, seed_of
@@ -79,7 +80,7 @@ class HuggingFaceBackend(Backend):
         self, folder: ModelFolder, settings: BackendSettings, *, provider: str = "hf"
     ) -> None:
         self.model = f"{provider}/{folder.name}"
-        self.template = None if folder.template is None else str(folder.template)
+        self.own_prompt = folder.prompt
         self._folder = folder
         self._settings = settings
         # torch's settings are per thread, and a model takes one batch at a time
@@ -115,7 +116,7 @@ class HuggingFaceBackend(Backend):
         jobs: list[_Job] = []
         refused: list[Answer] = []
         for thinking in (False, True):
-            chosen = [query for query in window if _may_think(query.request) is thinking]
+            chosen = [query for query in window if _thinks(query.request) is thinking]
             chats = [query.request.messages for query in chosen]
             written = loaded.writer.write(chats, thinking=thinking)
             for query, (text, tokens) in zip(chosen, written, strict=True):
@@ -275,9 +276,10 @@ def _is_answer_only(request: Request) -> bool:
     return request.top_logprobs > 0
 
 
-def _may_think(request: Request) -> bool:
-    """An answer that is a label or fits a schema has no place for reasoning before it."""
-    return not _is_answer_only(request) and request.schema is msgspec.UNSET
+def _thinks(request: Request) -> bool:
+    return may_think(
+        answer_only=_is_answer_only(request), has_schema=request.schema is not msgspec.UNSET
+    )
 
 
 def _chosen(logprobs: FloatArray, request: Request) -> int:

@@ -16,7 +16,7 @@ from unswayed.prompts.template import RENDERING_ERRORS
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["ChatWriter", "LabelTokens", "Written"]
+__all__ = ["ChatWriter", "LabelTokens", "Written", "may_think"]
 
 PROBE: Final = "unswayed-probe"
 LONGEST_MARK: Final = 40
@@ -56,13 +56,26 @@ class ChatWriter:
     "### Assistant:"), in any case. Marks of other models' templates stay as they are, and where
     there is no template nothing but control tokens is broken up.
 
+    Args:
+        tokenizer: Of the model, with its chat template.
+        model: Its name, for messages.
+        enable_thinking: What templates that know the switch (Qwen3) are told; None leaves it to each
+            chat.
+
     Raises:
         UsageError: If the template needs too much time or memory, or cannot write a chat.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, model: str) -> None:
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        model: str,
+        enable_thinking: bool | None = None,
+    ) -> None:
         self.tokenizer = tokenizer
         self.model = model
+        self.enable_thinking = enable_thinking
         self.has_template = tokenizer.chat_template is not None
         if not self.has_template:
             warnings.warn(
@@ -76,25 +89,30 @@ class ChatWriter:
         self._control = _control_tokens(tokenizer, self._turn_marks() if self.has_template else ())
 
     def write(self, chats: Sequence[Sequence[Message]], *, thinking: bool) -> list[Written]:
-        """Render and tokenise.
+        """Render and tokenise; see `render`."""
+        texts = self.render(chats, thinking=thinking)
+        encoded = self.encode(texts)
+        return [Written(text, tokens) for text, tokens in zip(texts, encoded, strict=True)]
+
+    def render(self, chats: Sequence[Sequence[Message]], *, thinking: bool) -> list[str]:
+        """The chats as texts, up to where the answer begins.
 
         Args:
             chats: The messages of each prompt.
-            thinking: False asks templates that know the switch (Qwen3) for an answer without
-                reasoning.
+            thinking: Whether the reply has a place for reasoning. Where it has none, templates that
+                know the switch are asked for an answer without it, unless `enable_thinking` is set.
         """
         if not chats:
             return []
         rows = [self._rows(chat) for chat in chats]
         if self.has_template:
-            texts = self._rendered(rows, thinking=thinking)
-        else:
-            texts = [_plain(row) for row in rows]
-        encoded = self.encode(texts)
-        return [Written(text, tokens) for text, tokens in zip(texts, encoded, strict=True)]
+            return self._rendered(rows, thinking=thinking)
+        return [_plain(row) for row in rows]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of rendered chats (a template writes the first token itself)."""
+        if not texts:
+            return []
         encoded = self.tokenizer(
             list(texts),
             add_special_tokens=not self.has_template,
@@ -103,10 +121,20 @@ class ChatWriter:
         )
         return [list(tokens) for tokens in encoded["input_ids"]]
 
+    def encode_placed(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Token ids of a text, and the characters that each stands for; of a fast tokenizer."""
+        encoded = self.tokenizer(
+            text, add_special_tokens=not self.has_template, return_offsets_mapping=True
+        )
+        return list(encoded["input_ids"]), list(encoded["offset_mapping"])
+
+    def broken_up(self, text: str) -> str:
+        """A text without control tokens and marks of turns."""
+        return self._control.sub(_broken_up, text)
+
     def _rows(self, chat: Sequence[Message]) -> list[dict[str, str]]:
         rows = [
-            {"role": message.role, "content": self._control.sub(_broken_up, message.content)}
-            for message in chat
+            {"role": message.role, "content": self.broken_up(message.content)} for message in chat
         ]
         if self._takes_system or rows[0]["role"] != "system" or len(rows) == 1:
             return rows
@@ -118,7 +146,10 @@ class ChatWriter:
         # variables that a template does not know are ignored by it
         import jinja2
 
-        switch: dict[str, Any] = {} if thinking else {"enable_thinking": False}
+        enable = self.enable_thinking
+        if enable is None and not thinking:
+            enable = False
+        switch: dict[str, Any] = {} if enable is None else {"enable_thinking": enable}
         try:
             texts = self.tokenizer.apply_chat_template(
                 rows, tokenize=False, add_generation_prompt=True, **switch
@@ -156,6 +187,11 @@ class ChatWriter:
         between = text.split(PROBE)[1:-1]
         lines = {line.strip() for part in between for line in part.splitlines()}
         return {line for line in lines if len(line) <= LONGEST_MARK and not line.isalnum()}
+
+
+def may_think(*, answer_only: bool, has_schema: bool) -> bool:
+    """Whether a reply has a place for reasoning: not if it is a label or fits a schema."""
+    return not answer_only and not has_schema
 
 
 def _turns(*roles: str) -> list[dict[str, str]]:

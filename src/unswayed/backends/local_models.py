@@ -72,7 +72,7 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
         )
     if device.type == "cpu":
         _set_threads(settings, model.num_parameters())
-    writer = ChatWriter(tokenizer, model=name)
+    writer = ChatWriter(tokenizer, model=name, enable_thinking=folder.prompt.enable_thinking)
     pad = _pad(tokenizer, model)
     longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return LoadedModel(

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from unswayed.backends.own_prompts import PROMPT_FILE, OwnPrompt, own_prompt_of
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.files import whole_file
 from unswayed.registry import require
 
-__all__ = ["TEMPLATE_FILE", "ModelFolder", "fingerprint_folder", "locate"]
-
-TEMPLATE_FILE: Final = "prompt_template.jinja"
-"""A model folder may carry the one prompt template that its model understands."""
+__all__ = ["ModelFolder", "fingerprint_folder", "locate"]
 
 NEEDED: Final = (
     "*.safetensors",
@@ -37,6 +35,7 @@ NEEDED: Final = (
     "vocab*",
     "merges.txt",
     "*.jinja",
+    PROMPT_FILE,
     "*.py",
     "*.model",
 )
@@ -58,14 +57,14 @@ class ModelFolder:
     Attributes:
         path: Folder with config, weights and tokenizer.
         name: What was asked for, with revision or fingerprint; without the provider.
+        prompt: How the model was trained to be asked: the adapter's, or else the folder's own.
         adapter: Folder of a LoRA adapter to put on top.
-        template: The prompt template that the folder carries, if any.
     """
 
     path: Path
     name: str
+    prompt: OwnPrompt
     adapter: Path | None = None
-    template: Path | None = None
 
 
 def locate(model: str) -> ModelFolder:
@@ -76,8 +75,8 @@ def locate(model: str) -> ModelFolder:
             folder must have) and `+lora=DIR` where wanted.
 
     Raises:
-        UsageError: If the folder or the adapter is missing, holds no safetensors, or has another
-            fingerprint than the one asked for; if the hub cannot be reached and the model is not cached.
+        UsageError: If the folder or the adapter is missing, holds no safetensors or a damaged
+            `unswayed_prompt.json`, or has another fingerprint than the one asked for; if the hub cannot be reached and the model is not cached.
         UnknownNameError: If a `+` part is not known.
         MissingExtraError: If a hub id is given and huggingface_hub is not installed.
     """
@@ -99,7 +98,6 @@ def locate(model: str) -> ModelFolder:
             f"hf/{model}: {folder} holds no *.safetensors file (pickled weights are not loaded). "
             "Save the model again with save_pretrained, or choose a revision with safetensors."
         )
-    template = folder / TEMPLATE_FILE
     adapter_folder = None
     if adapter is not None:
         adapter, wanted = _split_revision(adapter)
@@ -109,7 +107,7 @@ def locate(model: str) -> ModelFolder:
         path=folder,
         name=name,
         adapter=adapter_folder,
-        template=template if template.is_file() else None,
+        prompt=own_prompt_of([folder] if adapter_folder is None else [adapter_folder, folder]),
     )
 
 

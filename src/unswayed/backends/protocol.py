@@ -24,6 +24,7 @@ from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.calls import Failure, Query, Response
 
 __all__ = ["Answer", "Backend", "Outcome", "Wait", "too_long"]
@@ -63,8 +64,8 @@ class Backend:
         keyed_by_item: Whether answers depend on the item beyond its prompt, so that its id belongs
             into every key.
         planted: Whether the bias was planted, which a report must say.
-        template: Name or path of the prompt template this model must be asked with; None for the
-            run's own (the tiny judge understands only its own sentences).
+        own_prompt: How it is asked unless its user says otherwise: as it was trained to be, or as
+            everybody is.
         server: The address calls go to, without anything secret; None for local models.
         remarks: What was learned about it that a reader of the results should know, in sentences.
         waiting: What holds up all calls just now; None if nothing does.
@@ -75,7 +76,7 @@ class Backend:
     offline: bool = False
     keyed_by_item: bool = False
     planted: bool = False
-    template: str | None = None
+    own_prompt: OwnPrompt = OwnPrompt()
     server: str | None = None
     remarks: tuple[str, ...] = ()
 

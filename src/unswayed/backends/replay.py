@@ -79,7 +79,7 @@ class ReplayBackend(Backend):
         self.gives_logprobs = gives_logprobs
         self.keyed_by_item = keyed_by_item
         if original is not None:
-            self.template = original.template
+            self.own_prompt = original.own_prompt
             self.planted = original.planted
         self._find = find
         self._source = source

@@ -75,7 +75,7 @@ def audit(
     estimation_sizes: Annotated[
         str | None, typer.Option(help="Sizes N,N,... of the estimation-set curve.")
     ] = None,
-    prompt: Prompt = "direct",
+    prompt: Prompt = None,
     template: Template = None,
     labels: Labels = None,
     shots: Shots = None,

@@ -35,7 +35,7 @@ def calibrate(
     data: Annotated[str, typer.Argument(help="Items; gold is not looked at.")],
     out: Annotated[Path, typer.Option(help="JSON file to write.")],
     model: Model = None,
-    prompt: Prompt = "direct",
+    prompt: Prompt = None,
     template: Template = None,
     labels: Labels = None,
     shots: Shots = None,

@@ -40,7 +40,7 @@ def filter_(
     evaluation: Annotated[
         Path | None, typer.Option(help="Items that must not be trained on, compared by text.")
     ] = None,
-    prompt: Prompt = "direct",
+    prompt: Prompt = None,
     template: Template = None,
     labels: Labels = None,
     limit: Limit = None,

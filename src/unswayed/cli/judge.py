@@ -66,7 +66,7 @@ def judge(
         float,
         typer.Option(min=0, max=1, help="Share of items to ask again in all orders (drift check)."),
     ] = 0.0,
-    prompt: Prompt = "direct",
+    prompt: Prompt = None,
     template: Template = None,
     labels: Labels = None,
     shots: Shots = None,

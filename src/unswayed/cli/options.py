@@ -41,7 +41,12 @@ __all__ = [
 Model = Annotated[
     str | None, typer.Option(help="provider/model, such as openai/gpt-4.1-mini or hf/PATH.")
 ]
-Prompt = Annotated[str, typer.Option(help="How items are asked: `unswayed list prompts`.")]
+Prompt = Annotated[
+    str | None,
+    typer.Option(
+        help="How items are asked: `unswayed list prompts` [default: the model's own, or direct]"
+    ),
+]
 Template = Annotated[Path | None, typer.Option(help="Your own prompt template file.")]
 Labels = Annotated[str | None, typer.Option(help="Label symbols, such as X,Y [default: A,B,...]")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use the first N items.")]

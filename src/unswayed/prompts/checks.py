@@ -86,7 +86,7 @@ def prompt_fingerprint(settings: PromptSettings) -> str:
     if template is not None:
         wording.append(template.source)
     else:
-        style = PROMPTS.load(settings.prompt)
+        style = PROMPTS.load(settings.style)
         for task in _FINGERPRINTED:
             words = task_of(task).sentences.keys() | style.words.keys()
             if not {*style.system, *style.closing} <= words:

@@ -111,7 +111,7 @@ class _Book:
         if name == "default" and self.settings.template is not None:
             return self.template(self.settings.template)
         if (name, task) not in self.words:
-            style = PROMPTS.load(self.settings.prompt if name == "default" else name)
+            style = PROMPTS.load(self.settings.style if name == "default" else name)
             self.words[name, task] = _Words(style, task_of(task))
         return self.words[name, task]
 
@@ -179,10 +179,11 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
     except TemplateError as error:
         raise TemplateError(f"{item.id}: {error}") from None
     reply = task_of(item.task).reply.request(labels, prompt.reply._replace(points=points))
+    own_cap = settings.default_max_tokens if ask.prompt_id == "default" else None
     return Rendered(
         _with_examples(messages, examples) if examples else messages,
         labels,
-        settings.max_tokens or reply.max_tokens,
+        settings.max_tokens or own_cap or reply.max_tokens,
         settings.top_logprobs if reply.answer_only else 0,
         reply.answer_only,
         reply.schema,

@@ -18,30 +18,41 @@ from unswayed.prompts.spans import Spans
 __all__ = ["PromptSettings", "Rendered", "check_labels", "label_set_of", "prompt_settings"]
 
 
+DEFAULT_PROMPT: Final = "direct"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
     """How a run asks. One value stands for one wording: a template file is read once per value.
 
     Attributes:
-        prompt: The prompt that `Ask.prompt_id == "default"` means.
+        prompt: The prompt that `Ask.prompt_id == "default"` means; None for the model's own, or else
+            direct.
         label_set: Answer symbols in canonical order, at least as many as candidates; None for
             A, B, C, ... (1, 2, 3, ... for more than 26 candidates).
         template: Path of the user's template file, used for "default".
         shots: Worked examples shown before the question: items with their gold.
         max_tokens: Cap on generated tokens, over the prompt's own.
+        default_max_tokens: The same for "default" alone, where there is no `max_tokens`.
         top_logprobs: Alternatives per token to ask for where the answer is the label itself.
     """
 
-    prompt: str = "direct"
+    prompt: str | None = None
     label_set: tuple[str, ...] | None = None
     template: str | None = None
     shots: tuple[Item, ...] = ()
     max_tokens: int | None = None
+    default_max_tokens: int | None = None
     top_logprobs: int = 20
+
+    @property
+    def style(self) -> str:
+        """The prompt that "default" means where there is no template."""
+        return self.prompt or DEFAULT_PROMPT
 
 
 def prompt_settings(
-    prompt: str | PromptSettings = "direct",
+    prompt: str | PromptSettings | None = None,
     template: str | Path | None = None,
     labels: str | Sequence[str] | None = None,
     shots: Sequence[Item] = (),
@@ -49,7 +60,8 @@ def prompt_settings(
     """Prompt settings from the options of the command line and of the Python functions.
 
     Args:
-        prompt: Name of a prompt, or settings that the other options are laid over.
+        prompt: Name of a prompt, or settings that the other options are laid over; None for the
+            model's own.
         template: Your own template file.
         labels: Label symbols, as a sequence or separated by commas.
         shots: Items with gold, shown as examples.
@@ -58,7 +70,7 @@ def prompt_settings(
         UsageError: If an option is of another kind.
     """
     base = prompt if isinstance(prompt, PromptSettings) else PromptSettings(prompt=prompt)
-    if not isinstance(base.prompt, str):
+    if not isinstance(base.prompt, str | None):
         raise UsageError(f"prompt {prompt!r}: give the name of a prompt, such as direct.")
     parts = labels.split(",") if isinstance(labels, str) else labels
     try:

@@ -10,7 +10,6 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -19,6 +18,7 @@ import numpy as np
 from unswayed.backends import BackendSettings
 from unswayed.backends.huggingface import label_response
 from unswayed.backends.model_folders import locate
+from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.backends.protocol import Answer, Backend, too_long
 from unswayed.calls import Query, Request, Response
 from unswayed.errors import UnknownNameError, UsageError
@@ -52,7 +52,7 @@ def open_tiny(model: str, settings: BackendSettings) -> TinyBackend:
         raise UsageError(
             f"tiny/{model}: this version of unswayed ships {fingerprint}. Write tiny/{name}."
         )
-    return TinyBackend(FORMATS[name], f"tiny/{name}@{fingerprint}", template=folder.template)
+    return TinyBackend(FORMATS[name], f"tiny/{name}@{fingerprint}", own_prompt=folder.prompt)
 
 
 class TinyBackend(Backend):
@@ -61,16 +61,16 @@ class TinyBackend(Backend):
     Args:
         kind: Its words and its weights.
         model: Full name with revision.
-        template: The prompt template that it was trained on.
+        own_prompt: The prompt that it was trained on.
     """
 
     gives_logprobs = True
     offline = True
     planted = True
 
-    def __init__(self, kind: Format, model: str, *, template: Path | None) -> None:
+    def __init__(self, kind: Format, model: str, *, own_prompt: OwnPrompt) -> None:
         self.model = model
-        self.template = None if template is None else str(template)
+        self.own_prompt = own_prompt
         self._format = kind
         self._tokens = {token: number for number, token in enumerate(kind.vocabulary)}
         self._loaded: TinyModel | None = None

@@ -1,15 +1,16 @@
-"""Chats as the trained model reads them: tokenizer, chat template and its arguments in one value."""
+"""Chats as the trained model reads them: those that an audit of it sends, token for token."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from unswayed.backends.local_chats import ChatWriter, may_think
 from unswayed.errors import UsageError
 from unswayed.items import Message
-from unswayed.training.recipe_parts import Recipe
+from unswayed.prompts import Rendered
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -19,44 +20,56 @@ __all__ = ["ChatTokens", "load_chat"]
 
 @dataclass(frozen=True, slots=True)
 class ChatTokens:
-    """Writes chats for one model.
+    """The chats of one run, whose replies are all of one kind.
 
     Attributes:
-        tokenizer: Pads on the left, as sampling needs it.
-        arguments: What the chat template is given beside the messages.
+        writer: Renders and tokenises, here as in the `hf` backend.
+        thinking: Whether the replies have a place for reasoning.
     """
 
-    tokenizer: PreTrainedTokenizerBase
-    arguments: Mapping[str, Any]
+    writer: ChatWriter
+    thinking: bool
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """Pads on the left, as sampling needs it."""
+        return self.writer.tokenizer
+
+    def texts(self, chats: Sequence[Sequence[Message]]) -> list[str]:
+        """Chats with the answer about to begin."""
+        return self.writer.render(chats, thinking=self.thinking)
 
     def text(self, messages: Sequence[Message]) -> str:
-        """A chat with the answer about to begin."""
-        chat = [{"role": message.role, "content": message.content} for message in messages]
-        return str(
-            self.tokenizer.apply_chat_template(
-                chat, tokenize=False, add_generation_prompt=True, **self.arguments
-            )
-        )
+        """One chat with the answer about to begin."""
+        return self.texts([messages])[0]
 
     def ids(self, messages: Sequence[Message]) -> list[int]:
         """The token ids of a chat with the answer about to begin."""
         return self.ids_of(self.text(messages))
 
     def ids_of(self, text: str) -> list[int]:
-        """The token ids of a text that is written out already."""
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
+        """The token ids of a chat that is rendered already, whatever stands behind it."""
+        return self.writer.encode([text])[0]
 
     def count(self, messages: Sequence[Message]) -> int:
         """The number of tokens of a chat."""
         return len(self.ids(messages))
 
 
-def load_chat(folder: Path, recipe: Recipe) -> ChatTokens:
+def load_chat(
+    folder: Path, *, name: str, enable_thinking: bool | None, prompt: Rendered
+) -> ChatTokens:
     """The chats of a model.
 
+    Args:
+        folder: The model's.
+        name: The model's, for messages.
+        enable_thinking: What the chat template is told; None leaves it to the prompt.
+        prompt: Any of the run's prompts: it tells of what kind the replies are.
+
     Raises:
-        UsageError: If there is no tokenizer, or it has no chat template.
+        UsageError: If there is no tokenizer, or it has no token to pad with, or its chat template
+            cannot write a chat.
     """
     from transformers import AutoTokenizer
 
@@ -69,12 +82,14 @@ def load_chat(folder: Path, recipe: Recipe) -> ChatTokens:
             f"cannot load a tokenizer from {folder}: {str(error).splitlines()[0]} "
             "Give the path of a model folder or a model id of the Hugging Face hub."
         ) from None
-    if not tokenizer.chat_template:
-        raise UsageError(
-            f"{folder} has no chat template, so a prompt cannot be put to it as a chat. Use the "
-            "instruction-tuned model, or add chat_template.jinja to the model folder."
-        )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    thinking = recipe.chat.enable_thinking
-    return ChatTokens(tokenizer, {} if thinking is None else {"enable_thinking": thinking})
+    if tokenizer.pad_token is None:
+        raise UsageError(
+            f"{name}: its tokenizer has neither a padding token nor one that ends an answer. Name "
+            "them in tokenizer_config.json."
+        )
+    return ChatTokens(
+        ChatWriter(tokenizer, model=name, enable_thinking=enable_thinking),
+        may_think(answer_only=prompt.answer_only, has_schema=prompt.schema is not None),
+    )

@@ -21,13 +21,13 @@ TRL_VERSIONS: Final = ((1, 8), (2, 0))
 
 _HOOKS: Final[Mapping[str, tuple[str, ...]]] = {
     "_get_train_sampler": ("self", "dataset"),
+    "_tokenize_prompts": ("self", "prompts"),
     "_calculate_rewards": ("self", "inputs", "prompts", "completions", "completion_ids_list"),
     "_generate_and_score_completions": ("self", "inputs"),
 }
 """Parameters of the methods of trl's trainer that are overridden; they are not public API."""
 
 _PASSED_ON: Final[Mapping[str, tuple[str, ...]]] = {
-    "_tokenize_prompts": ("self", "prompts"),
     "_get_per_token_logps_and_entropies": ("self", "model"),
     "_prepare_inputs": ("self", "generation_batch"),
 }
@@ -72,7 +72,7 @@ def check_trl(trainer: type | None = None, version: str | None = None) -> None:
         if compared != expected:
             raise UsageError(
                 f"trl {version} has changed {name}: it takes ({', '.join(taken)}) where "
-                f"({', '.join(expected)}) was expected, so its numbers could not be trusted. "
+                f"({', '.join(expected)}) was expected, so what is trained could not be trusted. "
                 'Install a version that is known to work: pip install "trl==1.16.0"'
             )
 

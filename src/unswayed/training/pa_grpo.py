@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from unswayed.errors import UsageError
 from unswayed.reward_settings import Advantage, RewardSettings
+from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Recipe
@@ -96,11 +97,12 @@ class GroupObjective:
         return trainer_class()(
             model=str(plan.folder),
             args=config,
-            train_dataset=group_dataset(plan.groups),
+            train_dataset=group_dataset(plan.groups, plan.chat),
             processing_class=plan.chat.tokenizer,
             peft_config=lora_config(recipe),
             scorer=GroupScorer.of(plan.groups, settings, recipe),
             share_prompts=recipe.run.share_prompts,
+            chat=plan.chat,
         )
 
 
@@ -182,25 +184,25 @@ def grpo_config(plan: Plan, out: Path, *, n_processes: int) -> GRPOConfig:
         # sampling
         temperature=rollout.temperature,
         max_completion_length=groups.max_tokens,
-        chat_template_kwargs=dict(plan.chat.arguments),
         **_vllm_arguments(recipe, groups),
         log_completions=False,
     )
 
 
-def group_dataset(groups: Groups) -> Any:
-    """The rows as a `datasets.Dataset`: prompt, row number, item and presentation."""
+def group_dataset(groups: Groups, chat: ChatTokens) -> Any:
+    """The rows as a `datasets.Dataset`: rendered chat, row number, item and presentation."""
     from datasets import Dataset
 
+    texts = chat.texts([row.messages for row in groups.rows])
     return Dataset.from_list(
         [
             {
-                "prompt": [{"role": m.role, "content": m.content} for m in row.messages],
+                "prompt": text,
                 "row": number,
                 "item_id": row.item_id,
                 "presentation": row.presentation,
             }
-            for number, row in enumerate(groups.rows)
+            for number, (row, text) in enumerate(zip(groups.rows, texts, strict=True))
         ]
     )
 

@@ -287,23 +287,24 @@ def _negatives(row: Row, n: int, wanted: int, seed: int) -> list[tuple[int, int]
 def _answer(
     chat: ChatTokens, prompt: str, separator: str, symbol: str, content: str
 ) -> AnswerTokens:
-    """The tokens of a prompt with one answer.
+    """The tokens of a prompt with one answer, which the content cannot end.
 
     Raises:
         UsageError: If a token holds both symbol and content.
     """
+    content = chat.writer.broken_up(content)
     text = f"{prompt}{symbol}{separator}{content}"
-    coded = chat.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    ids, spans = chat.writer.encode_placed(text)
     ends = len(prompt) + len(symbol)
-    symbol_at = _tokens_between(coded["offset_mapping"], len(prompt), ends)
-    content_at = _tokens_between(coded["offset_mapping"], ends + len(separator), len(text))
+    symbol_at = _tokens_between(spans, len(prompt), ends)
+    content_at = _tokens_between(spans, ends + len(separator), len(text))
     symbol_at = tuple(at for at in symbol_at if at not in content_at)
     if not symbol_at or not content_at:
         raise UsageError(
             f"the tokenizer does not separate symbol {symbol!r} from content {content[:40]!r}. "
             'Choose another pif.separator, such as ". " or "\\n".'
         )
-    return AnswerTokens(tuple(coded["input_ids"]), symbol_at, content_at)
+    return AnswerTokens(tuple(ids), symbol_at, content_at)
 
 
 def _tokens_between(spans: Sequence[tuple[int, int]], first: int, last: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.reward_settings import RewardSettings
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
@@ -25,6 +26,7 @@ class Plan:
         recipe, settings: Every number; settings is None for an objective without a reward.
         base: The model as it was asked for, without `hf/`.
         folder: Where its files lie.
+        prompt: How the result is to be asked: as it is asked here.
         chat: How the model reads a chat.
         groups: The data.
         record: What is written beside every checkpoint.
@@ -39,6 +41,7 @@ class Plan:
     settings: RewardSettings | None
     base: str
     folder: Path
+    prompt: OwnPrompt
     chat: ChatTokens
     groups: Groups
     record: Record

@@ -10,9 +10,11 @@ import msgspec
 
 from unswayed.backends import BACKENDS
 from unswayed.backends.model_folders import locate
-from unswayed.errors import UsageError
-from unswayed.items import Item
-from unswayed.prompts import check_prompts, prompt_fingerprint
+from unswayed.backends.own_prompts import OwnPrompt
+from unswayed.errors import ItemError, UsageError
+from unswayed.items import Item, blind
+from unswayed.presentation import Ask, canonical
+from unswayed.prompts import PromptSettings, Rendered, check_prompts, prompt_fingerprint, render
 from unswayed.registry import require
 from unswayed.reward_settings import Advantage
 from unswayed.training import checks
@@ -62,13 +64,16 @@ def plan_training(
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
     base = _base_of(model)
     folder = locate(base)
-    if folder.template is not None and recipe.prompt.template is None:
-        prompt = msgspec.structs.replace(recipe.prompt, template=str(folder.template))
-        recipe = msgspec.structs.replace(recipe, prompt=prompt)
+    recipe = _with_own_prompt(recipe, folder.prompt)
     prompts = prompt_settings(recipe.prompt)
-    chat = load_chat(folder.path, recipe)
     checks.check_task(items, recipe)
     warnings = check_prompts(items, prompts)
+    chat = load_chat(
+        folder.path,
+        name=f"hf/{folder.name}",
+        enable_thinking=recipe.chat.enable_thinking,
+        prompt=_first_prompt(items, prompts),
+    )
     groups = build_groups(
         items, recipe.data, recipe.prompt, seed=recipe.run.seed, count_tokens=chat.count
     )
@@ -84,6 +89,7 @@ def plan_training(
         settings=settings,
         base=base,
         folder=folder.path,
+        prompt=_result_prompt(recipe, folder.prompt),
         chat=chat,
         groups=groups,
         record=run_record(
@@ -100,6 +106,42 @@ def plan_training(
         example=str(chat.tokenizer.decode(chat.ids(groups.rows[0].messages))),
         warnings=tuple(warnings),
     )
+
+
+def _with_own_prompt(recipe: Recipe, own: OwnPrompt) -> Recipe:
+    """The recipe, with the base's own template and thinking mode where it leaves them open."""
+    changes: dict[str, object] = {}
+    if recipe.prompt.template is None and own.template is not None:
+        changes["prompt"] = msgspec.structs.replace(recipe.prompt, template=own.template)
+    if recipe.chat.enable_thinking is None and own.enable_thinking is not None:
+        changes["chat"] = msgspec.structs.replace(recipe.chat, enable_thinking=own.enable_thinking)
+    return msgspec.structs.replace(recipe, **changes)
+
+
+def _result_prompt(recipe: Recipe, own: OwnPrompt) -> OwnPrompt:
+    """How what a recipe makes of a base is asked."""
+    prompt = recipe.prompt
+    return OwnPrompt(
+        style=prompt.style,
+        labels=prompt.labels,
+        template=prompt.template,
+        only_template=own.only_template,
+        think_tags=prompt.think_tags,
+        answer_tags=prompt.answer_tags,
+        max_response_tokens=prompt.max_response_tokens,
+        enable_thinking=recipe.chat.enable_thinking,
+    )
+
+
+def _first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:
+    """One of the run's prompts; items of one task and style are all asked for the same reply.
+
+    Raises:
+        ItemError: If there are no items.
+    """
+    if not items:
+        raise ItemError("nothing to train on: no items given.")
+    return render(blind(items[0]), Ask(canonical(items[0].n)), prompts)
 
 
 def _base_of(model: str) -> str:

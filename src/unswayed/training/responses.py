@@ -14,7 +14,7 @@ from unswayed.presentation import Ask, canonical
 from unswayed.tasks import TaskSpec, task_of
 from unswayed.training.recipe_parts import Prompt
 
-__all__ = ["Reader", "Reading", "completion_text", "reader"]
+__all__ = ["Reader", "Reading", "reader"]
 
 
 class Reading(NamedTuple):
@@ -111,19 +111,3 @@ def _parts(text: str, prompt: Prompt) -> tuple[str, str]:
     )
     answer = rest[len(before) : len(rest) - len(after)].strip() if exact else ""
     return reasoning, answer
-
-
-def completion_text(completion: object) -> str:
-    """The text of a completion as trl hands it over: a string, or the messages of one turn.
-
-    A chat template with a response schema splits reasoning off into a field of its own; it is put
-    back in front, so that every model is read alike.
-    """
-    if isinstance(completion, str):
-        return completion
-    if isinstance(completion, Sequence) and completion and isinstance(completion[-1], dict):
-        message = completion[-1]
-        content = str(message.get("content") or "")
-        thought = message.get("reasoning_content") or message.get("thinking")
-        return f"<think>{thought}</think>{content}" if thought else content
-    return ""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from unswayed.backends.model_folders import TEMPLATE_FILE
 from unswayed.training.data import Counts
 from unswayed.training.plan import Plan
 from unswayed.training.protocol import Stop
@@ -60,10 +58,8 @@ def result_of(
 
 
 def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
-    """Write the card, copy the model's own template, and mark the run as finished."""
-    template = plan.recipe.prompt.template
-    if template is not None:  # what was trained is to be asked as it was trained
-        shutil.copyfile(template, folder.path / TEMPLATE_FILE)
+    """Write the card and how the model is to be asked, and mark the run as finished."""
+    plan.prompt.write(folder.path)  # what was trained is to be asked as it was trained
     (folder.path / "training_args.bin").unlink(missing_ok=True)  # a pickle; the record says it all
     checks = {f"{key}, before": value for key, value in result.before.items()}
     checks |= {f"{key}, after": value for key, value in result.after.items()}

@@ -3,7 +3,6 @@
 `SharedPrompts` is mixed into `trl.GRPOTrainer` behind `GroupHooks`. Each of its overrides calls
 `super()` and changes what it is given or returns, never what is learned:
 
-- `_tokenize_prompts`: a prompt that follows itself is rendered and tokenised once.
 - `_generate_and_score_completions`: while transformers samples, each distinct prompt is prefilled
   once and its keys and values are repeated for its samples. The random numbers drawn are the same.
 - `_get_per_token_logps_and_entropies`: of model and reference, equal rows are computed once, and
@@ -24,7 +23,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from unswayed.training.prompt_trees import GAIN, SharedForward, trees_hold
@@ -52,16 +50,6 @@ class SharedPrompts(_Base):  # type: ignore[misc]
         self._shares = share_prompts and not has_dropout(self.model)
         self._prefills = self._shares and takes_prompts_apart(self.model)
         self._trees: bool | None = None  # not tried yet
-
-    def _tokenize_prompts(self, prompts: Sequence[Any]) -> tuple[Any, Any, Any]:
-        if not self._shares:
-            return tuple(super()._tokenize_prompts(prompts))
-        runs = [(prompt, len(list(run))) for prompt, run in groupby(prompts)]
-        ids, images, fields = super()._tokenize_prompts([prompt for prompt, _ in runs])
-        if images is not None or fields:
-            return tuple(super()._tokenize_prompts(prompts))
-        whole = [own for own, (_, length) in zip(ids, runs, strict=True) for _ in range(length)]
-        return whole, images, fields
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         # Processes with sharded weights must all prefill or none: counted from what all have.

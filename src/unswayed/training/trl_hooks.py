@@ -1,9 +1,11 @@
-"""The three hooks that turn trl's GRPO trainer into one of permutation groups.
+"""The four hooks that turn trl's GRPO trainer into one of permutation groups.
 
 `GroupHooks` is mixed into `trl.GRPOTrainer` (see `pa_grpo.trainer_class`). It overrides exactly
-three methods, each calling `super()`, and copies none of trl's code:
+four methods, each but the second calling `super()`, and copies none of trl's code:
 
 - `_get_train_sampler`: shuffles whole groups and yields each presentation N times.
+- `_tokenize_prompts`: the token ids of prompts as an audit of the model would send them; the
+  dataset holds them rendered.
 - `_calculate_rewards`: gathers what every process read, checks that each block of P * N samples is
   one whole group, and computes all rewards and advantages with `unswayed.rewards`.
 - `_generate_and_score_completions`: puts this process's slice of the advantages in place.
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unswayed.training.responses import completion_text
+from unswayed.training.chats import ChatTokens
 from unswayed.training.sampling import GroupSampler, check_batch
 from unswayed.training.scoring import PARTS, GroupScorer
 
@@ -51,12 +53,15 @@ class GroupHooks(_Base):  # type: ignore[misc]
 
     Args:
         scorer: Data, reward and reader.
+        chat: Tokenises the prompts.
         **trainer: Everything `GRPOTrainer` takes, `args` and `train_dataset` among it; the
-            dataset has one row per row of the scorer's groups, with its number in column `row`.
+            dataset has one row per row of the scorer's groups, with its number in column `row` and its
+            chat, rendered, in column `prompt`.
     """
 
-    def __init__(self, *, scorer: GroupScorer, **trainer: Any) -> None:
+    def __init__(self, *, scorer: GroupScorer, chat: ChatTokens, **trainer: Any) -> None:
         self.scorer = scorer
+        self.chat = chat
         self._group_advantages: np.ndarray[tuple[int], np.dtype[np.float64]] | None = None
         check_batch(
             trainer["args"].generation_batch_size,
@@ -79,6 +84,11 @@ class GroupHooks(_Base):  # type: ignore[misc]
             seed=stock.seed,
         )
 
+    def _tokenize_prompts(self, prompts: Any) -> tuple[list[list[int]], None, dict[str, Any]]:
+        distinct = list(dict.fromkeys(prompts))  # each is there N times
+        ids = dict(zip(distinct, self.chat.writer.encode(distinct), strict=True))
+        return [list(ids[prompt]) for prompt in prompts], None, {}
+
     def _calculate_rewards(
         self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any
     ) -> torch.Tensor:
@@ -90,10 +100,8 @@ class GroupHooks(_Base):  # type: ignore[misc]
             return per_part
         import torch
 
-        local = self.scorer.features(
-            [example["row"] for example in inputs],
-            [completion_text(completion) for completion in completions],
-        )
+        rows = [example["row"] for example in inputs]
+        local = self.scorer.features(rows, completions)  # texts, as the prompts are
         gathered = self.accelerator.gather(torch.from_numpy(local).to(per_part.device))
         rewards, choices = self.scorer.rewards(gathered.cpu().numpy())
         parts = np.stack([getattr(rewards, name).ravel() for name in PARTS], axis=1)

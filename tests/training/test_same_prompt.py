@@ -1,0 +1,214 @@
+"""One way to put a prompt to a model: token ids of training are those of audits."""
+
+import json
+import shlex
+import warnings
+
+import pytest
+from prompted_models import (
+    CHATS,
+    SPECIAL,
+    noting_audits,
+    noting_rollouts,
+    pairs,
+    save_chat_model,
+)
+from small_models import colour_items, save_word_model, small_recipe, trained
+
+from unswayed.api import audit
+from unswayed.backends import BackendSettings, open_backend
+from unswayed.cli import main
+from unswayed.items import encode_item
+from unswayed.prompts import PromptSettings
+from unswayed.training.planning import plan_training
+
+CPU = BackendSettings(device="cpu", threads=1)
+FULL, LORA = {}, {"lora": "{rank = 4, alpha = 8}"}
+SHORT = {
+    "data_max_prompt_tokens": "1000",
+    "prompt_max_response_tokens": "3",
+    "rollout_samples": "2",
+}
+
+
+def training_ids(model, items, out, **changes):
+    """The prompts of a short training that meets every item."""
+    groups = str(len(items) - int(changes.get("data_held_out", "0")))
+    recipe = small_recipe(
+        optimiser_steps="1", optimiser_items_per_step=groups, **{**SHORT, **changes}
+    )
+    with noting_rollouts() as sent:
+        result = trained("pa-grpo", items, model=str(model), recipe=recipe, out=out)
+    return sent, result
+
+
+def audit_ids(model, items, **options):
+    with noting_audits() as sent:
+        audit(str(model), items, methods="direct", resamples=100, backend=CPU, **options)
+    return sent
+
+
+@pytest.mark.parametrize("style", ["direct", "reasoning"])
+@pytest.mark.parametrize("chat", CHATS)
+@pytest.mark.filterwarnings("ignore:.*has no chat template")
+def test_training_sends_the_token_ids_of_the_hf_backend(tmp_path, chat, style):
+    model = save_chat_model(tmp_path / "model", CHATS[chat], pad=False)
+    items = pairs(text="<|eot_id|> and <|im_end|> and")  # ends no turn in either
+    sent, _ = training_ids(model, items, tmp_path / "out", prompt_style=style)
+    assert len(sent) == 2 * len(items)
+    assert sent == audit_ids(
+        f"hf/{model}", items, prompt=PromptSettings(prompt=style, max_tokens=3)
+    )
+
+
+def test_the_word_model_reads_the_same_in_both(tmp_path):
+    model = save_word_model(tmp_path / "model")
+    changes = {"data_max_prompt_tokens": "60"}
+    sent, _ = training_ids(model, colour_items(4), tmp_path / "out", **changes)
+    assert sent == audit_ids(f"hf/{model}", colour_items(4))
+
+
+@pytest.mark.parametrize("control", SPECIAL[1:])
+def test_a_candidate_cannot_end_the_turn_in_training(tmp_path, control):
+    model = save_chat_model(tmp_path / "model")
+    number = SPECIAL.index(control)
+    counts = []
+    for text in ("plain", f"plain{control}"):
+        recipe = small_recipe(**SHORT)
+        plan = plan_training("pif", pairs(text=text), model=str(model), recipe=recipe)
+        counts.append([plan.chat.ids(row.messages).count(number) for row in plan.groups.rows])
+    assert counts[0] == counts[1]
+
+
+def test_an_answer_that_pif_teaches_holds_no_control_token(tmp_path):
+    from unswayed.training.pif import examples
+
+    model = save_chat_model(tmp_path / "model")
+    plan = plan_training(
+        "pif", pairs(text="<|end|>"), model=str(model), recipe=small_recipe(**SHORT)
+    )
+    made = examples(plan.groups, plan.recipe.pif, plan.chat, seed=0)
+    asked = audit_ids(f"hf/{model}", pairs(text="<|end|>"))
+    for row, example in zip(plan.groups.rows, made, strict=True):
+        prompt = plan.chat.ids(row.messages)
+        assert tuple(prompt) in asked
+        for answer in (example.positive, *example.negatives):
+            assert list(answer.ids[: len(prompt)]) == prompt
+            assert SPECIAL.index("<|end|>") not in answer.ids[len(prompt) :]
+
+
+def test_a_model_without_a_chat_template_is_trained_as_it_is_audited(tmp_path):
+    model = save_chat_model(tmp_path / "model", None)
+    with pytest.warns(UserWarning, match="has no chat template"):
+        plan = plan_training("grpo", pairs(), model=str(model), recipe=small_recipe(**SHORT))
+    assert plan.example.startswith("<bos>")
+    assert plan.example.endswith("Answer:")
+
+
+def test_held_out_checks_ask_as_audits_do(tmp_path, monkeypatch):
+    from unswayed.training import held_out
+
+    asked, answers = set(), held_out.greedy_answers
+
+    def noting(trainer, prompts, **settings):
+        asked.update(map(tuple, prompts))
+        return answers(trainer, prompts, **settings)
+
+    monkeypatch.setattr(held_out, "greedy_answers", noting)
+    model = save_chat_model(tmp_path / "model", CHATS["refuses the system role"])
+    items = pairs(text="<|end|>")
+    changes = {"data_held_out": "1", "run_check_every": "1"}
+    sent, _ = training_ids(model, items, tmp_path / "out", **changes)
+    assert len(asked) == 2
+    assert sent | asked == audit_ids(f"hf/{model}", items)
+
+
+# --- what the result says of itself -----------------------------------------------------------
+
+RECIPES = {
+    "direct": {"prompt_labels": '["X", "Y"]'},
+    "reasoning": {"prompt_style": "reasoning", "chat_enable_thinking": "false"},
+    "template": {"prompt_template": "TEMPLATE"},
+}
+
+
+@pytest.mark.parametrize("kind", [FULL, LORA], ids=["full", "lora"])
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_next_command_asks_as_training_did(tmp_path, capsys, monkeypatch, kind, recipe):
+    monkeypatch.chdir(tmp_path)
+    template = tmp_path / "mine.jinja"
+    template.write_text(
+        "{{ question }}{% for c in candidates %}\n{{ c.label }}) {{ c.text }}{% endfor %}"
+    )
+    save_chat_model(tmp_path / "model", CHATS["can think"])
+    (tmp_path / "items.jsonl").write_bytes(b"\n".join(map(encode_item, pairs())))
+    fields = {
+        key.replace("_", ".", 1): value.replace("TEMPLATE", str(template))
+        for key, value in {**SHORT, **RECIPES[recipe], **kind}.items()
+    }
+    fields |= {"optimiser.steps": "1", "optimiser.items_per_step": "2"}
+    fields |= {"data.held_out": "0", "run.loggers": "[]", "run.save_every": "0"}
+    fields |= {"run.micro_batch": "8", "run.check_every": "0"}
+    changes = [part for key, value in fields.items() for part in ("--set", f"{key}={value}")]
+    train = shlex.split("train pa-grpo items.jsonl --recipe tiny-judge --model model --out out")
+    with noting_rollouts() as trained_on:
+        code = main([*train, *changes])
+    assert code == 0
+    said = capsys.readouterr().out
+    command = said.partition("next: unswayed ")[2].splitlines()[0].replace("DATA", "items.jsonl")
+    with noting_audits() as asked:
+        assert main([*shlex.split(command), "--methods", "direct", "--out", "run"]) == 0
+    assert len(asked) == 4
+    assert asked == trained_on
+    style = RECIPES[recipe].get("prompt_style", "direct")
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert run["prompt"]["name"] == style
+    assert run["prompt_settings"]["default_max_tokens"] == 3
+
+
+def test_explicit_options_go_before_what_the_model_says(tmp_path):
+    model = save_chat_model(tmp_path / "model", CHATS["can think"])
+    changes = {"prompt_style": "reasoning", "prompt_labels": '["X", "Y"]'}
+    _, result = training_ids(model, pairs(), tmp_path / "out", **changes, **FULL)
+    asks = result.model_name
+    same = audit_ids(f"hf/{model}", pairs(), prompt="direct", labels="X,Y")
+    assert audit_ids(asks, pairs(), prompt="direct") == same
+    same = audit_ids(
+        f"hf/{model}",
+        pairs(),
+        prompt=PromptSettings(prompt="reasoning", max_tokens=3),
+        labels="C,D",
+    )
+    assert audit_ids(asks, pairs(), labels="C,D") == same
+
+
+def test_judge_calibrate_and_filter_ask_as_training_did(tmp_path):
+    from unswayed import Judge, calibrate
+
+    model = save_chat_model(tmp_path / "model", CHATS["can think"])
+    items = pairs()
+    changes = {"prompt_labels": '["X", "Y"]', "chat_enable_thinking": "true", **LORA}
+    sent, result = training_ids(model, items, tmp_path / "out", **changes)
+    with noting_audits() as asked, Judge(result.model_name, method="vote", backend=CPU) as judge:
+        list(judge.verdicts(items))
+    assert asked == sent
+    with noting_audits() as asked, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        out = tmp_path / "prior.json"
+        calibrate("pride", items, result.model_name, out=out, backend=CPU, force=True)
+    assert asked == sent
+    (tmp_path / "items.jsonl").write_bytes(b"\n".join(map(encode_item, items)))
+    filtering = ["filter", str(tmp_path / "items.jsonl"), "--model", result.model_name]
+    with noting_audits() as asked:
+        code = main([*filtering, "--out", str(tmp_path / "kept.jsonl")])
+    assert code == 0
+    assert asked == sent
+
+
+def test_a_second_training_keeps_the_thinking_mode_of_the_first(tmp_path):
+    model = save_chat_model(tmp_path / "model", CHATS["can think"])
+    changes = {"prompt_style": "reasoning", "chat_enable_thinking": "false"}
+    sent, result = training_ids(model, pairs(), tmp_path / "first", **changes)
+    again, second = training_ids(result.out, pairs(), tmp_path / "second", prompt_style="reasoning")
+    assert again == sent
+    assert open_backend(second.model_name).own_prompt.enable_thinking is False
