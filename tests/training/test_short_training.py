@@ -114,7 +114,7 @@ def test_the_real_training_pairs_train_a_few_steps(tmp_path, name, n, presentati
     counts = result.counts
     assert counts.given == 60
     assert counts.overlong > 0  # whole items, counted
-    assert counts.kept + counts.overlong == 60
+    assert counts.kept + counts.overlong + counts.identical == 60
     assert counts.longest_prompt <= 1100
     record = json.loads((tmp_path / "out" / "training.json").read_text())
     assert record["presentations"] == presentations

@@ -39,7 +39,8 @@ class Data(_Part, frozen=True):
         order_seed: Seed of `random:K` orders.
         held_out: Items kept apart to follow consistency during training; 0 for none.
         max_prompt_tokens: An item with a longer prompt in any presentation is dropped as a whole.
-        without_gold: "stop" at an item without a right candidate, or "drop" and count.
+        without_gold: "stop" at an item whose gold names no candidate, or all of them, or "drop" and
+            count.
         shuffle: Whether groups are shuffled, anew in each epoch.
     """
 
