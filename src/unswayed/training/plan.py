@@ -10,6 +10,7 @@ from typing import Any
 from unswayed.reward_settings import RewardSettings
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
+from unswayed.training.memory import Demand, described
 from unswayed.training.provenance import Record
 from unswayed.training.recipe_parts import Recipe
 
@@ -27,6 +28,7 @@ class Plan:
         folder: Where its files lie.
         chat: How the model reads a chat.
         groups: The data.
+        demand: What it asks of a process and its GPU.
         record: What is written beside every checkpoint.
         steps_per_epoch, steps: Optimiser steps.
         example: The first rendered chat, as the model reads it.
@@ -41,6 +43,7 @@ class Plan:
     folder: Path
     chat: ChatTokens
     groups: Groups
+    demand: Demand
     record: Record
     steps_per_epoch: int
     steps: int
@@ -67,6 +70,7 @@ class Plan:
             "steps_per_epoch": self.steps_per_epoch,
             "steps": self.steps,
             "responses_per_step": self.responses_per_step,
+            "memory": described(self.demand),
             "counts": dataclasses.asdict(self.groups.counts),
             "example": self.example,
             "warnings": list(self.warnings),
