@@ -97,6 +97,32 @@ def test_groups_of_different_sizes_are_refused_with_the_counts_and_a_way_out():
     assert build_groups(items, Data(orders="random:4"), Prompt()).n_presentations == 4
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_gold_that_names_every_candidate_stops_or_is_counted(n):
+    texts = ("red", "blue", "green")[:n]
+    everything = Item(
+        id="all", task=Task.MCQ, prompt="?", candidates=texts, gold=tuple(range(n))[::-1]
+    )
+    items = [*colour_items(2, n=3), everything]
+    with pytest.raises(ItemError, match=f"all: gold names all {n} candidates; 1 of 3 items"):
+        build_groups(items, Data(), Prompt())
+    groups = build_groups(items, Data(without_gold="drop"), Prompt())
+    assert (groups.counts.all_right, groups.counts.without_gold, groups.counts.kept) == (1, 0, 2)
+
+
+@pytest.mark.parametrize("texts", [("a", "a"), ("a", " a\n")])
+def test_items_that_repeat_a_candidate_are_left_out_and_counted(texts):
+    items = [*colour_items(2), Item(id="twice", prompt="?", candidates=texts, gold=0)]
+    groups = build_groups(items, Data(), Prompt())
+    assert [item.id for item in groups.items] == ["q0", "q1"]
+    assert (groups.counts.identical, groups.counts.kept) == (1, 2)
+
+
+def test_candidates_that_differ_in_case_alone_are_different():
+    item = Item(id="case", prompt="?", candidates=("us", "US"), gold=0)
+    assert build_groups([item], Data(), Prompt()).counts.identical == 0
+
+
 def test_items_with_different_numbers_of_candidates_train_together():
     items = [
         *colour_items(2, n=4),
@@ -239,16 +265,18 @@ def test_decisions_of_another_prompt_do_not_count():
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared real training files are not here")
 @pytest.mark.parametrize(
-    ("name", "count", "gold", "presentations"),
+    ("name", "count", "gold", "presentations", "identical"),
     [
-        ("chatbot_arena_filter_2perm", 773, {0: 388, 1: 385}, 2),
-        ("mmlu_filter_5perm", 549, {0: 109, 1: 153, 2: 159, 3: 128}, 5),
+        ("chatbot_arena_filter_2perm", 773, {0: 388, 1: 385}, 2, 28),
+        ("mmlu_filter_5perm", 549, {0: 109, 1: 153, 2: 159, 3: 128}, 5, 6),
     ],
 )
-def test_the_real_training_files_load_and_group(name, count, gold, presentations):
+def test_the_real_training_files_load_and_group(name, count, gold, presentations, identical):
     items = load_released(SHARED / f"{name}_think_dev.jsonl.gz")
     assert len(items) == count
     assert Counter(item.gold for item in items) == gold
     groups = build_groups(items, Data(), Prompt(style="reasoning"))
-    assert len(groups.rows) == count * presentations
+    assert groups.counts.identical == identical  # which of two equal texts is better is noise
+    assert groups.counts.kept == count - identical
+    assert len(groups.rows) == groups.counts.kept * presentations
     assert groups.n_presentations == presentations

@@ -121,6 +121,8 @@ def _announce(plan: Plan) -> None:
         "held out": counts.held_out,
         "too long": counts.overlong,
         "without gold": counts.without_gold,
+        "all right": counts.all_right,
+        "with a candidate twice": counts.identical,
         "not permutable": counts.not_permutable,
     }
     text = ", ".join(f"{number:,} {what}" for what, number in left.items() if number)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from unswayed.errors import UsageError
 from unswayed.items import Item
 from unswayed.registry import require
+from unswayed.training.architecture import Architecture
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = ["TRL_VERSIONS", "check_context", "check_labels", "check_task", "check_trl"]
+__all__ = [
+    "TRL_VERSIONS",
+    "check_context",
+    "check_labels",
+    "check_task",
+    "check_trl",
+    "check_vocabulary",
+]
 
 TRL_VERSIONS: Final = ((1, 8), (2, 0))
 """Lowest version, and the first that is too new. Before 1.8 there is no entropy bonus."""
@@ -106,22 +113,40 @@ def check_labels(chat: ChatTokens, groups: Groups) -> None:
             )
 
 
-def check_context(folder: Path, groups: Groups) -> None:
+def check_context(shape: Architecture, groups: Groups, response: int) -> None:
     """Check that the longest prompt and its response fit the model's context.
 
     Raises:
         UsageError: Stating the numbers.
     """
-    from transformers import AutoConfig
-
-    config = AutoConfig.from_pretrained(str(folder))
-    context = getattr(config.get_text_config(), "max_position_embeddings", None)
-    longest, response = groups.counts.longest_prompt, groups.max_tokens
+    context, longest = shape.context, groups.counts.longest_prompt
     if context is not None and longest + response > context:
         raise UsageError(
             f"the longest prompt has {longest} tokens and a response up to {response}, "
-            f"together more than the {context} of {folder}. Lower data.max_prompt_tokens to "
+            f"together more than the {context} of the model. Lower data.max_prompt_tokens to "
             f"{max(1, context - response)} or prompt.max_response_tokens."
+        )
+
+
+def check_vocabulary(shape: Architecture, chat: ChatTokens, groups: Groups) -> None:
+    """Check that the model has a row for the tokens of the first group and for padding.
+
+    Raises:
+        UsageError: Naming the token.
+    """
+    tokenizer = chat.tokenizer
+    if tokenizer.pad_token_id is None:
+        raise UsageError(
+            "the tokenizer has neither a padding nor an end token, so sequences of different "
+            "lengths cannot share a batch. Add pad_token to its tokenizer_config.json."
+        )
+    first = groups.rows[: groups.n_presentations]
+    used = {token for row in first for token in chat.ids(row.messages)} | {tokenizer.pad_token_id}
+    if max(used) >= shape.vocabulary:
+        token = tokenizer.convert_ids_to_tokens(max(used))
+        raise UsageError(
+            f"the tokenizer writes token {max(used)} ({token!r}), and the model knows "
+            f"{shape.vocabulary}: they do not belong together. Take both from one model."
         )
 
 

@@ -18,6 +18,7 @@ from unswayed.items import TASKS, Item, Message, blind, fingerprint
 from unswayed.presentation import Ask, Presentation, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.tasks import task_of
+from unswayed.training.gold import usable_items
 from unswayed.training.recipe_parts import Data, Prompt
 
 __all__ = [
@@ -73,7 +74,8 @@ class Counts:
         held_out: Items kept apart.
         overlong: Items with a prompt above the limit in at least one presentation.
         longest_prompt: Tokens of the longest prompt kept; 0 if tokens were not counted.
-        without_gold: Items without a right candidate, dropped.
+        without_gold, all_right, identical: Items dropped because their gold tells no candidate
+            apart: it names none, or all, or two candidates have one text.
         not_permutable: Items that may be shown in their own order only.
     """
 
@@ -83,6 +85,8 @@ class Counts:
     overlong: int
     longest_prompt: int
     without_gold: int
+    all_right: int
+    identical: int
     not_permutable: int
 
 
@@ -195,8 +199,8 @@ def build_groups(
         UsageError: If the orders do not make a group, or groups of different sizes.
     """
     default = _train_orders(items)
-    usable, without_gold = _with_gold(items, data)
-    permutable = [item for item in usable if item.permutable]
+    usable = usable_items(items, data)
+    permutable = [item for item in usable.items if item.permutable]
     shown = _shown_by_number(permutable, data, default)
     groups, longest = _lay_out(permutable, shown, prompt, data.max_prompt_tokens, count_tokens)
     apart = _held_out_ids([item.id for item, _ in groups], data.held_out, seed)
@@ -209,13 +213,16 @@ def build_groups(
         held_out=len(apart),
         overlong=len(permutable) - len(groups),
         longest_prompt=longest,
-        without_gold=without_gold,
-        not_permutable=len(usable) - len(permutable),
+        without_gold=usable.without_gold,
+        all_right=usable.all_right,
+        identical=usable.identical,
+        not_permutable=len(usable.items) - len(permutable),
     )
     if not trained:
         raise ItemError(
             f"nothing to train on: {counts.given} items given, {counts.overlong} with a prompt "
-            f"above {data.max_prompt_tokens} tokens, {without_gold} without gold, "
+            f"above {data.max_prompt_tokens} tokens, {counts.without_gold} without gold, "
+            f"{counts.all_right} all right, {counts.identical} with a candidate twice, "
             f"{counts.not_permutable} not permutable, {counts.held_out} held out."
         )
     return Groups(
@@ -256,21 +263,6 @@ def _train_orders(items: Sequence[Item]) -> str:
                 f"{item.id}: task {item.task.value} cannot be trained; {' and '.join(trained)} can."
             )
     return trained[items[0].task] if items else "structured"
-
-
-def _with_gold(items: Sequence[Item], data: Data) -> tuple[list[Item], int]:
-    usable = [item for item in items if item.gold_candidates()]
-    missing = [item for item in items if not item.gold_candidates()]
-    if missing and data.without_gold == "stop":
-        first = missing[0]
-        what = "is a tie" if first.gold == "tie" else "is missing"
-        if first.human_score() is not None:
-            what = f"{first.human_score():g} is the value of no level"
-        raise ItemError(
-            f"{first.id}: gold {what}; {len(missing)} of {len(items)} items name no right "
-            'candidate. Add gold, or set data.without_gold = "drop" in the recipe.'
-        )
-    return usable, len(missing)
 
 
 def _shown_by_number(

@@ -11,6 +11,7 @@ from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.reward_settings import RewardSettings
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
+from unswayed.training.memory import Demand, described
 from unswayed.training.provenance import Record
 from unswayed.training.recipe_parts import Recipe
 
@@ -29,6 +30,7 @@ class Plan:
         prompt: How the result is to be asked: as it is asked here.
         chat: How the model reads a chat.
         groups: The data.
+        demand: What it asks of a process and its GPU.
         record: What is written beside every checkpoint.
         steps_per_epoch, steps: Optimiser steps.
         example: The first rendered chat, as the model reads it.
@@ -44,6 +46,7 @@ class Plan:
     prompt: OwnPrompt
     chat: ChatTokens
     groups: Groups
+    demand: Demand
     record: Record
     steps_per_epoch: int
     steps: int
@@ -70,6 +73,7 @@ class Plan:
             "steps_per_epoch": self.steps_per_epoch,
             "steps": self.steps,
             "responses_per_step": self.responses_per_step,
+            "memory": described(self.demand),
             "counts": dataclasses.asdict(self.groups.counts),
             "example": self.example,
             "warnings": list(self.warnings),

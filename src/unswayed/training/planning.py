@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -12,22 +14,28 @@ from unswayed.backends import BACKENDS
 from unswayed.backends.model_folders import locate
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.errors import ItemError, UsageError
-from unswayed.items import Item, blind
+from unswayed.items import Item, blind, text_of
 from unswayed.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, Rendered, check_prompts, prompt_fingerprint, render
-from unswayed.registry import require
 from unswayed.reward_settings import Advantage
 from unswayed.training import checks
-from unswayed.training.chats import load_chat
-from unswayed.training.data import build_groups, prompt_settings
+from unswayed.training.architecture import Architecture, build_skeleton, check_quantised, shape_of
+from unswayed.training.chats import ChatTokens, load_chat
+from unswayed.training.data import Groups, build_groups, prompt_settings
+from unswayed.training.devices import check_device, device_of
+from unswayed.training.loggers import check_loggers
+from unswayed.training.memory import Demand, advice, estimate_memory
 from unswayed.training.plan import Plan
 from unswayed.training.provenance import run_record
 from unswayed.training.recipe_parts import Recipe
+from unswayed.training.rollout_checks import check_rollout
 from unswayed.training.sampling import check_step
+from unswayed.training.sharding import sharding_of
 from unswayed.training.table import ENGINES, OBJECTIVES
 from unswayed.training.trainer_arguments import process_count
+from unswayed.training.weight_files import check_weight_files
 
-__all__ = ["plan_training"]
+__all__ = ["demand_of", "longest_answer", "plan_training"]
 
 
 def plan_training(
@@ -42,8 +50,9 @@ def plan_training(
 ) -> Plan:
     """Check everything that can be checked without loading weights, on the data itself.
 
-    Versions and hooks of trl, tokenizer, chat template, labels, gold, whole groups, prompt
-    lengths, the model's context, and whether a step's responses can be split.
+    Versions and hooks of trl, vLLM if it samples, loggers, GPUs, tokenizer, chat template, labels,
+    gold, whole groups, prompt lengths, the model's architecture, context, weight files and adapter,
+    whether a step's responses can be split, and what memory it needs.
 
     Args:
         objective: A registered objective, such as pa-grpo.
@@ -59,12 +68,14 @@ def plan_training(
     """
     chosen = OBJECTIVES.load(objective)
     ENGINES.load(engine).check()
-    if "tensorboard" in recipe.run.loggers:
-        require("tensorboard", extra="train", feature='run.loggers = ["tensorboard"]')
+    check_loggers(recipe.run.loggers)
+    check_device(recipe, os.environ)
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
     base = _base_of(model)
     folder = locate(base)
     recipe = _with_own_prompt(recipe, folder.prompt)
+    skeleton = build_skeleton(folder.path)
+    check_quantised(skeleton, recipe)
     prompts = prompt_settings(recipe.prompt)
     checks.check_task(items, recipe)
     warnings = check_prompts(items, prompts)
@@ -78,10 +89,20 @@ def plan_training(
         items, recipe.data, recipe.prompt, seed=recipe.run.seed, count_tokens=chat.count
     )
     checks.check_labels(chat, groups)
-    checks.check_context(folder.path, groups)
+    check_weight_files(folder.path, skeleton)
+    shape = shape_of(skeleton, recipe, sampled=settings is not None)
+    checks.check_vocabulary(shape, chat, groups)
+    response = groups.max_tokens if settings is not None else longest_answer(chat, groups)
+    checks.check_context(shape, groups, response)
+    if settings is not None:
+        check_rollout(recipe, heads=shape.heads, processes=process_count())
     check_step(len(groups), recipe.optimiser.items_per_step)
     chosen.check(recipe, groups, settings)
     steps_per_epoch = chosen.steps_per_epoch(recipe, groups)
+    steps = recipe.optimiser.steps or math.ceil(steps_per_epoch * recipe.optimiser.epochs)
+    demand = demand_of(
+        shape, recipe, groups, os.environ, response=response, sampled=settings is not None
+    )
     return Plan(
         objective=objective,
         engine=engine,
@@ -92,6 +113,7 @@ def plan_training(
         prompt=_result_prompt(recipe, folder.prompt),
         chat=chat,
         groups=groups,
+        demand=demand,
         record=run_record(
             objective,
             folder.name,
@@ -102,9 +124,9 @@ def plan_training(
             n_processes=process_count(),
         ),
         steps_per_epoch=steps_per_epoch,
-        steps=recipe.optimiser.steps or math.ceil(steps_per_epoch * recipe.optimiser.epochs),
+        steps=steps,
         example=str(chat.tokenizer.decode(chat.ids(groups.rows[0].messages))),
-        warnings=tuple(warnings),
+        warnings=(*warnings, *_remarks(recipe, demand, steps)),
     )
 
 
@@ -142,6 +164,71 @@ def _first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:
     if not items:
         raise ItemError("nothing to train on: no items given.")
     return render(blind(items[0]), Ask(canonical(items[0].n)), prompts)
+
+
+def demand_of(
+    shape: Architecture,
+    recipe: Recipe,
+    groups: Groups,
+    environment: Mapping[str, str],
+    *,
+    response: int,
+    sampled: bool,
+) -> Demand:
+    """What a run asks of one process and its GPU.
+
+    Args:
+        shape: The model, with its adapter.
+        recipe: How it is trained.
+        groups: The data: lengths and presentations.
+        environment: Such as `os.environ`, where a launcher announces itself.
+        response: Most tokens of a response, sampled or given.
+        sampled: Whether the objective samples responses.
+    """
+    sharding, device = sharding_of(environment), device_of(recipe)
+    rollout, run = recipe.rollout, recipe.run
+    responses = recipe.optimiser.items_per_step * groups.n_presentations * rollout.samples
+    share = -(-responses // sharding.processes)
+    exact = run.precision == "float32" or (run.precision == "auto" and not device.is_gpu)
+    return Demand(
+        shape=shape,
+        sharding=sharding,
+        sequences=min(run.micro_batch, share) if sampled else run.micro_batch,
+        prompt=groups.counts.longest_prompt,
+        response=response,
+        sampled_at_once=share if sampled and rollout.engine == "transformers" else 0,
+        fused=sampled and find_spec("trl.kernels") is not None,
+        keeps_reference=sampled and recipe.lora is None and recipe.optimiser.beta > 0,
+        checkpointing=run.gradient_checkpointing,
+        vllm=rollout.gpu_memory if sampled and rollout.engine == "vllm-colocate" else 0.0,
+        tensor_parallel=rollout.tensor_parallel,
+        loaded=4 if exact or recipe.lora is None else 2,
+        computed=4 if exact else 2,
+        device=device,
+    )
+
+
+def longest_answer(chat: ChatTokens, groups: Groups) -> int:
+    """Tokens of the longest candidate with its label: what an objective without samples teaches."""
+    texts = {text_of(candidate) for item in groups.items for candidate in item.candidates}
+    return max(len(chat.ids_of(text)) for text in texts) + groups.max_tokens
+
+
+def _remarks(recipe: Recipe, demand: Demand, steps: int) -> Iterator[str]:
+    """What is allowed and hardly meant."""
+    if not estimate_memory(demand).fits:
+        yield f"memory: {advice(demand)}"
+    largest = demand.shape.largest_rank
+    if recipe.lora is not None and recipe.lora.rank > largest:
+        yield (
+            f"lora.rank {recipe.lora.rank} is above {largest}, the rank of the largest adapted "
+            "layer: a smaller adapter can do the same."
+        )
+    if recipe.optimiser.warmup_steps >= steps:
+        yield (
+            f"optimiser.warmup_steps {recipe.optimiser.warmup_steps} is not below the {steps} steps "
+            "of the run: the learning rate never reaches its value."
+        )
 
 
 def _base_of(model: str) -> str:

@@ -24,6 +24,7 @@ Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Weight = Annotated[float, Meta(ge=0)]
 AboveZero = Annotated[float, Meta(gt=0)]
+Share = Annotated[float, Meta(gt=0, lt=1)]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,7 +40,8 @@ class Data(_Part, frozen=True):
         order_seed: Seed of `random:K` orders.
         held_out: Items kept apart to follow consistency during training; 0 for none.
         max_prompt_tokens: An item with a longer prompt in any presentation is dropped as a whole.
-        without_gold: "stop" at an item without a right candidate, or "drop" and count.
+        without_gold: "stop" at an item whose gold names no candidate, or all of them, or "drop" and
+            count.
         shuffle: Whether groups are shuffled, anew in each epoch.
     """
 
@@ -68,7 +70,7 @@ class Prompt(_Part, frozen=True):
     labels: tuple[str, ...] | None = None
     think_tags: tuple[str, str] = ("<think>", "</think>")
     answer_tags: tuple[str, str] = ("<answer>", "</answer>")
-    max_response_tokens: int | None = None
+    max_response_tokens: Positive | None = None
 
 
 class Rollout(_Part, frozen=True):
@@ -87,8 +89,8 @@ class Rollout(_Part, frozen=True):
     temperature: AboveZero = 1.0
     engine: Literal["transformers", "vllm-colocate", "vllm-server"] = "transformers"
     server_url: str | None = None
-    gpu_memory: float = 0.3
-    tensor_parallel: int = 1
+    gpu_memory: Share = 0.3
+    tensor_parallel: Positive = 1
 
 
 class Optimiser(_Part, frozen=True):
@@ -107,10 +109,10 @@ class Optimiser(_Part, frozen=True):
 
     items_per_step: Positive = 16
     learning_rate: AboveZero = 1e-5
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
+    weight_decay: Weight = 0.01
+    max_grad_norm: Weight = 1.0
     schedule: Literal["constant", "linear", "cosine"] = "constant"
-    warmup_steps: int = 0
+    warmup_steps: Count = 0
     epochs: AboveZero = 2.0
     steps: Positive | None = None
     inner_updates: Positive = 1
@@ -122,9 +124,9 @@ class Optimiser(_Part, frozen=True):
 class Lora(_Part, frozen=True):
     """Low-rank adapters; a recipe without this table trains all weights."""
 
-    rank: int = 32
-    alpha: int = 64
-    dropout: float = 0.0
+    rank: Positive = 32
+    alpha: Positive = 64
+    dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     target: str = "all-linear"
 
 
@@ -178,7 +180,7 @@ class Run(_Part, frozen=True):
     share_prompts: bool = True
     save_every: Count = 50
     log_every: Positive = 1
-    check_every: int = 0
+    check_every: Count = 0
     keep: Positive = 2
     loggers: tuple[str, ...] = ("tensorboard",)
 

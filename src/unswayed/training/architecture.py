@@ -1,0 +1,237 @@
+"""The model's shape without its weights: built from its config on the meta device, in a second.
+
+What is counted here is exact: parameters and adapters are those that training will load and add.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from unswayed.errors import UsageError
+from unswayed.training.recipe_parts import Recipe
+from unswayed.training.trainer_arguments import lora_config
+
+__all__ = ["Architecture", "build_skeleton", "check_quantised", "shape_of", "skeleton_of"]
+
+SHOWN: Final = 12
+"""Names of layers that an error lists."""
+
+LONGEST: Final = 200
+"""Characters of another package's error that are shown; peft prints whole models."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """A causal language model, as sizes.
+
+    Attributes:
+        parameters: Of the base model; tied ones count once.
+        adapter: Of the adapter; 0 without one.
+        layers: Decoder layers.
+        hidden, intermediate: Width of a layer and of its feed-forward part.
+        heads, kv_heads, head_dim: Of attention.
+        vocabulary: Rows of the output layer.
+        largest_layer: Parameters of the largest decoder layer.
+        ends: Parameters outside the decoder layers: embeddings and output layer.
+        normed: Widths that a decoder layer normalises, added up.
+        adapted: Input widths of the adapted layers of a decoder layer, added up.
+        largest_rank: The highest rank that an adapted layer can have; 0 without an adapter.
+        context: Positions the model knows; None if it does not say.
+    """
+
+    parameters: int
+    adapter: int
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    largest_layer: int
+    ends: int
+    normed: int
+    adapted: int
+    largest_rank: int
+    context: int | None
+
+    @property
+    def trained(self) -> int:
+        """Parameters that training changes."""
+        return self.adapter or self.parameters
+
+    @property
+    def cache_values(self) -> int:
+        """Numbers that the KV cache keeps for one token."""
+        return 2 * self.layers * self.kv_heads * self.head_dim
+
+
+def build_skeleton(folder: Path) -> Any:
+    """The model of a folder on the meta device: every layer in its size, and no weights.
+
+    Args:
+        folder: With config.json.
+
+    Raises:
+        UsageError: If transformers cannot build it as a causal language model, or would load
+            another class for training.
+    """
+    import transformers
+    from huggingface_hub.errors import StrictDataclassError
+
+    try:
+        config = transformers.AutoConfig.from_pretrained(str(folder))
+    except (OSError, ValueError, KeyError, AttributeError, StrictDataclassError) as error:
+        raise UsageError(f"{folder}: cannot read config.json: {_sentence(error)}") from None
+    if not config.architectures:
+        raise UsageError(
+            f"{folder}: config.json names no architectures, so trl cannot know which class to load. "
+            "Save the model again with save_pretrained."
+        )
+    named = getattr(transformers, config.architectures[0], None)
+    if named is not None and not issubclass(named, transformers.GenerationMixin):
+        raise UsageError(
+            f"{folder} is a {config.architectures[0]}, which generates no text. Train a causal "
+            "language model."
+        )
+    return skeleton_of(config, str(folder))
+
+
+def check_quantised(model: Any, recipe: Recipe) -> None:
+    """Check that quantised weights have an adapter to train, and the package that reads them.
+
+    Raises:
+        UsageError: With what to do.
+    """
+    settings = getattr(model.config, "quantization_config", None)
+    if settings is None:
+        return
+    if recipe.lora is None:
+        raise UsageError(
+            "the model's weights are quantised and cannot be trained themselves. Add a table lora "
+            "to the recipe, or train the model that it was made from."
+        )
+    from transformers.quantizers.auto import AutoHfQuantizer
+
+    untyped: Any = AutoHfQuantizer
+    try:
+        untyped.from_config(settings, pre_quantized=True).validate_environment(device_map=None)
+    except ImportError as error:
+        raise UsageError(f"the model's weights are quantised: {_sentence(error)}") from None
+    except (RuntimeError, ValueError):
+        return  # no GPU here, which a dry run need not have
+
+
+def skeleton_of(config: Any, where: str = "the model") -> Any:
+    """The model that a config describes, on the meta device.
+
+    Raises:
+        UsageError: If transformers cannot build it as a causal language model.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    untyped: Any = AutoModelForCausalLM
+    try:
+        with torch.device("meta"):
+            return untyped.from_config(config)
+    except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
+        raise UsageError(
+            f"{where}: transformers cannot build it as a causal language model: {_sentence(error)}"
+        ) from None
+
+
+def shape_of(model: Any, recipe: Recipe, *, sampled: bool) -> Architecture:
+    """The sizes of a model, with the recipe's adapter put on.
+
+    Args:
+        model: On the meta device; the adapter is put on it.
+        recipe: Its table `lora`.
+        sampled: Whether responses are sampled by trl, which reads the output layer's own weight.
+
+    Raises:
+        UsageError: If the adapter does not fit the model.
+    """
+    text = model.config.get_text_config()
+    stack = _decoder_layers(model)
+    heads = text.num_attention_heads
+    kv_heads = getattr(text, "num_key_value_heads", None) or heads
+    head_dim = getattr(text, "head_dim", None) or text.hidden_size // heads
+    parts = {name.rpartition(".")[2] for name, _ in stack[0].named_modules()}
+    normed_heads = heads + kv_heads if "q_norm" in parts else 0
+    parameters = sum(weight.numel() for weight in model.parameters())
+    sizes = [sum(weight.numel() for weight in layer.parameters()) for layer in stack]
+    adapters = [] if recipe.lora is None else _adapters(model, recipe, sampled=sampled)
+    trained = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+    return Architecture(
+        parameters=parameters,
+        adapter=trained if adapters else 0,
+        layers=len(stack),
+        hidden=text.hidden_size,
+        intermediate=getattr(text, "intermediate_size", None) or 4 * text.hidden_size,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        vocabulary=text.vocab_size,
+        largest_layer=max(sizes),
+        ends=parameters - sum(sizes),
+        normed=2 * text.hidden_size + normed_heads * head_dim,
+        adapted=sum(layer.in_features for layer in adapters) // len(stack),
+        largest_rank=max((min(x.in_features, x.out_features) for x in adapters), default=0),
+        context=getattr(text, "max_position_embeddings", None),
+    )
+
+
+def _decoder_layers(model: Any) -> list[Any]:
+    """The repeated layers: the longest list of modules."""
+    import torch
+
+    stacks = [list(x) for x in model.modules() if isinstance(x, torch.nn.ModuleList)]
+    return max(stacks, key=len, default=[model])
+
+
+def _adapters(model: Any, recipe: Recipe, *, sampled: bool) -> list[Any]:
+    """Put the adapter on, as training will: the layers that have it.
+
+    Raises:
+        UsageError: If it matches no layer, or one that cannot be adapted.
+    """
+    import torch
+    from peft import get_peft_model
+    from peft.tuners.lora import LoraLayer
+
+    asked = lora_config(recipe)
+    output = model.get_output_embeddings()
+    kinds = sorted(
+        {
+            name.rpartition(".")[2]
+            for name, module in model.named_modules()
+            if isinstance(module, torch.nn.Linear) and not (sampled and module is output)
+        }
+    )
+    remedy = (
+        f"The model has the linear layers {', '.join(kinds[:SHOWN])}: set lora.target to "
+        f'"all-linear", or to a regular expression of whole names, such as ".*{kinds[0]}".'
+    )
+    try:
+        with torch.device("meta"):
+            get_peft_model(model, asked)
+    except (ValueError, re.error) as error:
+        raise UsageError(
+            f"lora.target {asked.target_modules!r} makes no adapter: {_sentence(error)} {remedy}"
+        ) from None
+    if sampled and isinstance(model.get_output_embeddings(), LoraLayer):
+        raise UsageError(
+            f"lora.target {asked.target_modules!r} adapts the output layer, whose own weight trl "
+            f"reads, so that its adapter would never be trained. {remedy}"
+        )
+    return [module for module in model.modules() if isinstance(module, LoraLayer)]
+
+
+def _sentence(error: Exception) -> str:
+    """The beginning of another package's error, on one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

@@ -1,0 +1,71 @@
+"""What a run computes on: a GPU of this machine, one that is assumed, or the CPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from unswayed.errors import UsageError
+from unswayed.training.recipe_parts import Recipe
+
+__all__ = ["ASSUMED_BYTES", "Device", "check_device", "device_of"]
+
+ASSUMED_BYTES: Final = 80 * 10**9
+"""Memory of a GPU where there is none to ask."""
+
+
+class Device(NamedTuple):
+    """A device of one process.
+
+    Attributes:
+        size: Its memory in bytes.
+        text: What it is, to follow "12 GB".
+        is_gpu: Whether it is a GPU.
+    """
+
+    size: int = ASSUMED_BYTES
+    text: str = "per GPU of 80 GB (assumed: no GPU here)"
+    is_gpu: bool = True
+
+
+def device_of(recipe: Recipe) -> Device:
+    """The device that a run with this recipe is planned for."""
+    import torch
+
+    if recipe.run.device == "cpu":
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return Device(size, f"of {size / 1e9:.3g} GB of main memory", is_gpu=False)
+    if not torch.cuda.is_available():
+        return Device()
+    size = torch.cuda.get_device_properties(0).total_memory
+    return Device(size, f"per GPU of {size / 1e9:.3g} GB")
+
+
+def check_device(recipe: Recipe, environment: Mapping[str, str]) -> None:
+    """Check that the GPUs of this machine can run the recipe as it was started.
+
+    Args:
+        recipe: Its table `run`.
+        environment: Such as `os.environ`; a launcher sets LOCAL_RANK.
+
+    Raises:
+        UsageError: If several GPUs are visible to one process, or they cannot compute in bfloat16.
+    """
+    import torch
+
+    if recipe.run.device == "cpu" or not torch.cuda.is_available():
+        return
+    gpus = torch.cuda.device_count()
+    if gpus > 1 and "LOCAL_RANK" not in environment:
+        raise UsageError(
+            f"{gpus} GPUs are visible to one process, which trl refuses. Start with accelerate "
+            f"launch --num_processes {gpus} -m unswayed train ..., or show it one GPU with "
+            "CUDA_VISIBLE_DEVICES=0."
+        )
+    if recipe.run.precision != "float32" and not torch.cuda.is_bf16_supported():
+        raise UsageError(
+            f"run.precision is {recipe.run.precision}, and this GPU "
+            f"({torch.cuda.get_device_name(0)}) does not compute in bfloat16. "
+            'Set run.precision = "float32".'
+        )

@@ -1,0 +1,113 @@
+"""What sampling responses needs: enough of them, and a vLLM that the installed trl can use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Final
+from urllib.parse import urlsplit
+
+from unswayed.errors import MissingExtraError, UsageError
+from unswayed.training.recipe_parts import Recipe, Rollout
+
+__all__ = ["check_rollout", "check_vllm"]
+
+LEAST_SAMPLES: Final = 2
+"""trl compares the samples of one prompt, and refuses to sample one."""
+
+NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "transformers": (),
+    "vllm-colocate": ("vllm",),
+    "vllm-server": ("vllm", "requests"),
+}
+"""Packages of trl's extra `vllm` that each way to sample uses in the training processes. A server's
+client is also built on vLLM, for the transfer of weights."""
+
+
+def check_rollout(recipe: Recipe, *, heads: int, processes: int) -> None:
+    """Check how responses are sampled.
+
+    Args:
+        recipe: Its table `rollout`.
+        heads: Attention heads of the model.
+        processes: Processes of this run.
+
+    Raises:
+        MissingExtraError: If vLLM is wanted and not installed.
+        UsageError: If its version is not supported, or a field of `rollout` cannot work.
+    """
+    rollout = recipe.rollout
+    if rollout.samples < LEAST_SAMPLES:
+        raise UsageError(
+            f"rollout.samples is {rollout.samples}: a sample's advantage is its distance from the "
+            f"others, and trl refuses fewer than {LEAST_SAMPLES} of a prompt. Set rollout.samples "
+            f"to {LEAST_SAMPLES} or more (the paper's is 8), or train pif, which samples nothing."
+        )
+    check_vllm(rollout.engine)
+    if rollout.engine == "vllm-server":
+        _check_address(rollout)
+    if rollout.engine == "vllm-colocate":
+        _check_parallel(rollout.tensor_parallel, heads, processes)
+
+
+def check_vllm(engine: str) -> None:
+    """Check that the packages a rollout engine uses are installed, as the installed trl wants them.
+
+    Args:
+        engine: `rollout.engine`.
+
+    Raises:
+        MissingExtraError: If one is not installed.
+        UsageError: If one has a version outside the range that trl's own metadata states.
+    """
+    from packaging.requirements import Requirement
+    from packaging.version import Version
+
+    wanted = {
+        requirement.name: requirement
+        for requirement in map(Requirement, requires("trl") or ())
+        if requirement.marker is not None and requirement.marker.evaluate({"extra": "vllm"})
+    }
+    for package in NEEDED[engine]:
+        requirement = wanted.get(package, Requirement(package))
+        asked = f"{package} {requirement.specifier}".strip()
+        remedy = (
+            'Install it with: pip install "unswayed[vllm]", or set rollout.engine = "transformers".'
+        )
+        try:
+            installed = version(package)
+        except PackageNotFoundError:
+            raise MissingExtraError(
+                f"rollout.engine {engine} needs {asked} (trl {version('trl')}), which is not "
+                f"installed. {remedy}"
+            ) from None
+        # A local build such as 0.24.0+cu129 sorts above 0.24.0, the highest that is allowed.
+        release = Version(installed).base_version
+        if not requirement.specifier.contains(release, prereleases=True):
+            raise UsageError(
+                f"rollout.engine {engine} needs {asked} (trl {version('trl')}), and {installed} is "
+                f"installed. {remedy}"
+            )
+
+
+def _check_address(rollout: Rollout) -> None:
+    address = urlsplit(rollout.server_url or "")
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise UsageError(
+            f"rollout.server_url {rollout.server_url!r} is no address of a vLLM server. "
+            'Write it as "http://HOST:PORT".'
+        )
+
+
+def _check_parallel(parallel: int, heads: int, processes: int) -> None:
+    if heads % parallel:
+        raise UsageError(
+            f"rollout.tensor_parallel {parallel} does not divide the model's {heads} attention heads."
+        )
+    if processes % parallel:
+        raise UsageError(
+            f"rollout.tensor_parallel {parallel} does not divide the {processes} processes of this "
+            "run, which share the model that samples. Start it with accelerate launch "
+            f"--num_processes {parallel * 2}, say (a dry run believes WORLD_SIZE), or set "
+            "rollout.tensor_parallel to 1."
+        )

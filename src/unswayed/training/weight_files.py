@@ -1,0 +1,99 @@
+"""Whether a model folder's weight files are whole, from their headers: a download may have stopped."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from unswayed.errors import UsageError
+
+__all__ = ["check_weight_files"]
+
+LENGTH_BYTES: Final = 8
+"""A safetensors file begins with the length of its header, a little-endian number."""
+
+REMEDY: Final = "Download or save the model again."
+
+Shape = tuple[int, ...]
+
+
+def check_weight_files(folder: Path, model: Any) -> None:
+    """Check that every weight file is whole, and that together they hold the model's weights.
+
+    What transformers does not find it draws at random, with a warning. A layer counts as missing
+    where the same weight of another layer is there: names that transformers converts on loading
+    are not judged.
+
+    Args:
+        folder: With the weight files.
+        model: The same model on the meta device, without an adapter.
+
+    Raises:
+        UsageError: Naming the file or the weight.
+    """
+    for index in sorted(folder.glob("*.safetensors.index.json")):
+        _check_index(folder, index)
+    stored: dict[str, Shape] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        stored.update(_tensors(file))
+    if getattr(model.config, "quantization_config", None) is not None:
+        return  # packed: other names and shapes
+    wanted = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+    kinds = {_kind(name) for name in stored}
+    missing = [name for name in wanted if name not in stored and _kind(name) in kinds]
+    if missing:
+        raise UsageError(
+            f"{folder}: its files lack {len(missing)} of the model's weights, such as {missing[0]}; "
+            f"they would be drawn at random. {REMEDY}"
+        )
+    for name, shape in wanted.items():
+        if stored.get(name, shape) != shape:
+            raise UsageError(
+                f"{folder}: {name} has shape {stored[name]} in its file and {shape} by config.json. "
+                f"{REMEDY}"
+            )
+
+
+def _check_index(folder: Path, index: Path) -> None:
+    """Check that the files that an index names are there."""
+    try:
+        shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+    except (ValueError, KeyError, AttributeError) as error:
+        raise UsageError(f"{index} is damaged ({type(error).__name__}). {REMEDY}") from None
+    absent = [shard for shard in shards if not (folder / shard).is_file()]
+    if absent:
+        raise UsageError(
+            f"{folder}: {len(absent)} of {len(shards)} weight files are missing, such as "
+            f"{absent[0]}. {REMEDY}"
+        )
+
+
+def _tensors(file: Path) -> Mapping[str, Shape]:
+    """The names and shapes of a file's tensors, by its header.
+
+    Raises:
+        UsageError: If it has no header, or is not as long as the header says.
+    """
+    size = file.stat().st_size
+    try:
+        with file.open("rb") as opened:
+            length = int.from_bytes(opened.read(LENGTH_BYTES), "little")
+            header = json.loads(opened.read(min(length, size)))
+        tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
+        shapes = {name: tuple(entry["shape"]) for name, entry in tensors.items()}
+        end = max((entry["data_offsets"][1] for entry in tensors.values()), default=0)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UsageError(f"{file} is no safetensors file. {REMEDY}") from None
+    if size != LENGTH_BYTES + length + end:
+        raise UsageError(
+            f"{file} is {size:,} bytes long instead of {LENGTH_BYTES + length + end:,}. {REMEDY}"
+        )
+    return shapes
+
+
+def _kind(name: str) -> str:
+    """A weight's name whatever its layer."""
+    return re.sub(r"\d+", "#", name)

@@ -1,0 +1,347 @@
+"""The memory estimate: exact counts, worked terms, and the peak of real training steps."""
+
+import dataclasses
+import math
+import weakref
+
+import pytest
+from small_models import WORDS, colour_items, save_word_model, small_recipe
+
+from unswayed.training import memory
+from unswayed.training.architecture import Architecture, build_skeleton, shape_of, skeleton_of
+from unswayed.training.devices import Device
+from unswayed.training.memory import MEASURED, Demand, advice, described, estimate_memory
+from unswayed.training.planning import plan_training
+from unswayed.training.sharding import Sharding
+from unswayed.training.table import OBJECTIVES
+
+GB = 10**9
+
+
+def large_config(name):
+    """The sizes of published models, as their config.json states them."""
+    from transformers import LlamaConfig, Qwen3Config
+
+    qwen = {"vocab_size": 151936, "num_key_value_heads": 8, "head_dim": 128}
+    common = {"tie_word_embeddings": False}
+    return {
+        "Llama-3.1-8B": lambda: LlamaConfig(
+            vocab_size=128256,
+            hidden_size=4096,
+            intermediate_size=14336,
+            num_hidden_layers=32,
+            num_attention_heads=32,
+            num_key_value_heads=8,
+            **common,
+        ),
+        "Qwen3-8B": lambda: Qwen3Config(
+            hidden_size=4096,
+            intermediate_size=12288,
+            num_hidden_layers=36,
+            num_attention_heads=32,
+            **qwen,
+            **common,
+        ),
+        "Qwen3-32B": lambda: Qwen3Config(
+            hidden_size=5120,
+            intermediate_size=25600,
+            num_hidden_layers=64,
+            num_attention_heads=64,
+            **qwen,
+            **common,
+        ),
+    }[name]()
+
+
+def shape_by_name(name, **changes):
+    return shape_of(skeleton_of(large_config(name)), small_recipe(2, **changes), sampled=True)
+
+
+def demand(shape, **changes):
+    """A judge's run of 4 x (4096 + 2048) tokens on an assumed GPU, under an adapter in bfloat16."""
+    usual = Demand(
+        shape=shape,
+        sharding=Sharding(),
+        sequences=4,
+        prompt=4096,
+        response=2048,
+        sampled_at_once=0,
+        fused=True,
+        keeps_reference=False,
+        checkpointing=True,
+        loaded=2,
+        computed=2,
+        device=Device(),
+    )
+    return dataclasses.replace(usual, **changes)
+
+
+TINY = Architecture(
+    parameters=1000,
+    adapter=0,
+    layers=2,
+    hidden=8,
+    intermediate=16,
+    heads=4,
+    kv_heads=2,
+    head_dim=2,
+    vocabulary=10,
+    largest_layer=300,
+    ends=400,
+    normed=16,
+    adapted=0,
+    largest_rank=0,
+    context=None,
+)
+
+
+# --- counts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "billions", "adapter"),
+    [
+        ("Llama-3.1-8B", 8.03, 83_886_080),
+        ("Qwen3-8B", 8.19, 87_293_952),
+        ("Qwen3-32B", 32.76, 268_435_456),
+    ],
+)
+def test_published_models_have_their_published_size(name, billions, adapter):
+    shape = shape_by_name(name, lora="{rank = 32, alpha = 64}")
+    assert round(shape.parameters / 1e9, 2) == billions
+    assert shape.adapter == shape.trained == adapter
+    assert shape_by_name(name).trained == shape.parameters
+
+
+def save_larger_model(folder, kind, *, hidden=128):
+    """A model of some layers with the words of the tests."""
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig, Qwen3Config
+
+    save_word_model(folder)
+    torch.manual_seed(0)
+    config = {"llama": LlamaConfig, "qwen3": Qwen3Config}[kind](
+        vocab_size=len(WORDS),
+        hidden_size=hidden,
+        intermediate_size=3 * hidden,
+        num_hidden_layers=4,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        head_dim=hidden // 8 if kind == "llama" else hidden // 4,
+        max_position_embeddings=256,
+        tie_word_embeddings=kind == "qwen3",
+        bos_token_id=None,
+        eos_token_id=4,
+        pad_token_id=0,
+    )
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("lora", [{}, {"lora": "{rank = 4, alpha = 8}"}], ids=["full", "lora"])
+@pytest.mark.parametrize("kind", ["llama", "qwen3"])
+def test_counts_equal_those_of_the_loaded_model(tmp_path, kind, lora):
+    from peft import get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    from unswayed.training.trainer_arguments import lora_config
+
+    folder = save_larger_model(tmp_path / "model", kind)
+    recipe = small_recipe(2, **lora)
+    shape = shape_of(build_skeleton(folder), recipe, sampled=True)
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    assert shape.parameters == sum(weight.numel() for weight in model.parameters())
+    if lora:
+        model = get_peft_model(model, lora_config(recipe))
+    trained = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+    assert shape.trained == trained
+
+
+# --- terms, by hand ---------------------------------------------------------------------------
+
+
+def test_what_lasts_is_cut_into_its_parts():
+    full = demand(TINY, loaded=4, keeps_reference=True, vllm=0.5)
+    assert estimate_memory(full).lasting == {
+        "weights": 4000,
+        "gradients": 4000,
+        "states": 8000,
+        "reference": 4000,
+        "vllm": 40 * GB,
+    }
+    parts = Sharding(name="ZeRO-3", processes=4, weights=4, gradients=4, states=4)
+    cut = estimate_memory(dataclasses.replace(full, sharding=parts, vllm=0.0)).lasting
+    assert cut == {
+        "weights": 1000,
+        "gradients": 1000,
+        "states": 2000,
+        "reference": 1000,
+        "vllm": 0,
+    }
+    doubled = dataclasses.replace(full, sharding=Sharding(processes=4))
+    assert estimate_memory(doubled).lasting["gradients"] == 8000
+
+
+def test_an_adapter_has_gradients_and_states_of_its_own_alone():
+    shape = dataclasses.replace(TINY, adapter=50, adapted=60)
+    lasting = estimate_memory(demand(shape)).lasting
+    assert (lasting["weights"], lasting["gradients"], lasting["states"]) == (2200, 200, 400)
+
+
+def test_what_passes_follows_the_formula():
+    passing = estimate_memory(
+        demand(TINY, sequences=3, prompt=3, response=2, sampled_at_once=7, loaded=4)
+    ).passing
+    tokens = 15
+    layer = 2 * 3 * 25 + tokens * (8 * 16 + 2 * (2 * 8 + 16) + 2 * (4 * 8) + 2 * (3 * 16))
+    assert passing["learning"] == {
+        "casts": 2000,  # bfloat16 copies of float32 weights
+        "gathered": 0,
+        "activations": 2 * 4 * tokens * 8 + layer + 2 * 2 * tokens * 16,
+        "logits": 2 * 6 * 32768 + 4 * 6 * 8,
+    }
+    assert passing["updating"] == {"update": 4000}
+    assert passing["sampling"] == {"gathered": 0, "cache": 4 * (2 * 2 * 2 * 2) * 7 * 5}
+
+
+def test_checkpointing_fusion_and_small_batches_save_memory():
+    usual = estimate_memory(demand(shape_by_name("Qwen3-8B", lora="{}"))).peak
+    for costly in ({"checkpointing": False}, {"fused": False}, {"sequences": 8}):
+        assert estimate_memory(demand(shape_by_name("Qwen3-8B", lora="{}"), **costly)).peak > usual
+
+
+# --- against real steps -----------------------------------------------------------------------
+
+
+def peak_of(run):
+    """Most bytes of tensors alive at once beyond those alive before, by following every storage."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    alive, most = {}, [0]
+
+    class Followed(TorchDispatchMode):
+        def __torch_dispatch__(self, operation, _types, given=(), named=None):
+            known = {
+                leaf.untyped_storage()._cdata
+                for leaf in tree_leaves((given, named))
+                if isinstance(leaf, torch.Tensor)
+            }
+            result = operation(*given, **(named or {}))
+            for leaf in tree_leaves(result):
+                if isinstance(leaf, torch.Tensor):
+                    storage = leaf.untyped_storage()
+                    key = storage._cdata
+                    if key not in known and key not in alive:
+                        alive[key] = storage.nbytes()
+                        weakref.finalize(storage, alive.pop, key, None)
+            most[0] = max(most[0], sum(alive.values()))
+            return result
+
+    with Followed():
+        run()
+    return most[0]
+
+
+def size_of(model):
+    return sum(weight.numel() * weight.element_size() for weight in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("kind", "lora", "checkpointing", "precision", "micro"),
+    [
+        ("llama", False, False, "float32", 16),
+        ("llama", True, True, "bfloat16", 16),
+        ("qwen3", True, False, "bfloat16", 16),
+        ("qwen3", False, True, "bfloat16", 16),
+        ("llama", False, True, "float32", 1),  # sampling needs most
+    ],
+)
+def test_the_estimate_is_near_the_peak_of_real_steps(
+    tmp_path, monkeypatch, kind, lora, checkpointing, precision, micro
+):
+    import trl.trainer.utils
+
+    # trl's block of logits would outweigh a small model, and so hide the other terms.
+    monkeypatch.setattr(trl.trainer.utils, "_CHUNKED_LOGPROB_CHUNK_SIZE", 64)
+    monkeypatch.setattr(memory, "TILE_VOCABULARY", 64)
+    recipe = small_recipe(
+        2,
+        run_micro_batch=str(micro),
+        run_gradient_checkpointing=str(checkpointing).lower(),
+        run_precision=precision,
+        optimiser_items_per_step="4",
+        prompt_max_response_tokens="48",
+        **({"lora": "{rank = 8, alpha = 16}"} if lora else {}),
+    )
+    model = save_larger_model(tmp_path / "model", kind)
+    plan = plan_training("pa-grpo", colour_items(8), model=str(model), recipe=recipe)
+    trainer = OBJECTIVES.load("pa-grpo").build(plan, tmp_path / "out")
+    trainer.generation_config.min_new_tokens = plan.groups.max_tokens  # the longest, as estimated
+    models = size_of(trainer.model) + (size_of(trainer.ref_model) if trainer.ref_model else 0)
+    estimate = estimate_memory(plan.demand)
+    assert estimate.phase == ("sampling" if micro == 1 else "learning")
+    lowest, highest = MEASURED
+    ratio = estimate.peak / (models + peak_of(trainer.train))
+    assert lowest < ratio < highest
+
+
+# --- advice -----------------------------------------------------------------------------------
+
+
+def test_the_32b_model_needs_shards():
+    shape = shape_by_name("Qwen3-32B", lora="{rank = 32, alpha = 64}")
+    whole = demand(shape, sequences=2, vllm=0.4, tensor_parallel=4)
+    assert not estimate_memory(whole).fits
+    assert "Shard it over 8 GPUs (the shipped FSDP2 launch file): then about" in advice(whole)
+    parts = Sharding(name="FSDP2", processes=8, weights=8, gradients=8, states=8)
+    sharded = dataclasses.replace(whole, sharding=parts)
+    assert estimate_memory(sharded).fits
+    assert advice(sharded).startswith("fits: about ")
+    assert whole.vllm_sequences > 1
+
+
+def test_advice_takes_the_cheapest_change_that_is_enough():
+    shape = shape_by_name("Qwen3-8B", lora="{rank = 32, alpha = 64}")
+    text = advice(demand(shape, sequences=32))
+    assert text.startswith("does not fit: about ")
+    assert "Set run.micro_batch = 1: then about" in text
+    assert "FSDP2" not in text
+
+
+def test_advice_adds_changes_where_none_alone_is_enough_and_says_where_none_is():
+    shape = shape_by_name("Qwen3-32B")
+    both = advice(demand(shape, loaded=4, keeps_reference=True, sequences=16, vllm=0.3))
+    assert "saves" in both
+    assert "shard it over 8 GPUs" in both
+    small = Device(10 * GB, "per GPU of 10 GB")
+    assert "still too much" in advice(demand(shape, loaded=4, device=small))
+
+
+def test_vllm_without_room_for_a_sequence_is_said():
+    shape = shape_by_name("Qwen3-8B", lora="{}")
+    crowded = demand(shape, vllm=0.2)  # 16 GB for 16.4 GB of weights
+    assert crowded.vllm_sequences < 1
+    assert "raise rollout.gpu_memory" in advice(crowded)
+    assert "raise rollout.gpu_memory" not in advice(demand(shape, vllm=0.3))
+
+
+def test_a_plan_shows_the_estimate_as_plain_values(word_model):
+    plan = plan_training("pa-grpo", colour_items(6), model=str(word_model), recipe=small_recipe(2))
+    shown = plan.described()["memory"]
+    assert shown == described(plan.demand)
+    assert shown["parameters"] == shown["trained_parameters"] == plan.demand.shape.parameters
+    assert shown["sequences"] == 8
+    assert shown["tokens_of_a_sequence"] == 17 + 1
+    assert shown["fits"]
+    assert "of main memory" in shown["advice"]
+    assert math.isclose(shown["peak_gb"], estimate_memory(plan.demand).peak / GB, abs_tol=5e-4)
+
+
+def test_a_run_that_does_not_fit_is_warned_of(word_model, monkeypatch):
+    from unswayed.training import planning
+
+    monkeypatch.setattr(planning, "device_of", lambda _recipe: Device(10**4, "per GPU of 10 kB"))
+    plan = plan_training("pa-grpo", colour_items(6), model=str(word_model), recipe=small_recipe(2))
+    assert any(warning.startswith("memory: does not fit") for warning in plan.warnings)
