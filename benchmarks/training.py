@@ -85,7 +85,7 @@ def trainers(plan, out):  # type: ignore[no-untyped-def]
     from trl import GRPOTrainer
 
     ours = OBJECTIVES.load(plan.objective).build(plan, out / "ours")
-    config = grpo_config(plan, out / "trl", n_processes=1)
+    config = grpo_config(plan, out / "trl")
     config.reward_weights = None
     config.model_init_kwargs = {"dtype": "float32"}
     stock = GRPOTrainer(

@@ -12,6 +12,7 @@ from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.provenance import Record
 from unswayed.training.recipe_parts import Recipe
+from unswayed.training.sampling import Split
 
 __all__ = ["Plan"]
 
@@ -28,6 +29,7 @@ class Plan:
         chat: How the model reads a chat.
         groups: The data.
         record: What is written beside every checkpoint.
+        split: How a step's responses are divided; zeros where nothing is sampled.
         steps_per_epoch, steps: Optimiser steps.
         example: The first rendered chat, as the model reads it.
         warnings: What to know about the prompts, in sentences.
@@ -42,6 +44,7 @@ class Plan:
     chat: ChatTokens
     groups: Groups
     record: Record
+    split: Split
     steps_per_epoch: int
     steps: int
     example: str

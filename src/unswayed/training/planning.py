@@ -21,7 +21,7 @@ from unswayed.training.data import build_groups, prompt_settings
 from unswayed.training.plan import Plan
 from unswayed.training.provenance import run_record
 from unswayed.training.recipe_parts import Recipe
-from unswayed.training.sampling import check_step
+from unswayed.training.sampling import Split, check_step
 from unswayed.training.table import ENGINES, OBJECTIVES
 from unswayed.training.trainer_arguments import process_count
 
@@ -56,10 +56,11 @@ def plan_training(
         UsageError, ItemError, TemplateError: Anything that can be wrong.
     """
     chosen = OBJECTIVES.load(objective)
-    ENGINES.load(engine).check()
     if "tensorboard" in recipe.run.loggers:
         require("tensorboard", extra="train", feature='run.loggers = ["tensorboard"]')
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
+    runner = ENGINES.load(engine)
+    runner.check(recipe, settings)
     base = _base_of(model)
     folder = locate(base)
     if folder.template is not None and recipe.prompt.template is None:
@@ -75,6 +76,9 @@ def plan_training(
     checks.check_labels(chat, groups)
     checks.check_context(folder.path, groups)
     check_step(len(groups), recipe.optimiser.items_per_step)
+    split = Split(0, 0)
+    if settings is not None:
+        split = runner.split(recipe, groups.n_presentations, process_count())
     chosen.check(recipe, groups, settings)
     steps_per_epoch = chosen.steps_per_epoch(recipe, groups)
     return Plan(
@@ -95,6 +99,7 @@ def plan_training(
             prompt_fingerprint=prompt_fingerprint(prompts),
             n_processes=process_count(),
         ),
+        split=split,
         steps_per_epoch=steps_per_epoch,
         steps=recipe.optimiser.steps or math.ceil(steps_per_epoch * recipe.optimiser.epochs),
         example=str(chat.tokenizer.decode(chat.ids(groups.rows[0].messages))),
