@@ -100,10 +100,13 @@ def describe(line: Mapping[str, float], *, step_s: float | None) -> str:
         return f"{place} · {line['held_out/items']:.0f} held-out items: {named}"
     parts = [place]
     if step_s is not None:
-        parts.append(f"{duration((line['steps'] - line['step']) * step_s)} left")
+        if line["step"] < line["steps"]:
+            parts.append(f"{duration((line['steps'] - line['step']) * step_s)} left")
         parts.append(f"{step_s:.2g} s/step" if step_s < 10 else f"{step_s:.0f} s/step")
     if "reward" in line:
-        made_of = ", ".join(f"{name} {line[key]:.2f}" for key, name in PARTS.items() if key in line)
+        made_of = ", ".join(
+            f"{name} {round(line[key], 2) + 0.0:.2f}" for key, name in PARTS.items() if key in line
+        )
         parts.append(f"reward {line['reward']:.3f}{f' ({made_of})' if made_of else ''}")
     parts += [f"{name} {line[key]:.0%}" for key, name in SHARES.items() if key in line]
     parts += [f"{name} {line[key]:.4g}" for key, name in NUMBERS.items() if key in line]

@@ -153,7 +153,7 @@ def _held_out(
         "## Held-out items",
         "",
         f"{after['held_out/items']:.0f} items that were not trained on, each in {n_presentations} "
-        "presentations with one greedy answer per presentation. In brackets 95 % bootstrap "
+        "presentations with one greedy answer per presentation. In brackets 95 % "
         "intervals, clustered by item; they hold for this one training run.",
         "",
         "| figure | before | after |",

@@ -12,6 +12,7 @@ from unswayed.runner.interrupts import catch_interrupt
 from unswayed.training import checks
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.plan import Plan
+from unswayed.training.processes import everyone
 from unswayed.training.progress import RunHooks, quiet
 from unswayed.training.protocol import Report, Stop
 from unswayed.training.recipe_parts import Recipe
@@ -56,6 +57,7 @@ class TrlEngine:
             if not interrupt.is_set():
                 trainer.save_model(str(folder.path))
                 hooks.measure(trainer.state)
+            everyone(None)  # all read the log that one has written
         return Stop(trainer.state.global_step, interrupt.is_set(), is_main)
 
     def answer(
