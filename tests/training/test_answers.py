@@ -93,7 +93,8 @@ def test_answers_do_not_depend_on_how_they_are_batched(wavering_model, tmp_path,
 # --- several processes ------------------------------------------------------------------------
 
 
-def run_two(model, out, settings, launch):
+def run_two(arguments, launch):
+    """What two processes of one command print: standard output and error of each."""
     port, children = str(free_port()), []
     for rank in range(2):
         environment = {
@@ -106,27 +107,31 @@ def run_two(model, out, settings, launch):
             "MASTER_PORT": port,
             "OMP_NUM_THREADS": "1",
         }
-        script = str(Path(__file__).with_name("answering.py"))
-        command = [sys.executable, script, str(model), str(out), json.dumps(settings)]
         children.append(
             subprocess.Popen(
-                command,
+                [sys.executable, *map(str, arguments)],
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
             )
         )
-    told = []
+    printed = []
     try:
         for child in children:
-            _, errors = child.communicate(timeout=120)
-            assert child.returncode == 0, errors[-3000:]
-            told.append(errors)
+            printed.append(child.communicate(timeout=120))
+            assert child.returncode == 0, printed[-1][1][-3000:]
     finally:
         for child in children:
             child.kill()
-    return [json.loads((out / f"rank{rank}.json").read_text()) for rank in range(2)], told
+    return printed
+
+
+def answer_in_two(model, out, settings, launch):
+    script = Path(__file__).with_name("answering.py")
+    printed = run_two([script, model, out, json.dumps(settings)], launch)
+    ranks = [json.loads((out / f"rank{rank}.json").read_text()) for rank in range(2)]
+    return ranks, [errors for _, errors in printed]
 
 
 @pytest.mark.parametrize("launch", [{}, FSDP2], ids=["data parallel", "FSDP2"])
@@ -134,7 +139,7 @@ def test_two_processes_share_the_work_and_answer_like_one(wavering_model, tmp_pa
     changes = {"rollout_samples": "8", "run_check_every": "1"}
     _, expected = asked(*running(wavering_model, tmp_path / "one", **changes))
     settings = {**SETTINGS, **changes, "items": 12, "sharded": bool(launch)}
-    ranks, _ = run_two(wavering_model, tmp_path, settings, launch)
+    ranks, _ = answer_in_two(wavering_model, tmp_path, settings, launch)
     assert ranks[0]["answered"] == ranks[1]["answered"]
     assert len(ranks[0]["answered"]) == 3  # before, after one step, at the end
     assert ranks[0]["answered"][0] == expected
@@ -145,7 +150,7 @@ def test_two_processes_share_the_work_and_answer_like_one(wavering_model, tmp_pa
 
 def test_a_check_that_fails_on_one_process_fails_on_all_and_stops_none(word_model, tmp_path):
     settings = {**SETTINGS, "items": 12, "run_check_every": "1", "fails": True}
-    ranks, told = run_two(word_model, tmp_path, settings, {})
+    ranks, told = answer_in_two(word_model, tmp_path, settings, {})
     assert [(rank["steps"], rank["after"]) for rank in ranks] == [(2, {}), (2, {})]
     logged = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     warned = [line["warning"] for line in logged if "warning" in line]
@@ -153,6 +158,25 @@ def test_a_check_that_fails_on_one_process_fails_on_all_and_stops_none(word_mode
     assert all("process 1: RuntimeError: out of memory." in text for text in warned)
     assert ["out of memory" in errors for errors in told] == [True, False]  # said once
     assert not any(key.startswith("held_out/") for line in logged for key in line)
+
+
+def test_two_processes_of_the_command_talk_once(tmp_path):
+    changes = (
+        "optimiser.steps=2", "optimiser.items_per_step=2", "rollout.samples=4", "data.held_out=4",
+        "run.micro_batch=8", "run.check_every=1", "run.loggers=[]",
+    )  # fmt: skip
+    options = [part for change in changes for part in ("--set", change)]
+    command = ["-m", "unswayed", "train", "pa-grpo", "tiny-judge-train", "--limit", 12]
+    printed = run_two([*command, "--recipe", "tiny-judge", "--out", tmp_path, *options], {})
+    (shown, told), (also_shown, also_told) = printed
+    assert shown.count("held_out/accuracy ") == 1
+    assert shown.count("next: unswayed audit") == 1
+    assert told.count("pa-grpo on 8 of 12 items") == 1
+    assert told.count("2/2 · ") == 2  # the step and its check
+    assert told.count("held-out checks ask about 2 of 4 items") == 1
+    assert also_shown == ""
+    assert "held" not in also_told
+    assert "reward" not in also_told
 
 
 # --- vLLM -------------------------------------------------------------------------------------
