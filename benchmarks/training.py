@@ -90,7 +90,7 @@ def trainers(plan, out):  # type: ignore[no-untyped-def]
 
     objective = OBJECTIVES.load(plan.objective)
     unshared = replace(plan, recipe=with_changes(plan.recipe, {"run.share_prompts": "false"}))
-    config = grpo_config(plan, out / "trl", n_processes=1)
+    config = grpo_config(plan, out / "trl")
     config.reward_weights = None
     config.model_init_kwargs = {"dtype": "float32"}
     stock = GRPOTrainer(

@@ -1,10 +1,25 @@
-"""What is followed on held-out items is what an audit would say of them."""
+"""What is followed on held-out items: as an audit would say it, at no risk to the training."""
+
+import json
+import warnings
+from pathlib import Path
 
 import pytest
+from small_models import colour_items, small_recipe, trained
 
 from unswayed.decisions import Decision
 from unswayed.items import Item, Task
-from unswayed.training.held_out import figures
+from unswayed.training import trl_engine
+from unswayed.training.held_out import Figure, checked_items, figures, figures_of
+from unswayed.training.planning import plan_training
+from unswayed.training.progress import TrainingWarning
+from unswayed.training.run_folder import RunFolder
+
+LORA = {"lora": "{rank = 4, alpha = 8, dropout = 0.1}"}
+
+
+def lines_of(folder):
+    return [json.loads(line) for line in (folder / "train.jsonl").read_text().splitlines()]
 
 
 def test_figures_of_held_out_items_are_those_of_an_audit() -> None:
@@ -19,10 +34,249 @@ def test_figures_of_held_out_items_are_those_of_an_audit() -> None:
         for item, choices in zip(items, ((0, 0), (0, 1), (None, None)), strict=True)
         for order, choice in zip(((0, 1), (1, 0)), choices, strict=True)
     ]
-    found = figures(items, decisions)
+    values = figures(items, decisions)
     # right in 2, 1 and 0 of 2; an answer that could not be read agrees with nothing
-    assert found == {
+    assert {name: value for name, value in values.items() if "/" not in name} == {
+        "items": 3,
         "accuracy": pytest.approx(0.5),
         "consistency": pytest.approx(1 / 3),
         "unparsed": pytest.approx(1 / 3),
     }
+    for name in ("accuracy", "consistency", "unparsed"):
+        assert 0 <= values[f"{name}/low"] < values[name] < values[f"{name}/high"] <= 1
+    accuracy, consistency, unparsed = figures_of({f"held_out/{k}": v for k, v in values.items()})
+    assert accuracy == ("accuracy", 0.5, values["accuracy/low"], values["accuracy/high"])
+    assert (consistency.name, unparsed.name) == ("consistency", "unparsed")
+
+
+def test_a_figure_is_read_with_its_interval():
+    assert str(Figure("accuracy", 0.5, 0.25, 0.75)) == "0.500 (0.250 to 0.750)"
+    assert str(Figure("accuracy", 0.5, None, None)) == "0.500"
+
+
+# --- what a check may cost --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("objective", "changes", "count"),
+    [
+        # 2 items x P 2 x N 4 = 16 responses a step; a quarter of ten steps' are 40, 20 items x 2
+        ("pa-grpo", {"run_check_every": "10", "optimiser_steps": "40"}, 20),
+        ("pa-grpo", {"run_check_every": "0", "optimiser_steps": "5"}, 10),
+        ("pa-grpo", {"run_check_every": "100"}, 30),  # all there are
+        ("pa-grpo", {"run_check_every": "1", "rollout_samples": "2"}, 1),
+        # 2 items x P 2 examples a step
+        ("pif", {"run_check_every": "10"}, 5),
+    ],
+)
+def test_a_check_asks_a_quarter_of_what_is_trained_on_between_two(
+    word_model, objective, changes, count
+):
+    plan = plan_training(
+        objective,
+        colour_items(40),
+        model=str(word_model),
+        recipe=small_recipe(data_held_out="30", **changes),
+    )
+    items = checked_items(plan)
+    assert len(items) == count
+    held_out = list(plan.groups.held_out)
+    assert list(items) == [item for item in held_out if item in items]  # in their order
+
+
+def test_the_items_of_a_check_are_drawn_by_id(word_model):
+    def ids(data):
+        recipe = small_recipe(data_held_out="30", run_check_every="10", optimiser_steps="40")
+        plan = plan_training("pa-grpo", data, model=str(word_model), recipe=recipe)
+        return {item.id for item in checked_items(plan)}
+
+    data = colour_items(40)
+    assert ids(data) == ids(data[::-1])
+
+
+# --- what a check may not change --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["pa-grpo", "pif"])
+@pytest.mark.parametrize("changes", [{}, LORA], ids=["full", "lora"])
+def test_checking_changes_no_bit_of_what_is_learned(word_model, tmp_path, objective, changes):
+    name = "adapter_model.safetensors" if changes else "model.safetensors"
+    saved = {}
+    for every in ("0", "1"):
+        recipe = small_recipe(
+            data_held_out="4",
+            optimiser_steps="4",
+            run_save_every="2",
+            run_check_every=every,
+            prompt_max_response_tokens="3",
+            **changes,
+        )
+        out = tmp_path / every
+        trained(objective, colour_items(14), model=str(word_model), recipe=recipe, out=out)
+        saved[every] = (out / name).read_bytes()
+        steps = [line["step"] for line in lines_of(out) if "held_out/accuracy" in line]
+        assert steps == ([4] if every == "0" else [0, 1, 2, 3, 4])
+    assert saved["0"] == saved["1"]
+
+
+# --- what a check may not cost ----------------------------------------------------------------
+
+
+def checking(monkeypatch, behaviour):
+    """Let something happen in every check, before the model is asked."""
+    original = trl_engine.answers_of
+
+    def answers_of(trainer, plan, prompts, *, greedy):
+        behaviour(trainer)
+        return original(trainer, plan, prompts, greedy=greedy)
+
+    monkeypatch.setattr(trl_engine, "answers_of", answers_of)
+
+
+def test_a_step_is_saved_before_it_is_checked(word_model, tmp_path, monkeypatch):
+    seen = []
+
+    def look(trainer):
+        checkpoint = RunFolder(tmp_path).last_checkpoint()
+        seen.append(
+            (trainer.state.global_step, checkpoint, (tmp_path / "model.safetensors").exists())
+        )
+        if checkpoint is not None:  # complete: it can be resumed from
+            assert (tmp_path / f"checkpoint-{checkpoint}" / "training.json").is_file()
+            assert (tmp_path / f"checkpoint-{checkpoint}" / "model.safetensors").is_file()
+
+    checking(monkeypatch, look)
+    recipe = small_recipe(
+        data_held_out="4", optimiser_steps="5", run_save_every="2", run_check_every="1"
+    )
+    trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path)
+    assert seen == [(0, None, False), (1, None, False), (2, 2, False), (3, 2, False),
+                    (4, 4, False), (5, 5, True)]  # fmt: skip
+
+
+def test_a_failed_check_costs_its_figures_and_nothing_else(word_model, tmp_path, monkeypatch):
+    recipe = small_recipe(
+        data_held_out="4",
+        optimiser_steps="3",
+        run_check_every="1",
+        run_save_every="1",
+        run_gradient_checkpointing="true",
+    )
+    arguments = {"model": str(word_model), "recipe": recipe}
+    trained("pa-grpo", colour_items(14), out=tmp_path / "whole", **arguments)
+    was_checkpointing = []
+
+    def poor(trainer):
+        def pad(*_, **__):
+            if trainer.state.global_step == 1:
+                raise RuntimeError("CUDA out of memory. Tried to allocate\nmore")
+            return padded(*_, **__)
+
+        padded = type(trainer.processing_class).pad.__get__(trainer.processing_class)
+        trainer.processing_class.pad = pad
+        was_checkpointing.append((trainer.model.training, trainer.model.is_gradient_checkpointing))
+
+    checking(monkeypatch, poor)
+    with pytest.warns(TrainingWarning, match="after step 1 failed") as warned:
+        result = trained("pa-grpo", colour_items(14), out=tmp_path / "cut", **arguments)
+    (text,) = {str(entry.message) for entry in warned if entry.category is TrainingWarning}
+    assert "RuntimeError: CUDA out of memory. Tried to allocate." in text
+    assert [line["warning"] for line in lines_of(tmp_path / "cut") if "warning" in line] == [text]
+    assert {line["step"] for line in lines_of(tmp_path / "cut") if "held_out/items" in line} == {
+        0, 2, 3,
+    }  # fmt: skip
+    assert was_checkpointing[1:] == [(True, True)] * 3  # also after the failure
+    assert result.steps == 3
+    weights = [(tmp_path / d / "model.safetensors").read_bytes() for d in ("whole", "cut")]
+    assert weights[0] == weights[1]
+
+
+def test_a_last_check_that_fails_leaves_a_finished_run_without_its_figures(
+    word_model, tmp_path, monkeypatch
+):
+    def fail(trainer):
+        if trainer.state.global_step == 2:
+            raise MemoryError
+
+    checking(monkeypatch, fail)
+    recipe = small_recipe(data_held_out="4", run_check_every="1")
+    with pytest.warns(TrainingWarning, match="after step 2 failed"):
+        result = trained(
+            "pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path
+        )
+    assert (result.steps, result.after) == (2, {})  # not those of the step before
+    assert result.before["held_out/items"] == 2
+    assert json.loads((tmp_path / "training.json").read_text())["finished"] == 2
+    assert "## Held-out items" not in (tmp_path / "README.md").read_text()
+
+
+def test_ctrl_c_in_a_check_is_no_failed_check(word_model, tmp_path, monkeypatch):
+    def press(trainer):
+        raise KeyboardInterrupt
+
+    checking(monkeypatch, press)
+    recipe = small_recipe(data_held_out="4", run_check_every="1")
+    with pytest.raises(KeyboardInterrupt):
+        trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path)
+
+
+def test_a_run_that_ended_between_checkpoint_and_check_makes_up_for_it(
+    word_model, tmp_path, monkeypatch
+):
+    def die(trainer):
+        if trainer.state.global_step == 2:
+            raise KeyboardInterrupt
+
+    recipe = small_recipe(
+        data_held_out="4", optimiser_steps="4", run_save_every="2", run_check_every="2"
+    )
+    arguments = {"model": str(word_model), "recipe": recipe, "out": tmp_path}
+    with monkeypatch.context() as patch:
+        checking(patch, die)
+        with pytest.raises(KeyboardInterrupt):
+            trained("pa-grpo", colour_items(14), **arguments)
+    result = trained("pa-grpo", colour_items(14), **arguments)
+    assert result.resumed_from == 2
+    lines = lines_of(tmp_path)
+    assert [line["step"] for line in lines if "held_out/items" in line] == [0, 2, 4]
+    assert [line["step"] for line in lines if "loss" in line] == [1, 2, 3, 4]
+    assert (result.before["held_out/items"], result.after["held_out/items"]) == (4, 4)
+
+
+def test_figures_are_in_tensorboard_too(word_model, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    recipe = small_recipe(
+        data_held_out="4", optimiser_steps="3", run_check_every="2", run_loggers='["tensorboard"]'
+    )
+    trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path)
+    (folder,) = {path.parent for path in Path(tmp_path).rglob("events.out*")}
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    logged = {line["step"]: line for line in lines_of(tmp_path) if "held_out/items" in line}
+    for name in ("accuracy", "consistency", "unparsed"):
+        drawn = events.Scalars(f"train/held_out/{name}")
+        assert {event.step: event.value for event in drawn} == {
+            step: pytest.approx(line[f"held_out/{name}"]) for step, line in logged.items()
+        }
+    assert sorted(logged) == [0, 2, 3]
+
+
+def test_checks_do_not_empty_the_figures_of_steps_that_are_logged_together(word_model, tmp_path):
+    lines = {}
+    for every in ("0", "1"):
+        recipe = small_recipe(
+            data_held_out="4", optimiser_steps="4", run_log_every="4", run_check_every=every
+        )
+        out = tmp_path / every
+        trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=out)
+        (lines[every],) = [line for line in lines_of(out) if "loss" in line]
+    for key in ("reward", "group/unparsed", "kl", "entropy"):
+        assert lines["0"][key] == lines["1"][key]
+
+
+def test_nothing_is_said_of_a_run_that_goes_well(word_model, tmp_path):
+    recipe = small_recipe(data_held_out="4", run_check_every="1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingWarning)
+        trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path)

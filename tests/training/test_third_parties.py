@@ -1,4 +1,4 @@
-"""A reward and an objective of another package: one file and one line each, nothing else edited."""
+"""A reward, an objective and an engine of another package: one file and one line each."""
 
 import json
 import os
@@ -45,6 +45,41 @@ class SymbolOnly:
 
 SYMBOL_ONLY = SymbolOnly()
 """
+ENGINE = """
+import json
+
+from unswayed.errors import UsageError
+from unswayed.training.held_out import measure_held_out
+from unswayed.training.protocol import Stop
+from unswayed.training.sampling import Split
+
+class Counting:
+    # Trains nothing: writes the length of each prompt as the model, and answers its first label.
+    def check(self, recipe, settings):
+        if settings is None:
+            raise UsageError("the counting engine needs an objective that samples responses.")
+
+    def split(self, recipe, n_presentations, world):
+        responses = recipe.optimiser.items_per_step * n_presentations * recipe.rollout.samples
+        if responses % 7:
+            raise UsageError(f"the counting engine counts in sevens, not {responses}.")
+        return Split(7, responses // 7)
+
+    def run(self, plan, folder, resume, report):
+        lengths = [len(plan.chat.ids(row.messages)) for row in plan.groups.rows]
+        for step in (0, plan.steps):
+            answers = lambda prompts: self.answer(lengths, plan, prompts, greedy=True)
+            line = {"step": step, "steps": plan.steps, **measure_held_out(plan, answers)}
+            folder.append(line)
+            report(line)
+        (folder.path / "model.json").write_text(json.dumps([*plan.split, *lengths]))
+        return Stop(plan.steps, interrupted=False, is_main=True)
+
+    def answer(self, training, plan, prompts, *, greedy):
+        return [plan.groups.symbols[0] for _ in prompts]
+
+COUNTING = Counting()
+"""
 SMALL = (
     "data.held_out=4",
     "optimiser.steps=2",
@@ -61,12 +96,14 @@ def plugin(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     (folder / "others_reward.py").write_text(REWARD)
     (folder / "others_objective.py").write_text(OBJECTIVE)
+    (folder / "others_engine.py").write_text(ENGINE)
     info = folder / "others-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         "[unswayed.rewards]\nunanimous = others_reward:unanimous\n\n"
-        "[unswayed.objectives]\nsymbol-only = others_objective:SYMBOL_ONLY\n"
+        "[unswayed.objectives]\nsymbol-only = others_objective:SYMBOL_ONLY\n\n"
+        "[unswayed.engines]\ncounting = others_engine:COUNTING\n"
     )
     return folder
 
@@ -127,3 +164,33 @@ def test_an_objective_trains_and_names_itself(plugin, tmp_path):
     card = (tmp_path / "README.md").read_text()
     assert "- Method: cross-entropy on the symbol alone." in card
     assert (Path(tmp_path) / "model.safetensors").is_file()
+
+
+def test_an_engine_runs_the_objectives_it_can(plugin, tmp_path):
+    options = ("--engine", "counting", "--set", "optimiser.items_per_step=7")
+    done = train(plugin, "pa-grpo", *options, "--out", tmp_path)
+    model = json.loads((tmp_path / "model.json").read_text())
+    assert model[:2] == [7, 7 * 2 * 8 // 7]  # how the engine divided the step
+    assert len(model[2:]) == 2 * 36
+    assert "4 held-out items: accuracy 0.500" in done.stderr
+    # the first label everywhere is right once in two orders, and never consistent
+    assert "held_out/accuracy        0.500 -> 0.500" in done.stdout
+    assert "held_out/consistency     0.000 -> 0.000" in done.stdout
+    card = (tmp_path / "README.md").read_text()
+    assert "4 items that were not trained on, each in 2 presentations" in card
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        ("pa-grpo", "the counting engine counts in sevens, not 64."),
+        ("pif", "the counting engine needs an objective that samples responses."),
+    ],
+)
+def test_an_engine_refuses_what_it_cannot_run(plugin, tmp_path, objective, message):
+    changes = [part for change in SMALL for part in ("--set", change)]
+    data = ("tiny-judge-train", "--limit", "40", "--recipe", "tiny-judge", "--out", tmp_path)
+    done = unswayed(plugin, "train", objective, *data, *changes, "--engine", "counting")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not list(tmp_path.iterdir())

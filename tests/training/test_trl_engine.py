@@ -17,6 +17,7 @@ from unswayed.training import checks, pa_grpo
 from unswayed.training.planning import plan_training
 from unswayed.training.sampling import GroupSampler, check_batch
 from unswayed.training.scoring import GroupScorer
+from unswayed.training.trl_engine import TRL
 
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text())["cases"]
 LORA = {"lora": "{rank = 4, alpha = 8}"}
@@ -291,7 +292,7 @@ def test_a_batch_that_is_no_multiple_of_the_group_states_the_three_numbers():
 
 def test_a_micro_batch_that_does_not_divide_states_the_numbers():
     with pytest.raises(UsageError, match=r"2 items x P 2 x N 4 = 16 .* 1 processes .* of 5"):
-        pa_grpo.split_batch(small_recipe(run_micro_batch="5"), 2, 1)
+        TRL.split(small_recipe(run_micro_batch="5"), 2, 1)
 
 
 def test_another_trl_is_refused():
@@ -413,7 +414,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(word_model, tmp_path):
 def config_of(model, out, **changes):
     recipe = small_recipe(**changes)
     plan = plan_training("pa-grpo", colour_items(4), model=str(model), recipe=recipe)
-    return pa_grpo.grpo_config(plan, out, n_processes=1)
+    return pa_grpo.grpo_config(plan, out)
 
 
 def test_nothing_that_matters_is_left_to_trls_defaults(word_model, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -11,12 +10,14 @@ import typer
 
 from unswayed.cli.options import Limit, OnBadItem
 from unswayed.cli.output import note, write
+from unswayed.cli.steps import StepLines
 from unswayed.errors import UsageError
 from unswayed.reward_settings import REWARDS, Advantage
 from unswayed.training.table import ENGINES, OBJECTIVES
 
 if TYPE_CHECKING:
     from unswayed.training.plan import Plan
+    from unswayed.training.results import TrainingResult
 
     EngineName: TypeAlias = str
     ObjectiveName: TypeAlias = str
@@ -25,18 +26,6 @@ else:  # what is registered, third parties' too, stands in --help
     EngineName, ObjectiveName, RewardName = (
         Literal[*registry] for registry in (ENGINES, OBJECTIVES, REWARDS)
     )
-
-SHOWN = (
-    "reward",
-    "group/agreement",
-    "group/accuracy",
-    "group/zero_advantage",
-    "loss",
-    "step_time",
-    "held_out/accuracy",
-    "held_out/consistency",
-)
-"""What a progress line tells of a step; train.jsonl and TensorBoard have everything."""
 
 
 def train(
@@ -72,6 +61,7 @@ def train(
     from unswayed.api import load_data
     from unswayed.registry import require
     from unswayed.training.planning import plan_training
+    from unswayed.training.processes import is_main_process
     from unswayed.training.recipe import load_recipe, with_changes
     from unswayed.training.run import train as run_training
 
@@ -97,23 +87,23 @@ def train(
 
         sys.stdout.write(json_text(plan.described()))
         return 0
-    _announce(plan)
-    result = run_training(plan, out, report=_show)
-    if result.interrupted:
-        note(
-            f"interrupted after step {result.steps} of {plan.steps}; the same command goes on "
-            "from here."
-        )
-        return 130
-    for metric, value in result.after.items():
-        before = result.before.get(metric)
-        typer.echo(f"{metric:24s} {'' if before is None else f'{before:.3f} -> '}{value:.3f}")
-    write(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")
-    return 0
+    is_main = is_main_process()  # of several processes one talks
+    if is_main:
+        _announce(plan)
+    lines = StepLines()
+    try:
+        result = run_training(plan, out, report=lines)
+    finally:
+        lines.close()
+    if is_main:
+        _conclude(plan, result)
+    return 130 if result.interrupted else 0
 
 
 def _announce(plan: Plan) -> None:
     """What is about to be trained on what, and what was left out."""
+    from unswayed.training.held_out import checked_items
+
     for warning in plan.warnings:
         note(warning)
     counts = plan.groups.counts
@@ -126,6 +116,12 @@ def _announce(plan: Plan) -> None:
         "not permutable": counts.not_permutable,
     }
     text = ", ".join(f"{number:,} {what}" for what, number in left.items() if number)
+    checked = len(checked_items(plan))
+    if checked < counts.held_out:
+        note(
+            f"held-out checks ask about {checked:,} of {counts.held_out:,} items: more would cost "
+            "over a quarter of the responses trained on between two. Raise run.check_every for more."
+        )
     typer.echo(
         f"{plan.objective} on {counts.kept:,} of {counts.given:,} items{f' ({text})' if text else ''}: "
         f"{plan.steps:,} steps, {plan.steps_per_epoch:,} to an epoch",
@@ -133,11 +129,21 @@ def _announce(plan: Plan) -> None:
     )
 
 
-def _show(step: Mapping[str, float]) -> None:
-    """One line a step: where it is, reward, groups, and the held-out figures where measured."""
-    place = f"{step.get('step', 0):.0f}/{step.get('steps', 0):.0f}"
-    rest = "  ".join(f"{name} {value:.3f}" for name, value in step.items() if name in SHOWN)
-    typer.echo(f"{place:>9}  {rest}", err=True)
+def _conclude(plan: Plan, result: TrainingResult) -> None:
+    """What came of it: the figures, and the model's name."""
+    from unswayed.training.held_out import figures_of
+
+    if result.interrupted:
+        note(
+            f"interrupted after step {result.steps} of {plan.steps}; the same command goes on "
+            "from here."
+        )
+        return
+    before = {figure.name: figure for figure in figures_of(result.before)}
+    for figure in figures_of(result.after):
+        start = f"{before[figure.name].value:.3f} -> " if figure.name in before else ""
+        write(f"{f'held_out/{figure.name}':24s} {start}{figure}")
+    write(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")
 
 
 def _change(text: str) -> tuple[str, str]:

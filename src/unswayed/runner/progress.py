@@ -12,7 +12,7 @@ from typing import Final, Protocol, TextIO
 from unswayed.backends.protocol import Wait
 from unswayed.runner.questions import RunCounts
 
-__all__ = ["Progress", "ShowsProgress", "describe"]
+__all__ = ["Progress", "ShowsProgress", "describe", "duration"]
 
 WINDOW_S: Final = 15.0
 PLAIN_EVERY_S: Final = 5.0
@@ -114,7 +114,7 @@ def describe(counts: RunCounts, *, total: int | None, per_s: float) -> str:
     if counts.failed:
         parts.append(f"{counts.failed:,} failed")
     if whole is not None and per_s > 0 and whole > done:
-        parts.append(f"{_duration((whole - done) / per_s)} left")
+        parts.append(f"{duration((whole - done) / per_s)} left")
     return " · ".join(parts)
 
 
@@ -134,7 +134,8 @@ def _short(count: int) -> str:
     return f"{count:,}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds as one says them: 80 s, 12 min, 3 h 05 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from unswayed.decisions import Decision
+from unswayed.digests import digest
 from unswayed.items import Item, blind
 from unswayed.metrics import METRICS, measure, outcomes_from_decisions
 from unswayed.metrics.accuracy import ACCURACY
@@ -17,10 +18,13 @@ from unswayed.training.data import prompt_settings
 from unswayed.training.plan import Plan
 from unswayed.training.responses import reader
 
-__all__ = ["figures", "greedy_answers", "measure_held_out"]
+__all__ = ["Figure", "checked_items", "figures", "figures_of", "measure_held_out"]
 
-BATCH: Final = 32
-"""Held-out prompts answered at once; without gradients more fit than in training."""
+SHARE: Final = 0.25
+"""Most answers of a check, as a share of the responses trained on between two checks."""
+
+RESAMPLES: Final = 1000
+"""Resamples of the intervals: milliseconds, where the answers take seconds."""
 
 FOLLOWED: Final = {
     name.removesuffix("_rate"): name
@@ -28,39 +32,96 @@ FOLLOWED: Final = {
 }
 """Name in the log, and the metric that it is."""
 
+PREFIX: Final = "held_out/"
+LOW: Final = "/low"
+HIGH: Final = "/high"
+ITEMS: Final = "items"
+
+Answer = Callable[[Sequence[Sequence[int]]], Sequence[str]]
+"""Greedy answers of the model being trained to prompts of token ids, in order."""
+
+
+class Figure(NamedTuple):
+    """A held-out figure as it was logged.
+
+    Attributes:
+        name: Such as accuracy.
+        value, low, high: With its 95 % interval, clustered by item; None where there is none.
+    """
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        """Value and interval, to be read."""
+        ends = "" if self.low is None else f" ({self.low:.3f} to {self.high:.3f})"
+        return f"{self.value:.3f}{ends}"
+
+
+def checked_items(plan: Plan) -> tuple[Item, ...]:
+    """The held-out items that every check asks about, as many as its share of the work allows.
+
+    At least one; the same in every check of a run, drawn by their ids.
+    """
+    recipe, groups = plan.recipe, plan.groups
+    examples = recipe.optimiser.items_per_step * groups.n_presentations
+    between = (recipe.run.check_every or plan.steps) * (plan.responses_per_step or examples)
+    most = max(1, int(SHARE * between / groups.n_presentations))
+    drawn = sorted(groups.held_out, key=lambda item: digest(str(recipe.run.seed), item.id))
+    chosen = {item.id for item in drawn[:most]}
+    return tuple(item for item in groups.held_out if item.id in chosen)
+
 
 def figures(items: Sequence[Item], decisions: Iterable[Decision]) -> dict[str, float]:
-    """Accuracy, consistency and the share of unparsed answers, as an audit defines them."""
-    outcomes = outcomes_from_decisions(items, decisions)
-    row = measure(outcomes, names=list(FOLLOWED.values()), resamples=0)
-    values = {name: row[metric].value for name, metric in FOLLOWED.items()}
-    return {name: value for name, value in values.items() if value is not None}
+    """Accuracy, consistency and the share of unparsed answers, as an audit defines them.
 
-
-def measure_held_out(trainer: Any, plan: Plan) -> dict[str, float]:
-    """Greedy answers of the model being trained, on the held-out items in all presentations.
-
-    Every process computes all of them: with sharded weights all have to take part anyway. Greedy
-    answers draw no random numbers, so checking changes nothing in the training.
+    Returns:
+        Each with the ends of its interval (`accuracy`, `accuracy/low`, `accuracy/high`), and the
+        number of items.
     """
-    groups, recipe = plan.groups, plan.recipe
+    outcomes = outcomes_from_decisions(items, decisions)
+    row = measure(outcomes, names=list(FOLLOWED.values()), resamples=RESAMPLES)
+    values: dict[str, float] = {ITEMS: len(items)}
+    for name, metric in FOLLOWED.items():
+        estimate = row[metric]
+        for key, value in ("", estimate.value), (LOW, estimate.low), (HIGH, estimate.high):
+            if value is not None:
+                values[f"{name}{key}"] = value
+    return values
+
+
+def figures_of(logged: Mapping[str, float]) -> list[Figure]:
+    """The figures in a log line or a training result, without the number of items."""
+    return [
+        Figure(name, logged[key], logged.get(f"{key}{LOW}"), logged.get(f"{key}{HIGH}"))
+        for name in FOLLOWED
+        if (key := f"{PREFIX}{name}") in logged
+    ]
+
+
+def measure_held_out(plan: Plan, answer: Answer) -> dict[str, float]:
+    """What a greedy reader of the model being trained would get right, as it stands in the log.
+
+    Args:
+        plan: Its held-out items are asked in all presentations.
+        answer: Asks the model; see `protocol.Engine.answer`.
+    """
+    recipe, groups = plan.recipe, plan.groups
     prompts = prompt_settings(recipe.prompt)
+    items = checked_items(plan)
     asked = [
         (item, shown, render(blind(item), Ask(shown), prompts))
-        for item in groups.held_out
+        for item in items
         for shown in groups.views[item.n]
     ]
-    answers = greedy_answers(
-        trainer,
-        [plan.chat.ids(rendered.messages) for _, _, rendered in asked],
-        max_tokens=groups.max_tokens,
-        batch=max(recipe.run.micro_batch, BATCH),
-    )
+    answers = answer([plan.chat.ids(rendered.messages) for _, _, rendered in asked])
     read = reader(recipe.prompt, answer_only=groups.answer_only, task=recipe.task)
     decisions = []
-    for (item, shown, rendered), answer in zip(asked, answers, strict=True):
+    for (item, shown, rendered), text in zip(asked, answers, strict=True):
         symbols = rendered.labels
-        label = read(answer, symbols).label
+        label = read(text, symbols).label
         decisions.append(
             Decision(
                 item_id=item.id,
@@ -70,51 +131,4 @@ def measure_held_out(trainer: Any, plan: Plan) -> dict[str, float]:
                 choice=None if label is None else shown.candidate_of_label(label),
             )
         )
-    return figures(groups.held_out, decisions)
-
-
-def greedy_answers(
-    trainer: Any, prompts: Sequence[Sequence[int]], *, max_tokens: int, batch: int
-) -> list[str]:
-    """The greedy answer to each prompt, in order; prompts of like length share a batch."""
-    import torch
-    from transformers import GenerationConfig
-    from trl.models.utils import unwrap_model_for_generation
-
-    tokenizer = trainer.processing_class
-    untyped: Any = GenerationConfig  # its constructor is not typed
-    config = untyped(
-        max_new_tokens=max_tokens,
-        do_sample=False,
-        disable_compile=True,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=trainer.model.generation_config.eos_token_id or tokenizer.eos_token_id,
-    )
-    answers = [""] * len(prompts)
-    by_length = sorted(range(len(prompts)), key=lambda at: len(prompts[at]))
-    was_training = trainer.model.training
-    trainer.model.eval()
-    with (
-        torch.no_grad(),
-        unwrap_model_for_generation(trainer.model_wrapped, trainer.accelerator) as model,
-    ):
-        for start in range(0, len(by_length), batch):
-            part = by_length[start : start + batch]
-            padded = tokenizer.pad(
-                {"input_ids": [list(prompts[at]) for at in part]},
-                padding=True,
-                padding_side="left",
-                return_tensors="pt",
-            ).to(trainer.accelerator.device)
-            sequences = model.generate(
-                input_ids=padded["input_ids"],
-                attention_mask=padded["attention_mask"],
-                generation_config=config,
-            )
-            responses = sequences[:, padded["input_ids"].shape[1] :]
-            texts = tokenizer.batch_decode(responses, skip_special_tokens=True)
-            for at, text in zip(part, texts, strict=True):
-                answers[at] = text
-    if was_training:
-        trainer.model.train()
-    return answers
+    return {f"{PREFIX}{name}": value for name, value in figures(items, decisions).items()}

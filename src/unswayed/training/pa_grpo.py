@@ -27,7 +27,6 @@ from unswayed.training.shared_prompts import SharedPrompts
 from unswayed.training.trainer_arguments import (
     load_dtype,
     lora_config,
-    process_count,
     trainer_arguments,
 )
 from unswayed.training.trl_hooks import GroupHooks
@@ -35,7 +34,7 @@ from unswayed.training.trl_hooks import GroupHooks
 if TYPE_CHECKING:
     from trl.trainer.grpo_config import GRPOConfig
 
-__all__ = ["GRPO", "PA_GRPO", "RL", "GroupObjective", "group_dataset", "grpo_config", "split_batch"]
+__all__ = ["GRPO", "PA_GRPO", "RL", "GroupObjective", "group_dataset", "grpo_config"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +74,11 @@ class GroupObjective:
         )
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
-        """Split a step, and score a made-up batch of the first item.
+        """Score a made-up batch of the first item.
 
         Raises:
-            UsageError, ShapeError: If a step cannot be split, or the reward not be computed.
+            UsageError, ShapeError: If the reward cannot be computed.
         """
-        split_batch(recipe, groups.n_presentations, process_count())
         scorer = GroupScorer.of(groups, settings or recipe.reward, recipe)
         rows = [row for row in range(groups.n_presentations) for _ in range(recipe.rollout.samples)]
         scorer.rewards(scorer.features(rows, [groups.symbols[0]] * len(rows)))
@@ -92,7 +90,7 @@ class GroupObjective:
     def build(self, plan: Plan, out: Path) -> Any:
         """trl's trainer with the hooks of permutation groups."""
         recipe, settings = plan.recipe, plan.settings or plan.recipe.reward
-        config = grpo_config(plan, out, n_processes=process_count())
+        config = grpo_config(plan, out)
         config.model_init_kwargs = {"dtype": load_dtype(recipe), "use_safetensors": True}
         return trainer_class()(
             model=str(plan.folder),
@@ -130,39 +128,13 @@ def trainer_class() -> Any:
     return type("PermutationGroupTrainer", (GroupHooks, SharedPrompts, GRPOTrainer), {})
 
 
-def split_batch(recipe: Recipe, n_presentations: int, n_processes: int) -> tuple[int, int]:
-    """How many responses each process handles at once, and how many times per step.
-
-    Args:
-        recipe: Gives items per step, N and the micro batch.
-        n_presentations: P.
-        n_processes: Processes of the launcher.
-
-    Returns:
-        Responses per process and backward pass, and backward passes per step.
-
-    Raises:
-        UsageError: Stating the numbers, if they do not divide.
-    """
-    items, samples = recipe.optimiser.items_per_step, recipe.rollout.samples
-    total = items * n_presentations * samples
-    micro = min(recipe.run.micro_batch, total // n_processes)
-    if micro == 0 or total % (micro * n_processes):
-        raise UsageError(
-            f"a step of {items} items x P {n_presentations} x N {samples} = {total} responses "
-            f"cannot be split into {n_processes} processes x micro batches of "
-            f"{recipe.run.micro_batch}. Change run.micro_batch or optimiser.items_per_step."
-        )
-    return micro, total // (micro * n_processes)
-
-
-def grpo_config(plan: Plan, out: Path, *, n_processes: int) -> GRPOConfig:
+def grpo_config(plan: Plan, out: Path) -> GRPOConfig:
     """trl's configuration for a plan; everything that trl would decide otherwise is set."""
     from trl.trainer.grpo_config import GRPOConfig
 
     recipe, groups, settings = plan.recipe, plan.groups, plan.settings or plan.recipe.reward
     optimiser, rollout = recipe.optimiser, recipe.rollout
-    micro, passes = split_batch(recipe, groups.n_presentations, n_processes)
+    micro, passes = plan.split
     return GRPOConfig(
         **trainer_arguments(recipe, out, micro=micro, passes=passes),
         # the batch: one batch of responses per optimiser step (or per inner_updates steps)

@@ -14,6 +14,7 @@ from unswayed.training.data import Groups
 from unswayed.training.memory import Demand, described
 from unswayed.training.provenance import Record
 from unswayed.training.recipe_parts import Recipe
+from unswayed.training.sampling import Split
 
 __all__ = ["Plan"]
 
@@ -32,6 +33,7 @@ class Plan:
         groups: The data.
         demand: What it asks of a process and its GPU.
         record: What is written beside every checkpoint.
+        split: How a step's responses are divided; zeros where nothing is sampled.
         steps_per_epoch, steps: Optimiser steps.
         example: The first rendered chat, as the model reads it.
         warnings: What to know about the prompts, in sentences.
@@ -48,6 +50,7 @@ class Plan:
     groups: Groups
     demand: Demand
     record: Record
+    split: Split
     steps_per_epoch: int
     steps: int
     example: str

@@ -29,7 +29,7 @@ from unswayed.training.plan import Plan
 from unswayed.training.provenance import run_record
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.rollout_checks import check_rollout
-from unswayed.training.sampling import check_step
+from unswayed.training.sampling import Split, check_step
 from unswayed.training.sharding import sharding_of
 from unswayed.training.table import ENGINES, OBJECTIVES
 from unswayed.training.trainer_arguments import process_count
@@ -67,10 +67,11 @@ def plan_training(
         UsageError, ItemError, TemplateError: Anything that can be wrong.
     """
     chosen = OBJECTIVES.load(objective)
-    ENGINES.load(engine).check()
     check_loggers(recipe.run.loggers)
     check_device(recipe, os.environ)
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
+    runner = ENGINES.load(engine)
+    runner.check(recipe, settings)
     base = _base_of(model)
     folder = locate(base)
     recipe = _with_own_prompt(recipe, folder.prompt)
@@ -97,6 +98,9 @@ def plan_training(
     if settings is not None:
         check_rollout(recipe, heads=shape.heads, processes=process_count())
     check_step(len(groups), recipe.optimiser.items_per_step)
+    split = Split(0, 0)
+    if settings is not None:
+        split = runner.split(recipe, groups.n_presentations, process_count())
     chosen.check(recipe, groups, settings)
     steps_per_epoch = chosen.steps_per_epoch(recipe, groups)
     steps = recipe.optimiser.steps or math.ceil(steps_per_epoch * recipe.optimiser.epochs)
@@ -123,6 +127,7 @@ def plan_training(
             prompt_fingerprint=prompt_fingerprint(prompts),
             n_processes=process_count(),
         ),
+        split=split,
         steps_per_epoch=steps_per_epoch,
         steps=steps,
         example=str(chat.tokenizer.decode(chat.ids(groups.rows[0].messages))),

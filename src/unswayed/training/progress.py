@@ -1,4 +1,4 @@
-"""What happens between steps: the log, held-out checks, records beside checkpoints, Ctrl-C."""
+"""What happens between steps: log, warnings, held-out checks, records beside checkpoints, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from unswayed.training.alarms import Alarms
 from unswayed.training.plan import Plan
-from unswayed.training.protocol import Report
+from unswayed.training.processes import from_main
+from unswayed.training.protocol import AnswerError, Report
 from unswayed.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -18,7 +20,11 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-__all__ = ["RunHooks", "quiet"]
+__all__ = ["RunHooks", "TrainingWarning", "quiet"]
+
+
+class TrainingWarning(UserWarning):
+    """What to know of a run that goes on."""
 
 
 @contextmanager
@@ -47,63 +53,92 @@ class RunHooks(_Base):  # type: ignore[misc]
         folder: Of the run.
         interrupt: Set by Ctrl-C.
         check: Measures the model on the held-out items; None if there are none.
+        publish: Logs figures as the trainer logs its own: here, in TensorBoard and wherever else.
         report: Called with every log line on the main process.
-        checked: The held-out figures by step.
+        checked: The held-out figures by step; empty where the check failed.
+        alarms: What has been said of steps in which nothing is learned.
     """
 
     plan: Plan
     folder: RunFolder
     interrupt: threading.Event
     check: Callable[[], Mapping[str, float]] | None
+    publish: Callable[[dict[str, float]], None]
     report: Report | None
     checked: dict[int, Mapping[str, float]] = field(default_factory=dict)
+    alarms: Alarms = field(default_factory=Alarms)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Measure the untrained model, so that the end has something to be compared with."""
-        self.checked |= self.folder.held_out()
-        if self.plan.recipe.run.check_every and state.global_step == 0:
-            self._measure(state)
+        """Measure the untrained model, so that the end has something to be compared with.
+
+        And a resumed one, where the run ended between a checkpoint and its check.
+        """
+        self.checked |= from_main(self.folder.held_out())  # only one machine may have the log
+        self._measure_if_due(state)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Check the held-out items, if the step before was not saved and checked then."""
+        self._measure_if_due(state)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Stop after Ctrl-C on all processes alike; check the held-out items."""
+        """Stop after Ctrl-C on all processes alike."""
         if state.global_step % self.plan.stop_every == 0 and self._anyone_interrupted():
             control.should_save = True
             control.should_training_stop = True
-        every = self.plan.recipe.run.check_every
-        if every and state.global_step % every == 0:
-            self._measure(state)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Check the held-out items once more, if the last step was not checked."""
-        if not self.interrupt.is_set():
-            self._measure(state)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Put the record beside the checkpoint, so that another run cannot take it for its own."""
+        """Put the record beside the checkpoint, so that another run cannot take it for its own.
+
+        Then check the held-out items: what goes wrong there costs no step. The end is not checked
+        before the result is saved (`measure`), an interrupted run not at all.
+        """
         if state.is_world_process_zero:
             self.folder.write_record(self.plan.record, state.global_step)
+        if not control.should_training_stop:
+            self._measure_if_due(state)
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
     ) -> None:
-        """Append the metrics to the log file and report them."""
-        if logs is not None and "loss" in logs:  # not the summary at the end
-            self._write(state, {k: v for k, v in logs.items() if isinstance(v, int | float)})
-
-    def _measure(self, state: Any) -> None:
-        if self.check is None or state.global_step in self.checked:
-            return
-        figures = {f"held_out/{name}": value for name, value in self.check().items()}
-        self.checked[state.global_step] = figures
-        self._write(state, figures)
-
-    def _write(self, state: Any, metrics: Mapping[str, float]) -> None:
-        if not state.is_world_process_zero:
-            return
-        line = {"step": state.global_step, "steps": state.max_steps, **metrics}
+        """Append the metrics of a step or a check to the log file and report them."""
+        if logs is None or "train_loss" in logs or not state.is_world_process_zero:
+            return  # the summary at the end is no step
+        metrics = {key: value for key, value in logs.items() if isinstance(value, int | float)}
+        line = {**_place(state), **metrics}
         self.folder.append(line)
         if self.report is not None:
             self.report(line)
+        if alarm := self.alarms.of(metrics):
+            self._warn(state, f"step {state.global_step}: {alarm}")
+
+    def measure(self, state: Any) -> None:
+        """Check the held-out items, once a step. A check that fails costs its figures, no more."""
+        if self.check is None or state.global_step in self.checked:
+            return
+        self.checked[state.global_step] = {}
+        try:
+            figures = dict(self.check())
+        except Exception as error:  # on all processes alike, whatever it is
+            self._warn(
+                state,
+                f"the held-out check after step {state.global_step} failed, its figures are "
+                f"missing and the training goes on: {_reason(error)} Where memory ran out, lower "
+                "prompt.max_response_tokens or data.held_out, or set run.check_every = 0.",
+            )
+            return
+        self.checked[state.global_step] = figures
+        self.publish(figures)
+
+    def _measure_if_due(self, state: Any) -> None:
+        every = self.plan.recipe.run.check_every
+        if every and state.global_step % every == 0:
+            self.measure(state)
+
+    def _warn(self, state: Any, text: str) -> None:
+        """Say it on standard error and in the log, once for all processes."""
+        if state.is_world_process_zero:
+            self.folder.append({**_place(state), "warning": text})
+            warnings.warn(TrainingWarning(text), stacklevel=2)
 
     def _anyone_interrupted(self) -> bool:
         import torch.distributed as dist
@@ -118,3 +153,13 @@ class RunHooks(_Base):  # type: ignore[misc]
         if asked.item():
             self.interrupt.set()
         return self.interrupt.is_set()
+
+
+def _place(state: Any) -> dict[str, float]:
+    return {"step": state.global_step, "steps": state.max_steps}
+
+
+def _reason(error: Exception) -> str:
+    """The error on one line; that of answers names its kind itself."""
+    text = (str(error).splitlines() or [""])[0].rstrip(".")
+    return f"{text}." if isinstance(error, AnswerError) else f"{type(error).__name__}: {text}."

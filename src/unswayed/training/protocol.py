@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -11,8 +11,9 @@ from unswayed.training.data import Groups
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.run_folder import RunFolder
+from unswayed.training.sampling import Split
 
-__all__ = ["Engine", "Objective", "Report", "Stop"]
+__all__ = ["AnswerError", "Engine", "Objective", "Report", "Stop"]
 
 Report = Callable[[Mapping[str, float]], None]
 """Called with every log line: `step`, `steps`, and every metric of the step."""
@@ -54,7 +55,11 @@ class Objective(Protocol):
         ...
 
     def build(self, plan: Plan, out: Path) -> Any:
-        """A trainer of transformers with the model loaded, ready to train into `out`."""
+        """A trainer of transformers with the model loaded, ready to train into `out`.
+
+        For engines that run one. Others train from the plan, with `scoring.GroupScorer` where there
+        is a reward, and refuse in their `check` what they cannot train.
+        """
         ...
 
 
@@ -73,18 +78,35 @@ class Stop(NamedTuple):
 
 
 class Engine(Protocol):
-    """What runs objectives: steps, checkpoints, log and held-out checks."""
+    """What runs objectives: it divides steps, trains, answers, saves."""
 
-    def check(self) -> None:
-        """Check that the engine is installed in a version that is known to work.
+    def check(self, recipe: Recipe, settings: RewardSettings | None) -> None:
+        """Check that the engine is installed in a known version, and can run what is asked for.
+
+        Args:
+            recipe: What it would run.
+            settings: The objective's reward; None for an objective that samples no responses.
 
         Raises:
-            MissingExtraError, UsageError: With what to install.
+            MissingExtraError, UsageError: With what to install or to change.
+        """
+        ...
+
+    def split(self, recipe: Recipe, n_presentations: int, world: int) -> Split:
+        """Divide the sampled responses of a step.
+
+        Args:
+            recipe: Gives items per step, N and the micro batch.
+            n_presentations: P.
+            world: Processes that train.
+
+        Raises:
+            UsageError: Stating the numbers, if they cannot be divided.
         """
         ...
 
     def run(self, plan: Plan, folder: RunFolder, resume: int | None, report: Report | None) -> Stop:
-        """Train as planned and save the result in the folder.
+        """Train as planned, follow the held-out items (`held_out.measure_held_out`), save the result.
 
         Args:
             plan: What to train.
@@ -93,3 +115,26 @@ class Engine(Protocol):
             report: Called with every log line on the main process.
         """
         ...
+
+    def answer(
+        self, training: Any, plan: Plan, prompts: Sequence[Sequence[int]], *, greedy: bool
+    ) -> list[str]:
+        """One answer of the model being trained to each prompt, from where it samples in training.
+
+        Every process calls it with the same prompts and gets all answers; how the work is shared is
+        the engine's. Greedy answers draw no random numbers, so asking changes no training.
+
+        Args:
+            training: What is running: the engine's own, such as the trainer that was built.
+            plan: Whose response length and sampling temperature hold.
+            prompts: Token ids of rendered chats.
+            greedy: Whether the likeliest token is taken, or one is sampled as in training.
+
+        Raises:
+            AnswerError: On every process alike, if one of them failed.
+        """
+        ...
+
+
+class AnswerError(RuntimeError):
+    """A model in training gave no answers; the message says on which process and why."""

@@ -1,4 +1,4 @@
-"""What a training run was: its record, what makes it the same run, the card of what it made."""
+"""What a training run was: its record, and what makes it the same run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unswayed.reward_settings import RewardSettings
 from unswayed.training.data import Groups
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = ["Record", "differing_fields", "model_card", "run_record"]
+__all__ = ["Record", "differing_fields", "run_record"]
 
 _PACKAGES: Final = (
     "unswayed",
@@ -68,64 +68,6 @@ def differing_fields(old: Record, new: Record) -> dict[str, tuple[object, object
         if before.get(key) != now.get(key)
         and not (may_grow and key.removeprefix("recipe.") in _GROWS)
     }
-
-
-def model_card(
-    record: Record, *, method: str, steps: int, checks: Mapping[str, float], name: str
-) -> str:
-    """The README of what was trained: what it is, how it was made, what it is not.
-
-    Args:
-        record: Of the run.
-        method: What the objective says it is.
-        steps: Optimiser steps done.
-        checks: Held-out figures.
-        name: Under which the rest of the program opens it.
-    """
-    data = record["data"]
-    lora = "lora.rank" in record["recipe"]
-    lines = [
-        "---",
-        f"base_model: {record['model']}",
-        f"library_name: {'peft' if lora else 'transformers'}",
-        "tags: [unswayed, selection-bias, position-bias]",
-        "---",
-        "",
-        f"# {record['recipe_name']} ({record['kind']})",
-        "",
-        f"A {'LoRA adapter' if lora else 'model'} trained from `{record['model']}` so that its answer depends on what is compared "
-        "and not on where it stands.",
-        "",
-        f"- Method: {method}.",
-        f"- Model name for unswayed: `{name}`.",
-        f"- Steps: {steps}.",
-        f"- Data: {data['kept']} items x {record['presentations']} presentations "
-        f"({data['given']} given, {data['held_out']} held out, {data['overlong']} too long, "
-        f"{data['without_gold']} without gold, {data['not_permutable']} not permutable).",
-        f"- Data fingerprint: `{data['fingerprint']}`.",
-        f"- Prompt fingerprint: `{record['prompt_fingerprint']}`.",
-        f"- Recipe fingerprint: `{record['recipe_fingerprint']}`.",
-        f"- Packages: {', '.join(f'{k} {v}' for k, v in record['packages'].items())}.",
-    ]
-    if checks:
-        lines += ["", "## Held-out items", "", "| figure | value |", "|---|---|"]
-        lines += [f"| {key} | {value:.3f} |" for key, value in checks.items()]
-    lines += ["", "## Recipe", "", "| field | value |", "|---|---|"]
-    for table in ("recipe", "reward"):
-        for key, value in (record[table] or {}).items():
-            lines.append(f"| {table}.{key} | {value} |")
-    lines += [
-        "",
-        "## Limits",
-        "",
-        "- Trained and checked on one task, one prompt and the data above; other prompts, label "
-        "sets and tasks need an audit of their own.",
-        "- Consistency is not accuracy: agreement can be reached on wrong answers. Audit both, on "
-        "items that were not trained on.",
-        "- Where gold came from a model or from few annotators, their preferences were learned too.",
-        "",
-    ]
-    return "\n".join(lines)
 
 
 def _comparable(record: Record) -> dict[str, object]:

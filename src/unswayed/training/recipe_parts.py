@@ -167,7 +167,8 @@ class Run(_Part, frozen=True):
         gradient_checkpointing: Trade time for memory.
         share_prompts: Compute each distinct prompt of a step once; see `training.shared_prompts`.
         save_every, log_every, check_every: Steps between checkpoints, log lines, and checks of the
-            held-out items; 0 for never (the end is always saved and checked).
+            held-out items; 0 for never (the end is always saved and checked). A check asks at most
+            a quarter as many responses as are trained on between two.
         keep: Checkpoints kept.
         loggers: Where metrics go beside the log file.
     """

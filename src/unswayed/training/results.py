@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from unswayed.training.card import model_card, name_base
 from unswayed.training.data import Counts
 from unswayed.training.plan import Plan
 from unswayed.training.protocol import Stop
-from unswayed.training.provenance import model_card
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.table import OBJECTIVES
 
@@ -27,7 +27,9 @@ class TrainingResult:
         interrupted: Stopped by Ctrl-C; the same command goes on from the checkpoint.
         resumed_from: Step of the checkpoint that was resumed; None for a fresh start.
         counts: What became of the items.
-        before, after: Figures on the held-out items, empty if there are none.
+        before, after: Figures on the held-out items as they are logged (`held_out/accuracy` with its
+            interval `held_out/accuracy/low`, `held_out/accuracy/high`; `held_out/items`), empty if
+            they were not measured.
     """
 
     out: Path
@@ -52,8 +54,8 @@ def result_of(
         interrupted=stop.interrupted,
         resumed_from=resumed_from,
         counts=plan.groups.counts,
-        before=dict(checks[min(checks)]) if len(checks) > 1 else {},
-        after=dict(checks[max(checks)]) if checks else {},
+        before=dict(checks.get(0, {})),
+        after=dict(checks.get(stop.steps, {})),
     )
 
 
@@ -61,14 +63,13 @@ def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
     """Write the card and how the model is to be asked, and mark the run as finished."""
     plan.prompt.write(folder.path)  # what was trained is to be asked as it was trained
     (folder.path / "training_args.bin").unlink(missing_ok=True)  # a pickle; the record says it all
-    checks = {f"{key}, before": value for key, value in result.before.items()}
-    checks |= {f"{key}, after": value for key, value in result.after.items()}
+    name_base(folder.path, plan.record)
     card = model_card(
         plan.record,
         method=OBJECTIVES.load(plan.objective).card_text,
         steps=result.steps,
-        checks=checks,
-        name=result.model_name,
+        before=result.before,
+        after=result.after,
     )
     (folder.path / "README.md").write_text(card, encoding="utf-8")
     folder.write_record({**plan.record, "finished": result.steps})

@@ -111,7 +111,7 @@ class RunFolder:
                 "recipe, model and data it began with, or choose another --out."
             )
 
-    def append(self, line: Mapping[str, float]) -> None:
+    def append(self, line: Mapping[str, float | str]) -> None:
         """Append a line to the log."""
         with (self.path / LOG).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

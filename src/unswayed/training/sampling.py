@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from unswayed.errors import UsageError
+from unswayed.training.recipe_parts import Recipe
 
-__all__ = ["GroupSampler", "check_batch", "check_step"]
+__all__ = ["GroupSampler", "Split", "check_batch", "check_step", "split_step"]
+
+
+class Split(NamedTuple):
+    """How the responses of an optimiser step are divided.
+
+    Attributes:
+        micro: Responses per process and backward pass.
+        passes: Backward passes per step.
+    """
+
+    micro: int
+    passes: int
 
 
 @dataclass(kw_only=True, eq=False)
@@ -78,6 +92,29 @@ def check_step(n_groups: int, groups_per_step: int) -> None:
             f"{n_groups} items do not fill one step of {groups_per_step} items. "
             "Give more items, or set optimiser.items_per_step lower."
         )
+
+
+def split_step(recipe: Recipe, n_presentations: int, world: int) -> Split:
+    """Divide the responses of a step into equal micro batches.
+
+    Args:
+        recipe: Gives items per step, N and the micro batch.
+        n_presentations: P.
+        world: Processes that train.
+
+    Raises:
+        UsageError: Stating the numbers, if they do not divide.
+    """
+    items, samples = recipe.optimiser.items_per_step, recipe.rollout.samples
+    total = items * n_presentations * samples
+    micro = min(recipe.run.micro_batch, total // world)
+    if micro == 0 or total % (micro * world):
+        raise UsageError(
+            f"a step of {items} items x P {n_presentations} x N {samples} = {total} responses "
+            f"cannot be split into {world} processes x micro batches of "
+            f"{recipe.run.micro_batch}. Change run.micro_batch or optimiser.items_per_step."
+        )
+    return Split(micro, total // (micro * world))
 
 
 def check_batch(generation_batch: int, n_rows: int, n_presentations: int, n_samples: int) -> None:

@@ -1,0 +1,71 @@
+"""What to be told while a model trains: that nothing is learned, why, and what to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+__all__ = ["ALARMS", "RECENT", "Alarm", "Alarms"]
+
+RECENT: Final = 5
+"""Logged steps in a row before an alarm is raised: by chance a small batch is empty now and then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A share that means that nothing is learned, if it is 1 for some steps.
+
+    Attributes:
+        metric: The share in the log.
+        text: What it means and what to do.
+    """
+
+    metric: str
+    text: str
+
+
+ALARMS: Final = (
+    Alarm(
+        "group/unparsed",
+        f"no response of the last {RECENT} logged steps could be read, so no answer is rewarded and "
+        "nothing is learned. If responses are cut off (completions/clipped_ratio in train.jsonl is "
+        "1), raise prompt.max_response_tokens, or switch thinking off (chat.enable_thinking = "
+        "false); else look at the prompt with --dry-run: it does not ask this model for an answer "
+        "in the form that is read.",
+    ),
+    Alarm(
+        "group/zero_advantage",
+        f"all responses to an item earned the same reward, for every item of the last {RECENT} "
+        "logged steps, so nothing is learned. If group/agreement and group/accuracy in train.jsonl "
+        "are 1, the model is done with these items; else give it items on which it wavers "
+        "(unswayed filter), or raise rollout.samples or rollout.temperature.",
+    ),
+)
+"""The first that holds is raised: where nothing is read all rewards are equal, too."""
+
+
+@dataclass(slots=True)
+class Alarms:
+    """Raises each alarm once in a run.
+
+    Attributes:
+        streaks: Logged steps in a row, by metric, in which its share was 1.
+        raised: The metrics whose alarm has been raised.
+    """
+
+    streaks: dict[str, int] = field(default_factory=dict)
+    raised: set[str] = field(default_factory=set)
+
+    def of(self, metrics: Mapping[str, float]) -> str | None:
+        """What to be told after this step, if anything."""
+        for alarm in ALARMS:
+            full = metrics.get(alarm.metric, 0.0) >= 1.0
+            self.streaks[alarm.metric] = self.streaks.get(alarm.metric, 0) + 1 if full else 0
+        for alarm in ALARMS:
+            if self.streaks[alarm.metric] >= RECENT:
+                if alarm.metric in self.raised:
+                    return None
+                self.raised.add(alarm.metric)
+                return alarm.text
+        return None

@@ -1,0 +1,180 @@
+"""The model card of what was trained, and the name under which an adapter finds its base.
+
+The card holds nothing of the machine it was made on: a model of the hub is named by id and revision,
+a local one by its fingerprint.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from unswayed.training.held_out import Figure, figures_of
+from unswayed.training.provenance import Record
+
+__all__ = ["Base", "base_of", "model_card", "name_base"]
+
+ADAPTER_CONFIG: Final = "adapter_config.json"
+
+OF_THE_MACHINE: Final = frozenset({"model", "prompt.template", "rollout.server_url"})
+"""Recipe fields that may name a path or a host; the base stands in the card by itself."""
+
+
+class Base(NamedTuple):
+    """The model that was trained, as others can find it.
+
+    Attributes:
+        hub_id: Of the hub; None for a local folder.
+        revision: Its commit, or the fingerprint of the folder's files.
+    """
+
+    hub_id: str | None
+    revision: str
+
+    def __str__(self) -> str:
+        """What a card says of it."""
+        if self.hub_id is None:
+            return f"a local model with the fingerprint `{self.revision}`"
+        return f"`{self.hub_id}` at revision `{self.revision}`"
+
+
+def base_of(record: Record) -> Base:
+    """The base of a run: a record names `<hub id>@<commit>` or `<path>@sha256:<digits>`."""
+    name, _, revision = str(record["model"]).rpartition("@")
+    return Base(None if revision.startswith("sha256:") else name, revision)
+
+
+def model_card(
+    record: Record,
+    *,
+    method: str,
+    steps: int,
+    before: Mapping[str, float],
+    after: Mapping[str, float],
+) -> str:
+    """The README of what was trained: what it is, how it was made, what it is not.
+
+    Its front matter is what the Hugging Face hub accepts: `base_model` is an id or absent.
+
+    Args:
+        record: Of the run.
+        method: What the objective says it is.
+        steps: Optimiser steps done.
+        before: Held-out figures of the untrained model, as a training result has them.
+        after: Those of the result.
+    """
+    data, base = record["data"], base_of(record)
+    lora = "lora.rank" in record["recipe"]
+    kind = "LoRA adapter" if lora else "model"
+    lines = [
+        "---",
+        *_front_matter(base, lora=lora),
+        "---",
+        "",
+        f"# {record['recipe_name']} ({record['kind']})",
+        "",
+        f"A {kind} trained from {base} so that its answer depends on what is compared and not on "
+        "where it stands.",
+        "",
+        f"- Method: {method}.",
+        f"- Name for unswayed: `hf/{'BASE+lora=' if lora else ''}FOLDER`, where FOLDER is where this "
+        f"file lies{' and BASE the model above' if lora else ''}.",
+        f"- Steps: {steps}.",
+        f"- Data: {data['kept']} items x {record['presentations']} presentations "
+        f"({data['given']} given, {data['held_out']} held out, {data['overlong']} too long, "
+        f"{data['without_gold']} without gold, {data['not_permutable']} not permutable).",
+        f"- Data fingerprint: `{data['fingerprint']}`.",
+        f"- Prompt fingerprint: `{record['prompt_fingerprint']}`.",
+        f"- Recipe fingerprint: `{record['recipe_fingerprint']}`.",
+        f"- Packages: {', '.join(f'{k} {v}' for k, v in record['packages'].items())}.",
+        *_held_out(before, after, record["presentations"]),
+        *_recipe(record),
+        "",
+        "## Limits",
+        "",
+        "- Trained and checked on one task, one prompt and the data above; other prompts, label "
+        "sets and tasks need an audit of their own.",
+        "- Consistency is not accuracy: agreement can be reached on wrong answers. Audit both, on "
+        "items that were not trained on.",
+        "- Where gold came from a model or from few annotators, their preferences were learned too.",
+        "- No licence is stated: those of the base and of the data decide.",
+    ]
+    if lora and base.hub_id is None:
+        lines.append(
+            f"- The base was a local folder, which `{ADAPTER_CONFIG}` names by its path so that peft "
+            "finds it. Before this is published, put the base's hub id there and here as "
+            "`base_model`."
+        )
+    return "\n".join([*lines, ""])
+
+
+def name_base(folder: Path, record: Record) -> None:
+    """Let an adapter name its base by hub id and commit, not by a path in this machine's cache.
+
+    That of a local base stays: there is no name by which peft would find it elsewhere.
+    """
+    base, file = base_of(record), folder / ADAPTER_CONFIG
+    if base.hub_id is None or not file.is_file():
+        return
+    config = json.loads(file.read_text(encoding="utf-8"))
+    config |= {"base_model_name_or_path": base.hub_id, "revision": base.revision}
+    file.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _front_matter(base: Base, *, lora: bool) -> list[str]:
+    """YAML whose values are JSON, which is YAML."""
+    fields: dict[str, Any] = {}
+    if base.hub_id is not None:
+        fields = {
+            "base_model": base.hub_id,
+            "base_model_relation": "adapter" if lora else "finetune",
+        }
+    fields |= {
+        "library_name": "peft" if lora else "transformers",
+        "pipeline_tag": "text-generation",
+        "tags": ["unswayed", "selection-bias", "position-bias", *(["lora"] if lora else [])],
+    }
+    return [f"{key}: {json.dumps(value)}" for key, value in fields.items()]
+
+
+def _held_out(
+    before: Mapping[str, float], after: Mapping[str, float], n_presentations: int
+) -> list[str]:
+    ends = figures_of(after)
+    if not ends:
+        return []
+    starts: dict[str, Figure] = {figure.name: figure for figure in figures_of(before)}
+    rows = [f"| {end.name} | {starts.get(end.name, 'not measured')} | {end} |" for end in ends]
+    return [
+        "",
+        "## Held-out items",
+        "",
+        f"{after['held_out/items']:.0f} items that were not trained on, each in {n_presentations} "
+        "presentations with one greedy answer per presentation. In brackets 95 % "
+        "intervals, clustered by item; they hold for this one training run.",
+        "",
+        "| figure | before | after |",
+        "|---|---|---|",
+        *rows,
+    ]
+
+
+def _recipe(record: Record) -> list[str]:
+    rows = [
+        f"| {table}.{key} | {_cell(value)} |"
+        for table in ("recipe", "reward")
+        for key, value in (record[table] or {}).items()
+        if key not in OF_THE_MACHINE
+    ]
+    return ["", "## Recipe", "", "| field | value |", "|---|---|", *rows]
+
+
+def _cell(value: object) -> str:
+    """A value in a Markdown table; tags and line breaks as code, or they would be read as such."""
+    text = str(value)
+    if re.fullmatch(r"[\w.,:/ +-]*", text, re.ASCII):
+        return text
+    return f"`{json.dumps(value, ensure_ascii=False)}`".replace("|", r"\|")

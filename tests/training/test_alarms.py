@@ -1,0 +1,57 @@
+"""An alarm is raised once, after some steps in a row, and not for a batch that is empty by chance."""
+
+import pytest
+from small_models import colour_items, small_recipe, trained
+
+from unswayed.training import scoring
+from unswayed.training.alarms import ALARMS, RECENT, Alarms
+from unswayed.training.progress import TrainingWarning
+from unswayed.training.responses import Reading
+
+UNPARSED, EQUAL = (alarm.text for alarm in ALARMS)
+
+
+def raised(lines):
+    alarms = Alarms()
+    return [alarms.of(line) for line in lines]
+
+
+def steps(unparsed, equal):
+    return [
+        {"group/unparsed": u, "group/zero_advantage": z}
+        for u, z in zip(unparsed, equal, strict=True)
+    ]
+
+
+def test_equal_rewards_are_told_once():
+    assert raised(steps([0.5] * 12, [1.0] * 12)) == [None] * (RECENT - 1) + [EQUAL] + [None] * 7
+
+
+def test_where_nothing_is_read_that_is_told_and_not_what_follows_from_it():
+    assert raised(steps([1.0] * 12, [1.0] * 12)) == [None] * (RECENT - 1) + [UNPARSED] + [None] * 7
+
+
+def test_one_step_that_teaches_begins_the_count_anew():
+    row = ([1.0] * (RECENT - 1) + [0.97]) * 3
+    assert raised(steps(row, row)) == [None] * 15
+
+
+def test_both_are_told_if_both_happen():
+    unparsed = [1.0] * RECENT + [0.0] * RECENT
+    texts = raised(steps(unparsed, [1.0] * (2 * RECENT)))
+    assert [text for text in texts if text] == [UNPARSED, EQUAL]
+
+
+def test_checks_and_objectives_without_groups_raise_nothing():
+    assert raised([{"loss": 1.0}, {"held_out/unparsed": 1.0}] * 10) == [None] * 20
+
+
+def test_a_run_that_cannot_learn_says_so_once(word_model, tmp_path, monkeypatch):
+    nothing = Reading(label=None, well_formed=False, reasoning_chars=0)
+    monkeypatch.setattr(scoring, "reader", lambda *_, **__: lambda text, symbols: nothing)
+    recipe = small_recipe(optimiser_steps="8")
+    with pytest.warns(TrainingWarning) as warned:
+        trained("pa-grpo", colour_items(10), model=str(word_model), recipe=recipe, out=tmp_path)
+    told = [str(entry.message) for entry in warned if entry.category is TrainingWarning]
+    assert told == [f"step {RECENT}: {UNPARSED}"]
+    assert (tmp_path / "train.jsonl").read_text().count('"warning"') == 1
