@@ -1,8 +1,7 @@
-"""What happens between steps: the log, held-out checks, records beside checkpoints, Ctrl-C."""
+"""What happens between steps: the log and held-out checks."""
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -43,9 +42,8 @@ class RunHooks(_Base):  # type: ignore[misc]
     """Mixed into `transformers.TrainerCallback` by the engine; one per run.
 
     Attributes:
-        plan: What is trained; its record is written beside every checkpoint.
+        plan: What is trained.
         folder: Of the run.
-        interrupt: Set by Ctrl-C.
         check: Measures the model on the held-out items; None if there are none.
         report: Called with every log line on the main process.
         checked: The held-out figures by step.
@@ -53,7 +51,6 @@ class RunHooks(_Base):  # type: ignore[misc]
 
     plan: Plan
     folder: RunFolder
-    interrupt: threading.Event
     check: Callable[[], Mapping[str, float]] | None
     report: Report | None
     checked: dict[int, Mapping[str, float]] = field(default_factory=dict)
@@ -65,23 +62,14 @@ class RunHooks(_Base):  # type: ignore[misc]
             self._measure(state)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Stop after Ctrl-C on all processes alike; check the held-out items."""
-        if state.global_step % self.plan.stop_every == 0 and self._anyone_interrupted():
-            control.should_save = True
-            control.should_training_stop = True
+        """Check the held-out items."""
         every = self.plan.recipe.run.check_every
         if every and state.global_step % every == 0:
             self._measure(state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Check the held-out items once more, if the last step was not checked."""
-        if not self.interrupt.is_set():
-            self._measure(state)
-
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Put the record beside the checkpoint, so that another run cannot take it for its own."""
-        if state.is_world_process_zero:
-            self.folder.write_record(self.plan.record, state.global_step)
+        self._measure(state)
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
@@ -104,17 +92,3 @@ class RunHooks(_Base):  # type: ignore[misc]
         self.folder.append(line)
         if self.report is not None:
             self.report(line)
-
-    def _anyone_interrupted(self) -> bool:
-        import torch.distributed as dist
-
-        if not (dist.is_available() and dist.is_initialized()):
-            return self.interrupt.is_set()
-        import torch
-
-        device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-        asked = torch.tensor([int(self.interrupt.is_set())], device=device)
-        dist.all_reduce(asked, op=dist.ReduceOp.MAX)
-        if asked.item():
-            self.interrupt.set()
-        return self.interrupt.is_set()

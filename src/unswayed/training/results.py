@@ -60,7 +60,12 @@ def result_of(
 
 
 def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
-    """Write the card, copy the model's own template, and mark the run as finished."""
+    """Write the card, copy the model's own template, and mark the run as finished.
+
+    Raises:
+        RunDirectoryError: If the trained weights do not lie there whole.
+    """
+    folder.check_weights()
     template = plan.recipe.prompt.template
     if template is not None:  # what was trained is to be asked as it was trained
         shutil.copyfile(template, folder.path / TEMPLATE_FILE)
