@@ -84,6 +84,8 @@ class RunFolder:
             raise RunDirectoryError(
                 f"cannot write to {self.path}: {error.strerror or error}. Choose another --out."
             ) from None
+        if old is not None and resume is not None:
+            warnings += _other_processes(old, record)
         place = "the beginning" if resume is None else f"step {resume}"
         warnings += [
             f"{self.checkpoint(step)} cannot be resumed ({defect}); the run goes on from {place} "
@@ -119,11 +121,6 @@ class RunFolder:
         for at in set(defects) - set(whole[-most:]):
             self._discard(at)
         self._clear()
-
-    def last_checkpoint(self) -> int | None:
-        """The step of the newest checkpoint that can be resumed; None if there is none."""
-        whole = (step for step, defect in self._defects().items() if defect is None)
-        return max(whole, default=None)
 
     def read_record(self, step: int | None = None) -> Record:
         """The record of the run, or of one of its checkpoints.
@@ -256,3 +253,13 @@ class RunFolder:
         text = json.dumps(record, indent=1, ensure_ascii=False)
         with whole_file(path) as file:
             file.write(f"{text}\n".encode())
+
+
+def _other_processes(old: Record, new: Record) -> list[str]:
+    before, now = old.get("processes"), new.get("processes")
+    if before == now:
+        return []
+    return [
+        f"the checkpoint was written by {before} processes and {now} go on: they draw other random "
+        "numbers, so the result is not that of an uninterrupted run."
+    ]
