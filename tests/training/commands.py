@@ -83,15 +83,16 @@ class Command:
         if slow_at is not None:  # the plan tries the reward once before any step
             environment["SLOW_AT"] = str(slow_at + 2)
         changes = {key.replace("_", ".", 1): value for key, value in changes.items()}
+        port = free_port()
         children = [
             subprocess.Popen(
                 self.arguments(str(out), changes),
-                env=environment | (rank_of(rank, processes) if processes > 1 else {}),
+                env=environment | (launched(port, rank, processes) if processes > 1 else {}),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            for rank, rank_of in enumerate([ranks(free_port())] * processes)
+            for rank in range(processes)
         ]
         try:
             if slow_at is not None:
@@ -111,18 +112,38 @@ class Command:
         return said
 
 
+def run_processes(script, *arguments, processes=2):
+    """Run a script as several processes of one launcher, all of which have to end with 0."""
+    port = free_port()
+    children = [
+        subprocess.Popen(
+            [sys.executable, str(script), *map(str, arguments)],
+            env={**os.environ, "OMP_NUM_THREADS": "1", **launched(port, rank, processes)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(processes)
+    ]
+    try:
+        said = [child.communicate(timeout=300)[0] for child in children]
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+    assert [child.returncode for child in children] == [0] * processes, said
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def ranks(port):
-    def environment(rank, processes):
-        numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes, "MASTER_PORT": port}
-        return {"MASTER_ADDR": "127.0.0.1", **{key: str(value) for key, value in numbers.items()}}
-
-    return environment
+def launched(port, rank, processes):
+    """What a launcher tells one of its processes."""
+    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes, "MASTER_PORT": port}
+    return {"MASTER_ADDR": "127.0.0.1", **{key: str(value) for key, value in numbers.items()}}
 
 
 def wait_for(mark, processes, children):

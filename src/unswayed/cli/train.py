@@ -68,7 +68,7 @@ def train(
         bool, typer.Option("--dry-run", help="Check everything on the data, load no weights.")
     ] = False,
 ) -> int:
-    """Train with permutation groups; the same command resumes, bit for bit."""
+    """Train with permutation groups; the same command resumes (bit for bit, unless vLLM samples)."""
     from unswayed.api import load_data
     from unswayed.registry import require
     from unswayed.training.planning import plan_training
