@@ -1,6 +1,7 @@
 """The door to training: what it refuses at once, what it leaves, what it finds again."""
 
 import json
+import shutil
 
 import msgspec
 import pytest
@@ -10,6 +11,7 @@ from unswayed.backends import open_backend
 from unswayed.errors import RunDirectoryError, UnknownNameError, UsageError
 from unswayed.runner.interrupts import catch_interrupt
 from unswayed.training.planning import plan_training
+from unswayed.training.provenance import differing_fields
 from unswayed.training.run_folder import RunFolder
 
 LORA = {"lora": "{rank = 4, alpha = 8}"}
@@ -115,18 +117,90 @@ def test_only_how_long_a_constant_schedule_runs_may_change(tmp_path):
         )
 
 
-def test_the_newest_checkpoint_is_the_one_with_the_most_steps(tmp_path):
-    assert RunFolder(tmp_path).last_checkpoint() is None
-    for name in ("checkpoint-9", "checkpoint-10", "checkpoint-x"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "checkpoint-11").write_text("no folder")
-    assert RunFolder(tmp_path).last_checkpoint() == 10
+def differing(model, first, second, *, items=8):
+    """The fields that keep one plan from going on with the run of another."""
+    plans = []
+    for changes in (first, second):
+        changes = {"items": colour_items(items), "model": str(model), **changes}
+        data, name = changes.pop("items"), changes.pop("model")
+        recipe = small_recipe(**changes)
+        plans.append(plan_training("grpo", data, model=name, recipe=recipe).record)
+    return set(differing_fields(*plans))
+
+
+SERVER = {"rollout_engine": '"vllm-server"', "rollout_server_url": '"http://127.0.0.1:1"'}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rollout_gpu_memory": "0.5"},
+        {"rollout_tensor_parallel": "2"},
+        {"run_keep": "7", "run_save_every": "3", "run_log_every": "2", "run_check_every": "1"},
+        {"name": "another"},
+        {"items": colour_items(8), "data_held_out": "0"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_changes_nothing_that_is_learned_may_change(word_model, change):
+    assert differing(word_model, {}, change) == set()
+
+
+def test_a_model_may_lie_elsewhere(word_model, tmp_path, monkeypatch):
+    copy = tmp_path / "copy"
+    shutil.copytree(word_model, copy)
+    monkeypatch.chdir(word_model.parent)
+    for spelled in (copy, f"{copy}/", f"./{word_model.name}", f"hf/{copy}"):
+        assert differing(word_model, {}, {"model": str(spelled)}) == set()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert differing(word_model, {}, {"model": "~/copy"}) == set()
+    (copy / "generation_config.json").write_text("{}")
+    assert differing(word_model, {}, {"model": str(copy)}) == {"model"}
+
+
+def test_a_server_may_move_and_an_engine_may_not_change(word_model):
+    moved = {**SERVER, "rollout_server_url": '"http://127.0.0.1:2"'}
+    assert differing(word_model, SERVER, moved) == set()
+    assert differing(word_model, {}, SERVER) == {"recipe.rollout.engine"}
+
+
+def test_held_out_items_may_change_where_the_trained_ones_do_not(word_model, tmp_path):
+    held_out = {item.id for item in items_held_out(word_model, colour_items(8), "2")}
+    rest = [item for item in colour_items(8) if item.id not in held_out]
+    changes = {"data_held_out": "2"}
+    assert differing(word_model, changes, {"items": rest}) == set()
+    assert differing(word_model, changes, {"items": rest[::-1]}) >= {"data.fingerprint"}
+    assert differing(word_model, {}, changes) == {"data.fingerprint", "recipe.data.held_out"}
+    first, second = (
+        plan_training("grpo", colour_items(8), model=str(word_model), recipe=small_recipe(**given))
+        for given in ({}, changes)
+    )
+    with pytest.raises(RunDirectoryError, match="taken from those that would be trained on"):
+        RunFolder(tmp_path).check_same_run(first.record, second.record)
+
+
+def items_held_out(model, items, count):
+    recipe = small_recipe(data_held_out=count)
+    return plan_training("grpo", items, model=str(model), recipe=recipe).groups.held_out
+
+
+def test_a_record_of_before_trained_items_had_a_fingerprint_still_counts(word_model):
+    recipe = small_recipe(data_held_out="2")
+    plan = plan_training("grpo", colour_items(8), model=str(word_model), recipe=recipe)
+    data = {key: value for key, value in plan.record["data"].items() if key != "trained"}
+    assert differing_fields({**plan.record, "data": data}, plan.record) == {}
+    other = {**data, "fingerprint": "sha256:other"}
+    assert set(differing_fields({**plan.record, "data": other}, plan.record)) == {
+        "data.fingerprint"
+    }
 
 
 def test_the_log_forgets_what_will_be_run_again_and_half_written_lines(tmp_path):
     lines = [{"step": 1}, {"step": 2, "held_out/accuracy": 0.5}, {"step": 3}]
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    (tmp_path / "train.jsonl").write_text(text + '{"step": 4, "lo')
+    torn = '{"step": 2, "lo{"step": 2}\n'  # half a line, and what another process wrote after it
+    (tmp_path / "train.jsonl").write_text(text + torn + '{"step": 4, "lo')
+    assert RunFolder(tmp_path).held_out() == {2: {"held_out/accuracy": 0.5}}
     RunFolder(tmp_path).trim_log(2)
     kept = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     assert kept == lines[:2]

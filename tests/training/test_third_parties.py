@@ -48,6 +48,9 @@ SYMBOL_ONLY = SymbolOnly()
 ENGINE = """
 import json
 
+import torch
+from safetensors.torch import save_file
+
 from unswayed.errors import UsageError
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.protocol import Stop
@@ -72,8 +75,9 @@ class Counting:
             line = {"step": step, "steps": plan.steps, **measure_held_out(plan, answers)}
             folder.append(line)
             report(line)
+        save_file({"lengths": torch.tensor(lengths)}, folder.path / "model.safetensors")
         (folder.path / "model.json").write_text(json.dumps([*plan.split, *lengths]))
-        return Stop(plan.steps, interrupted=False, is_main=True)
+        return Stop(plan.steps, interrupted=False)
 
     def answer(self, training, plan, prompts, *, greedy):
         return [plan.groups.symbols[0] for _ in prompts]

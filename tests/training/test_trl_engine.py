@@ -383,31 +383,6 @@ def test_the_result_is_a_model_folder_with_its_card(word_model, tmp_path):
     assert not list(tmp_path.glob("*.bin"))
 
 
-def test_ctrl_c_saves_and_the_same_command_goes_on(word_model, tmp_path):
-    import os
-    import signal
-
-    from safetensors.numpy import load_file
-
-    data, recipe = colour_items(10), small_recipe(optimiser_steps="4")
-    trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path / "whole")
-
-    def press(line):
-        if line["step"] == 2:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    cut = tmp_path / "cut"
-    stopped = trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut, report=press)
-    assert stopped.interrupted
-    assert stopped.steps == 3
-    finished = trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut)
-    assert (finished.interrupted, finished.resumed_from, finished.steps) == (False, 3, 4)
-    whole, again = (load_file(tmp_path / d / "model.safetensors") for d in ("whole", "cut"))
-    assert all((whole[key] == again[key]).all() for key in whole)
-    steps = [json.loads(line)["step"] for line in (cut / "train.jsonl").read_text().splitlines()]
-    assert steps == [1, 2, 3, 4]
-
-
 # --- the configuration ------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from small_models import colour_items, small_recipe
 
 from unswayed.training import pa_grpo
 from unswayed.training.planning import plan_training
+from unswayed.training.processes import joined
 from unswayed.training.table import OBJECTIVES
 
 
@@ -92,19 +93,19 @@ def largest_error(batch, groups, settings, n_samples):
 def main():
     model, out, settings_json = sys.argv[1:]
     arguments = json.loads(settings_json)
-    trainer, _, _ = traced_trainer(model, out, **arguments)
-    trainer.train()
-    total = math.fsum(value.double().sum().item() for value in trainer.model.state_dict().values())
-    found = {
-        "trace": trainer.trace,
-        "weights": total,
-        "samples": trainer.num_generations,
-        "processes": trainer.accelerator.num_processes,
-        "micro": trainer.args.per_device_train_batch_size,
-    }
-    Path(out, f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
-    sys.stdout.flush()
-    os._exit(0)  # the threads of an open process group can abort Python as it shuts down
+    with joined(small_recipe(arguments["n"])):
+        trainer, _, _ = traced_trainer(model, out, **arguments)
+        trainer.train()
+        weights = trainer.model.state_dict().values()
+        total = math.fsum(value.double().sum().item() for value in weights)
+        found = {
+            "trace": trainer.trace,
+            "weights": total,
+            "samples": trainer.num_generations,
+            "processes": trainer.accelerator.num_processes,
+            "micro": trainer.args.per_device_train_batch_size,
+        }
+        Path(out, f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

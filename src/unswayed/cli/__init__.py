@@ -115,7 +115,7 @@ def _interruptible(command: Callable[..., object]) -> Callable[..., object]:
     return guarded
 
 
-TOLD: Final = ("MethodWarning", "RegistrationWarning", "TrainingWarning")
+TOLD: Final = ("MethodWarning", "RegistrationWarning", "ResumeWarning", "TrainingWarning")
 """Warnings for the user, by name: importing their modules takes time."""
 
 

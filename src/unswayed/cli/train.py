@@ -57,11 +57,11 @@ def train(
         bool, typer.Option("--dry-run", help="Check everything on the data, load no weights.")
     ] = False,
 ) -> int:
-    """Train with permutation groups; the same command resumes, bit for bit."""
+    """Train with permutation groups; the same command resumes (bit for bit, unless vLLM samples)."""
     from unswayed.api import load_data
     from unswayed.registry import require
     from unswayed.training.planning import plan_training
-    from unswayed.training.processes import is_main_process
+    from unswayed.training.processes import is_main
     from unswayed.training.recipe import load_recipe, with_changes
     from unswayed.training.run import train as run_training
 
@@ -87,15 +87,14 @@ def train(
 
         sys.stdout.write(json_text(plan.described()))
         return 0
-    is_main = is_main_process()  # of several processes one talks
-    if is_main:
+    if is_main():  # of several processes one talks
         _announce(plan)
     lines = StepLines()
     try:
         result = run_training(plan, out, report=lines)
     finally:
         lines.close()
-    if is_main:
+    if is_main():
         _conclude(plan, result)
     return 130 if result.interrupted else 0
 

@@ -13,6 +13,12 @@ Calls in an event loop are told by an event:
     with stop_on_interrupt() as stop:
         await make_calls(..., stop=stop)
 
+A process whose main thread may be blocked outside Python (in a collective of several processes) hears
+its signals in another thread:
+
+    with signal_stream() as next_signal:
+        number = next_signal(timeout_s)
+
 Outside the main thread, where Python delivers no signals (a notebook's event loop), nothing is caught:
 the events stay unset, and Ctrl-C cancels the run, which commits what it has.
 """
@@ -21,16 +27,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
+import socket
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["catch_interrupt", "stop_on_interrupt"]
+__all__ = ["INTERRUPTED", "SIGNALS", "catch_interrupt", "signal_stream", "stop_on_interrupt"]
 
 INTERRUPTED = 130
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def _interrupt() -> None:
@@ -43,15 +52,15 @@ def catch_interrupt(
     first: Callable[[], object] = lambda: None,
     again: Callable[[], object] = _interrupt,
     signals: Sequence[signal.Signals] = (signal.SIGINT,),
+    insistent: Sequence[signal.Signals] = SIGNALS,
 ) -> Iterator[threading.Event]:
     """An event that the first Ctrl-C sets; the second raises KeyboardInterrupt.
-
-    It may also be set for another process of the same run; the next Ctrl-C is then the second.
 
     Args:
         first: Also called at the first; in the middle of anything, so it may do very little.
         again: Called at every later one.
         signals: What counts as Ctrl-C.
+        insistent: Those of `signals` that count when they come again.
     """
     interrupt = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -60,7 +69,8 @@ def catch_interrupt(
 
     def handle(number: int, frame: types.FrameType | None) -> None:
         if interrupt.is_set():
-            again()
+            if number in insistent:
+                again()
         else:
             interrupt.set()
             first()
@@ -72,6 +82,39 @@ def catch_interrupt(
         for number, handler in before.items():
             if handler is not None:  # None: set by something other than Python
                 signal.signal(number, handler)
+
+
+@contextmanager
+def signal_stream(
+    signals: Sequence[signal.Signals] = SIGNALS,
+) -> Iterator[Callable[[float], int | None]]:
+    """A function that waits for the next signal, for a thread that is not the main one.
+
+    A handler written in Python runs when the main thread returns to Python; what the interpreter
+    writes into a pipe arrives at once. The function takes seconds to wait and returns the signal's
+    number, or None if there was none. Outside the main thread nothing is heard.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda timeout_s: None
+        return
+    hearing, told = socket.socketpair()
+    told.setblocking(False)
+
+    def next_signal(timeout_s: float) -> int | None:
+        ready, _, _ = select.select([hearing], [], [], timeout_s)
+        return hearing.recv(1)[0] if ready else None
+
+    handlers = {number: signal.signal(number, lambda *_: None) for number in signals}
+    before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    try:
+        yield next_signal
+    finally:
+        signal.set_wakeup_fd(before)
+        for number, handler in handlers.items():
+            if handler is not None:
+                signal.signal(number, handler)
+        told.close()
+        hearing.close()
 
 
 @contextmanager
@@ -97,6 +140,6 @@ def stop_on_interrupt() -> Iterator[asyncio.Event]:
     with catch_interrupt(
         first=lambda: loop.call_soon_threadsafe(tell),
         again=lambda: os._exit(INTERRUPTED),
-        signals=(signal.SIGINT, signal.SIGTERM),
+        signals=SIGNALS,
     ):
         yield stop

@@ -1,31 +1,107 @@
-"""What the processes of one run tell each other; in a run of one process nothing is sent."""
+"""Several processes of one run: joined before anything is written, parted when all is done.
+
+A launcher (torchrun, accelerate) starts them and says in WORLD_SIZE how many there are. What touches
+the run's folder is done by the first process, and all of them get its result or its error.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Final, TypeVar
 
-__all__ = ["everyone", "from_main", "is_main_process"]
+from unswayed.errors import RunDirectoryError
+from unswayed.training.recipe_parts import Recipe
+from unswayed.training.trainer_arguments import on_cpu, process_count
 
-Value = TypeVar("Value")
+__all__ = ["any_process", "everyone", "is_main", "joined", "on_main"]
+
+T = TypeVar("T")
+
+TIMEOUT: Final = timedelta(minutes=30)
+"""transformers' own, for whoever waits for a process that is at work."""
 
 
-def everyone(value: Value) -> list[Value]:
+@contextmanager
+def joined(recipe: Recipe) -> Iterator[None]:
+    """Join the processes of a launcher; part again when all of them have come to the end.
+
+    After an error nothing is waited for: the others may be waiting for this process.
+    """
+    if process_count() == 1:
+        yield
+        return
+    import torch.distributed as dist
+    from accelerate import PartialState
+
+    joins = not dist.is_initialized()
+    if joins:
+        PartialState(cpu=on_cpu(recipe), timeout=TIMEOUT)
+    yield
+    if joins:
+        dist.barrier()
+        dist.destroy_process_group()
+        PartialState._reset_state()
+
+
+def is_main() -> bool:
+    """Whether this process is the first of the run, as its launcher numbers it."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def everyone(value: T) -> list[T]:
     """The value of each process, in their order. All have to take part."""
+    if not _several():
+        return [value]
     import torch.distributed as dist
 
-    if not (dist.is_available() and dist.is_initialized()):
-        return [value]
-    values: list[Value] = [value] * dist.get_world_size()
+    values: list[T] = [value] * dist.get_world_size()
     dist.all_gather_object(values, value)
     return values
 
 
-def from_main(value: Value) -> Value:
-    """The value of the main process. All have to take part."""
-    return everyone(value)[0]
+def on_main(action: Callable[[], T]) -> T:
+    """What an action returns, which the first process alone does for all.
+
+    Raises:
+        RunDirectoryError: In the other processes, with the message of the first one's error.
+    """
+    if not _several():
+        return action()
+    import torch.distributed as dist
+
+    outcome: list[Any] = [None, None]
+    failure: Exception | None = None
+    if dist.get_rank() == 0:
+        try:
+            outcome[0] = action()
+        except Exception as error:
+            failure, outcome[1] = error, str(error)
+    dist.broadcast_object_list(outcome, src=0)
+    if failure is not None:
+        raise failure
+    if outcome[1] is not None:
+        raise RunDirectoryError(outcome[1])
+    value: T = outcome[0]
+    return value
 
 
-def is_main_process() -> bool:
-    """Whether this process is the one that talks, as its launcher (accelerate, torchrun) numbers it."""
-    return os.environ.get("RANK", "0") == "0"
+def any_process(asked: bool) -> bool:
+    """Whether any process was asked; every process has to ask this at the same place."""
+    if not _several():
+        return asked
+    import torch
+    import torch.distributed as dist
+
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    answer = torch.tensor([int(asked)], device=device)
+    dist.all_reduce(answer, op=dist.ReduceOp.MAX)
+    return bool(answer.item())
+
+
+def _several() -> bool:
+    import torch.distributed as dist
+
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1

@@ -1,8 +1,7 @@
-"""What happens between steps: log, warnings, held-out checks, records beside checkpoints, Ctrl-C."""
+"""What happens between steps: log, warnings, held-out checks."""
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from unswayed.training.alarms import Alarms
 from unswayed.training.plan import Plan
-from unswayed.training.processes import from_main
+from unswayed.training.processes import everyone
 from unswayed.training.protocol import AnswerError, Report
 from unswayed.training.run_folder import RunFolder
 
@@ -49,9 +48,8 @@ class RunHooks(_Base):  # type: ignore[misc]
     """Mixed into `transformers.TrainerCallback` by the engine; one per run.
 
     Attributes:
-        plan: What is trained; its record is written beside every checkpoint.
+        plan: What is trained.
         folder: Of the run.
-        interrupt: Set by Ctrl-C.
         check: Measures the model on the held-out items; None if there are none.
         publish: Logs figures as the trainer logs its own: here, in TensorBoard and wherever else.
         report: Called with every log line on the main process.
@@ -61,7 +59,6 @@ class RunHooks(_Base):  # type: ignore[misc]
 
     plan: Plan
     folder: RunFolder
-    interrupt: threading.Event
     check: Callable[[], Mapping[str, float]] | None
     publish: Callable[[dict[str, float]], None]
     report: Report | None
@@ -73,29 +70,19 @@ class RunHooks(_Base):  # type: ignore[misc]
 
         And a resumed one, where the run ended between a checkpoint and its check.
         """
-        self.checked |= from_main(self.folder.held_out())  # only one machine may have the log
+        self.checked |= everyone(self.folder.held_out())[0]  # only one machine may have the log
         self._measure_if_due(state)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Check the held-out items, if the step before was not saved and checked then."""
         self._measure_if_due(state)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Stop after Ctrl-C on all processes alike."""
-        if state.global_step % self.plan.stop_every == 0 and self._anyone_interrupted():
-            control.should_save = True
-            control.should_training_stop = True
-
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Put the record beside the checkpoint, so that another run cannot take it for its own.
+        """Check the held-out items: what goes wrong there costs no step.
 
-        Then check the held-out items: what goes wrong there costs no step. The end is not checked
-        before the result is saved (`measure`), an interrupted run not at all.
+        The end is checked after the result is saved (`measure`).
         """
-        if state.is_world_process_zero:
-            self.folder.write_record(self.plan.record, state.global_step)
-        if not control.should_training_stop:
-            self._measure_if_due(state)
+        self._measure_if_due(state)
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
@@ -139,20 +126,6 @@ class RunHooks(_Base):  # type: ignore[misc]
         if state.is_world_process_zero:
             self.folder.append({**_place(state), "warning": text})
             warnings.warn(TrainingWarning(text), stacklevel=2)
-
-    def _anyone_interrupted(self) -> bool:
-        import torch.distributed as dist
-
-        if not (dist.is_available() and dist.is_initialized()):
-            return self.interrupt.is_set()
-        import torch
-
-        device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-        asked = torch.tensor([int(self.interrupt.is_set())], device=device)
-        dist.all_reduce(asked, op=dist.ReduceOp.MAX)
-        if asked.item():
-            self.interrupt.set()
-        return self.interrupt.is_set()
 
 
 def _place(state: Any) -> dict[str, float]:

@@ -68,13 +68,11 @@ class Stop(NamedTuple):
 
     Attributes:
         steps: Optimiser steps done.
-        interrupted: Whether Ctrl-C stopped it; then the folder holds a checkpoint and no result.
-        is_main: Whether this process is the one that writes.
+        interrupted: Whether a signal stopped it; then the folder holds a checkpoint and no result.
     """
 
     steps: int
     interrupted: bool
-    is_main: bool
 
 
 class Engine(Protocol):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+from unswayed.items import fingerprint
 from unswayed.reward_settings import RewardSettings
 from unswayed.training.data import Groups
 from unswayed.training.recipe_parts import Recipe
@@ -24,6 +25,16 @@ _PACKAGES: Final = (
     "numpy",
     "vllm",
 )
+_RUNS_ON: Final = frozenset(
+    {
+        "recipe.name",
+        "recipe.model",
+        "recipe.rollout.gpu_memory",
+        "recipe.rollout.server_url",
+        "recipe.rollout.tensor_parallel",
+    }
+)
+"""Fields that change nothing that is learned: names, and where responses are sampled."""
 _GROWS: Final = ("optimiser.steps", "optimiser.epochs")
 """What may change in a resumed run, if the learning rate is constant: how long it goes on."""
 
@@ -51,7 +62,11 @@ def run_record(
         "presentations": groups.n_presentations,
         "candidates": groups.numbers[0] if len(groups.numbers) == 1 else list(groups.numbers),
         "samples": recipe.rollout.samples,
-        "data": {"fingerprint": groups.fingerprint, **dataclasses.asdict(groups.counts)},
+        "data": {
+            "fingerprint": groups.fingerprint,
+            "trained": fingerprint(groups.items),
+            **dataclasses.asdict(groups.counts),
+        },
         "prompt_fingerprint": prompt_fingerprint,
         "processes": n_processes,
         "packages": _packages(),
@@ -61,11 +76,16 @@ def run_record(
 def differing_fields(old: Record, new: Record) -> dict[str, tuple[object, object]]:
     """The fields in which two runs differ that may not differ in one run, with both values."""
     before, now = _comparable(old), _comparable(new)
+    if before["data.trained"] == now["data.trained"]:
+        ignored = {*_RUNS_ON, "data.fingerprint", "recipe.data.held_out"}
+    else:
+        ignored = {*_RUNS_ON, "data.trained"}
     may_grow = now.get("recipe.optimiser.schedule") == "constant"
     return {
         key: (before.get(key), now.get(key))
         for key in {**before, **now}
-        if before.get(key) != now.get(key)
+        if key not in ignored
+        and before.get(key) != now.get(key)
         and not (may_grow and key.removeprefix("recipe.") in _GROWS)
     }
 
@@ -73,9 +93,12 @@ def differing_fields(old: Record, new: Record) -> dict[str, tuple[object, object
 def _comparable(record: Record) -> dict[str, object]:
     flat: dict[str, object] = {
         key: record.get(key)
-        for key in ("kind", "model", "presentations", "candidates", "prompt_fingerprint")
+        for key in ("kind", "presentations", "candidates", "prompt_fingerprint")
     }
-    flat["data.fingerprint"] = (record.get("data") or {}).get("fingerprint")
+    flat["model"] = str(record.get("model")).rpartition("@")[2]  # what it is, not where it lies
+    data = record.get("data") or {}
+    flat["data.fingerprint"] = data.get("fingerprint")
+    flat["data.trained"] = data.get("trained") or data.get("fingerprint")
     for table in ("recipe", "reward"):
         for key, value in (record.get(table) or {}).items():
             flat[f"{table}.{key}"] = list(value) if isinstance(value, tuple) else value

@@ -60,7 +60,12 @@ def result_of(
 
 
 def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
-    """Write the card and how the model is to be asked, and mark the run as finished."""
+    """Write the card and how the model is to be asked, and mark the run as finished.
+
+    Raises:
+        RunDirectoryError: If the trained weights do not lie there whole.
+    """
+    folder.check_weights()
     plan.prompt.write(folder.path)  # what was trained is to be asked as it was trained
     (folder.path / "training_args.bin").unlink(missing_ok=True)  # a pickle; the record says it all
     name_base(folder.path, plan.record)

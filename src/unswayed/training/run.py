@@ -3,53 +3,59 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Final
 
-from unswayed.errors import RunDirectoryError
 from unswayed.training.plan import Plan
+from unswayed.training.processes import is_main, joined, on_main
 from unswayed.training.protocol import Report, Stop
 from unswayed.training.results import TrainingResult, finish, result_of
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.table import ENGINES
 
-__all__ = ["TrainingResult", "train"]
+__all__ = ["ResumeWarning", "TrainingResult", "train"]
 
 SMALL_BYTES: Final = 400_000_000
 """Weights below this are a small model (100 M parameters in float32)."""
 
 
+class ResumeWarning(UserWarning):
+    """Something of an earlier part of the run cannot be used."""
+
+
 def train(plan: Plan, out: str | Path, *, report: Report | None = None) -> TrainingResult:
     """Train a model so that its answer does not depend on order or labels.
 
-    The same call resumes an interrupted run from its last checkpoint, bit for bit, and returns at
-    once where the run has finished.
+    The same call resumes an interrupted or killed run from its newest whole checkpoint, and returns
+    at once where the run has finished. Where transformers samples the responses the result is bit
+    for bit that of an uninterrupted run; vLLM does not promise the same samples twice.
+
+    Under a launcher every process calls this with the same arguments. SIGTERM or Ctrl-C then ends
+    the processes with exit code 130 once the last completed step is saved.
 
     Args:
         plan: From `plan_training`, which has found anything that can be wrong.
-        out: Folder for the result; created.
+        out: Folder for the result; created. All processes have to see it.
         report: Called with every log line.
 
     Raises:
         RunDirectoryError: If `out` holds another run, or cannot be written.
     """
     folder = RunFolder(Path(out))
-    finished = folder.finished_steps(plan.record)
-    if finished is not None and finished >= plan.steps:
-        stop = Stop(finished, interrupted=False, is_main=True)
-        return result_of(plan, folder, stop, resumed_from=finished)
-    if finished is not None and folder.last_checkpoint() is None:
-        raise RunDirectoryError(
-            f"{out} holds the finished run of {finished} steps and no checkpoint to go on from to "
-            f"{plan.steps}. Choose another --out."
-        )
-    resume = folder.prepare(plan.record)
-    _settle_threads(plan.folder)
-    stop = ENGINES.load(plan.engine).run(plan, folder, resume, report)
-    result = result_of(plan, folder, stop, resumed_from=resume)
-    if stop.is_main and not stop.interrupted:  # else the folder holds a checkpoint, not a result
-        finish(plan, folder, result)
-    return result
+    with joined(plan.recipe):
+        start = on_main(lambda: folder.prepare(plan.record, plan.steps))
+        for sentence in start.warnings if is_main() else ():
+            warnings.warn(sentence, ResumeWarning, stacklevel=2)
+        if start.finished is not None and start.finished >= plan.steps:
+            stop = Stop(start.finished, interrupted=False)
+            return result_of(plan, folder, stop, resumed_from=start.finished)
+        _settle_threads(plan.folder)
+        stop = ENGINES.load(plan.engine).run(plan, folder, start.resume, report)
+        result = result_of(plan, folder, stop, resumed_from=start.resume)
+        if not stop.interrupted:  # else the folder holds a checkpoint, not a result
+            on_main(lambda: finish(plan, folder, result))
+        return result
 
 
 def _settle_threads(folder: Path) -> None:

@@ -1,20 +1,46 @@
-"""A run's folder: its record, its checkpoints and its log, read and written in one place."""
+"""A run's folder: its record, its checkpoints and its log, read and written in one place.
+
+A checkpoint is written aside and takes its name when it is whole, so a process that is killed
+while it saves leaves the checkpoints that were there. What is taken away loses its name first.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from unswayed.errors import RunDirectoryError
+from unswayed.files import whole_file
+from unswayed.training.checkpoints import (
+    RECORD,
+    checkpoint_defect,
+    read_object,
+    weights_defect,
+)
 from unswayed.training.provenance import Record, differing_fields
 
-__all__ = ["RunFolder"]
+__all__ = ["RunFolder", "Start"]
 
-RECORD: Final = "training.json"
 LOG: Final = "train.jsonl"
+ASIDE: Final = ".writing"
+
+
+class Start(NamedTuple):
+    """Where a run begins.
+
+    Attributes:
+        resume: Step of the checkpoint to go on from; None for a fresh start.
+        finished: The steps that this very run had when it finished; None if it has not.
+        warnings: What of the folder could not be used, in sentences.
+    """
+
+    resume: int | None
+    finished: int | None
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,49 +53,74 @@ class RunFolder:
 
     path: Path
 
-    def prepare(self, record: Record) -> int | None:
-        """Create the folder, or check that it holds this run.
+    def prepare(self, record: Record, steps: int) -> Start:
+        """Create the folder, or check that it holds this run; one process does it for all.
 
-        Returns:
-            The step of the checkpoint to go on from; None for a fresh start.
+        Args:
+            record: Of the run that is to begin.
+            steps: How long it goes on.
 
         Raises:
             RunDirectoryError: If it holds another run, or cannot be written.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            step = self.last_checkpoint()
-            if step is not None or (self.path / RECORD).exists():
-                self.check_same_run(self.read_record(step), record)
-            self.write_record(record)
+            defects = self._defects()
+            resume = max((step for step, defect in defects.items() if defect is None), default=None)
+            old = self._old_record(resume)
+            if old is not None:
+                self.check_same_run(old, record)
+            finished, warnings = self._finished()
+            if finished is None or finished < steps:
+                if finished is not None and resume is None:
+                    raise RunDirectoryError(
+                        f"{self.path} holds the finished run of {finished} steps and no checkpoint "
+                        f"to go on from to {steps}. Choose another --out."
+                    )
+                self._clear()
+                self.write_record(record)
+                self.trim_log(resume or 0)
         except OSError as error:
             raise RunDirectoryError(
                 f"cannot write to {self.path}: {error.strerror or error}. Choose another --out."
             ) from None
-        return step
-
-    def finished_steps(self, record: Record) -> int | None:
-        """The steps that this very run had when it finished; None if it has not.
-
-        Raises:
-            RunDirectoryError: If another run has finished here.
-        """
-        if not (self.path / RECORD).is_file():
-            return None
-        old = self.read_record()
-        steps: int | None = old.get("finished")
-        if steps is not None:
-            self.check_same_run(old, record)
-        return steps
+        if old is not None and resume is not None:
+            warnings += _other_processes(old, record)
+        place = "the beginning" if resume is None else f"step {resume}"
+        warnings += [
+            f"{self.checkpoint(step)} cannot be resumed ({defect}); the run goes on from {place} "
+            "and removes it with its next checkpoint."
+            for step, defect in defects.items()
+            if defect is not None and step > (resume or 0)
+        ]
+        return Start(resume, finished, tuple(warnings))
 
     def checkpoint(self, step: int) -> Path:
-        """Where transformers puts the checkpoint of a step."""
+        """Where the checkpoint of a step lies."""
         return self.path / f"checkpoint-{step}"
 
-    def last_checkpoint(self) -> int | None:
-        """The step of the newest checkpoint; None if there is none."""
-        names = [path.name.removeprefix("checkpoint-") for path in self.path.glob("checkpoint-*/")]
-        return max((int(name) for name in names if name.isdigit()), default=None)
+    @property
+    def aside(self) -> Path:
+        """Where checkpoints are written, under the names they will have."""
+        return self.path / ASIDE
+
+    def keep_checkpoint(self, step: int, record: Record, most: int) -> None:
+        """Give a checkpoint that was written aside its name; then take away all but the newest.
+
+        Args:
+            step: Of the checkpoint.
+            record: Put beside it, so that another run cannot take it for its own.
+            most: Checkpoints kept; one that cannot be read is not one of them.
+        """
+        written = self.aside / self.checkpoint(step).name
+        self._write_json(written / RECORD, record)
+        self._discard(step)
+        written.rename(self.checkpoint(step))
+        defects = self._defects()
+        whole = sorted(at for at, defect in defects.items() if defect is None)
+        for at in set(defects) - set(whole[-most:]):
+            self._discard(at)
+        self._clear()
 
     def read_record(self, step: int | None = None) -> Record:
         """The record of the run, or of one of its checkpoints.
@@ -82,16 +133,14 @@ class RunFolder:
             record: Record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise RunDirectoryError(
-                f"{folder}: no readable {RECORD} beside the checkpoint ({error}); it cannot be told "
-                "whether it belongs to this run. Choose another --out."
+                f"{folder}: no readable {RECORD} ({error}); it cannot be told whether it belongs "
+                "to this run. Choose another --out."
             ) from None
         return record
 
-    def write_record(self, record: Record, step: int | None = None) -> None:
-        """Write the record of the run, or put it beside one of its checkpoints."""
-        folder = self.path if step is None else self.checkpoint(step)
-        text = json.dumps(record, indent=1, ensure_ascii=False)
-        (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+    def write_record(self, record: Record) -> None:
+        """Write the record of the run."""
+        self._write_json(self.path / RECORD, record)
 
     def check_same_run(self, old: Record, new: Record) -> None:
         """Check that what lies here belongs to the run that is to be resumed.
@@ -106,9 +155,28 @@ class RunFolder:
                 for key, (was, now) in list(differing.items())[:6]
             )
             more = f" and {len(differing) - 6} more" if len(differing) > 6 else ""
+            why = (
+                " Held-out items are taken from those that would be trained on, so with another "
+                "number of them others are trained on."
+                if "recipe.data.held_out" in differing
+                else ""
+            )
             raise RunDirectoryError(
-                f"{self.path} holds a checkpoint of another run: {shown}{more}. Resume with the "
-                "recipe, model and data it began with, or choose another --out."
+                f"{self.path} holds another run: {shown}{more}.{why} Resume with the recipe, model "
+                "and data it began with, or choose another --out."
+            )
+
+    def check_weights(self) -> None:
+        """Check that the result can be read.
+
+        Raises:
+            RunDirectoryError: If it cannot; the checkpoints are still there.
+        """
+        defect = weights_defect(self.path)
+        if defect is not None:
+            raise RunDirectoryError(
+                f"{self.path}: the trained model was not saved whole ({defect}), so the run has not "
+                "finished. Its checkpoints are kept; the same command goes on from the last."
             )
 
     def append(self, line: Mapping[str, float | str]) -> None:
@@ -118,20 +186,80 @@ class RunFolder:
 
     def trim_log(self, step: int) -> None:
         """Forget log lines after `step`: they belong to a part of a run that is run again."""
-        lines = self._log_lines()
-        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-        if lines:
-            (self.path / LOG).write_text("".join(kept), encoding="utf-8")
+        if (self.path / LOG).exists():
+            kept = [json.dumps(line) for line in self._log_lines() if line["step"] <= step]
+            with whole_file(self.path / LOG) as file:
+                file.write("".join(f"{line}\n" for line in kept).encode())
 
     def held_out(self) -> dict[int, Mapping[str, float]]:
         """The held-out figures in the log, by step."""
         by_step: dict[int, Mapping[str, float]] = {}
-        for logged in map(json.loads, self._log_lines()):
+        for logged in self._log_lines():
             figures = {key: value for key, value in logged.items() if key.startswith("held_out/")}
             if figures:
                 by_step[int(logged["step"])] = figures
         return by_step
 
-    def _log_lines(self) -> list[str]:
+    def _log_lines(self) -> Iterator[dict[str, Any]]:
+        """The lines of the log that are whole."""
         path = self.path / LOG
-        return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        for line in text.splitlines(keepends=True):
+            try:
+                logged = json.loads(line) if line.endswith("\n") else None
+            except ValueError:
+                continue
+            if isinstance(logged, dict) and "step" in logged:
+                yield logged
+
+    def _defects(self) -> dict[int, str | None]:
+        """Each checkpoint, newest first, and what keeps it from being resumed."""
+        names = [path.name.removeprefix("checkpoint-") for path in self.path.glob("checkpoint-*/")]
+        steps = sorted((int(name) for name in names if name.isdigit()), reverse=True)
+        return {step: checkpoint_defect(self.checkpoint(step), step) for step in steps}
+
+    def _old_record(self, resume: int | None) -> Record | None:
+        """The record of what is gone on with: of the checkpoint, or else of the run."""
+        if resume is None and not (self.path / RECORD).exists():
+            return None
+        return self.read_record(resume)
+
+    def _finished(self) -> tuple[int | None, list[str]]:
+        """The steps of a finished run, if its weights can be read, and what to say if not."""
+        steps: int | None = read_object(self.path / RECORD).get("finished")
+        defect = None if steps is None else weights_defect(self.path)
+        if defect is None:
+            return steps, []
+        return None, [
+            f"{self.path} was finished, but its weights cannot be read ({defect}); they are "
+            "trained again from the last checkpoint."
+        ]
+
+    def _discard(self, step: int) -> None:
+        """Take a checkpoint away; where that is cut short, no part of it has its name."""
+        if self.checkpoint(step).exists():
+            gone = self.aside / f"removed-{step}"
+            shutil.rmtree(gone, ignore_errors=True)
+            self.aside.mkdir(exist_ok=True)
+            self.checkpoint(step).rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
+    def _clear(self) -> None:
+        """Remove what was being written or taken away."""
+        shutil.rmtree(self.aside, ignore_errors=True)
+
+    @staticmethod
+    def _write_json(path: Path, record: Record) -> None:
+        text = json.dumps(record, indent=1, ensure_ascii=False)
+        with whole_file(path) as file:
+            file.write(f"{text}\n".encode())
+
+
+def _other_processes(old: Record, new: Record) -> list[str]:
+    before, now = old.get("processes"), new.get("processes")
+    if before == now:
+        return []
+    return [
+        f"the checkpoint was written by {before} processes and {now} go on: they draw other random "
+        "numbers, so the result is not that of an uninterrupted run."
+    ]

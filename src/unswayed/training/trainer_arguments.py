@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = ["load_dtype", "lora_config", "process_count", "trainer_arguments"]
+__all__ = ["load_dtype", "lora_config", "on_cpu", "process_count", "trainer_arguments"]
 
 SCHEDULES: Final[Mapping[str, str]] = {
     "constant": "constant_with_warmup",
@@ -52,14 +52,18 @@ def trainer_arguments(recipe: Recipe, out: Path, *, micro: int, passes: int) -> 
     }
 
 
-def _device_arguments(recipe: Recipe) -> dict[str, bool]:
+def on_cpu(recipe: Recipe) -> bool:
+    """Whether a run computes on the CPU."""
     import torch
 
-    on_cpu = recipe.run.device == "cpu" or not torch.cuda.is_available()
+    return recipe.run.device == "cpu" or not torch.cuda.is_available()
+
+
+def _device_arguments(recipe: Recipe) -> dict[str, bool]:
     precision = recipe.run.precision
     if precision == "auto":
-        precision = "float32" if on_cpu else "bfloat16"
-    return {"use_cpu": on_cpu, "bf16": precision == "bfloat16"}
+        precision = "float32" if on_cpu(recipe) else "bfloat16"
+    return {"use_cpu": on_cpu(recipe), "bf16": precision == "bfloat16"}
 
 
 def load_dtype(recipe: Recipe) -> str:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from unswayed.reward_settings import RewardSettings
-from unswayed.runner.interrupts import catch_interrupt
 from unswayed.training import checks
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.plan import Plan
@@ -18,6 +17,7 @@ from unswayed.training.protocol import Report, Stop
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.sampling import Split, split_step
+from unswayed.training.stopping import NothingLeft, StopHooks, Stopped, stoppable
 from unswayed.training.table import OBJECTIVES
 from unswayed.training.trl_answers import answers_of
 
@@ -40,31 +40,46 @@ class TrlEngine:
         """Train as planned and save the result; see `protocol.Engine`."""
         from transformers import PrinterCallback, Trainer, TrainerCallback
 
-        with catch_interrupt() as interrupt, quiet():
+        with quiet():
             trainer = OBJECTIVES.load(plan.objective).build(plan, folder.path)
+            trainer._get_output_dir = lambda trial: str(folder.aside)  # where it puts checkpoints
             answer = partial(self.answer, trainer, plan, greedy=True)
             check = partial(measure_held_out, plan, answer) if plan.groups.held_out else None
             publish = partial(Trainer.log, trainer)  # trl's own would empty the step's figures
-            kind: Any = type("RunCallback", (RunHooks, TrainerCallback), {})
-            hooks = kind(plan, folder, interrupt, check, publish, report)
+            stopping, following = (
+                type(f"Run{kind.__name__}", (kind, TrainerCallback), {})
+                for kind in (StopHooks, RunHooks)
+            )
+            stop: Any = stopping(plan, folder, trainer, saved=resume or 0)
+            trainer.add_callback(stop)
+            hooks: Any = following(plan, folder, check, publish, report)
             trainer.add_callback(hooks)
             trainer.remove_callback(PrinterCallback)
-            is_main = bool(trainer.is_world_process_zero())
-            if is_main:
-                folder.trim_log(resume or 0)
             checkpoint = None if resume is None else str(folder.checkpoint(resume))
-            trainer.train(resume_from_checkpoint=checkpoint)
-            if not interrupt.is_set():
-                trainer.save_model(str(folder.path))
-                hooks.measure(trainer.state)
+            with stoppable(stop):
+                try:
+                    train(trainer, checkpoint)
+                    stop.over()
+                except Stopped:
+                    return Stop(stop.save(), interrupted=True)
+            trainer.save_model(str(folder.path))
+            hooks.measure(trainer.state)
             everyone(None)  # all read the log that one has written
-        return Stop(trainer.state.global_step, interrupt.is_set(), is_main)
+        return Stop(trainer.state.global_step, interrupted=False)
 
     def answer(
         self, training: Any, plan: Plan, prompts: Sequence[Sequence[int]], *, greedy: bool
     ) -> list[str]:
         """Answers of the trainer's model, by transformers or vLLM; see `protocol.Engine`."""
         return answers_of(training, plan, prompts, greedy=greedy)
+
+
+def train(trainer: Any, checkpoint: str | None) -> None:
+    """Train to the last step; a checkpoint of that step is only loaded."""
+    try:
+        trainer.train(resume_from_checkpoint=checkpoint)
+    except NothingLeft:
+        trainer.callback_handler.on_train_end(trainer.args, trainer.state, trainer.control)
 
 
 TRL = TrlEngine()

@@ -1,0 +1,121 @@
+"""Whether what lies on disk is whole: a checkpoint to go on from, the weights of a result.
+
+Nothing is unpickled and no weights are read: a file of safetensors says how long it is, an archive
+of torch is a zip file whose table of contents stands at its end.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["RECORD", "checkpoint_defect", "read_object", "rng_file", "weights_defect"]
+
+RECORD: Final = "training.json"
+STATE: Final = "trainer_state.json"
+WEIGHTS: Final = ("model.safetensors", "adapter_model.safetensors")
+INDEX: Final = "model.safetensors.index.json"
+SHARDED: Final = (("pytorch_model_fsdp", "weights"), ("optimizer", "optimiser"))
+"""Folders that torch writes of a sharded run, by how their names begin; the last file is `.metadata`."""
+DEEPSPEED: Final = "latest"
+"""Deepspeed's file that names the folder of its own checkpoint: weights, optimiser and schedule."""
+
+
+def checkpoint_defect(folder: Path, step: int) -> str | None:
+    """What keeps a checkpoint from being resumed, in a few words; None if it has everything.
+
+    Args:
+        folder: Of the checkpoint.
+        step: The step that its name says.
+    """
+    return next(_checkpoint_defects(folder, step), None)
+
+
+def weights_defect(folder: Path) -> str | None:
+    """What keeps the weights of a model or an adapter from being read; None if they are whole."""
+    index = folder / INDEX
+    if index.is_file():
+        named = read_object(index).get("weight_map")
+        names = sorted(set(named.values())) if isinstance(named, dict) else []
+        if not names:
+            return f"{INDEX} names no weights"
+    else:
+        names = [name for name in WEIGHTS if (folder / name).is_file()]
+    return next(
+        (defect for name in names if (defect := _tensors_defect(folder / name))),
+        None if names else "no weights",
+    )
+
+
+def rng_file(rank: int, processes: int) -> str:
+    """Where transformers keeps the state of a process's random numbers."""
+    return "rng_state.pth" if processes == 1 else f"rng_state_{rank}.pth"
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """An object in a JSON file; an empty one if there is none that can be read."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _checkpoint_defects(folder: Path, step: int) -> Iterator[str]:
+    record, state = read_object(folder / RECORD), read_object(folder / STATE)
+    if not record:
+        yield f"no readable {RECORD}"
+    if state.get("global_step") != step:
+        yield f"no {STATE} of step {step}"
+    processes = int(record.get("processes") or 1)
+    needed = [rng_file(rank, processes) for rank in range(processes)]
+    if (folder / DEEPSPEED).is_file():
+        name = (folder / DEEPSPEED).read_text(encoding="utf-8", errors="replace").strip()
+        if not name or not (folder / name).is_dir():
+            yield f"no folder {name!r}, which {DEEPSPEED} names"
+        archives = sorted(folder.glob("**/*.pt"))
+    else:
+        yield from _state_defects(folder)
+        needed.append("scheduler.pt")
+        archives = sorted(path for form in ("*.pt", "*.bin") for path in folder.glob(form))
+    for name in needed:
+        if not (folder / name).is_file():
+            yield f"no {name}"
+    for path in (*archives, *sorted(folder.glob("*.pth"))):
+        if not _is_archive(path):
+            yield f"{path.name} is not whole"
+
+
+def _state_defects(folder: Path) -> Iterator[str]:
+    """Of weights and optimiser: whole in files, or each process's share in a folder."""
+    for begins, noun in SHARDED:
+        shares = [path for path in folder.glob(f"{begins}_*/") if path.is_dir()]
+        if any(not (path / ".metadata").is_file() for path in shares):
+            yield f"the {noun} of some process are missing"
+        whole = (folder / f"{begins}.bin").is_file() or (folder / f"{begins}.pt").is_file()
+        if not shares and not whole:
+            if begins != SHARDED[0][0]:
+                yield f"no {noun}"
+            elif (defect := weights_defect(folder)) is not None:
+                yield defect
+
+
+def _tensors_defect(path: Path) -> str | None:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy"):
+            return None
+    except (OSError, SafetensorError) as error:
+        return f"{path.name} is not whole ({error})"
+
+
+def _is_archive(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return bool(archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False

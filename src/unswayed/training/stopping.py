@@ -1,0 +1,237 @@
+"""Stopping at once: a signal throws the step away that is being made, and saves the last whole one.
+
+Between two optimiser steps weights, optimiser and schedule stay as they are, however long sampling
+takes. So what a step changes besides (random numbers, tokens seen) is kept where it begins, and a
+checkpoint of that moment can be written at any time before the next update: a resumed run then
+equals one that was never stopped. During the update, and while log and checkpoint are written, a
+stop waits for the end of the step; with several updates to a batch of responses, for the last.
+
+How the step is left depends on who else takes part in it:
+
+- One process: the signal's handler raises out of it.
+- Several with whole weights each: `joint_stop.py`, because a process that waits for another in a
+  collective runs no handler.
+- Several with shares of the weights: all agree between two backward passes, and save together.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from unswayed.runner.interrupts import SIGNALS, catch_interrupt, signal_stream
+from unswayed.training.boundary import Boundary, random_states
+from unswayed.training.checkpoints import rng_file
+from unswayed.training.joint_stop import JointStop
+from unswayed.training.plan import Plan
+from unswayed.training.processes import any_process, is_main
+from unswayed.training.run_folder import RunFolder
+from unswayed.training.trainer_arguments import process_count
+
+if TYPE_CHECKING:
+    _Base: Any  # transformers.TrainerCallback, imported only where it is used
+else:
+    _Base = object
+
+__all__ = ["NothingLeft", "StopHooks", "Stopped", "stoppable"]
+
+
+class Stopped(BaseException):
+    """Raised out of a step that is thrown away; nothing that handles errors may take it for one."""
+
+
+class NothingLeft(BaseException):
+    """Raised where training would begin, if the checkpoint is of the last step already."""
+
+
+@dataclass(eq=False)
+class StopHooks(_Base):  # type: ignore[misc]
+    """Mixed into `transformers.TrainerCallback` by the engine; one per run, in front of the others.
+
+    Attributes:
+        plan, folder: Of the run.
+        trainer: Of transformers, which writes checkpoints.
+        saved: Step of the newest checkpoint; 0 where there is none, and nothing to save.
+        interrupt: Set by a signal.
+        boundary: The last moment that can be resumed at; None before training begins.
+        settled: Whether the weights are those of `boundary`.
+        joint: Takes the boundary where several processes have whole weights each.
+    """
+
+    plan: Plan
+    folder: RunFolder
+    trainer: Any
+    saved: int
+    interrupt: threading.Event = field(default_factory=threading.Event)
+    boundary: Boundary | None = None
+    settled: bool = False
+    joint: JointStop | None = None
+    _random: dict[str, Any] = field(default_factory=dict)
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """From here on a stop is possible."""
+        self._settle(state)
+        if state.global_step >= state.max_steps:
+            raise NothingLeft
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The step before is whole: logged, saved, checked."""
+        self._settle(state)
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Another backward pass has been made."""
+        self._stop_if_asked()
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The weights are about to change."""
+        self._stop_if_asked()
+        if self.joint is None:
+            self.settled = False
+        else:
+            self.joint.pass_gate()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The weights have changed; before the next step random numbers may be drawn."""
+        if state.global_step % self.plan.stop_every == 0:
+            self._random = random_states()
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The epoch's last step is whole."""
+        self._settle(state)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The last step is whole."""
+        self._settle(state)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Give the checkpoint its name once every process has written its part."""
+        if process_count() > 1:
+            self.trainer.accelerator.wait_for_everyone()
+        self.name_checkpoint(state.global_step)
+        self._settle(state)  # a check of held-out items may follow, and may be left
+
+    def name_checkpoint(self, step: int) -> None:
+        """Put the record beside a checkpoint that was written, and make it the newest one."""
+        if is_main():
+            self.folder.keep_checkpoint(step, self.plan.record, self.plan.recipe.run.keep)
+        self.saved = step
+
+    def over(self) -> None:
+        """No step is left; what follows is not interrupted."""
+        if self.joint is None:
+            self.settled = False
+        else:
+            self.joint.close()
+
+    def interrupted(self) -> None:
+        """Leave the step from within a signal's handler, if that is safe."""
+        self.tell()
+        if self.settled and not self._shares_weights:
+            raise Stopped
+
+    def tell(self) -> None:
+        """Say at once that a signal has come."""
+        boundary = self.boundary
+        if boundary is None:
+            text = "stopping before the first step"
+        elif not self.settled:
+            text = f"stopping when the step after {boundary.step} is done"
+        elif boundary.step == self.saved:
+            text = f"stopping at step {self.saved}, which is saved" if self.saved else "stopping"
+        else:
+            text = f"stopping: saving step {boundary.step}"
+        _say(f"\n{text}; Ctrl-C again leaves at once.")
+
+    def tell_stopped(self) -> None:
+        """Say where the run stopped, for a process that does not get to say it elsewhere."""
+        steps = f"after step {self.saved} of {self.plan.steps}"
+        _say(f"interrupted {steps}; the same command goes on from here.")
+
+    def save(self) -> int:
+        """Write the checkpoint of the last boundary, if there is none; returns its step.
+
+        Of several processes with shares of the weights every one takes part.
+        """
+        boundary = self.boundary
+        if boundary is not None and boundary.step != self.saved:
+            self.write(boundary)
+            if process_count() > 1:
+                self.trainer.accelerator.wait_for_everyone()
+            self.name_checkpoint(boundary.step)
+        return self.saved
+
+    def write(self, boundary: Boundary) -> None:
+        """Write this process's part of a checkpoint, aside; only shares of weights are gathered."""
+        import torch
+
+        trainer, several = self.trainer, process_count()
+        if is_main() or self._shares_weights:
+            trainer.state.num_input_tokens_seen = boundary.tokens
+            trainer.current_flos = boundary.flos
+            if self.joint is not None:
+                trainer.store_flos = lambda: None  # it would wait for the other processes
+            trainer._save_checkpoint(trainer.model_wrapped, trial=None)
+        aside = self.folder.aside / self.folder.checkpoint(boundary.step).name
+        aside.mkdir(parents=True, exist_ok=True)
+        torch.save(boundary.random, aside / rng_file(trainer.args.process_index, several))
+
+    def _settle(self, state: Any) -> None:
+        if state.global_step % self.plan.stop_every == 0:
+            boundary = self.boundary
+            if boundary is None or boundary.step != state.global_step:
+                boundary = Boundary.of(self.trainer, self._random)
+            if self.joint is None:
+                self.boundary, self.settled = boundary, True
+            else:
+                self.joint.settle(boundary)
+        self._stop_if_asked()
+
+    def _stop_if_asked(self) -> None:
+        """Stop where the handler could not, or what it raised was lost."""
+        if self.joint is None and self.settled:
+            asked = self.interrupt.is_set()
+            if any_process(asked) if self._shares_weights else asked:
+                raise Stopped
+
+    @property
+    def _shares_weights(self) -> bool:
+        return bool(self.trainer.is_fsdp_enabled or self.trainer.is_deepspeed_enabled)
+
+
+@contextmanager
+def stoppable(hooks: StopHooks) -> Iterator[None]:
+    """Signals stop the training in the block.
+
+    The first Ctrl-C or SIGTERM raises `Stopped`, or, where several processes have whole weights
+    each, saves and ends the process with exit code 130. The second Ctrl-C leaves at once.
+    """
+    if process_count() == 1 or hooks._shares_weights:
+        with catch_interrupt(
+            first=hooks.interrupted, signals=SIGNALS, insistent=(signal.SIGINT,)
+        ) as hooks.interrupt:
+            yield
+        return
+    hooks.joint = joint = JointStop(hooks)
+    with signal_stream() as next_signal:
+        listener = threading.Thread(target=joint.listen, args=(next_signal,), daemon=True)
+        listener.start()
+        try:
+            yield
+        except BaseException:
+            if joint.since is not None:  # another process has left while this one waited for it
+                joint.park()
+            raise
+        finally:
+            joint.leave()
+            listener.join()
+
+
+def _say(text: str) -> None:
+    """A line of the first process on stderr, also from within a signal's handler."""
+    if is_main():
+        os.write(2, f"{text}\n".encode())

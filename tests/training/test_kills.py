@@ -1,0 +1,21 @@
+"""Training that is killed at any moment, also while it writes a checkpoint, ends with the same bytes.
+
+More kills: `python benchmarks/reliability/training_kills.py`.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "reliability" / "training_kills.py"
+
+
+@pytest.mark.parametrize(("objective", "save_every"), [("pa-grpo", 1), ("pif", 2)])
+def test_killed_runs_end_with_the_bytes_of_an_undisturbed_one(objective, save_every):
+    options = ["--objective", objective, "--save-every", str(save_every), "--steps", "4"]
+    command = [sys.executable, str(SCRIPT), "--kills", "4", *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"| {objective} | 4 |" in done.stdout

@@ -1,0 +1,174 @@
+"""A signal stops a step of any length, saves the last whole one, and changes nothing that is learned."""
+
+import json
+import os
+import signal
+import threading
+import time
+
+import pytest
+from commands import Command, result_of
+from small_models import colour_items, small_recipe, trained
+
+from unswayed.training.scoring import GroupScorer
+
+GRACE_S = 30
+"""What torchrun gives a process between SIGTERM and SIGKILL."""
+
+
+# --- one process --------------------------------------------------------------------------------
+
+
+def stopped_and_resumed(model, folder, *, press, **changes):
+    """The step a run was stopped at, after which it went on to the result of an undisturbed one."""
+    recipe = small_recipe(optimiser_steps="6", **changes)
+    arguments = {"model": str(model), "recipe": recipe}
+    data = colour_items(10)
+    trained("pa-grpo", data, out=folder / "whole", **arguments)
+    stopped = trained("pa-grpo", data, out=folder / "cut", report=press, **arguments)
+    assert stopped.interrupted
+    finished = trained("pa-grpo", data, out=folder / "cut", **arguments)
+    assert (finished.interrupted, finished.resumed_from) == (False, stopped.steps or None)
+    assert result_of(folder / "cut") == result_of(folder / "whole")
+    return stopped.steps
+
+
+def at_step(step, number=signal.SIGINT):
+    """Sends the signal when a step's log line is reported."""
+
+    def press(line):
+        if line["step"] == step:
+            os.kill(os.getpid(), number)
+
+    return press
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_a_signal_while_a_step_is_logged_lets_it_end(word_model, tmp_path, number, capfd):
+    assert stopped_and_resumed(word_model, tmp_path, press=at_step(2, number)) == 2
+    assert "stopping when the step" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("pressed", "saved"), [(1, 2), (2, 2), (3, 4)])
+def test_between_updates_of_one_batch_the_last_is_waited_for(word_model, tmp_path, pressed, saved):
+    changes = {"optimiser_inner_updates": "2", "lora": "{rank = 4, alpha = 8}"}
+    press = at_step(pressed)
+    assert stopped_and_resumed(word_model, tmp_path, press=press, **changes) == saved
+
+
+@pytest.mark.parametrize("swallowed", [False, True], ids=["raised", "lost"])
+@pytest.mark.parametrize(("step", "saved"), [(1, 0), (4, 3)])
+def test_a_step_that_is_being_sampled_is_thrown_away(
+    word_model, tmp_path, monkeypatch, capfd, step, saved, swallowed
+):
+    # Steps 4 and 5 are in the second epoch: five steps make one.
+    rewards, calls = GroupScorer.rewards, []
+
+    def pressed(self, gathered):
+        calls.append(gathered)
+        if len(calls) == 7 + 1 + step:  # once for each plan, six undisturbed steps
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+                for _ in range(100):
+                    time.sleep(0.001)
+            except BaseException:
+                if not swallowed:
+                    raise
+        return rewards(self, gathered)
+
+    monkeypatch.setattr(GroupScorer, "rewards", pressed)
+    assert stopped_and_resumed(word_model, tmp_path, press=None) == saved
+    said = capfd.readouterr().err
+    assert "stopping" in said
+    assert (f"saving step {saved}" in said) == bool(saved)
+
+
+def test_a_second_ctrl_c_leaves_a_checkpoint_that_is_being_written(
+    word_model, tmp_path, monkeypatch
+):
+    import torch
+
+    save, pressed = torch.save, []
+
+    def press(*arguments, **options):
+        save(*arguments, **options)
+        if not pressed:
+            pressed.append(os.kill(os.getpid(), signal.SIGINT))
+
+    def then_again(line):
+        if line["step"] == 2:
+            monkeypatch.setattr(torch, "save", press)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    recipe = small_recipe(optimiser_steps="3", run_save_every="1")
+    arguments = {"model": str(word_model), "recipe": recipe, "out": tmp_path}
+    with pytest.raises(KeyboardInterrupt):
+        trained("pa-grpo", colour_items(10), report=then_again, **arguments)
+    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-1"]
+    assert trained("pa-grpo", colour_items(10), **arguments).resumed_from == 1
+    assert not (tmp_path / ".writing").exists()
+
+
+def test_outside_the_main_thread_training_runs_without_signals(word_model, tmp_path):
+    results = []
+    thread = threading.Thread(
+        target=lambda: results.append(
+            trained(
+                "grpo", colour_items(4), model=str(word_model), recipe=small_recipe(), out=tmp_path
+            )
+        )
+    )
+    thread.start()
+    thread.join()
+    assert results[0].steps == 2
+
+
+# --- the command, as one process and as two -------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory, word_model):
+    return Command(tmp_path_factory.mktemp("command"), word_model)
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["one process", "two processes"])
+def undisturbed(request, command):
+    """The number of processes and the result that they come to when nothing happens."""
+    out = command.folder / f"whole-{request.param}"
+    command.finished(out, processes=request.param)
+    return request.param, result_of(out)
+
+
+def test_sigterm_in_a_long_step_saves_within_the_grace(command, undisturbed):
+    processes, expected = undisturbed
+    out = command.folder / f"cut-{processes}"
+    with command.started(out, processes=processes, slow_at=2) as children:
+        begun = time.monotonic()
+        for child in children:
+            child.send_signal(signal.SIGTERM)
+        said = [child.communicate(timeout=GRACE_S)[1] for child in children]
+        took = time.monotonic() - begun
+    assert [child.returncode for child in children] == [130] * processes, said
+    assert took < GRACE_S
+    assert "stopping: saving step 2" in said[0]
+    assert "interrupted after step 2 of 4; the same command goes on from here" in said[0]
+    assert not any("Traceback" in text for text in said)
+    assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-2"]
+    command.finished(out, processes=processes)
+    assert result_of(out) == expected
+
+
+@pytest.mark.parametrize("slow_rank", [0, 1])
+def test_a_signal_to_one_of_two_processes_stops_both(command, slow_rank):
+    # The other process waits in a collective, where no handler of Python runs.
+    out = command.folder / f"one-of-two-{slow_rank}"
+    with command.started(out, processes=2, slow_at=1, slow_rank=slow_rank) as children:
+        time.sleep(1)
+        children[1].send_signal(signal.SIGTERM)
+        said = [child.communicate(timeout=GRACE_S)[1] for child in children]
+    assert [child.returncode for child in children] == [130, 130], said
+    record = json.loads((out / "checkpoint-1" / "training.json").read_text())
+    assert record["processes"] == 2
+    assert {"rng_state_0.pth", "rng_state_1.pth"} <= {
+        path.name for path in (out / "checkpoint-1").iterdir()
+    }
