@@ -9,9 +9,21 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal
 
 from unswayed.items import Task
+from unswayed.presentation import Protocol
 from unswayed.reward_settings import Advantage
 
-__all__ = ["ARMS", "DECOMPOSED", "SETTINGS", "SWEEPS", "Job", "Setting", "jobs"]
+__all__ = [
+    "ARMS",
+    "DECOMPOSED",
+    "LAYOUTS",
+    "REWARDED",
+    "SETTINGS",
+    "SUPERVISED",
+    "SWEEPS",
+    "Job",
+    "Setting",
+    "jobs",
+]
 
 Gold = Literal["noisy", "clean", "flips"]
 
@@ -56,7 +68,8 @@ class Job:
     @property
     def name(self) -> str:
         """File name without ending."""
-        return f"{self.setting.name}__{self.arm.strip('+').lower()}__seed{self.seed}"
+        arm = self.arm.strip("+").lower().replace(" ", "-")
+        return f"{self.setting.name}__{arm}__seed{self.seed}"
 
     def fingerprint(self, base: str) -> str:
         """Changes whenever the run would be another one."""
@@ -65,13 +78,24 @@ class Job:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-ARMS: Final[Mapping[str, tuple[str, Advantage]]] = {
+REWARDED: Final[Mapping[str, tuple[str, Advantage]]] = {
     "GRPO": ("none", "prompt"),
     "+r_con": ("con", "prompt"),
     "+A_PA": ("none", "group"),
     "PA-GRPO": ("con", "group"),
 }
-"""The four arms of the paper's Table 2."""
+"""The four arms of the paper's Table 2: consistency reward and advantage."""
+
+SUPERVISED: Final[Mapping[str, Mapping[str, str]]] = {
+    "permuted SFT": {"pif.negatives": "0", "pif.content_weight": "0"},
+    "PIF": {},
+}
+"""Arms that are told the gold label, as changes (`--set`) of `train pif --recipe tiny-judge`.
+
+Without negatives and content what is left of that loss is the cross-entropy on the gold label.
+"""
+
+ARMS: Final = (*REWARDED, *SUPERVISED)
 
 _MCQ = Setting(name="mcq-noisy", title="MCQ, noisy gold", task=Task.MCQ, orders="structured")
 _JUDGE = Setting(name="judge-noisy", title="judge, noisy gold")
@@ -88,6 +112,8 @@ SETTINGS: Final = (
         learning_rate=1e-3,
     ),
     _MCQ,
+    replace(_MCQ, name="mcq-clean", title="MCQ, clean gold", gold="clean"),
+    replace(_MCQ, name="mcq-flips", title="MCQ, 35 % label flips", gold="flips"),
     replace(_MCQ, name="mcq-quarter", title="MCQ, noisy gold, lambda 0.25", lam=0.25),
 )
 
@@ -121,6 +147,10 @@ SWEEPS: Final[Mapping[str, tuple[Setting, ...]]] = {
 
 DECOMPOSED: Final = ("judge-noisy", "mcq-noisy")
 """Settings whose base and arms are also measured with labels only and orders only permuted."""
+
+
+LAYOUTS: Final[tuple[Protocol, ...]] = ("coupled", "label", "order")
+"""What moves with a presentation: both, labels alone, orders alone."""
 
 
 def jobs(seeds: int) -> Iterator[Job]:

@@ -10,10 +10,16 @@ from world import evaluation_items
 import unswayed as us
 from unswayed.items import ItemSet, Task
 
-__all__ = ["METHODS", "inference_rows"]
+__all__ = ["AVERAGED", "METHODS", "inference_rows"]
 
-METHODS = ("direct", "vote", "average", "pride", "calibraeval", "cell-median", "additive")
+SHARED = ("vote", "average", "pride", "calibraeval", "cell-median", "additive")
+METHODS = {
+    Task.PAIRWISE: ("direct", *SHARED),
+    Task.MCQ: ("direct", *SHARED, "average:orders=full"),
+}
 ORDERS = {Task.PAIRWISE: "swap", Task.MCQ: "full"}
+AVERAGED = {Task.PAIRWISE: "average", Task.MCQ: "average:orders=full"}
+"""The base averaged over all orders: what training has to beat in one call."""
 
 
 def inference_rows(base: Path) -> dict[str, dict[str, dict[str, float | None]]]:
@@ -24,7 +30,9 @@ def inference_rows(base: Path) -> dict[str, dict[str, dict[str, float | None]]]:
     rows: dict[str, dict[str, dict[str, float | None]]] = {}
     for task, orders in ORDERS.items():
         items = ItemSet.of(evaluation_items(task), name=f"study-{task.value}")
-        found = us.audit(f"hf/{base}", items, methods=list(METHODS), orders=orders, resamples=2)
+        found = us.audit(
+            f"hf/{base}", items, methods=list(METHODS[task]), orders=orders, resamples=100
+        )
         rows[task.value] = {
             method: {
                 "calls": row["calls_per_item"],

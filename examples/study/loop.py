@@ -1,6 +1,6 @@
 """The study's own training loop for one-token answers.
 
-Not the trainer of `unswayed train`, which goes through trl: here the answer's distribution is
+Not the trainer of `unswayed train`: here the answer's distribution is
 computed once per prompt instead of once per sample, so a hundred steps take seconds. Rewards and
 advantages are the package's own (`unswayed.rewards`), for a whole batch at once; the clipped
 objective, the KL term (exact here, sampled in trl) and the entropy bonus are the paper's.
@@ -9,12 +9,14 @@ objective, the KL term (exact here, sampled in trl) and the entropy bonus are th
 from __future__ import annotations
 
 import copy
+import functools
 import time
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
-from arms import ARMS, Job
+from arms import REWARDED, Job
+from supervised import supervised_loss
 from torch import nn
 from world import Pool, answer_log_probs, label_ids
 
@@ -44,7 +46,7 @@ def train_arm(
         at_steps: Called with the model after these steps.
 
     Returns:
-        Seconds spent training.
+        CPU seconds of the steps.
     """
     setting = job.setting
     torch.manual_seed(job.seed)
@@ -53,23 +55,26 @@ def train_arm(
     policy, core = _policy(base, setting.lora)
     trained = [p for p in policy.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=setting.learning_rate, weight_decay=WEIGHT_DECAY)
-    consistency, advantage = ARMS[job.arm]
-    settings = RewardSettings(consistency=consistency, advantage=advantage, lam=setting.lam)
+    batch_loss = (
+        functools.partial(_rewarded_loss, core, base, pool, job, device)
+        if job.arm in REWARDED
+        else supervised_loss(core, pool, job, device)
+    )
     order: list[int] = []
     seconds = 0.0
     for step in range(1, setting.steps + 1):
-        began = time.perf_counter()
+        began = time.process_time()
         if len(order) < setting.items_per_step:
             order = rng.permutation(len(pool.gold)).tolist()
         batch = np.array(order[: setting.items_per_step])
         order = order[setting.items_per_step :]
         policy.train()
-        loss = _loss(core, base, pool, batch, settings, setting.samples, device)
+        loss = batch_loss(batch)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, MAX_NORM)
         optimizer.step()
-        seconds += time.perf_counter() - began
+        seconds += time.process_time() - began
         if step in at_steps:
             at_steps[step](core)
     return seconds
@@ -86,6 +91,19 @@ def _policy(base: nn.Module, rank: int) -> tuple[nn.Module, nn.Module]:
         policy, LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
     )
     return adapted, adapted.base_model.model
+
+
+def _rewarded_loss(
+    core: nn.Module,
+    base: nn.Module,
+    pool: Pool,
+    job: Job,
+    device: torch.device,
+    batch: np.ndarray,
+) -> torch.Tensor:
+    consistency, advantage = REWARDED[job.arm]
+    settings = RewardSettings(consistency=consistency, advantage=advantage, lam=job.setting.lam)
+    return _loss(core, base, pool, batch, settings, job.setting.samples, device)
 
 
 def _loss(

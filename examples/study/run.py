@@ -2,8 +2,8 @@
 
     python examples/study/run.py [--seeds 5] [--out runs/study] [--device cpu] [--base FOLDER]
 
-Base, inference-time methods, GRPO, + r_con, + A_PA and PA-GRPO over several seeds and kinds of
-gold; sweeps over lambda and P; labels and orders permuted apart. Every run is one file, so the
+Base, inference-time methods, GRPO, + r_con, + A_PA, PA-GRPO, permuted SFT and PIF over several
+seeds and kinds of gold; sweeps over lambda and P; labels and orders permuted apart. Every run is one file, so the
 same command goes on where it was stopped. Writes `study.md`, `study.json` and, with matplotlib,
 `study.svg`. With a GPU, a larger judge trained from scratch on the same world (21 million
 parameters): `--device cuda --hidden 512 --layers 8 --heads 8 --pretrain-rate 3e-4
@@ -23,7 +23,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from arms import DECOMPOSED, SETTINGS, Job, Setting, jobs
+from arms import DECOMPOSED, LAYOUTS, SETTINGS, Job, Setting, jobs
 from inference import inference_rows
 from loop import train_arm
 from outcome import measure_model
@@ -32,7 +32,6 @@ from torch import nn
 from world import Pool, evaluation_items, inconsistent_items, make_pool
 
 from unswayed.items import Item, Task
-from unswayed.presentation import PROTOCOLS
 from unswayed.tiny.backend import WEIGHTS
 
 MEASURED_AT = (10, 25, 50, 100)
@@ -128,8 +127,7 @@ class Study:
         for task in dict.fromkeys(setting.task for setting in SETTINGS):
             items = evaluation_items(task)
             figures[task.value] = {
-                protocol: measure_model(self.base, items, protocol=protocol)
-                for protocol in PROTOCOLS
+                protocol: measure_model(self.base, items, protocol=protocol) for protocol in LAYOUTS
             }
         figures["methods"] = inference_rows(self.folder)
         _write(path, figures)
@@ -138,20 +136,22 @@ class Study:
         """Train, measure, write; the figures after the last step."""
         items = evaluation_items(job.setting.task)
         pool = self.pool(job.setting, job.seed)
+        decomposed = job.setting.name in DECOMPOSED
         steps: dict[str, dict[str, float]] = {}
         protocols: dict[str, dict[str, float]] = {}
 
         def note(step: int, model: nn.Module) -> None:
             steps[str(step)] = measure_model(model, items)
-            if step == job.setting.steps and job.setting.name in DECOMPOSED:
-                for protocol in PROTOCOLS:
+            if step == job.setting.steps and decomposed:
+                for protocol in LAYOUTS:
                     protocols[protocol] = measure_model(model, items, protocol=protocol)
 
+        measured_at = MEASURED_AT if decomposed else (job.setting.steps,)
         seconds = train_arm(
             self.base,
             pool,
             job,
-            at_steps={at: lambda model, at=at: note(at, model) for at in MEASURED_AT},
+            at_steps={at: lambda model, at=at: note(at, model) for at in measured_at},
         )
         record = {
             "fingerprint": job.fingerprint(self.fingerprint),

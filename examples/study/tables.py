@@ -7,22 +7,32 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from arms import ARMS, DECOMPOSED, SETTINGS, SWEEPS, Setting
+from arms import ARMS, DECOMPOSED, LAYOUTS, SETTINGS, SWEEPS, Setting, jobs
+from inference import AVERAGED
 
 from unswayed.items import Task
-from unswayed.presentation import PROTOCOLS
 
 __all__ = ["write_tables"]
 
 Run = dict
-METRICS = ("Acc", "Con", "CA", "RStd")
+TITLES = {
+    "Acc": "Accuracy (Acc)",
+    "Con": "Consistency (Con)",
+    "CA": "Consistent accuracy (CA)",
+    "RStd": "Spread of the recalls by position (RStd, less is better)",
+}
+METRICS = tuple(TITLES)
+RIVALS = ("GRPO", "permuted SFT", "PIF")
 STEPS = ("10", "25", "50", "100")
+LAST = STEPS[-1]
 
 
 def write_tables(out: Path, *, seeds: int, command: str) -> str:
     """Write `study.md`, `study.json` and a plot; returns the Markdown."""
-    runs = [json.loads(path.read_text()) for path in sorted((out / "runs").glob("*.json"))]
-    runs = [run for run in runs if run["seed"] < seeds]
+    files = sorted((out / "runs").glob("*.json"))
+    runs = [(path.stem, json.loads(path.read_text())) for path in files]
+    planned = {job.name for job in jobs(seeds)}
+    runs = [run for name, run in runs if name in planned]
     base = json.loads((out / "base.json").read_text())
     text = "\n".join(
         [
@@ -30,8 +40,10 @@ def write_tables(out: Path, *, seeds: int, command: str) -> str:
             "true gold, all orders (2 for the judge, 24 for MCQ).",
             "",
             *_base_table(base),
-            *_arms_table(runs, base),
+            *_arms_tables(runs, base),
+            *_rivals_table(runs, base),
             *_pairs_table(runs),
+            *_cost_table(runs),
             *_sweep_tables(runs),
             *_protocol_table(runs, base),
             *_speed_table(runs),
@@ -60,22 +72,78 @@ def _base_table(base: Run) -> list[str]:
     return lines
 
 
-def _arms_table(runs: Sequence[Run], base: Run) -> list[str]:
+def _arms_tables(runs: Sequence[Run], base: Run) -> list[str]:
+    lines = []
+    for metric, title in TITLES.items():
+        lines += [
+            f"## {title} after 100 steps",
+            "",
+            f"| setting (wrong gold) | base | base averaged | {' | '.join(ARMS)} |",
+            f"|---|{'---|' * (2 + len(ARMS))}",
+        ]
+        for setting in SETTINGS:
+            cells = [
+                _number(base[setting.task.value]["coupled"][metric]),
+                _number(_averaged(base, setting, metric)),
+                *(_spread(_values(runs, setting, arm, metric)) for arm in ARMS),
+            ]
+            wrong = _mean([run["wrong_gold"] for run in _of(runs, setting)])
+            lines.append(f"| {setting.title} ({100 * wrong:.0f} %) | {' | '.join(cells)} |")
+        lines.append("")
+    return lines
+
+
+def _rivals_table(runs: Sequence[Run], base: Run) -> list[str]:
+    """Everything that could be used in place of PA-GRPO, against it, by setting and over all."""
     lines = [
-        "## Arms after 100 steps: Con / CA / Acc",
+        "## Against PA-GRPO, paired by seed: difference of means (runs in which the rival is higher)",
         "",
-        f"| setting | base | {' | '.join(ARMS)} |",
-        f"|---|{'---|' * (1 + len(ARMS))}",
+        "| setting | rival | Acc | Con | CA | RStd |",
+        "|---|---|---|---|---|---|",
+    ]
+    groups = [(setting.title, [setting]) for setting in SETTINGS]
+    for task, name in ((Task.PAIRWISE, "all of the judge"), (Task.MCQ, "all of MCQ, lambda 1")):
+        groups.append((name, _main(task)))
+    for title, settings in groups:
+        for rival in RIVALS:
+            cells = [_paired(runs, settings, rival, "PA-GRPO", metric) for metric in METRICS]
+            lines.append(f"| {title} | {rival} | {' | '.join(cells)} |")
+        cells = [_above_average(runs, base, settings, metric) for metric in METRICS]
+        lines.append(f"| {title} | base averaged | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _cost_table(runs: Sequence[Run]) -> list[str]:
+    lines = [
+        "## CPU seconds of 100 steps",
+        "",
+        f"| setting | {' | '.join(ARMS)} |",
+        f"|---|{'---|' * len(ARMS)}",
     ]
     for setting in SETTINGS:
-        before = base[setting.task.value]["coupled"]
-        cells = [f"{before['Con']:.1f} / {before['CA']:.1f} / {before['Acc']:.1f}"]
-        for arm in ARMS:
-            values = [_values(runs, setting, arm, metric) for metric in ("Con", "CA", "Acc")]
-            cells.append(" / ".join(_spread(column) for column in values))
-        wrong = _mean([run["wrong_gold"] for run in _of(runs, setting)])
-        lines.append(f"| {setting.title} ({100 * wrong:.0f} % wrong) | {' | '.join(cells)} |")
+        cells = [_spread([run["seconds"] for run in _of(runs, setting, arm)]) for arm in ARMS]
+        lines.append(f"| {setting.title} | {' | '.join(cells)} |")
     return [*lines, ""]
+
+
+def _main(task: Task) -> list[Setting]:
+    """The settings of a task that differ in gold and in what is trained."""
+    return [setting for setting in SETTINGS if setting.task is task and setting.lam == 1.0]
+
+
+def _averaged(base: Run, setting: Setting, metric: str) -> float:
+    """The untrained model's average over all orders: 2 calls per item for the judge, 24 for MCQ."""
+    return float(base["methods"][setting.task.value][AVERAGED[setting.task]][metric])
+
+
+def _above_average(runs: Sequence[Run], base: Run, settings: Sequence[Setting], metric: str) -> str:
+    return _differences(
+        [
+            _averaged(base, setting, metric) - value
+            for setting in settings
+            for value in _values(runs, setting, "PA-GRPO", metric)
+        ]
+    )
 
 
 def _pairs_table(runs: Sequence[Run]) -> list[str]:
@@ -92,10 +160,9 @@ def _pairs_table(runs: Sequence[Run]) -> list[str]:
         "|---|---|---|---|---|",
     ]
     for task, name in ((Task.PAIRWISE, "judge"), (Task.MCQ, "MCQ, lambda 1")):
-        settings = [s for s in SETTINGS if s.task is task and s.lam == 1.0]
         for first, second in comparisons:
             cells = [
-                _paired(runs, settings, first, second, metric) for metric in ("Con", "CA", "Acc")
+                _paired(runs, _main(task), first, second, metric) for metric in ("Con", "CA", "Acc")
             ]
             lines.append(f"| {name} | {first} − {second} | {' | '.join(cells)} |")
     return [*lines, ""]
@@ -107,7 +174,7 @@ def _sweep_tables(runs: Sequence[Run]) -> list[str]:
         lines += [
             f"## PA-GRPO, sweep over {title}",
             "",
-            "| | Acc | Con | CA | RStd | training s |",
+            "| | Acc | Con | CA | RStd | CPU s |",
             "|---|---|---|---|---|---|",
         ]
         for setting in settings:
@@ -122,18 +189,18 @@ def _protocol_table(runs: Sequence[Run], base: Run) -> list[str]:
     lines = [
         "## Consistency with labels only, orders only, and both permuted",
         "",
-        f"| | {' | '.join(PROTOCOLS)} |",
-        f"|---|{'---|' * len(PROTOCOLS)}",
+        f"| | {' | '.join(LAYOUTS)} |",
+        f"|---|{'---|' * len(LAYOUTS)}",
     ]
     for setting in (s for s in SETTINGS if s.name in DECOMPOSED):
         before = base[setting.task.value]
-        cells = [f"{before[protocol]['Con']:.1f}" for protocol in PROTOCOLS]
+        cells = [f"{before[protocol]['Con']:.1f}" for protocol in LAYOUTS]
         lines.append(f"| {setting.title}: base | {' | '.join(cells)} |")
         for arm in ARMS:
             found = _of(runs, setting, arm)
             cells = [
                 _spread([run["protocols"][protocol]["Con"] for run in found])
-                for protocol in PROTOCOLS
+                for protocol in LAYOUTS
             ]
             lines.append(f"| {setting.title}: {arm} | {' | '.join(cells)} |")
     return [*lines, ""]
@@ -159,9 +226,9 @@ def _of(runs: Sequence[Run], setting: Setting, arm: str | None = None) -> list[R
 
 
 def _values(
-    runs: Sequence[Run], setting: Setting, arm: str, metric: str, step: str = "100"
+    runs: Sequence[Run], setting: Setting, arm: str, metric: str, step: str | None = None
 ) -> list[float]:
-    return [run["steps"][step][metric] for run in _of(runs, setting, arm)]
+    return [run["steps"][step or LAST][metric] for run in _of(runs, setting, arm)]
 
 
 def _paired(
@@ -176,6 +243,10 @@ def _paired(
             strict=True,
         )
     ]
+    return _differences(differences)
+
+
+def _differences(differences: Sequence[float]) -> str:
     wins = sum(difference > 0 for difference in differences)
     return f"{_mean(differences):+.1f} ({wins} of {len(differences)})"
 
@@ -200,14 +271,14 @@ def _plot(runs: Sequence[Run], path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         return
-    figure = Figure(figsize=(10, 3.4), layout="constrained")
+    figure = Figure(figsize=(11, 4), layout="constrained")
     shown = [s for s in SETTINGS if s.name in DECOMPOSED]
     axes = figure.subplots(1, 2 * len(shown), squeeze=False, sharey=True)[0]
     for at, (setting, metric) in enumerate((s, m) for s in shown for m in ("Con", "CA")):
-        for place, (arm, marker) in enumerate(zip(ARMS, "osD^", strict=True)):
+        for place, (arm, marker) in enumerate(zip(ARMS, "osD^vP", strict=True)):
             values = [_values(runs, setting, arm, metric, step) for step in STEPS]
             axes[at].errorbar(
-                [int(step) + 1.5 * place for step in STEPS],  # side by side, so spreads can be told
+                [int(step) + 1.2 * place for step in STEPS],  # side by side, so spreads can be told
                 [_mean(some) for some in values],
                 [statistics.stdev(some) if len(some) > 1 else 0.0 for some in values],
                 marker=marker,

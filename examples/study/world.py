@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name everyone uses
@@ -41,6 +42,7 @@ class Pool:
     """Training items that the base model is inconsistent on.
 
     Attributes:
+        items: In their own order, with this gold.
         prompts: Token ids, shape (items, P, tokens).
         orders: Candidate at each label, shape (P, n); labels stay with the positions.
         gold: Candidate, shape (items,).
@@ -48,6 +50,7 @@ class Pool:
         kept: Share of the items drawn that the filter kept.
     """
 
+    items: tuple[Item, ...]
     prompts: IntArray
     orders: IntArray
     gold: IntArray
@@ -147,6 +150,10 @@ def make_pool(items: Sequence[Item], kept: float, setting: Setting, seed: int) -
     utility = np.array([item.meta["utility"] for item in items])
     gold = noisy_gold(utility, setting.gold, setting.task, np.random.default_rng(20_000 + seed))
     return Pool(
+        items=tuple(
+            msgspec.structs.replace(item, gold=int(right))
+            for item, right in zip(items, gold, strict=True)
+        ),
         prompts=prompts_of(items, shown),
         orders=np.array([one.candidates_by_label() for one in shown]),
         gold=gold,

@@ -10,7 +10,7 @@ from small_models import colour_items
 
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError, UsageError
-from unswayed.importers.pa_grpo import load_released
+from unswayed.importers import import_files
 from unswayed.items import TASKS, Item, Task
 from unswayed.presentation import Ask
 from unswayed.tasks import task_of
@@ -272,7 +272,7 @@ def test_decisions_of_another_prompt_do_not_count():
     ],
 )
 def test_the_real_training_files_load_and_group(name, count, gold, presentations, identical):
-    items = load_released(SHARED / f"{name}_think_dev.jsonl.gz")
+    items = import_files("pa-grpo", [SHARED / f"{name}_think_dev.jsonl.gz"]).items
     assert len(items) == count
     assert Counter(item.gold for item in items) == gold
     groups = build_groups(items, Data(), Prompt(style="reasoning"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small_models import colour_items, save_model, small_recipe, trained
 
-from unswayed.importers.pa_grpo import load_released
+from unswayed.importers import import_files
 from unswayed.permutations import structured
 from unswayed.tiny.items import judge_items, rubric_items
 from unswayed.training.planning import plan_training
@@ -111,7 +111,7 @@ def byte_model(folder):
 )
 def test_the_real_training_pairs_train_a_few_steps(tmp_path, name, n, presentations):
     model = byte_model(tmp_path / "model")
-    items = load_released(SHARED / f"{name}_think_dev.jsonl.gz", limit=60)
+    items = import_files("pa-grpo", [SHARED / f"{name}_think_dev.jsonl.gz"]).items[:60]
     recipe = small_recipe(
         n, data_max_prompt_tokens="1100", run_micro_batch="4", rollout_samples="2"
     )

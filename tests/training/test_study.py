@@ -1,7 +1,9 @@
 """The study's ordering on three fixed seeds, and that its loop is the paper's objective."""
 
+import json
 import statistics
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +23,16 @@ def study():
     sys.path.insert(0, str(STUDY))
     try:
         import arms
+        import inference
         import loop
         import outcome
+        import run
+        import supervised
         import tables
         import world
 
-        yield {"arms": arms, "loop": loop, "outcome": outcome, "tables": tables, "world": world}
+        modules = (arms, inference, loop, outcome, run, supervised, tables, world)
+        yield {module.__name__: module for module in modules}
     finally:
         sys.path.remove(str(STUDY))
 
@@ -125,6 +131,76 @@ def test_a_step_without_advantages_moves_towards_the_reference_only(study, base)
     log_p = world.answer_log_probs(base, torch.from_numpy(pool.prompts[batch].reshape(8, -1)))
     entropy = -(log_p.exp() * log_p).sum(1).mean().item()
     assert loss == pytest.approx(-1e-3 * entropy, rel=1e-4)
+
+
+@pytest.fixture
+def small(study, tmp_path_factory):
+    """The study of one step with a few items, its base measured."""
+    whole, draw = study["world"].evaluation_items, study["run"].inconsistent_items
+    few = tuple(replace(study["arms"].SETTINGS[place], steps=1) for place in (0, 4))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("inference", "run", "world"):
+            patch.setattr(study[name], "evaluation_items", lambda task: whole(task)[:24])
+        for name in ("arms", "run", "tables"):
+            patch.setattr(study[name], "SETTINGS", few)
+        for name in ("arms", "tables"):
+            patch.setattr(study[name], "SWEEPS", {})
+        patch.setattr(
+            study["run"], "inconsistent_items", lambda *given, wanted: draw(*given, wanted=32)
+        )
+        patch.setattr(study["run"], "MEASURED_AT", (1,))
+        patch.setattr(study["tables"], "STEPS", ("1",))
+        patch.setattr(study["tables"], "LAST", "1")
+        out = tmp_path_factory.mktemp("study")
+        (out / "runs").mkdir()
+        small = study["run"].Study(WEIGHTS, out, torch.device("cpu"))
+        small.base_figures()
+        yield small
+
+
+def test_a_run_of_every_arm_makes_the_tables(study, small):
+    base = json.loads((small.out / "base.json").read_text())
+    for setting, calls in zip(study["run"].SETTINGS, (2, 24), strict=True):
+        assert list(base[setting.task.value]) == ["coupled", "label", "order"]
+        rows = base["methods"][setting.task.value]
+        assert max(row["calls"] for row in rows.values()) == calls
+        assert study["tables"]._averaged(base, setting, "Con") == 100  # over all orders
+    for job in study["arms"].jobs(1):
+        small.run(job)
+        assert small.done(job)
+    text = study["tables"].write_tables(small.out, seeds=1, command="this")
+    assert "nan" not in text
+    for rival in ("GRPO", "permuted SFT", "PIF", "base averaged"):
+        assert f"| judge, noisy gold | {rival} |" in text
+    record = json.loads((small.out / "runs" / "mcq-noisy__permuted-sft__seed0.json").read_text())
+    assert record["arm"] == "permuted SFT"
+    assert record["steps"]["1"] == record["protocols"]["coupled"]
+
+
+@pytest.mark.parametrize("place", [0, 4])
+def test_permuted_sft_is_the_cross_entropy_on_the_gold_label(study, base, place):
+    arms, world = study["arms"], study["world"]
+    setting = arms.SETTINGS[place]
+    items, kept = world.inconsistent_items(base, setting.task, 0, wanted=50)
+    pool = world.make_pool(items, kept, setting, 0)
+    batch = np.array([3, 0, 17])
+    loss_of = study["supervised"].supervised_loss
+    found = loss_of(base, pool, arms.Job(setting, "permuted SFT", 0), torch.device("cpu"))(batch)
+    prompts = torch.from_numpy(pool.prompts[batch].reshape(-1, pool.prompts.shape[-1]))
+    label = (pool.orders[None] == pool.gold[batch][:, None, None]).argmax(axis=2).ravel()
+    gold = torch.from_numpy(world.label_ids(pool.orders.shape[1])[label])
+    expected = torch.nn.functional.nll_loss(world.answer_log_probs(base, prompts), gold)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+    taught = loss_of(base, pool, arms.Job(setting, "PIF", 0), torch.device("cpu"))(batch)
+    assert taught.item() > found.item()  # content and negatives come on top
+
+
+def test_supervised_arms_learn_the_noisy_gold_that_the_rewarded_ones_are_paid_for(study, base):
+    arms, world = study["arms"], study["world"]
+    items, kept = world.inconsistent_items(base, arms.SETTINGS[0].task, 0, wanted=200)
+    pool = world.make_pool(items, kept, arms.SETTINGS[0], 0)
+    assert [item.gold for item in pool.items] == pool.gold.tolist()
+    assert [item.gold for item in pool.items] != [item.gold for item in items]
 
 
 def test_sweeps_share_the_runs_of_the_main_table(study):

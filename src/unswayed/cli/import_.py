@@ -18,7 +18,7 @@ def import_(
     files: Annotated[
         list[Path], typer.Argument(help="Recorded files: .jsonl, .json, .csv, .tsv, also .gz.")
     ],
-    out: Annotated[Path, typer.Option(help="Decisions file to write (.jsonl).")],
+    out: Annotated[Path | None, typer.Option(help="Decisions file to write (.jsonl).")] = None,
     items: Annotated[Path | None, typer.Option(help="Items file to write (.jsonl).")] = None,
     fields: Annotated[
         str | None,
@@ -29,37 +29,45 @@ def import_(
     ] = None,
     on_bad_item: OnBadItem = "stop",
 ) -> None:
-    """Convert other tools' recorded judge outputs into decisions (and items)."""
+    """Convert other tools' files into items and recorded decisions: give --items, --out or both."""
     import msgspec
 
     from unswayed.auditing.run_directory import write_text
     from unswayed.importers import import_files, parse_map
     from unswayed.items import encode_item
 
-    check_out(out, *files)
-    if items is not None:
-        check_out(items, *files)
-        if items.absolute() == out.absolute():
-            raise UsageError(f"--out and --items are both {out}. Give two files.")
+    if out is None and items is None:
+        raise UsageError("nothing to write. Give --items FILE, --out FILE (decisions) or both.")
+    for file in (out, items):
+        if file is not None:
+            check_out(file, *files)
+    if out is not None and items is not None and items.absolute() == out.absolute():
+        raise UsageError(f"--out and --items are both {out}. Give two files.")
     imported = import_files(
         kind,
         files,
         on_bad_item=on_bad_item,
         fields=None if fields is None else parse_map(fields),
     )
-    encode = msgspec.json.Encoder().encode
-    lines = [encode(decision).decode() for decision in imported.decisions]
     if items is not None and not imported.items:
         raise UsageError(f"{kind} records name their items only; leave out --items.")
-    write_text(out, "".join(f"{line}\n" for line in lines))
-    if items is not None:
-        write_text(items, "".join(f"{encode_item(item).decode()}\n" for item in imported.items))
+    if out is not None and not imported.decisions:
+        raise UsageError(f"{kind} records are items without calls; give --items, leave out --out.")
     for bad in imported.bad_records[:5]:
         note(f"{bad} (left out)")
-    write(f"{len(lines):,} decisions -> {out}")
+    if out is not None:
+        encode = msgspec.json.Encoder().encode
+        lines = [encode(decision).decode() for decision in imported.decisions]
+        write_text(out, "".join(f"{line}\n" for line in lines))
+        write(f"{len(lines):,} decisions -> {out}")
     for name, count in imported.counts.items():
         write(f"  {count:,} {name}")
     if items is not None:
+        write_text(items, "".join(f"{encode_item(item).decode()}\n" for item in imported.items))
         write(f"{len(imported.items):,} items -> {items}")
     data = [] if items is None else [str(items)]
-    write(f"next: {shlex.join(['unswayed', 'audit', *data, '--decisions', str(out)])}")
+    source = ["--model", "MODEL"] if out is None else ["--decisions", str(out)]
+    write(f"next: {shlex.join(['unswayed', 'audit', *data, *source])}")
+    if out is None:
+        filtered = shlex.join(["unswayed", "filter", *data, "--model", "MODEL"])
+        write(f"  or, to train on them: {filtered} --out train.jsonl")

@@ -94,8 +94,18 @@ def _recipes() -> Listing:
     from unswayed.training.recipe import load_recipe, recipe_names
 
     recipes = [(name, load_recipe(name)) for name in recipe_names()]
-    rows = [(name, recipe.task.value, recipe.model or "") for name, recipe in recipes]
-    return ("recipe", "task", "model"), rows
+    rows = [
+        (
+            name,
+            recipe.task.value,
+            recipe.model or "",
+            recipe.prompt.style,
+            "all weights" if recipe.lora is None else f"adapter of rank {recipe.lora.rank}",
+            recipe.rollout.engine,
+        )
+        for name, recipe in recipes
+    ]
+    return ("recipe", "task", "model", "prompt", "trains", "samples with"), rows
 
 
 def _objectives() -> Listing:

@@ -25,6 +25,7 @@ __all__ = ["Imported", "detect", "import_files"]
 
 Convert = Callable[[Record, Source], Judged]
 
+LEFT_OUT: Final = "left_out: "
 OWN_FIELDS: Final = frozenset(("item_id", "order", "labels"))
 OWN_LOG: Final = (
     "for a log of your own, say what its fields mean: unswayed import jsonl FILE "
@@ -38,7 +39,7 @@ class Imported:
 
     Attributes:
         items: In order of appearance; empty where the format only names them.
-        decisions: In order of appearance.
+        decisions: In order of appearance; empty where the records are items alone.
         counts: records, items, decisions, unparsed, ties, bad_records, `left_out: <reason>`, and
             what else must be known about the decisions.
         bad_records: Records left out with `on_bad_item="skip"`.
@@ -79,7 +80,7 @@ class _Collected:
         self.asked.update((key, source) for key in keys)
         self.decisions.extend(judged.decisions)
         if judged.left_out:
-            self.remarks[f"left_out: {judged.left_out}"] += 1
+            self.remarks[f"{LEFT_OUT}{judged.left_out}"] += 1
         self.remarks.update(judged.remarks)
 
     def _check(self, item: Item) -> None:
@@ -215,7 +216,10 @@ def _imported(
 ) -> Imported:
     decisions = collected.decisions
     names = ", ".join(str(file) for file in files)
-    if not decisions:
+    items_only = collected.items and not any(
+        kind.startswith(LEFT_OUT) for kind in collected.remarks
+    )
+    if not decisions and not items_only:
         why = f" ({len(collected.bad)} bad records left out)" if collected.bad else ""
         raise ItemError(f"{names}: no decisions{why}.")
     absent = {} if fields is None else fields.absent(collected.names)

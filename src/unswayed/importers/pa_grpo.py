@@ -1,27 +1,31 @@
-"""Reader of the training files released with PA-GRPO: one JSON line per presentation, to items.
+"""Training rows released with PA-GRPO: one JSON line per presentation, items with gold out.
 
 Two files with two conventions. In the pairwise file (Chatbot Arena) `ground_truth` is the letter
 that is *displayed* beside the better answer, so it flips with the order; in the multiple-choice
-file (MMLU) it is the letter of the *original* option in all five rows. Rows of one item are put
-back together, checked against each other, and become one item in its original order, which is
-then shown through this package's own prompts.
+file (MMLU) it is the letter of the *original* option in all five rows. Every row is put back into
+its item's original order, so the rows of an item must agree, and the item is then shown through this
+package's own prompts. Recorded answers are not read: only items on which some model was
+inconsistent were kept, and the multiple-choice file repeats one answer in all five rows.
+
+Source: ECNU-Text-Computing/PA-GRPO, `dataset/train/*.parquet`, its rows written as JSON Lines.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
-from unswayed.errors import ItemError
-from unswayed.items import Item, ItemSet, Task, iter_lines
+import msgspec
+
+from unswayed.importers.protocol import BadFieldError, Importer, Judged, Record, Source
+from unswayed.items import Item, Task
 from unswayed.permutations import Order
 
-__all__ = ["load_released"]
+__all__ = ["PA_GRPO"]
 
 _LETTERS: Final = "ABCD"
+_FIELDS: Final = frozenset(("data_source", "prompt", "reward_model", "extra_info"))
 _PAIR: Final = re.compile(
     r"###Query: (?:\\n|\n)(.*)(?:\\n|\n){2}###A Answer: (?:\\n|\n)(.*)(?:\\n|\n){2}"
     r"###B Answer:(?:\\n|\n)(.*)",
@@ -32,80 +36,100 @@ _QUESTION: Final = re.compile(
 )
 
 
-class _Shown(NamedTuple):
-    """One row: what it shows, and its gold by original candidate."""
+class _Turn(msgspec.Struct):
+    content: str
 
-    line: int
-    item_id: str
+
+class _Truth(msgspec.Struct):
+    ground_truth: str
+
+
+class _Shown(msgspec.Struct):
+    permutation: int | str
+    original_question_id: str | None = None
+    original_index: int | None = None
+
+
+class _Row(msgspec.Struct):
+    data_source: str
+    prompt: list[_Turn]
+    reward_model: _Truth
+    extra_info: _Shown
+
+
+class _Layout(NamedTuple):
+    """What a row shows: the item's name and task, its order, and the right candidate."""
+
+    name: str
     task: Task
+    text: re.Pattern[str]
     order: Order
-    prompt: str
-    candidates: tuple[str, ...]
     gold: int
-    source: str
 
 
-def load_released(path: str | Path, *, limit: int | None = None) -> ItemSet:
-    """Read a released training file.
-
-    Args:
-        path: `.jsonl` or `.jsonl.gz`, rows of one item anywhere in the file.
-        limit: Keep the first `limit` items.
-
-    Raises:
-        ItemError: If a row cannot be read, or rows of one item contradict each other.
-        UsageError: If the file cannot be read.
-    """
-    grouped: dict[str, list[_Shown]] = {}
-    for number, line in iter_lines(path):
-        try:
-            shown = _read(json.loads(line), number)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ItemError(f"{path}:{number}: not a released training row ({error!r}).") from None
-        grouped.setdefault(shown.item_id, []).append(shown)
-    items = [_item(rows, path) for rows in list(grouped.values())[:limit]]
-    return ItemSet.of(items, name=Path(path).name.removesuffix(".gz").removesuffix(".jsonl"))
+def _detects(record: Record) -> bool:
+    """Rows of verl have these fields too; only permuted ones say their permutation."""
+    extra = record.get("extra_info")
+    return record.keys() >= _FIELDS and isinstance(extra, Mapping) and "permutation" in extra
 
 
-def _read(row: dict[str, Any], line: int) -> _Shown:
-    extra, source = row["extra_info"], row["data_source"]
-    text = row["prompt"][-1]["content"]
-    letter = _LETTERS.index(row["reward_model"]["ground_truth"])
-    if source == "chatbot_arena":
-        match = _PAIR.fullmatch(text)
-        order: Order = (0, 1) if extra["permutation"] == 0 else (1, 0)
-        name, task = f"arena/{extra['original_question_id']}", Task.PAIRWISE
-        gold = order[letter]  # the displayed letter
-    else:
-        match = _QUESTION.fullmatch(text)
-        order = tuple(_LETTERS.index(symbol) for symbol in extra["permutation"])
-        name, task = f"{source}/{extra['original_index']}", Task.MCQ
-        gold = letter  # the original letter, whatever is displayed
+def _read(row: _Row, source: Source) -> Judged:
+    """The item of one row, in its original order."""
+    layout = _pair(row) if row.extra_info.original_question_id is not None else _question(row)
+    match = layout.text.fullmatch(row.prompt[-1].content) if row.prompt else None
     if match is None:
-        raise ValueError("the prompt does not show a question with its candidates")
+        raise BadFieldError("prompt", "does not show a question with its candidates")
     prompt, *by_position = match.groups()
-    candidates = [""] * len(order)
-    for position, candidate in enumerate(order):
-        candidates[candidate] = by_position[position].rstrip()
-    return _Shown(line, name, task, order, prompt, tuple(candidates), gold, source)
-
-
-def _item(rows: Sequence[_Shown], path: str | Path) -> Item:
-    first = rows[0]
-    for row in rows[1:]:
-        for what in ("prompt", "candidates", "gold"):
-            if getattr(row, what) != getattr(first, what):
-                raise ItemError(
-                    f"{path}:{row.line}: {row.item_id}: {what} differs from line {first.line}, "
-                    "once both are put in original order."
-                )
-        if row.order in [other.order for other in rows if other.line < row.line]:
-            raise ItemError(f"{path}:{row.line}: {row.item_id}: the same order occurs twice.")
-    return Item(
-        id=first.item_id,
-        task=first.task,
-        prompt=first.prompt,
-        candidates=first.candidates,
-        gold=first.gold,
-        meta={"source": first.source},
+    by_candidate = dict(zip(layout.order, by_position, strict=True))
+    item = Item(
+        id=layout.name,
+        task=layout.task,
+        prompt=prompt,
+        candidates=tuple(by_candidate[c].rstrip() for c in range(len(by_candidate))),
+        gold=layout.gold,
+        meta={"source": row.data_source},
     )
+    return Judged(item, ())
+
+
+def _pair(row: _Row) -> _Layout:
+    extra = row.extra_info
+    if extra.permutation not in (0, 1):
+        raise BadFieldError("extra_info.permutation", f"{extra.permutation!r} is not 0 or 1")
+    order: Order = (0, 1) if extra.permutation == 0 else (1, 0)
+    displayed = _letter(row, 2)
+    return _Layout(
+        f"arena/{extra.original_question_id}", Task.PAIRWISE, _PAIR, order, order[displayed]
+    )
+
+
+def _question(row: _Row) -> _Layout:
+    extra = row.extra_info
+    if extra.original_index is None:
+        raise BadFieldError("extra_info", "has neither original_question_id nor original_index")
+    shown = str(extra.permutation)
+    if sorted(shown) != list(_LETTERS):
+        raise BadFieldError("extra_info.permutation", f"{shown!r} is no order of {_LETTERS}")
+    order = tuple(_LETTERS.index(letter) for letter in shown)
+    original = _letter(row, len(_LETTERS))
+    return _Layout(
+        f"{row.data_source}/{extra.original_index}", Task.MCQ, _QUESTION, order, original
+    )
+
+
+def _letter(row: _Row, n: int) -> int:
+    """The place of the gold letter among the first n."""
+    truth = row.reward_model.ground_truth
+    if len(truth) != 1 or truth not in _LETTERS[:n]:
+        raise BadFieldError(
+            "reward_model.ground_truth", f"{truth!r} is not one of {', '.join(_LETTERS[:n])}"
+        )
+    return _LETTERS.index(truth)
+
+
+PA_GRPO: Final = Importer(
+    title="PA-GRPO's released training rows: items with gold, to train on; no recorded calls.",
+    detects=_detects,
+    schema=_Row,
+    read=_read,
+)

@@ -60,8 +60,8 @@ class Judged:
 
     Attributes:
         item: The item, with the gold where the record has it; None if it only names it.
-        decisions: The calls it records.
-        left_out: Why there are none although the record is well-formed.
+        decisions: The calls it records; none where the format is of items alone.
+        left_out: Why there are none although the format records calls.
         remarks: What else to count and say, such as a call of the record that failed.
     """
 

@@ -19,6 +19,7 @@ IMPORTERS: Registry[Importer[Any]] = Registry(  # Any: each has a schema of its 
         "jsonl": "unswayed.importers.jsonl:OWN_DECISIONS",
         "llmbar": "unswayed.importers.llmbar:LLMBAR",
         "mt-bench": "unswayed.importers.mt_bench:MT_BENCH",
+        "pa-grpo": "unswayed.importers.pa_grpo:PA_GRPO",
         "prometheus": "unswayed.importers.prometheus:PROMETHEUS",
     },
     like="unswayed.importers.protocol:Importer",
