@@ -266,7 +266,7 @@ def test_items_of_a_task_from_outside_load_and_keep_their_task(data: Path) -> No
 
 def test_a_permutation_group_of_a_task_from_outside_has_its_own_orders(data: Path) -> None:
     groups = build_groups(load_items(data), Data(held_out=0), Prompt(style="direct"))
-    assert groups.shown == presentations("cyclic", 3)
+    assert groups.views[3] == presentations("cyclic", 3)
     assert groups.rows[0].answer_only is False
 
 
