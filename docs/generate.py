@@ -200,12 +200,9 @@ def metric_table() -> str:
 
 
 def reward_table() -> str:
-    """All consistency rewards, with the first line of what each says of itself."""
-    lines = ["| `--reward` | what it pays for |", "|---|---|"]
-    for name in REWARDS:
-        idea, _, _ = (inspect.getdoc(REWARDS.load(name)) or "").partition("\n")
-        lines.append(f"| `{name}` | {idea} |")
-    return "\n".join(lines)
+    """All consistency rewards, with what each pays for."""
+    rows = [f"| `{name}` | {REWARDS.load(name).about} |" for name in REWARDS]
+    return "\n".join(["| `--reward` | what it pays for |", "|---|---|", *rows])
 
 
 def with_table(text: str, kind: str, table: str) -> str:

@@ -383,3 +383,58 @@ def test_gold_out_of_range_or_missing_is_refused():
         rewards.right_mask([2], 2)
     with pytest.raises(ShapeError, match="no candidate"):
         rewards.right_mask([], 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("con", [[-1, 1], [-1, 1]]),
+        ("pair", [[-1, 1], [-1, 1]]),
+        ("probability-weighted", [[0, 0], [-1, 1]]),
+        ("inv", [[-1, -1], [0, 2]]),
+        ("mode", [[1, 1], [-1, 1]]),
+        ("columnwise", [[-1, 1], [-1, 1]]),
+        ("joint", [[-1, 1], [-1, 1]]),
+        ("none", [[0, 0], [0, 0]]),
+    ],
+)
+def test_every_reward_of_the_worked_example_by_hand(name, expected):
+    # z = [[1, 1], [0, 1]], gold 1
+    found = REWARDS.load(name).sampled(np.array([[1, 1], [0, 1]]), np.array([False, True]))
+    np.testing.assert_allclose(found, expected)
+
+
+def test_rewards_of_three_presentations_by_hand():
+    # First samples 0 0 1, second 1 unparsed 1; gold 1. Five answers: 0 0 1 1 1.
+    z, right = np.array([[0, 1], [0, -1], [1, 1]]), np.array([False, True])
+    sampled = {name: REWARDS.load(name).sampled(z, right) for name in REWARDS}
+    np.testing.assert_allclose(sampled["pair"], [[0, 0], [0, -1], [-1, 0]])
+    np.testing.assert_allclose(sampled["mode"], [[-1, 1], [-1, -1], [1, 1]])
+    np.testing.assert_allclose(sampled["joint"], -np.ones((3, 2)))
+    # of the four samples of the others: z[0,0] = 0 meets one, z[0,1] = 1 two, z[2,0] = 1 one
+    np.testing.assert_allclose(
+        sampled["probability-weighted"], [[-0.5, 0], [-0.5, -1], [-0.5, -0.5]]
+    )
+
+
+@given(blocks())
+def test_all_pairs_are_the_mean_over_ways_to_pair(block):
+    z, right = block.choices, block.right
+    if z.shape[0] < 2:
+        return
+    pair, all_pairs = REWARDS.load("pair").sampled, REWARDS.load("probability-weighted").sampled
+    # shifting the samples of one presentation at a time reaches each partner equally often
+    shifts = range(z.shape[1])
+    for own in range(z.shape[0]):
+        drawn = []
+        for shift in shifts:
+            moved = np.roll(z, shift, axis=1)
+            moved[own] = z[own]
+            drawn.append(pair(moved, right)[own])
+        np.testing.assert_allclose(np.mean(drawn, axis=0), all_pairs(z, right)[own], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["pair", "probability-weighted", "inv"])
+def test_a_reward_that_compares_presentations_needs_two(name):
+    with pytest.raises(ShapeError, match=rf"reward {name} needs at least 2 presentations"):
+        REWARDS.load(name).sampled(np.zeros((1, 3), dtype=np.int64), np.array([True, False]))

@@ -12,22 +12,54 @@ from unswayed.registry import Registry, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 __all__ = ["ADVANTAGES", "REWARDS", "Advantage", "Reward", "RewardSettings"]
 
-Reward = Callable[["ArrayLike", int], "NDArray[np.float64]"]
-"""A consistency reward: from choices of shape (..., P, N) and n candidates to a value for each."""
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """A consistency reward.
+
+    Attributes:
+        about: What it pays for, in a sentence.
+        sampled: From choices of shape (..., P, N) and what is right, shape (..., n), to a value for
+            each sample.
+        expected: From the probabilities of the candidates, shape (..., P, n), and what is right to
+            the expectation of the reward of a sample that names a candidate, shape (..., P, n), over
+            all other samples; None where there is none to compute.
+        unparsed: Value of an answer that names no candidate.
+    """
+
+    about: str
+    sampled: Callable[[NDArray[np.int64], NDArray[np.bool_]], NDArray[np.float64]]
+    expected: Callable[[NDArray[np.float64], NDArray[np.bool_]], NDArray[np.float64]] | None = None
+    unparsed: float = -1.0
+
+    def expectation(self, p: NDArray[np.float64], right: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """`expected`, where there is one.
+
+        Raises:
+            UsageError: Where there is none.
+        """
+        if self.expected is None:
+            raise UsageError(f"this reward has no expectation to compute: {self.about}")
+        return self.expected(p, right)
+
 
 REWARDS: Registry[Reward] = Registry(
     "reward",
     {
-        "columnwise": "unswayed.rewards:columnwise_reward",
-        "con": "unswayed.rewards:consistency_reward",
-        "inv": "unswayed.rewards:invariance_reward",
-        "none": "unswayed.rewards:no_reward",
+        "columnwise": "unswayed.rewards.columnwise:COLUMNWISE",
+        "con": "unswayed.rewards.con:CON",
+        "inv": "unswayed.rewards.inv:INV",
+        "joint": "unswayed.rewards.joint:JOINT",
+        "mode": "unswayed.rewards.mode:MODE",
+        "none": "unswayed.rewards.none:NONE",
+        "pair": "unswayed.rewards.pair:PAIR",
+        "probability-weighted": "unswayed.rewards.probability_weighted:PROBABILITY_WEIGHTED",
     },
-    like="",
+    like="unswayed.reward_settings:Reward",
 )
 
 Advantage = Literal["group", "prompt"]

@@ -11,12 +11,16 @@ import pytest
 REWARD = '''
 import numpy as np
 
-def unanimous(choices, n):
+from unswayed.reward_settings import Reward
+
+def unanimous(choices, right):
     """+3 where all samples of the group name one candidate, else -3."""
     z = np.asarray(choices)
     flat = z.reshape(*z.shape[:-2], -1)
     same = (flat == flat[..., :1]).all(axis=-1) & (flat[..., 0] >= 0)
     return np.where(np.broadcast_to(same[..., None, None], z.shape), 3.0, -3.0)
+
+UNANIMOUS = Reward("three times as much where all samples of the group agree", sampled=unanimous)
 '''
 OBJECTIVE = """
 from dataclasses import dataclass, replace
@@ -105,7 +109,7 @@ def plugin(tmp_path_factory):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[unswayed.rewards]\nunanimous = others_reward:unanimous\n\n"
+        "[unswayed.rewards]\nunanimous = others_reward:UNANIMOUS\n\n"
         "[unswayed.objectives]\nsymbol-only = others_objective:SYMBOL_ONLY\n\n"
         "[unswayed.engines]\ncounting = others_engine:COUNTING\n"
     )
@@ -133,7 +137,7 @@ def train(plugin, objective, *options):
 
 def test_help_and_errors_name_them(plugin):
     shown = unswayed(plugin, "train", "--help").stdout
-    assert "<columnwise|con|inv|none|unanimous>" in shown
+    assert "|unanimous>" in "".join(shown.split())
     assert "<grpo|pa-grpo|pif|rl|symbol-only>" in shown
     wrong = unswayed(
         plugin, "train", "rl", "tiny-judge-train", "--recipe", "tiny-judge", "--out", "unused",
@@ -145,7 +149,7 @@ def test_help_and_errors_name_them(plugin):
 
 def test_lists_name_them(plugin):
     rewards = unswayed(plugin, "list", "rewards").stdout
-    assert "unanimous   +3 where all samples of the group name one candidate, else -3." in rewards
+    assert "three times as much where all samples of the group agree" in rewards
     objectives = unswayed(plugin, "list", "objectives").stdout
     assert "symbol-only  cross-entropy on the symbol alone" in objectives
 

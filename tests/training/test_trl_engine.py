@@ -12,7 +12,7 @@ from traced import largest_error, traced_trainer
 
 from unswayed.errors import ShapeError, UsageError
 from unswayed.items import Task
-from unswayed.reward_settings import REWARDS
+from unswayed.reward_settings import REWARDS, Reward
 from unswayed.training import checks, pa_grpo, rollout_checks
 from unswayed.training.planning import plan_training
 from unswayed.training.sampling import GroupSampler, check_batch
@@ -80,11 +80,11 @@ def test_mixed_items_are_held_out_and_checked(word_model, tmp_path, objective):
 def test_a_reward_is_given_the_number_of_candidates_of_each_item(word_model, monkeypatch):
     seen = []
 
-    def by_number(choices, n):
-        seen.append((choices.shape, n))
-        return np.full(choices.shape, float(n))
+    def by_number(choices, right):
+        seen.append((choices.shape, right.shape[-1]))
+        return np.full(choices.shape, float(right.shape[-1]))
 
-    monkeypatch.setitem(REWARDS._loaded, "con", by_number)
+    monkeypatch.setitem(REWARDS._loaded, "con", Reward("by number", sampled=by_number))
     recipe = small_recipe(4, data_orders="random:2")
     plan = plan_training("pa-grpo", mixed_items(1), model=str(word_model), recipe=recipe)
     scorer = GroupScorer.of(plan.groups, plan.settings, recipe)

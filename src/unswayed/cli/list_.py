@@ -118,7 +118,7 @@ def _objectives() -> Listing:
 def _rewards() -> Listing:
     from unswayed.reward_settings import REWARDS
 
-    rows = [(name, _first_line(REWARDS.load(name))) for name in REWARDS]
+    rows = [(name, REWARDS.load(name).about) for name in REWARDS]
     return ("reward", "what it pays for"), rows
 
 

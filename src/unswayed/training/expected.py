@@ -1,0 +1,89 @@
+"""The expected reward of one-token answers, instead of an average over samples.
+
+Where the answer is one label, its probability in every presentation is known from one forward pass,
+and so is what a sample of it is worth on average: nothing has to be sampled. The gradient is that of
+the sampled objective without its noise, before advantages are divided by a standard deviation.
+
+    J = mean over presentations t of  sum_k p_t(k) R_t(k) + (1 - sum_k p_t(k)) R_unread
+
+R is a constant of the gradient, as a sampled reward is; 1 - sum_k p_t(k) is the probability of
+anything but a label.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unswayed.reward_settings import REWARDS, RewardSettings
+from unswayed.rewards import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["distillation_loss", "expected_reward", "reward_of_answers"]
+
+
+def reward_of_answers(
+    p: FloatArray, right: BoolArray, settings: RewardSettings
+) -> tuple[FloatArray, float]:
+    """What naming each candidate is worth in each presentation, and what an unread answer is.
+
+    Args:
+        p: Probability of each candidate's label, shape (..., P, n).
+        right: Whether a candidate is right, shape (..., n).
+        settings: Weights; a label alone is well formed and has no reasoning.
+
+    Returns:
+        R of shape (..., P, n), and R of an unread answer.
+
+    Raises:
+        UsageError: If the consistency reward has no expectation.
+    """
+    consistency = REWARDS.load(settings.consistency or "con")
+    own = np.where(right, 1.0, -1.0)[..., None, :] + settings.format_size
+    unread = -1.0 - settings.format_size - settings.length_size
+    return (
+        own + settings.lam * consistency.expectation(p, right),
+        unread + settings.lam * consistency.unparsed,
+    )
+
+
+def expected_reward(
+    log_p: torch.Tensor, right: BoolArray, settings: RewardSettings
+) -> torch.Tensor:
+    """J, averaged over items: what a policy gradient climbs.
+
+    Args:
+        log_p: Log-probability of each candidate's label among all tokens, shape (items, P, n).
+        right: Whether a candidate is right, shape (items, n).
+        settings: Which reward.
+
+    Returns:
+        A scalar.
+
+    Raises:
+        UsageError: If the consistency reward has no expectation.
+    """
+    import torch
+
+    p = log_p.exp()
+    known = p.detach().to("cpu", torch.float64).numpy()
+    worth, unread = reward_of_answers(known, right, settings)
+    weights = torch.from_numpy(worth).to(p)
+    expectation: torch.Tensor = (p * weights).sum(-1) + (1.0 - p.sum(-1)) * unread
+    return expectation.mean()
+
+
+def distillation_loss(log_p: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of every presentation to one target per item.
+
+    Args:
+        log_p: As in `expected_reward`.
+        target: Distribution over the candidates, shape (items, n).
+
+    Returns:
+        A scalar: the mean over items and presentations.
+    """
+    return -(target[..., None, :] * log_p).sum(-1).mean()
