@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from commands import free_port
 from small_models import colour_items, small_recipe
-from test_two_processes import free_port
 
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.planning import plan_training
