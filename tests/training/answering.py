@@ -53,6 +53,7 @@ def main():
     from unswayed.training.planning import plan_training
     from unswayed.training.run import train
 
+    trl_answers.TOKENS = settings.pop("tokens", trl_answers.TOKENS)
     answered = []
     original = trl_answers.answers_of
     asking = partial(failing_on_one, original) if fails else original

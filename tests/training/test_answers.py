@@ -138,7 +138,8 @@ def answer_in_two(model, out, settings, launch):
 def test_two_processes_share_the_work_and_answer_like_one(wavering_model, tmp_path, launch):
     changes = {"rollout_samples": "8", "run_check_every": "1"}
     _, expected = asked(*running(wavering_model, tmp_path / "one", **changes))
-    settings = {**SETTINGS, **changes, "items": 12, "sharded": bool(launch)}
+    # One prompt a batch: the processes' answers end at different times.
+    settings = {**SETTINGS, **changes, "items": 12, "sharded": bool(launch), "tokens": 1}
     ranks, _ = answer_in_two(wavering_model, tmp_path, settings, launch)
     assert ranks[0]["answered"] == ranks[1]["answered"]
     assert len(ranks[0]["answered"]) == 3  # before, after one step, at the end

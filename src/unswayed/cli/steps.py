@@ -12,19 +12,12 @@ from typing import Final, TextIO
 
 from unswayed.runner.progress import duration
 from unswayed.training.held_out import figures_of
+from unswayed.training.scoring import PARTS
 
 __all__ = ["StepLines", "describe"]
 
 WINDOW: Final = 21
 """Recent steps whose median is the time of a step: a save or a check now and then does not count."""
-
-PARTS: Final[Mapping[str, str]] = {
-    "rewards/accuracy/mean": "accuracy",
-    "rewards/length/mean": "length",
-    "rewards/format/mean": "format",
-    "rewards/consistency/mean": "consistency",
-}
-"""The parts of the reward in the log, and what they are called behind it."""
 
 SHARES: Final[Mapping[str, str]] = {
     "group/agreement": "agree",
@@ -34,7 +27,10 @@ SHARES: Final[Mapping[str, str]] = {
     "group/zero_advantage": "no advantage",
     "clip_ratio/region_mean": "clipped",
 }
+"""Shares of responses, groups and tokens in the log, and what the line calls them."""
+
 NUMBERS: Final[Mapping[str, str]] = {"kl": "KL", "entropy": "entropy", "loss": "loss"}
+"""The rest of the line: as in the log."""
 
 
 class StepLines:
@@ -104,8 +100,9 @@ def describe(line: Mapping[str, float], *, step_s: float | None) -> str:
             parts.append(f"{duration((line['steps'] - line['step']) * step_s)} left")
         parts.append(f"{step_s:.2g} s/step" if step_s < 10 else f"{step_s:.0f} s/step")
     if "reward" in line:
+        means = {name: line.get(f"rewards/{name}/mean") for name in PARTS}
         made_of = ", ".join(
-            f"{name} {round(line[key], 2) + 0.0:.2f}" for key, name in PARTS.items() if key in line
+            f"{name} {round(mean, 2) + 0.0:.2f}" for name, mean in means.items() if mean is not None
         )
         parts.append(f"reward {line['reward']:.3f}{f' ({made_of})' if made_of else ''}")
     parts += [f"{name} {line[key]:.0%}" for key, name in SHARES.items() if key in line]

@@ -10,7 +10,6 @@ import typer
 
 from unswayed.cli.options import Limit, OnBadItem
 from unswayed.cli.output import note, write
-from unswayed.cli.steps import StepLines
 from unswayed.errors import UsageError
 from unswayed.reward_settings import REWARDS, Advantage
 from unswayed.training.table import ENGINES, OBJECTIVES
@@ -59,6 +58,7 @@ def train(
 ) -> int:
     """Train with permutation groups; the same command resumes (bit for bit, unless vLLM samples)."""
     from unswayed.api import load_data
+    from unswayed.cli.steps import StepLines
     from unswayed.registry import require
     from unswayed.training.planning import plan_training
     from unswayed.training.processes import is_main

@@ -138,7 +138,6 @@ def _by_transformers(
                     input_ids=padded["input_ids"],
                     attention_mask=padded["attention_mask"],
                     generation_config=config,
-                    synced_gpus=_is_sharded(trainer) or None,
                 )
                 responses = sequences[:, padded["input_ids"].shape[1] :]
                 answers += tokenizer.batch_decode(responses, skip_special_tokens=True)
@@ -149,11 +148,6 @@ def _by_transformers(
     if failure is not None:
         raise failure
     return answers
-
-
-def _is_sharded(trainer: Any) -> bool:
-    """Whether forward passes need all processes; that of ZeRO-3 transformers finds out itself."""
-    return bool(trainer.is_fsdp_enabled) and trainer.accelerator.num_processes > 1
 
 
 @contextlib.contextmanager
