@@ -13,6 +13,7 @@ from unswayed.training.plan import Plan
 from unswayed.training.progress import RunHooks, quiet
 from unswayed.training.protocol import Report, Stop
 from unswayed.training.run_folder import RunFolder
+from unswayed.training.sharding import save_whole, settle_sharding
 from unswayed.training.table import OBJECTIVES
 
 __all__ = ["TRL", "TrlEngine"]
@@ -32,6 +33,7 @@ class TrlEngine:
 
         with catch_interrupt() as interrupt, quiet():
             trainer = OBJECTIVES.load(plan.objective).build(plan, folder.path)
+            settle_sharding(trainer)
             # Weights sharded by FSDP would have to be gathered whole to answer held-out items.
             checked = bool(plan.groups.held_out) and not trainer.is_fsdp_enabled
             check = partial(measure_held_out, trainer, plan) if checked else None
@@ -44,7 +46,7 @@ class TrlEngine:
             checkpoint = None if resume is None else str(folder.checkpoint(resume))
             trainer.train(resume_from_checkpoint=checkpoint)
             if not interrupt.is_set():
-                trainer.save_model(str(folder.path))
+                save_whole(trainer, str(folder.path))
         return Stop(trainer.state.global_step, interrupt.is_set(), is_main)
 
 
