@@ -27,7 +27,7 @@ CHAT = (
 )
 
 
-def save_word_model(folder, *, seed=0, context=64, chat=CHAT):
+def save_word_model(folder, *, seed=0, context=64, chat=CHAT, **model):
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -43,28 +43,41 @@ def save_word_model(folder, *, seed=0, context=64, chat=CHAT):
         additional_special_tokens=["<|user|>", "<|assistant|>"],
     )
     tokenizer.chat_template = chat
-    save_model(folder, tokenizer, size=len(WORDS), seed=seed, context=context)
+    save_model(folder, tokenizer, size=len(WORDS), seed=seed, context=context, **model)
     (folder / "prompt_template.jinja").write_text(TEMPLATE)
     return folder
 
 
-def save_model(folder, tokenizer, *, size, seed=0, context=64, labels="ABCD", pull=1.2):
+def save_model(
+    folder,
+    tokenizer,
+    *,
+    size,
+    seed=0,
+    context=64,
+    labels="ABCD",
+    pull=1.2,
+    kind="llama",
+    tied=False,
+):
     """Random weights with a pull towards the labels everywhere, so that answers vary."""
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    model = LlamaForCausalLM(
-        LlamaConfig(
+    model = AutoModelForCausalLM.from_config(
+        AutoConfig.for_model(
+            kind,
             vocab_size=size,
             hidden_size=16,
             intermediate_size=32,
             num_hidden_layers=2,
             num_attention_heads=2,
             num_key_value_heads=2,
+            head_dim=8,
             max_position_embeddings=context,
-            tie_word_embeddings=False,
+            tie_word_embeddings=tied,
             bos_token_id=None,
             eos_token_id=tokenizer.eos_token_id,
             pad_token_id=tokenizer.pad_token_id,

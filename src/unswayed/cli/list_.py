@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from unswayed.cli.output import show
+from unswayed.cli.output import show, write
 from unswayed.errors import UsageError
 from unswayed.registry import did_you_mean
 
@@ -128,6 +128,13 @@ def _engines() -> Listing:
     return ("engine", "what it is"), [(name, _first_line(ENGINES.load(name))) for name in ENGINES]
 
 
+def _launch_files() -> Listing:
+    from unswayed.training.launch_files import launch_names, launch_title
+
+    rows = [(name, launch_title(name)) for name in launch_names()]
+    return ("launch file", "what it is for"), rows
+
+
 def _first_line(thing: object) -> str:
     return (thing.__doc__ or "").strip().partition("\n")[0]
 
@@ -143,13 +150,24 @@ LISTINGS: Final[Mapping[str, tuple[Callable[[], Listing], ...]]] = {
     "objectives": (_objectives,),
     "rewards": (_rewards,),
     "engines": (_engines,),
+    "launch": (_launch_files,),
 }
 
 
 def list_(
     kind: Annotated[str, typer.Argument(help=f"{', '.join(LISTINGS)}.")],
+    name: Annotated[
+        str | None, typer.Argument(help="Of launch: print where this file lies.")
+    ] = None,
 ) -> None:
     """List what is registered of a kind, what other packages add among it; models with prices."""
+    if name is not None:
+        if kind != "launch":
+            raise UsageError(f"list {kind} takes no name; list launch does.")
+        from unswayed.training.launch_files import launch_file
+
+        write(str(launch_file(name)))
+        return
     if kind not in LISTINGS:
         raise UsageError(f"cannot list {kind!r}. {did_you_mean(kind, LISTINGS)}")
     for listing in LISTINGS[kind]:

@@ -25,7 +25,7 @@ from unswayed.training.recipe_parts import Recipe
 from unswayed.training.scoring import GroupScorer
 from unswayed.training.shared_prompts import SharedPrompts
 from unswayed.training.trainer_arguments import (
-    load_dtype,
+    load_arguments,
     lora_config,
     trainer_arguments,
 )
@@ -77,8 +77,16 @@ class GroupObjective:
         """Score a made-up batch of the first item.
 
         Raises:
-            UsageError, ShapeError: If the reward cannot be computed.
+            UsageError, ShapeError: If the reward cannot be computed, or a preset is asked for
+                another loss.
         """
+        loss = recipe.optimiser.loss
+        if self.preset is not None and loss != "grpo":
+            raise UsageError(
+                f"optimiser.loss {loss!r} is not the paper's, whose objective is a mean over "
+                f"responses (grpo). {self.preset} is the paper's preset. Use: train rl --reward "
+                f"{self.consistency} --advantage {self.advantage}."
+            )
         scorer = GroupScorer.of(groups, settings or recipe.reward, recipe)
         rows = [row for row in range(groups.n_presentations) for _ in range(recipe.rollout.samples)]
         scorer.rewards(scorer.features(rows, [groups.symbols[0]] * len(rows)))
@@ -91,7 +99,7 @@ class GroupObjective:
         """trl's trainer with the hooks of permutation groups."""
         recipe, settings = plan.recipe, plan.settings or plan.recipe.reward
         config = grpo_config(plan, out)
-        config.model_init_kwargs = {"dtype": load_dtype(recipe), "use_safetensors": True}
+        config.model_init_kwargs = load_arguments(recipe)
         return trainer_class()(
             model=str(plan.folder),
             args=config,
@@ -136,14 +144,14 @@ def grpo_config(plan: Plan, out: Path) -> GRPOConfig:
     optimiser, rollout = recipe.optimiser, recipe.rollout
     micro, passes = plan.split
     return GRPOConfig(
-        **trainer_arguments(recipe, out, micro=micro, passes=passes),
+        **trainer_arguments(recipe, out, micro=micro, passes=passes, steps=plan.steps),
         # the batch: one batch of responses per optimiser step (or per inner_updates steps)
         steps_per_generation=passes,
         num_generations=rollout.samples,
         num_iterations=optimiser.inner_updates,
         shuffle_dataset=recipe.data.shuffle,
-        # the objective: trl's defaults are beta 0, "dapo", token-level corrections
-        loss_type="grpo",
+        # the objective: trl's defaults are beta 0, "dapo", corrections
+        loss_type=optimiser.loss,
         beta=optimiser.beta,
         epsilon=optimiser.clip,
         entropy_coef=optimiser.entropy,
@@ -151,7 +159,7 @@ def grpo_config(plan: Plan, out: Path) -> GRPOConfig:
         multi_objective_aggregation="sum_then_normalize",
         reward_weights=[1.0, 1.0, 1.0, settings.lam],
         use_bias_correction_kl=False,
-        vllm_importance_sampling_correction=False,
+        **_correction_arguments(recipe),
         mask_truncated_completions=False,
         # sampling
         temperature=rollout.temperature,
@@ -185,11 +193,27 @@ def _vllm_arguments(recipe: Recipe, groups: Groups) -> dict[str, Any]:
         return {"use_vllm": False}
     common = {"use_vllm": True, "vllm_mode": rollout.engine.removeprefix("vllm-")}
     if rollout.engine == "vllm-server":
-        return {**common, "vllm_server_base_url": rollout.server_url}
+        return {
+            **common,
+            "vllm_server_base_url": rollout.server_url,
+            "vllm_server_timeout": rollout.server_timeout,
+        }
     longest = groups.counts.longest_prompt or recipe.data.max_prompt_tokens
     return {
         **common,
         "vllm_gpu_memory_utilization": rollout.gpu_memory,
         "vllm_tensor_parallel_size": rollout.tensor_parallel,
         "vllm_max_model_length": longest + groups.max_tokens,
+        "vllm_enable_sleep_mode": rollout.sleep,
+    }
+
+
+def _correction_arguments(recipe: Recipe) -> dict[str, Any]:
+    correction = recipe.rollout.correction
+    if correction == "none":
+        return {"vllm_importance_sampling_correction": False}
+    return {
+        "vllm_importance_sampling_correction": True,
+        "vllm_importance_sampling_mode": correction,
+        "vllm_importance_sampling_clip_max": recipe.rollout.correction_cap,
     }

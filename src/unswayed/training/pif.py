@@ -32,7 +32,7 @@ from unswayed.training.data import Groups, Row
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Pif, Recipe
 from unswayed.training.trainer_arguments import (
-    load_dtype,
+    load_arguments,
     lora_config,
     process_count,
     trainer_arguments,
@@ -118,14 +118,14 @@ class PifObjective:
         data = examples(plan.groups, recipe.pif, plan.chat, seed=recipe.run.seed)
         micro, passes = split_examples(recipe, plan.groups)
         arguments = TrainingArguments(
-            **trainer_arguments(recipe, out, micro=micro, passes=passes),
+            **trainer_arguments(recipe, out, micro=micro, passes=passes, steps=plan.steps),
             remove_unused_columns=False,
             label_names=[],
             dataloader_drop_last=True,
         )
         set_seed(recipe.run.seed)  # an adapter is drawn before the trainer sets it
         model: Any = AutoModelForCausalLM.from_pretrained(
-            str(plan.folder), dtype=load_dtype(recipe), use_safetensors=True
+            str(plan.folder), **load_arguments(recipe)
         )
         adapter = lora_config(recipe)
         if adapter is not None:

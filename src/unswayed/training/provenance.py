@@ -30,7 +30,9 @@ _RUNS_ON: Final = frozenset(
         "recipe.name",
         "recipe.model",
         "recipe.rollout.gpu_memory",
+        "recipe.rollout.server_timeout",
         "recipe.rollout.server_url",
+        "recipe.rollout.sleep",
         "recipe.rollout.tensor_parallel",
     }
 )

@@ -134,7 +134,7 @@ def _check_values(recipe: Recipe, where: str) -> None:
     rollout, run, inner_updates = recipe.rollout, recipe.run, recipe.optimiser.inner_updates
     if rollout.engine == "vllm-server" and rollout.server_url is None:
         raise UsageError(f"{where}: rollout.engine vllm-server needs rollout.server_url.")
-    if run.save_every % inner_updates:
+    if run.save_every != "auto" and run.save_every % inner_updates:
         raise UsageError(
             f"{where}: run.save_every {run.save_every} must be a multiple of "
             f"optimiser.inner_updates {inner_updates}: a checkpoint between two updates "

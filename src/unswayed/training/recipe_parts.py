@@ -81,16 +81,29 @@ class Rollout(_Part, frozen=True):
         temperature: Sampling temperature.
         engine: transformers, or vLLM in the training processes or on a server of its own.
         server_url: Address of the vLLM server.
+        server_timeout: Seconds to wait until the server is up; trl's default.
         gpu_memory: Share of GPU memory for vLLM in the training processes.
-        tensor_parallel: GPUs per vLLM model.
+        tensor_parallel: GPUs per vLLM model in the training processes; a server has its own.
+        sleep: Whether vLLM in the training processes gives its memory back while a step is
+            trained (trl's `vllm_enable_sleep_mode`); waking and sending all weights costs time.
+        correction: Importance-sampling correction for vLLM, whose probabilities are not quite the
+            trainer's (other kernels; an adapter merged in bfloat16). The paper has none; "none"
+            trains as if responses were the policy's own. The others are trl's: ratios cut off or
+            left out above `correction_cap`, by token or by sequence.
     """
 
     samples: Positive = 8
     temperature: AboveZero = 1.0
     engine: Literal["transformers", "vllm-colocate", "vllm-server"] = "transformers"
     server_url: str | None = None
+    server_timeout: AboveZero = 240.0
     gpu_memory: Share = 0.3
     tensor_parallel: Positive = 1
+    sleep: bool = False
+    correction: Literal[
+        "none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"
+    ] = "none"
+    correction_cap: AboveZero = 3.0
 
 
 class Optimiser(_Part, frozen=True):
@@ -102,6 +115,9 @@ class Optimiser(_Part, frozen=True):
         schedule: Learning-rate schedule; `warmup_steps` come first.
         epochs: Passes over the data; `steps`, if given, decides instead.
         inner_updates: Optimiser steps per batch of responses.
+        loss: How tokens are weighed. grpo is the paper's (Eq. 14 is a mean over responses: each
+            counts the same, whatever its length); dapo, bnpo and dr_grpo are trl's and let long responses
+            weigh more, so `pa-grpo` and `grpo` refuse them and `rl` takes them.
         clip: eta of the clipped objective.
         beta: Weight of the KL term to the untrained model.
         entropy: Weight of the entropy bonus.
@@ -116,6 +132,7 @@ class Optimiser(_Part, frozen=True):
     epochs: AboveZero = 2.0
     steps: Positive | None = None
     inner_updates: Positive = 1
+    loss: Literal["grpo", "dapo", "bnpo", "dr_grpo"] = "grpo"
     clip: AboveZero = 0.2
     beta: Weight = 0.001
     entropy: Weight = 0.001
@@ -163,12 +180,16 @@ class Run(_Part, frozen=True):
         seed: Seed of sampling, shuffling and adapters.
         precision: auto is bfloat16 on a GPU and float32 on a CPU.
         device: auto, or cpu.
+        attention: Attention kernel, in the words of transformers (sdpa, flash_attention_2, eager);
+            None for its own choice.
         micro_batch: Sampled responses per process and backward pass.
         gradient_checkpointing: Trade time for memory.
         share_prompts: Compute each distinct prompt of a step once; see `training.shared_prompts`.
-        save_every, log_every, check_every: Steps between checkpoints, log lines, and checks of the
-            held-out items; 0 for never (the end is always saved and checked). A check asks at most
-            a quarter as many responses as are trained on between two.
+        save_every: Steps between checkpoints; auto for about ten in a run, and one in fifty steps
+            at least.
+        log_every, check_every: Steps between log lines, and checks of the held-out items. 0 is
+            never, here and in `save_every`; the end is always saved and checked. A check asks at
+            most a quarter as many responses as are trained on between two.
         keep: Checkpoints kept.
         loggers: Where metrics go beside the log file.
     """
@@ -176,10 +197,11 @@ class Run(_Part, frozen=True):
     seed: int = 0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     device: Literal["auto", "cpu"] = "auto"
+    attention: str | None = None
     micro_batch: Positive = 8
     gradient_checkpointing: bool = True
     share_prompts: bool = True
-    save_every: Count = 50
+    save_every: Count | Literal["auto"] = "auto"
     log_every: Positive = 1
     check_every: Count = 0
     keep: Positive = 2

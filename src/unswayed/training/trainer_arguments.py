@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,14 @@ from typing import Any, Final
 
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = ["load_dtype", "lora_config", "on_cpu", "process_count", "trainer_arguments"]
+__all__ = [
+    "load_arguments",
+    "lora_config",
+    "on_cpu",
+    "process_count",
+    "save_steps",
+    "trainer_arguments",
+]
 
 SCHEDULES: Final[Mapping[str, str]] = {
     "constant": "constant_with_warmup",
@@ -18,7 +26,16 @@ SCHEDULES: Final[Mapping[str, str]] = {
 }
 
 
-def trainer_arguments(recipe: Recipe, out: Path, *, micro: int, passes: int) -> dict[str, Any]:
+CHECKPOINTS: Final = 10
+"""Checkpoints of a run with `save_every = "auto"`."""
+
+FARTHEST: Final = 50
+"""Most steps between them: what a long run may lose."""
+
+
+def trainer_arguments(
+    recipe: Recipe, out: Path, *, micro: int, passes: int, steps: int
+) -> dict[str, Any]:
     """Arguments of `transformers.TrainingArguments` and of what inherits from it.
 
     Args:
@@ -26,8 +43,10 @@ def trainer_arguments(recipe: Recipe, out: Path, *, micro: int, passes: int) -> 
         out: Folder of checkpoints.
         micro: Sequences per process and backward pass.
         passes: Backward passes per step.
+        steps: Optimiser steps of the run.
     """
     optimiser, run = recipe.optimiser, recipe.run
+    every = save_steps(recipe, steps)
     return {
         "output_dir": str(out),
         "per_device_train_batch_size": micro,
@@ -44,12 +63,28 @@ def trainer_arguments(recipe: Recipe, out: Path, *, micro: int, passes: int) -> 
         **_device_arguments(recipe),
         "gradient_checkpointing": run.gradient_checkpointing,
         "logging_steps": run.log_every,
-        "save_strategy": "steps" if run.save_every else "no",
-        "save_steps": run.save_every or 1,
+        "save_strategy": "steps" if every else "no",
+        "save_steps": every or 1,
         "save_total_limit": run.keep,
         "report_to": list(run.loggers) or "none",
         "disable_tqdm": True,
     }
+
+
+def save_steps(recipe: Recipe, steps: int) -> int:
+    """Steps between checkpoints; 0 for none.
+
+    Args:
+        recipe: Its `run.save_every`; its `optimiser.inner_updates` divides the result, because a
+            checkpoint between two updates of the same responses could not be resumed exactly.
+        steps: Optimiser steps of the run.
+    """
+    every = recipe.run.save_every
+    if every != "auto":
+        return every
+    updates = recipe.optimiser.inner_updates
+    batches = min(-(-steps // CHECKPOINTS), FARTHEST) / updates
+    return max(1, math.floor(batches)) * updates
 
 
 def on_cpu(recipe: Recipe) -> bool:
@@ -66,14 +101,17 @@ def _device_arguments(recipe: Recipe) -> dict[str, bool]:
     return {"use_cpu": on_cpu(recipe), "bf16": precision == "bfloat16"}
 
 
-def load_dtype(recipe: Recipe) -> str:
-    """The dtype the weights are loaded in.
+def load_arguments(recipe: Recipe) -> dict[str, Any]:
+    """Arguments of `from_pretrained`: dtype, file format and, if asked for, the attention kernel.
 
     Frozen weights under an adapter lose nothing in bfloat16; weights that are trained stay in
     float32, because an update of 1e-5 of their size is below bfloat16's resolution.
     """
     frozen = recipe.lora is not None
-    return "bfloat16" if frozen and _device_arguments(recipe)["bf16"] else "float32"
+    dtype = "bfloat16" if frozen and _device_arguments(recipe)["bf16"] else "float32"
+    kernel = recipe.run.attention
+    asked = {} if kernel is None else {"attn_implementation": kernel}
+    return {"dtype": dtype, "use_safetensors": True, **asked}
 
 
 def lora_config(recipe: Recipe) -> Any:

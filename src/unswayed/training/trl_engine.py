@@ -9,6 +9,7 @@ from typing import Any
 
 from unswayed.reward_settings import RewardSettings
 from unswayed.training import checks
+from unswayed.training.fsdp2 import save_whole, settle_sharding
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone
@@ -42,6 +43,7 @@ class TrlEngine:
 
         with quiet():
             trainer = OBJECTIVES.load(plan.objective).build(plan, folder.path)
+            settle_sharding(trainer)
             trainer._get_output_dir = lambda trial: str(folder.aside)  # where it puts checkpoints
             answer = partial(self.answer, trainer, plan, greedy=True)
             check = partial(measure_held_out, plan, answer) if plan.groups.held_out else None
@@ -62,7 +64,7 @@ class TrlEngine:
                     stop.over()
                 except Stopped:
                     return Stop(stop.save(), interrupted=True)
-            trainer.save_model(str(folder.path))
+            save_whole(trainer, str(folder.path))
             hooks.measure(trainer.state)
             everyone(None)  # all read the log that one has written
         return Stop(trainer.state.global_step, interrupted=False)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unswayed.training.chats import ChatTokens
+from unswayed.training.merging import merge_without_trace
 from unswayed.training.sampling import GroupSampler, check_batch
 from unswayed.training.scoring import PARTS, GroupScorer
 
@@ -70,6 +71,8 @@ class GroupHooks(_Base):  # type: ignore[misc]
             scorer.n_samples,
         )
         super().__init__(reward_funcs=reward_parts(), **trainer)
+        if self.use_vllm and trainer["peft_config"] is not None and not self._dist.is_zero3:
+            merge_without_trace(self.model)  # ZeRO-3 throws the merged weights away by itself
 
     def _get_train_sampler(self, dataset: Any = None) -> GroupSampler:
         stock = super()._get_train_sampler(dataset)

@@ -1,0 +1,38 @@
+"""The shipped configurations of `accelerate launch`, one YAML file each in `launch/`."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from unswayed.errors import UnknownNameError
+from unswayed.registry import did_you_mean
+
+__all__ = ["launch_file", "launch_names", "launch_title"]
+
+FOLDER: Final = Path(str(resources.files("unswayed.training"))) / "launch"
+
+
+def launch_names() -> tuple[str, ...]:
+    """Their names: `ddp`, `fsdp2`, ..."""
+    return tuple(sorted(file.stem for file in FOLDER.glob("*.yaml")))
+
+
+def launch_file(name: str) -> Path:
+    """Where a file lies, for `accelerate launch --config_file`.
+
+    Raises:
+        UnknownNameError: If there is none of that name.
+    """
+    if name not in launch_names():
+        raise UnknownNameError(
+            f"unknown launch file {name!r}. {did_you_mean(name, launch_names())}"
+        )
+    return FOLDER / f"{name}.yaml"
+
+
+def launch_title(name: str) -> str:
+    """What a file is for: its first line."""
+    first = launch_file(name).read_text(encoding="utf-8").partition("\n")[0]
+    return first.removeprefix("# ")

@@ -1,0 +1,103 @@
+"""One process of several, through the whole program: see `test_sharded.py` and `test_server.py`.
+
+Two things are replaced because there is no GPU. accelerate shards on accelerators only, and takes
+gloo on CPUs for plain data parallelism: here it is told that they are devices. trl refuses to send
+weights from a CPU: here its client is told that this is one of CUDA. Sharding, gathering, merging,
+checkpoints, saving and the client's requests are those of torch, peft, accelerate and trl.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+
+def announce_cpus_as_devices():
+    from accelerate.state import PartialState
+    from accelerate.utils import DistributedType
+
+    begin = PartialState.__init__
+
+    def begin_as_devices(self, *arguments, **keywords):
+        begin(self, *arguments, **keywords)
+        if self.distributed_type is DistributedType.MULTI_CPU:
+            self.distributed_type = DistributedType.MULTI_GPU
+
+    PartialState.__init__ = begin_as_devices
+
+
+def announce_sender_as_cuda():
+    from trl.generation.vllm_client import VLLMClient
+
+    join = VLLMClient.init_communicator
+    VLLMClient.init_communicator = lambda self, device: join(self, device="cuda")
+
+
+def trace(*, scripted):
+    """Write down every batch; with `scripted`, a response depends on prompt and sample alone."""
+    from unswayed.training import pa_grpo
+
+    original, batches, trainers = pa_grpo.trainer_class(), [], []
+
+    class Traced(original):
+        def __init__(self, **arguments):
+            super().__init__(**arguments)
+            trainers.append(self)
+
+        def _generate_single_turn(self, prompt_ids, *rest):
+            if not scripted:
+                return super()._generate_single_turn(prompt_ids, *rest)
+            tokenizer, first = self.processing_class, self.accelerator.process_index
+            places = [first * len(prompt_ids) + at for at in range(len(prompt_ids))]
+            answers = [
+                "AB"[(sum(ids) + place % self.num_generations) % 2]
+                for ids, place in zip(prompt_ids, places, strict=True)
+            ]
+            coded = tokenizer(answers, add_special_tokens=False)["input_ids"]
+            return [[*ids, tokenizer.eos_token_id] for ids in coded], None
+
+        def _generate_and_score_completions(self, inputs):
+            out = super()._generate_and_score_completions(inputs)
+            decode = self.processing_class.batch_decode
+            batches.append(
+                {
+                    "rows": [example["row"] for example in inputs],
+                    "ids": [
+                        ids[mask.bool()].tolist()
+                        for ids, mask in zip(
+                            out["completion_ids"], out["completion_mask"], strict=True
+                        )
+                    ],
+                    "texts": decode(out["completion_ids"], skip_special_tokens=True),
+                    "advantages": out["advantages"].tolist(),
+                }
+            )
+            return out
+
+    pa_grpo.trainer_class = lambda: Traced
+    return batches, trainers
+
+
+def main():
+    model, out, settings_json = sys.argv[1:]
+    settings = json.loads(settings_json)
+    if "FSDP_VERSION" in os.environ:
+        announce_cpus_as_devices()
+    if settings.get("rollout_engine"):
+        announce_sender_as_cuda()
+    batches, trainers = trace(scripted=settings.pop("scripted", False))
+    from small_models import colour_items, small_recipe, trained
+
+    n, sync_at_end = settings.pop("n", 2), settings.pop("sync_at_end", False)
+    items = colour_items(settings.pop("items"), n=n)
+    objective = settings.pop("objective", "pa-grpo")
+    trained(objective, items, model=model, recipe=small_recipe(n, **settings), out=out)
+    if sync_at_end:  # the server gets what was saved
+        trainers[0].vllm_generation.sync_weights()
+    Path(out, f"rank{os.environ.get('RANK', '0')}.json").write_text(json.dumps(batches))
+    sys.stdout.flush()
+    os._exit(0)  # the threads of an open process group can abort Python as it shuts down
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""Named by trl."""
+
+
+class StructuredOutputsParams:
+    """Of colocated vLLM."""

@@ -1,0 +1,132 @@
+"""What recipes say of GPUs, checkpoints and losses, in the words of trl."""
+
+import pytest
+from small_models import colour_items, small_recipe, trained
+
+from unswayed.errors import UnknownNameError, UsageError
+from unswayed.training.launch_files import launch_file, launch_names, launch_title
+from unswayed.training.pa_grpo import grpo_config, split_batch
+from unswayed.training.planning import plan_training
+from unswayed.training.recipe import load_recipe, recipe_names, with_changes
+from unswayed.training.trainer_arguments import load_arguments, save_steps
+
+
+def config(word_model, out, objective="rl", **changes):
+    recipe = small_recipe(**changes)
+    plan = plan_training(objective, colour_items(6), model=str(word_model), recipe=recipe)
+    return grpo_config(plan, out, n_processes=1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "updates", "every"),
+    [
+        (1, 1, 1),
+        (7, 1, 1),
+        (20, 1, 2),
+        (95, 1, 10),
+        (250, 1, 25),
+        (5_000, 1, 50),
+        (5, 4, 4),
+        (100, 4, 8),
+        (10_000, 4, 48),
+        (10_000, 64, 64),
+    ],
+)
+def test_checkpoints_fit_the_length_of_the_run(steps, updates, every):
+    recipe = small_recipe(run_save_every="auto", optimiser_inner_updates=str(updates))
+    assert save_steps(recipe, steps) == every
+
+
+def test_a_number_of_steps_between_checkpoints_stays_what_it_is():
+    assert save_steps(small_recipe(run_save_every="7"), 1_000) == 7
+    assert save_steps(small_recipe(run_save_every="0"), 1_000) == 0
+
+
+def test_a_run_shorter_than_fifty_steps_leaves_checkpoints(word_model, tmp_path):
+    recipe = small_recipe(run_save_every="auto", optimiser_steps="3")
+    trained("grpo", colour_items(6), model=str(word_model), recipe=recipe, out=tmp_path)
+    assert (tmp_path / "checkpoint-3").is_dir()
+
+
+def test_the_paper_is_what_stands_where_nothing_is_asked(word_model, tmp_path):
+    made = config(word_model, tmp_path)
+    assert (made.loss_type, made.use_vllm) == ("grpo", False)
+    assert made.vllm_importance_sampling_correction is False
+    assert "attn_implementation" not in load_arguments(small_recipe())
+
+
+def test_a_server_is_waited_for_and_corrected_for_as_asked(word_model, tmp_path):
+    made = config(
+        word_model,
+        tmp_path,
+        rollout_engine="vllm-server",
+        rollout_server_url="http://127.0.0.1:1",
+        rollout_server_timeout="900",
+        rollout_correction="token_truncate",
+        rollout_correction_cap="2.0",
+        optimiser_loss="dapo",
+    )
+    assert (made.vllm_mode, made.vllm_server_timeout) == ("server", 900)
+    assert made.vllm_importance_sampling_correction is True
+    assert made.vllm_importance_sampling_mode == "token_truncate"
+    assert made.vllm_importance_sampling_clip_max == 2
+    assert made.loss_type == "dapo"
+
+
+def test_colocated_vllm_sleeps_if_asked(word_model, tmp_path):
+    made = config(word_model, tmp_path, rollout_engine="vllm-colocate", rollout_sleep="true")
+    assert made.vllm_enable_sleep_mode is True
+    assert (
+        config(word_model, tmp_path, rollout_engine="vllm-colocate").vllm_enable_sleep_mode is False
+    )
+
+
+def test_the_attention_kernel_reaches_the_model(word_model, tmp_path):
+    recipe = small_recipe(run_attention="eager")
+    assert load_arguments(recipe)["attn_implementation"] == "eager"
+    seen = []
+    trained(
+        "pif",
+        colour_items(6),
+        model=str(word_model),
+        recipe=recipe,
+        out=tmp_path,
+        report=seen.append,
+    )
+    assert seen
+    assert recipe.fingerprint() == small_recipe().fingerprint()  # it changes nothing learned
+
+
+@pytest.mark.parametrize("objective", ["pa-grpo", "grpo"])
+def test_a_preset_keeps_the_papers_loss(word_model, tmp_path, objective):
+    with pytest.raises(UsageError, match=r"'dapo' is not the paper's.*Use: train rl"):
+        config(word_model, tmp_path, objective, optimiser_loss="dapo")
+
+
+@pytest.mark.parametrize("name", [n for n in recipe_names() if n.startswith("pa-grpo-")])
+@pytest.mark.parametrize("n_processes", [1, 4, 8])
+def test_a_step_of_the_shipped_recipes_divides(name, n_processes):
+    recipe = load_recipe(name)
+    micro, passes = split_batch(recipe, 5 if "mcq" in name else 2, n_processes)
+    assert micro == recipe.run.micro_batch
+    assert micro * passes * n_processes == (320 if "mcq" in name else 256)
+
+
+@pytest.mark.parametrize("name", ["pa-grpo-judge-qwen3-32b", "pa-grpo-mcq-qwen3-32b"])
+def test_the_largest_model_is_sampled_on_gpus_of_its_own(name):
+    recipe = load_recipe(name)
+    assert recipe.rollout.engine == "vllm-server"
+    assert recipe.rollout.server_url == "http://127.0.0.1:8000"
+
+
+def test_values_out_of_range_are_refused():
+    for field, value in (("gpu_memory", "1.5"), ("tensor_parallel", "0"), ("correction", "some")):
+        with pytest.raises(UsageError, match=field):
+            with_changes(load_recipe("tiny-judge"), {f"rollout.{field}": value})
+
+
+def test_launch_files_are_found_by_name():
+    for name in launch_names():
+        assert launch_file(name).read_text().startswith(f"# {launch_title(name)}\n")
+    with pytest.raises(UnknownNameError, match="Did you mean 'fsdp2'"):
+        launch_file("fsdp")

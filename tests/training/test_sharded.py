@@ -1,0 +1,151 @@
+"""Two gloo processes with weights sharded by FSDP2 learn what one process learns."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_models import colour_items, save_word_model
+from test_two_processes import free_port
+
+from unswayed.training.launch_files import launch_file, launch_names
+
+SCRIPT = Path(__file__).with_name("several.py")
+LORA = {"lora": "{rank = 4, alpha = 8}"}
+ITEMS, SLOW = 6, "1e-4"
+
+
+def launch_environment(name):
+    """What `accelerate launch` makes of a shipped file, by accelerate's own code."""
+    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+    from accelerate.utils.launch import prepare_multi_gpu_env
+
+    file = str(launch_file(name))
+    asked = launch_command_parser().parse_args(
+        ["--config_file", file, "--num_processes", "2", "train"]
+    )
+    return prepare_multi_gpu_env(_validate_launch_command(asked)[0])
+
+
+def run(model, out, n_processes, settings, environment=None):
+    """The program in processes of a launcher; each one's batches."""
+    port, children = str(free_port()), []
+    for rank in range(n_processes):
+        several = {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(n_processes),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+        }
+        command = [sys.executable, str(SCRIPT), str(model), str(out), json.dumps(settings)]
+        children.append(
+            subprocess.Popen(
+                command,
+                env={
+                    **os.environ,
+                    **(environment or {}),
+                    **(several if n_processes > 1 else {}),
+                    "OMP_NUM_THREADS": "1",
+                },
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+    for child in children:
+        output, _ = child.communicate(timeout=300)
+        assert child.returncode == 0, output[-3000:]
+    return [json.loads((out / f"rank{rank}.json").read_text()) for rank in range(n_processes)]
+
+
+def weights(folder):
+    from safetensors.torch import load_file
+
+    (file,) = folder.glob("*.safetensors")
+    return load_file(file)
+
+
+def largest_difference(one, other):
+    """Over the weights that both have: tied ones are saved once or twice."""
+    return max((one[key].float() - other[key].float()).abs().max() for key in one)
+
+
+def measured(base, out, adapter):
+    """Accuracy and consistency of the result, on the items it was trained on."""
+    from unswayed.api import audit
+
+    name = f"hf/{base}+lora={out}" if adapter else f"hf/{out}"
+    result = audit(name, colour_items(ITEMS), methods="direct", resamples=100)
+    row = result.metrics["methods"]["direct"]
+    return {name: row[name]["value"] for name in ("accuracy", "consistency")}
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen3"])
+def model(request, tmp_path_factory):
+    tied = request.param == "qwen3"  # as its small models are
+    return save_word_model(tmp_path_factory.mktemp("model"), kind=request.param, tied=tied)
+
+
+@pytest.mark.parametrize("adapter", [{}, LORA], ids=["full", "lora"])
+def test_sharded_weights_learn_what_whole_ones_learn(model, tmp_path, adapter):
+    settings = {
+        "items": ITEMS,
+        "scripted": True,
+        "optimiser_steps": "3",
+        "optimiser_learning_rate": SLOW,
+        **adapter,
+    }
+    (alone,) = run(model, tmp_path / "one", 1, settings)
+    both = run(model, tmp_path / "two", 2, settings, launch_environment("fsdp2"))
+    for batch, first, second in zip(alone, *both, strict=True):  # the same responses, split
+        for key in ("rows", "ids"):
+            assert batch[key] == first[key] + second[key]
+    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
+    assert largest_difference(one, two) < 1e-5
+    if adapter:
+        assert max(value.abs().max() for name, value in two.items() if "lora_B" in name) > 2e-4
+    else:
+        assert largest_difference(weights(model), two) > 2e-4
+    assert measured(model, tmp_path / "one", adapter) == measured(model, tmp_path / "two", adapter)
+    log = [json.loads(line) for line in (tmp_path / "two/train.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in log] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("adapter", [{}, LORA], ids=["full", "lora"])
+def test_a_sharded_run_resumes_bit_for_bit(word_model, tmp_path, adapter):
+    fsdp2 = launch_environment("fsdp2")
+    settings = {"items": ITEMS, "run_save_every": "2", **adapter}
+    for out, steps in (("whole", "4"), ("parts", "2"), ("parts", "4")):
+        run(word_model, tmp_path / out, 2, {**settings, "optimiser_steps": steps}, fsdp2)
+    whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    assert all(whole[name].equal(parts[name]) for name in whole)
+
+
+def test_an_adapter_in_float32_trains_over_weights_in_bfloat16(word_model, tmp_path):
+    import torch
+
+    settings = {
+        "items": ITEMS,
+        "scripted": True,  # so that the first pass is the reference's, as with vLLM
+        "run_precision": "bfloat16",
+        "run_gradient_checkpointing": "true",
+        "optimiser_steps": "2",
+        **LORA,
+    }
+    run(word_model, tmp_path, 2, settings, launch_environment("fsdp2"))
+    adapter = weights(tmp_path)
+    assert {value.dtype for value in adapter.values()} == {torch.float32}
+    assert max(value.abs().max() for name, value in adapter.items() if "lora_B" in name) > 1e-3
+
+
+def test_the_recipe_decides_the_precision_and_what_is_recomputed():
+    assert set(launch_names()) == {"ddp", "fsdp2", "zero3"}
+    for name in ("ddp", "fsdp2"):
+        assert launch_environment(name)["ACCELERATE_MIXED_PRECISION"] == "no"
+    fsdp2 = launch_environment("fsdp2")
+    assert fsdp2["FSDP_VERSION"] == "2"
+    assert fsdp2["FSDP_ACTIVATION_CHECKPOINTING"] == "false"
+    assert fsdp2["FSDP_STATE_DICT_TYPE"] == "SHARDED_STATE_DICT"
