@@ -10,19 +10,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-
-def announce_cpus_as_devices():
-    from accelerate.state import PartialState
-    from accelerate.utils import DistributedType
-
-    begin = PartialState.__init__
-
-    def begin_as_devices(self, *arguments, **keywords):
-        begin(self, *arguments, **keywords)
-        if self.distributed_type is DistributedType.MULTI_CPU:
-            self.distributed_type = DistributedType.MULTI_GPU
-
-    PartialState.__init__ = begin_as_devices
+from several import announce_cpus_as_devices
 
 
 def failing_on_one(answers_of, trainer, plan, prompts, *, greedy):
