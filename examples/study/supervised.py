@@ -14,9 +14,12 @@ from arms import SUPERVISED, Job
 from torch import nn
 from world import Pool
 
+from unswayed.items import blind
+from unswayed.presentation import Ask, canonical
+from unswayed.prompts import render
 from unswayed.tiny.backend import WEIGHTS
 from unswayed.training.chats import load_chat
-from unswayed.training.data import build_groups
+from unswayed.training.data import build_groups, prompt_settings
 from unswayed.training.pif import PifHooks, collate, examples
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.recipe_parts import Data, Prompt
@@ -31,7 +34,8 @@ def supervised_loss(
     recipe = with_changes(load_recipe("tiny-judge"), SUPERVISED[job.arm])
     prompt = Prompt(template=str(WEIGHTS / "prompt_template.jinja"))
     groups = build_groups(pool.items, Data(orders=job.setting.orders), prompt)
-    chat = load_chat(WEIGHTS, recipe)
+    first = render(blind(pool.items[0]), Ask(canonical(pool.items[0].n)), prompt_settings(prompt))
+    chat = load_chat(WEIGHTS, name="tiny/judge", enable_thinking=None, prompt=first)
     taught = examples(groups, recipe.pif, chat, seed=job.seed)
     hooks = PifHooks(weights=recipe.pif)
     per_item = groups.n_presentations

@@ -16,11 +16,12 @@ from unswayed.items import encode_item
 REWARD = '''
 import os, time
 from pathlib import Path
+from unswayed.reward_settings import Reward
 from unswayed.rewards import consistency_reward
 
 calls = 0
 
-def slow(choices, n):
+def slow(choices, right):
     """r_con; the call that SLOW_AT names takes ten minutes, in the process that SLOW_RANK names."""
     global calls
     calls += 1
@@ -29,7 +30,9 @@ def slow(choices, n):
         Path(os.environ["SLOW_MARK"], rank).touch()
         if rank == os.environ.get("SLOW_RANK", "0"):
             time.sleep(600)
-    return consistency_reward(choices, n)
+    return consistency_reward(choices, right.shape[-1])
+
+SLOW = Reward("r_con that may take its time", sampled=slow)
 '''
 SETTINGS = {
     "data.held_out": "0",
@@ -64,7 +67,7 @@ class Command:
         info.mkdir(parents=True)
         (site / "slow_reward.py").write_text(REWARD)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("[unswayed.rewards]\nslow = slow_reward:slow\n")
+        (info / "entry_points.txt").write_text("[unswayed.rewards]\nslow = slow_reward:SLOW\n")
         self.path = os.pathsep.join([str(site), *filter(None, sys.path)])
 
     def arguments(self, out, changes):

@@ -106,15 +106,15 @@ def test_a_model_without_a_chat_template_is_trained_as_it_is_audited(tmp_path):
 
 
 def test_held_out_checks_ask_as_audits_do(tmp_path, monkeypatch):
-    from unswayed.training import held_out
+    from unswayed.training import trl_engine
 
-    asked, answers = set(), held_out.greedy_answers
+    asked, answers = set(), trl_engine.answers_of
 
-    def noting(trainer, prompts, **settings):
+    def noting(trainer, plan, prompts, *, greedy):
         asked.update(map(tuple, prompts))
-        return answers(trainer, prompts, **settings)
+        return answers(trainer, plan, prompts, greedy=greedy)
 
-    monkeypatch.setattr(held_out, "greedy_answers", noting)
+    monkeypatch.setattr(trl_engine, "answers_of", noting)
     model = save_chat_model(tmp_path / "model", CHATS["refuses the system role"])
     items = pairs(text="<|end|>")
     changes = {"data_held_out": "1", "run_check_every": "1"}
