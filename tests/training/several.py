@@ -88,15 +88,17 @@ def main():
     batches, trainers = trace(scripted=settings.pop("scripted", False))
     from small_models import colour_items, small_recipe, trained
 
+    from unswayed.training.processes import joined
+
     n, sync_at_end = settings.pop("n", 2), settings.pop("sync_at_end", False)
     items = colour_items(settings.pop("items"), n=n)
     objective = settings.pop("objective", "pa-grpo")
-    trained(objective, items, model=model, recipe=small_recipe(n, **settings), out=out)
-    if sync_at_end:  # the server gets what was saved
-        trainers[0].vllm_generation.sync_weights()
+    recipe = small_recipe(n, **settings)
+    with joined(recipe):
+        trained(objective, items, model=model, recipe=recipe, out=out)
+        if sync_at_end:  # the server gets what was saved
+            trainers[0].vllm_generation.sync_weights()
     Path(out, f"rank{os.environ.get('RANK', '0')}.json").write_text(json.dumps(batches))
-    sys.stdout.flush()
-    os._exit(0)  # the threads of an open process group can abort Python as it shuts down
 
 
 if __name__ == "__main__":

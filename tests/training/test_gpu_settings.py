@@ -5,16 +5,17 @@ from small_models import colour_items, small_recipe, trained
 
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.training.launch_files import launch_file, launch_names, launch_title
-from unswayed.training.pa_grpo import grpo_config, split_batch
+from unswayed.training.pa_grpo import grpo_config
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, recipe_names, with_changes
+from unswayed.training.sampling import split_step
 from unswayed.training.trainer_arguments import load_arguments, save_steps
 
 
 def config(word_model, out, objective="rl", **changes):
     recipe = small_recipe(**changes)
     plan = plan_training(objective, colour_items(6), model=str(word_model), recipe=recipe)
-    return grpo_config(plan, out, n_processes=1)
+    return grpo_config(plan, out)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_a_preset_keeps_the_papers_loss(word_model, tmp_path, objective):
 @pytest.mark.parametrize("n_processes", [1, 4, 8])
 def test_a_step_of_the_shipped_recipes_divides(name, n_processes):
     recipe = load_recipe(name)
-    micro, passes = split_batch(recipe, 5 if "mcq" in name else 2, n_processes)
+    micro, passes = split_step(recipe, 5 if "mcq" in name else 2, n_processes)
     assert micro == recipe.run.micro_batch
     assert micro * passes * n_processes == (320 if "mcq" in name else 256)
 

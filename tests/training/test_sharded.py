@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import free_port, launched
 from small_models import colour_items, save_word_model
-from test_two_processes import free_port
 
 from unswayed.training.launch_files import launch_file, launch_names
 
@@ -31,15 +31,9 @@ def launch_environment(name):
 
 def run(model, out, n_processes, settings, environment=None):
     """The program in processes of a launcher; each one's batches."""
-    port, children = str(free_port()), []
+    port, children = free_port(), []
     for rank in range(n_processes):
-        several = {
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(n_processes),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": port,
-        }
+        several = launched(port, rank, n_processes)
         command = [sys.executable, str(SCRIPT), str(model), str(out), json.dumps(settings)]
         children.append(
             subprocess.Popen(
