@@ -4,12 +4,19 @@ import pytest
 from small_models import colour_items, small_recipe, trained
 
 from unswayed.errors import UnknownNameError, UsageError
+from unswayed.training import rollout_checks
 from unswayed.training.launch_files import launch_file, launch_names, launch_title
 from unswayed.training.pa_grpo import grpo_config
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, recipe_names, with_changes
 from unswayed.training.sampling import split_step
 from unswayed.training.trainer_arguments import load_arguments, save_steps
+
+
+@pytest.fixture(autouse=True)
+def with_vllm(monkeypatch):
+    """As if it were installed."""
+    monkeypatch.setattr(rollout_checks, "check_vllm", lambda _engine: None)
 
 
 def config(word_model, out, objective="rl", **changes):

@@ -82,7 +82,8 @@ class RunHooks(_Base):  # type: ignore[misc]
 
         The end is checked after the result is saved (`measure`).
         """
-        self._measure_if_due(state)
+        if not control.should_training_stop:
+            self._measure_if_due(state)
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
