@@ -100,7 +100,7 @@ def answer_log_probs(model: nn.Module, prompts: torch.Tensor) -> torch.Tensor:
 
 @torch.no_grad()
 def choices_of(
-    model: nn.Module, items: Sequence[Item], shown: Sequence[Presentation], *, batch: int = 4096
+    model: nn.Module, items: Sequence[Item], shown: Sequence[Presentation], *, batch: int = 1024
 ) -> IntArray:
     """The candidate chosen greedily among the labels, shape (items, presentations)."""
     prompts = prompts_of(items, shown)
