@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from small_models import colour_items, small_recipe, trained
+from small_models import colour_items, save_word_model, small_recipe, trained
 
 from unswayed.errors import UsageError
 from unswayed.items import Item, Task
@@ -14,6 +14,7 @@ from unswayed.prompts import render
 from unswayed.training.chats import load_chat
 from unswayed.training.data import build_groups, prompt_settings
 from unswayed.training.pif import collate, examples, pif_loss
+from unswayed.training.planning import plan_training
 from unswayed.training.recipe_parts import Data, Pif, Prompt
 
 # One example, one negative, four tokens: prompt, symbol, content, content.
@@ -158,3 +159,11 @@ def test_an_adapter_is_drawn_with_the_seed_of_the_run(word_model, tmp_path):
         trained("pif", colour_items(6), model=str(word_model), recipe=recipe, out=out)
         weights.append((out / "adapter_model.safetensors").read_bytes())
     assert weights[0] == weights[1]
+
+
+def test_a_prompt_that_asks_for_reasoning_is_refused(tmp_path):
+    model = save_word_model(tmp_path / "model", context=1024)
+    (model / "prompt_template.jinja").unlink()
+    recipe = small_recipe(prompt_style="reasoning", data_max_prompt_tokens="900")
+    with pytest.raises(UsageError, match="prompt.style=direct"):
+        plan_training("pif", colour_items(4), model=str(model), recipe=recipe)

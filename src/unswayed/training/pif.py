@@ -92,15 +92,22 @@ class PifObjective:
         return None
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
-        """Check that replies are labels, and split a step into the processes.
+        """Check that replies are labels alone, and split a step into the processes.
 
         Raises:
-            UsageError: If the task has a reply of its own, or a step cannot be split.
+            UsageError: If the task has a reply of its own, the prompt asks for reasoning, or a step
+                cannot be split.
         """
         if task_of(recipe.task).reply is not LABEL:
             raise UsageError(
                 f"pif teaches to name a symbol with its content, and replies of task "
                 f"{recipe.task.value} have a form of their own. Use pa-grpo, grpo or rl."
+            )
+        if not groups.answer_only:
+            raise UsageError(
+                f"pif teaches a label with its content as the whole reply, and prompt "
+                f"{recipe.prompt.style} asks for reasoning before it, of which there is none to learn "
+                "from. Give it --set prompt.style=direct, and audit with that prompt."
             )
         split_examples(recipe, groups)
 
