@@ -36,7 +36,7 @@ def test_asked_for_by_name_it_is_an_error(tmp_path: Path) -> None:
         ("metric", "X = [1]", "a Metric", "list metrics"),
         ("prompt", "X = {}", "a Style", "list prompts"),
         ("importer", "X = print", "an Importer", "list importers"),
-        ("reward", "X = 3", "a function", "train pa-grpo --help"),
+        ("reward", "X = 3", "a Reward", "train pa-grpo --help"),
         ("backend", "X = 3", "a function", "list models"),
     ],
 )
