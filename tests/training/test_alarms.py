@@ -46,12 +46,28 @@ def test_checks_and_objectives_without_groups_raise_nothing():
     assert raised([{"loss": 1.0}, {"held_out/unparsed": 1.0}] * 10) == [None] * 20
 
 
-def test_a_run_that_cannot_learn_says_so_once(word_model, tmp_path, monkeypatch):
+@pytest.mark.parametrize("between", [{"held_out/accuracy": 0.5}, {"loss": 0.0}])
+def test_lines_that_say_nothing_of_responses_do_not_begin_the_count_anew(between):
+    lines = [line for step in steps([1.0] * 12, [1.0] * 12) for line in (step, between)]
+    assert [text for text in raised(lines) if text] == [UNPARSED]
+    assert raised(lines)[2 * (RECENT - 1)] == UNPARSED
+
+
+@pytest.mark.parametrize(
+    ("changes", "step"),
+    [
+        ({}, RECENT),
+        ({"run_check_every": "1", "data_held_out": "2"}, RECENT),
+        ({"optimiser_inner_updates": "2"}, 2 * RECENT - 1),
+    ],
+    ids=["plain", "checked", "updated twice"],
+)
+def test_a_run_that_cannot_learn_says_so_once(word_model, tmp_path, monkeypatch, changes, step):
     nothing = Reading(label=None, well_formed=False, reasoning_chars=0)
     monkeypatch.setattr(scoring, "reader", lambda *_, **__: lambda text, symbols: nothing)
-    recipe = small_recipe(optimiser_steps="8")
+    recipe = small_recipe(optimiser_steps="12", **changes)
     with pytest.warns(TrainingWarning) as warned:
         trained("pa-grpo", colour_items(10), model=str(word_model), recipe=recipe, out=tmp_path)
     told = [str(entry.message) for entry in warned if entry.category is TrainingWarning]
-    assert told == [f"step {RECENT}: {UNPARSED}"]
+    assert told == [f"step {step}: {UNPARSED}"]
     assert (tmp_path / "train.jsonl").read_text().count('"warning"') == 1

@@ -9,7 +9,8 @@ from typing import Final
 __all__ = ["ALARMS", "RECENT", "Alarm", "Alarms"]
 
 RECENT: Final = 5
-"""Logged steps in a row before an alarm is raised: by chance a small batch is empty now and then."""
+"""Logged steps with responses in a row before an alarm is raised: by chance a small batch is empty
+now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Alarms:
     """Raises each alarm once in a run.
 
     Attributes:
-        streaks: Logged steps in a row, by metric, in which its share was 1.
+        streaks: Logged steps with responses in a row, by metric, in which its share was 1.
         raised: The metrics whose alarm has been raised.
     """
 
@@ -58,12 +59,17 @@ class Alarms:
     raised: set[str] = field(default_factory=set)
 
     def of(self, metrics: Mapping[str, float]) -> str | None:
-        """What to be told after this step, if anything."""
+        """What to be told after this line of the log, if anything.
+
+        A line without a share says nothing about it: a check of the held-out items, or a further
+        update with the same responses.
+        """
         for alarm in ALARMS:
-            full = metrics.get(alarm.metric, 0.0) >= 1.0
-            self.streaks[alarm.metric] = self.streaks.get(alarm.metric, 0) + 1 if full else 0
+            if (share := metrics.get(alarm.metric)) is not None:
+                full = share >= 1.0
+                self.streaks[alarm.metric] = self.streaks.get(alarm.metric, 0) + 1 if full else 0
         for alarm in ALARMS:
-            if self.streaks[alarm.metric] >= RECENT:
+            if self.streaks.get(alarm.metric, 0) >= RECENT:
                 if alarm.metric in self.raised:
                     return None
                 self.raised.add(alarm.metric)

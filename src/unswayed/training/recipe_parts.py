@@ -120,7 +120,8 @@ class Optimiser(_Part, frozen=True):
             weigh more, so `pa-grpo` and `grpo` refuse them and `rl` takes them.
         clip: eta of the clipped objective.
         beta: Weight of the KL term to the untrained model.
-        entropy: Weight of the entropy bonus.
+        entropy: Weight of the entropy bonus, trl's: its mean is over the tokens of a backward pass, so
+            long responses weigh more in it, whatever `loss` says.
     """
 
     items_per_step: Positive = 16
