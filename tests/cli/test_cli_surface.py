@@ -66,7 +66,7 @@ def test_help_loads_nothing_heavy() -> None:
         (["judge"], "'data'"),
         (["report", "run"], "'--out'"),
         (["list", "methos"], "Did you mean 'methods'?"),
-        (["list", "colours"], "Known: engines, importers, methods"),
+        (["list", "colours"], "Known: engines, importers, launch, methods"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_code_2(
