@@ -311,6 +311,17 @@ def test_every_file_of_weights_counts_in_the_fingerprint(tmp_path: Path, name: s
     assert fingerprint_folder(made) != before
 
 
+@pytest.mark.parametrize("name", ["{run}", "{base}+lora={run}"])
+def test_a_training_that_has_not_finished_is_no_model(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "training.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"has not finished.*`unswayed train`"):
+        locate(name.format(run=run, base=folder))
+
+
 def test_a_pickled_adapter_is_refused_with_the_remedy(folder: Path, tmp_path: Path) -> None:
     adapter = tmp_path / "adapter"
     adapter.mkdir()

@@ -98,6 +98,7 @@ def test_figures_stand_with_their_intervals_and_what_was_checked():
     assert "32 items that were not trained on, each in 2 presentations" in card
     assert "| accuracy | 0.750 (0.500 to 0.875) | 0.750 (0.500 to 0.875) |" in card
     assert "| accuracy | not measured | 0.750 (0.500 to 0.875) |" in card_of(HUB, before={})
+    assert "where `unswayed filter` chose those" in card
     assert "## Held-out items" not in card_of(HUB, before={}, after={})
 
 

@@ -74,6 +74,18 @@ def test_an_item_with_one_overlong_presentation_is_dropped_as_a_whole():
     assert groups.counts.longest_prompt == 10
 
 
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [
+        (Data(max_prompt_tokens=5), "data.max_prompt_tokens higher"),
+        (Data(held_out=9), "data.held_out lower"),
+    ],
+)
+def test_where_no_item_is_left_the_remedy_is_named(data, remedy):
+    with pytest.raises(ItemError, match=remedy):
+        build_groups(colour_items(4), data, Prompt(), count_tokens=lambda messages: 10)
+
+
 @pytest.mark.parametrize(("gold", "what"), [(None, "is missing"), ("tie", "is a tie")])
 def test_missing_gold_stops_before_anything_else_or_is_counted(gold, what):
     items = [

@@ -237,6 +237,7 @@ def test_a_warm_up_as_long_as_the_run_is_remarked(word_model):
         ({"num_hidden_layers": 3}, "lack 9 of the model's weights, such as model.layers.2"),
         ({"hidden_size": 32}, r"has shape \(33, 16\) in its file and \(33, 32\)"),
         ({"max_position_embeddings": 17}, "together more than the 17 of the model"),
+        ({"max_position_embeddings": 1}, r"more than the 1 of the model\. Lower prompt\.max_resp"),
         (
             {"quantization_config": {"quant_method": "gptq", "bits": 4}},
             "are quantised and cannot be trained",

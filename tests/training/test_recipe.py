@@ -62,6 +62,18 @@ def test_a_misspelt_field_gets_a_suggestion(tmp_path):
         load_recipe(path)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "remedy"),
+    [
+        ("rollout.engine", "vllm", "Known: transformers, vllm-colocate, vllm-server."),
+        ("lora", "8", "It is a table: set lora.alpha or "),
+    ],
+)
+def test_a_value_that_does_not_fit_is_told_what_does(field, value, remedy):
+    with pytest.raises(UsageError, match=re.escape(remedy)):
+        with_changes(load_recipe("tiny-judge"), {field: value})
+
+
 def test_an_unknown_recipe_gets_a_suggestion():
     with pytest.raises(UnknownNameError, match="Did you mean 'tiny-judge'"):
         load_recipe("tiny-juge")

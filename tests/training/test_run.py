@@ -8,7 +8,9 @@ import pytest
 from small_models import colour_items, small_recipe, trained
 
 from unswayed.backends import open_backend
+from unswayed.cli import main
 from unswayed.errors import RunDirectoryError, UnknownNameError, UsageError
+from unswayed.items import encode_item
 from unswayed.runner.interrupts import catch_interrupt
 from unswayed.training import rollout_checks
 from unswayed.training.planning import plan_training
@@ -219,3 +221,15 @@ def test_the_second_ctrl_c_interrupts_at_once():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_dry_run_sees_that_the_folder_holds_another_run(word_model, tmp_path, capsys):
+    items = tmp_path / "items.jsonl"
+    items.write_bytes(b"\n".join(map(encode_item, colour_items(6))))
+    trained("grpo", colour_items(6), model=str(word_model), recipe=small_recipe(), out=tmp_path)
+    command = ["train", "grpo", str(items), "--recipe", "tiny-judge", "--model", str(word_model)]
+    changes = ["--set", "data.held_out=0", "--set", "optimiser.items_per_step=2"]
+    short = ["--set", "prompt.max_response_tokens=1", "--dry-run", "--out"]
+    assert main([*command, *changes, *short, str(tmp_path / "new")]) == 0
+    assert main([*command, *changes, *short, str(tmp_path)]) == 2
+    assert "holds another run" in capsys.readouterr().err

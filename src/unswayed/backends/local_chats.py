@@ -115,6 +115,7 @@ class ChatWriter:
             return []
         encoded = self.tokenizer(
             list(texts),
+            verbose=False,  # what is too long is found, and said, by who asks
             add_special_tokens=not self.has_template,
             return_attention_mask=False,
             return_token_type_ids=False,

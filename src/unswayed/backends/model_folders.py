@@ -94,6 +94,7 @@ def locate(model: str) -> ModelFolder:
         folder = _download(base, revision)
         name = f"{base}@{folder.name}"
     if not any(folder.glob("*.safetensors")):
+        _check_finished(folder, model)
         raise UsageError(
             f"hf/{model}: {folder} holds no *.safetensors file (pickled weights are not loaded). "
             "Save the model again with save_pretrained, or choose a revision with safetensors."
@@ -139,8 +140,19 @@ def _checked_fingerprint(folder: Path, base: str, wanted: str | None) -> str:
     return fingerprint
 
 
+def _check_finished(folder: Path, model: str) -> None:
+    """Refuse the folder of a training that has only checkpoints so far."""
+    if (folder / "training.json").is_file():
+        raise UsageError(
+            f"hf/{model}: the training in {folder} has not finished. Start the same "
+            "`unswayed train` command again: it goes on from the newest checkpoint."
+        )
+
+
 def _adapter_folder(adapter: str, model: str) -> Path:
     folder = Path(adapter).expanduser()
+    if not any(folder.glob("adapter_*")) and not any(folder.glob("*.safetensors")):
+        _check_finished(folder, model)
     if not (folder / "adapter_config.json").is_file():
         raise UsageError(
             f"hf/{model}: {folder} is not a LoRA adapter (no adapter_config.json). "

@@ -40,10 +40,11 @@ def train(
     ] = None,
     reward: Annotated[
         RewardName | None,
-        typer.Option(help="rl: the consistency reward."),
+        typer.Option(help="rl: the consistency reward [default: the recipe's, or con]"),
     ] = None,
     advantage: Annotated[
-        Advantage | None, typer.Option(help="rl: what advantages compare.")
+        Advantage | None,
+        typer.Option(help="rl: what advantages compare [default: the recipe's, or group]"),
     ] = None,
     change: Annotated[
         list[str] | None,
@@ -84,7 +85,12 @@ def train(
     )
     if dry_run:
         from unswayed.auditing.run_directory import json_text
+        from unswayed.training.checkpoints import RECORD
+        from unswayed.training.run_folder import RunFolder
 
+        folder = RunFolder(out)
+        if (out / RECORD).is_file():  # what a run there would be refused for
+            folder.check_same_run(folder.read_record(), plan.record)
         sys.stdout.write(json_text(plan.described()))
         return 0
     if is_main():  # of several processes one talks
@@ -138,10 +144,17 @@ def _conclude(plan: Plan, result: TrainingResult) -> None:
             "from here."
         )
         return
+    if result.resumed_from == result.steps:
+        note(f"all {result.steps} steps were done before. For another run choose another --out.")
     before = {figure.name: figure for figure in figures_of(result.before)}
     for figure in figures_of(result.after):
         start = f"{before[figure.name].value:.3f} -> " if figure.name in before else ""
         write(f"{f'held_out/{figure.name}':24s} {start}{figure}")
+    if "consistency" in before and before["consistency"].value == 0:
+        note(
+            "no held-out item was consistent before training: if a filter chose the items, that "
+            "is its choice. The audit of fresh items measures what training bought."
+        )
     write(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")
 
 

@@ -121,10 +121,12 @@ def check_context(shape: Architecture, groups: Groups, response: int) -> None:
     """
     context, longest = shape.context, groups.counts.longest_prompt
     if context is not None and longest + response > context:
+        remedy = "Lower prompt.max_response_tokens"
+        if response < context:
+            remedy = f"Lower data.max_prompt_tokens to {context - response} or prompt.max_response_tokens"
         raise UsageError(
             f"the longest prompt has {longest} tokens and a response up to {response}, "
-            f"together more than the {context} of the model. Lower data.max_prompt_tokens to "
-            f"{max(1, context - response)} or prompt.max_response_tokens."
+            f"together more than the {context} of the model. {remedy}, or take another model."
         )
 
 

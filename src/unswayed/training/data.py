@@ -223,7 +223,7 @@ def build_groups(
             f"nothing to train on: {counts.given} items given, {counts.overlong} with a prompt "
             f"above {data.max_prompt_tokens} tokens, {counts.without_gold} without gold, "
             f"{counts.all_right} all right, {counts.identical} with a candidate twice, "
-            f"{counts.not_permutable} not permutable, {counts.held_out} held out."
+            f"{counts.not_permutable} not permutable, {counts.held_out} held out. {_remedy(counts)}"
         )
     return Groups(
         rows=tuple(row for _, rows in trained for row in rows),
@@ -233,6 +233,15 @@ def build_groups(
         fingerprint=fingerprint((*items_trained, *items_apart)),
         counts=counts,
     )
+
+
+def _remedy(counts: Counts) -> str:
+    """What to do about what takes most of the items away."""
+    if counts.held_out:
+        return "Give more items, or set data.held_out lower."
+    if counts.overlong > counts.without_gold:
+        return "Set data.max_prompt_tokens higher, or give shorter items."
+    return "Give other items."
 
 
 def _lay_out(

@@ -94,7 +94,8 @@ def _build(raw: Mapping[str, object], where: str) -> Recipe:
         recipe = msgspec.convert(raw, Recipe)
     except msgspec.ValidationError as error:
         field, reason = field_and_reason(error)
-        raise UsageError(f"{where}: {field or 'recipe'}: {reason}.") from None
+        hint = _hint(field)
+        raise UsageError(f"{where}: {field or 'recipe'}: {reason}.{hint}") from None
     _check_values(recipe, where)
     return recipe
 
@@ -109,6 +110,21 @@ def _check_fields(raw: Mapping[str, object], where: str) -> None:
                 raise UnknownNameError(
                     f"{where}: unknown field {key}.{name}. {did_you_mean(name, tables[key])}"
                 )
+
+
+def _hint(field: str) -> str:
+    """What may stand in a field: its choices, or the fields of a table."""
+    struct, _, name = field.rpartition(".")
+    names = _fields_by_table().get(field)
+    if names:
+        return f" It is a table: set {' or '.join(f'{field}.{name}' for name in sorted(names))}."
+    for part in type_info(Recipe).fields:  # type: ignore[attr-defined]  # a struct has fields
+        for inner in getattr(part.type, "fields", ()) if part.name == struct else ():
+            kinds = inner.type.types if isinstance(inner.type, UnionType) else (inner.type,)
+            choices = [value for kind in kinds for value in getattr(kind, "values", ())]
+            if inner.name == name and choices:
+                return f" Known: {', '.join(map(str, choices))}."
+    return ""
 
 
 @functools.cache

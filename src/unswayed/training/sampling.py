@@ -90,7 +90,7 @@ def check_step(n_groups: int, groups_per_step: int) -> None:
     if n_groups < groups_per_step:
         raise UsageError(
             f"{n_groups} items do not fill one step of {groups_per_step} items. "
-            "Give more items, or set optimiser.items_per_step lower."
+            "Give more items, or set optimiser.items_per_step or data.held_out lower."
         )
 
 
