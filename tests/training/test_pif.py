@@ -165,5 +165,5 @@ def test_a_prompt_that_asks_for_reasoning_is_refused(tmp_path):
     model = save_word_model(tmp_path / "model", context=1024)
     (model / "prompt_template.jinja").unlink()
     recipe = small_recipe(prompt_style="reasoning", data_max_prompt_tokens="900")
-    with pytest.raises(UsageError, match="prompt.style=direct"):
+    with pytest.raises(UsageError, match=r"prompt\.style=direct"):
         plan_training("pif", colour_items(4), model=str(model), recipe=recipe)

@@ -86,18 +86,23 @@ def train(
     if dry_run:
         from unswayed.auditing.run_directory import json_text
         from unswayed.training.checkpoints import RECORD
+        from unswayed.training.memory import advice
         from unswayed.training.run_folder import RunFolder
 
         folder = RunFolder(out)
         if (out / RECORD).is_file():  # what a run there would be refused for
             folder.check_same_run(folder.read_record(), plan.record)
-        sys.stdout.write(json_text(plan.described()))
+        if is_main():
+            _announce(plan)
+            if (memory := f"memory: {advice(plan.demand)}") not in plan.warnings:
+                note(memory)
+            sys.stdout.write(json_text(plan.described()))
         return 0
     if is_main():  # of several processes one talks
         _announce(plan)
     lines = StepLines()
     try:
-        result = run_training(plan, out, report=lines)
+        result = run_training(plan, out, report=lines, begin=_begin)
     finally:
         lines.close()
     if is_main():
@@ -132,6 +137,12 @@ def _announce(plan: Plan) -> None:
         f"{plan.steps:,} steps, {plan.steps_per_epoch:,} to an epoch",
         err=True,
     )
+
+
+def _begin(step: int) -> None:
+    """Where a run goes on that was begun before."""
+    if step:
+        typer.echo(f"going on from step {step:,}", err=True)
 
 
 def _conclude(plan: Plan, result: TrainingResult) -> None:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from logging import LogRecord
 from typing import TYPE_CHECKING, Any
 
 from unswayed.training.alarms import Alarms
@@ -28,19 +29,32 @@ class TrainingWarning(UserWarning):
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the progress bars and deprecation notes of transformers, which are not the user's."""
+    """Without the progress bars and notes of transformers that are not the user's.
+
+    Such as its note on resuming that a checkpoint lacks an output layer that is tied to the
+    embeddings: whether a checkpoint is whole was checked before (`checkpoints.py`).
+    """
+    import logging as stock
+
     from transformers.utils import logging as untyped
 
     logging: Any = untyped
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
+    trainer = stock.getLogger("transformers.trainer")
+    trainer.addFilter(_tells_the_user)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
             yield
     finally:
+        trainer.removeFilter(_tells_the_user)
         if shown:
             logging.enable_progress_bar()
+
+
+def _tells_the_user(record: LogRecord) -> bool:
+    return not record.getMessage().startswith("There were missing keys in the checkpoint model")
 
 
 @dataclass(eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,13 @@ class ResumeWarning(UserWarning):
     """Something of an earlier part of the run cannot be used."""
 
 
-def train(plan: Plan, out: str | Path, *, report: Report | None = None) -> TrainingResult:
+def train(
+    plan: Plan,
+    out: str | Path,
+    *,
+    report: Report | None = None,
+    begin: Callable[[int], None] | None = None,
+) -> TrainingResult:
     """Train a model so that its answer does not depend on order or labels.
 
     The same call resumes an interrupted or killed run from its newest whole checkpoint, and returns
@@ -38,6 +45,7 @@ def train(plan: Plan, out: str | Path, *, report: Report | None = None) -> Train
         plan: From `plan_training`, which has found anything that can be wrong.
         out: Folder for the result; created. All processes have to see it.
         report: Called with every log line.
+        begin: Called on the first process with the step that the run goes on from, 0 for a new one.
 
     Raises:
         RunDirectoryError: If `out` holds another run, or cannot be written.
@@ -50,6 +58,8 @@ def train(plan: Plan, out: str | Path, *, report: Report | None = None) -> Train
         if start.finished is not None and start.finished >= plan.steps:
             stop = Stop(start.finished, interrupted=False)
             return result_of(plan, folder, stop, resumed_from=start.finished)
+        if begin is not None and is_main():
+            begin(start.resume or 0)
         _settle_threads(plan.folder)
         stop = ENGINES.load(plan.engine).run(plan, folder, start.resume, report)
         result = result_of(plan, folder, stop, resumed_from=start.resume)
