@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ from unswayed.training.plan import Plan
 from unswayed.training.processes import is_main, joined, on_main
 from unswayed.training.protocol import Report, Stop
 from unswayed.training.results import TrainingResult, finish, result_of
-from unswayed.training.run_folder import RunFolder
+from unswayed.training.run_folder import RunFolder, Start
 from unswayed.training.table import ENGINES
 
 __all__ = ["ResumeWarning", "TrainingResult", "train"]
@@ -40,11 +41,16 @@ def train(plan: Plan, out: str | Path, *, report: Report | None = None) -> Train
         report: Called with every log line.
 
     Raises:
-        RunDirectoryError: If `out` holds another run, or cannot be written.
+        RunDirectoryError: If `out` holds another run, is trained into, or cannot be written.
     """
     folder = RunFolder(Path(out))
-    with joined(plan.recipe):
-        start = on_main(lambda: folder.prepare(plan.record, plan.steps))
+
+    def begin(held: ExitStack) -> Start:
+        held.enter_context(folder.held())
+        return folder.prepare(plan.record, plan.steps)
+
+    with joined(plan.recipe), ExitStack() as held:
+        start = on_main(lambda: begin(held))
         for sentence in start.warnings if is_main() else ():
             warnings.warn(sentence, ResumeWarning, stacklevel=2)
         if start.finished is not None and start.finished >= plan.steps:
