@@ -70,8 +70,8 @@ def sweep(path: Path) -> None:
             stale.unlink()
 
 
-def lock(file: IO[bytes]) -> None:
-    """Take the lock of an open file; the kernel drops it with the file or the process.
+def lock(file: IO[bytes] | int) -> None:
+    """Take the lock of an open file or folder; the kernel drops it with the file or the process.
 
     Raises:
         BlockingIOError: If another process has it.

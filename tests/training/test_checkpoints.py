@@ -45,6 +45,15 @@ def weights_of(folder):
     return next(folder.glob("*.safetensors"))
 
 
+def configurations(at):
+    return [*at.glob("config.json"), *at.glob("adapter_config.json")]
+
+
+def changed(at, **fields):
+    record = json.loads((at / "training.json").read_text())
+    (at / "training.json").write_text(json.dumps({**record, **fields}))
+
+
 DAMAGES = {
     "weights cut": lambda at: cut(weights_of(at)),
     "weights without their last byte": lambda at: os.truncate(
@@ -61,6 +70,9 @@ DAMAGES = {
     "trainer_state.json cut": lambda at: cut(at / "trainer_state.json"),
     "no trainer_state.json": lambda at: (at / "trainer_state.json").unlink(),
     "training.json cut": lambda at: cut(at / "training.json"),
+    "training.json of no number of processes": lambda at: changed(at, processes="two"),
+    "training.json of too many processes": lambda at: changed(at, processes=10**9),
+    "configuration empty": lambda at: [cut(path, 0) for path in configurations(at)],
     "no training.json": lambda at: (at / "training.json").unlink(),
 }
 

@@ -85,6 +85,7 @@ def test_an_unknown_recipe_gets_a_suggestion():
         ("[reward]\nlam = -1.0\n", "lam is -1.0"),
         ("[reward]\nddof = 2\n", "ddof is 2"),
         ("[reward]\nlength_band = [5, 1]\n", "length_band"),
+        (f"[rollout]\nsamples = {10**21}\n", "rollout.samples: Expected `int` <"),
         ("[rollout]\nsamples = 0\n", "rollout.samples: Expected `int` >= 1"),
         ("[rollout]\ntemperature = 0.0\n", "rollout.temperature: Expected `float` > 0.0"),
         ('[rollout]\nengine = "vllm-server"\n', "needs rollout.server_url"),
@@ -117,6 +118,14 @@ def test_single_fields_can_be_changed_from_the_command_line():
     assert (recipe.reward.lam, recipe.data.orders, recipe.lora.rank) == (0.5, "cyclic", 4)
     with pytest.raises(UnknownNameError, match=r"reward\.lambda"):
         with_changes(recipe, {"reward.lambda": "1"})
+
+
+@pytest.mark.parametrize(
+    "change", [{"model": "\udcff"}, {"data.orders": "\udcff"}, {"\udcff": "1"}]
+)
+def test_bytes_that_are_no_text_are_refused(change):
+    with pytest.raises(UsageError, match="not UTF-8"):
+        with_changes(load_recipe("tiny-judge"), change)
 
 
 @pytest.mark.parametrize(

@@ -203,12 +203,46 @@ def test_the_log_forgets_what_will_be_run_again_and_half_written_lines(tmp_path)
     lines = [{"step": 1}, {"step": 2, "held_out/accuracy": 0.5}, {"step": 3}]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     torn = '{"step": 2, "lo{"step": 2}\n'  # half a line, and what another process wrote after it
-    (tmp_path / "train.jsonl").write_text(text + torn + '{"step": 4, "lo')
+    strange = '{"step": null}\n{"step": "2"}\n' + "[" * 100_000 + "\n"
+    (tmp_path / "train.jsonl").write_text(text + torn + strange + '{"step": 4, "lo')
     assert RunFolder(tmp_path).held_out() == {2: {"held_out/accuracy": 0.5}}
     RunFolder(tmp_path).trim_log(2)
     kept = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     assert kept == lines[:2]
     assert RunFolder(tmp_path).held_out() == {2: {"held_out/accuracy": 0.5}}
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "5", "[" * 100_000, '{"data": 5}', '{"recipe": [1]}', '{"reward": "x"}']
+)
+def test_a_damaged_record_is_refused(word_model, tmp_path, text):
+    plan = plan_training("pa-grpo", colour_items(10), recipe=small_recipe(), model=str(word_model))
+    (tmp_path / "training.json").write_text(text)
+    with pytest.raises(RunDirectoryError, match=r"[Cc]hoose another --out"):
+        RunFolder(tmp_path).prepare(plan.record, plan.steps)
+
+
+def test_a_record_that_finished_at_no_number_has_not_finished(word_model, tmp_path):
+    plan = plan_training("pa-grpo", colour_items(10), recipe=small_recipe(), model=str(word_model))
+    RunFolder(tmp_path).write_record({**plan.record, "finished": "2"})
+    assert RunFolder(tmp_path).prepare(plan.record, plan.steps).finished is None
+
+
+@pytest.mark.parametrize("name", ["checkpoint-²", "checkpoint-007", "checkpoint-٤"])
+def test_a_folder_whose_name_is_no_step_is_no_checkpoint(word_model, tmp_path, name):
+    plan = plan_training("pa-grpo", colour_items(10), recipe=small_recipe(), model=str(word_model))
+    (tmp_path / name).mkdir()
+    assert RunFolder(tmp_path).prepare(plan.record, plan.steps) == (None, None, ())
+
+
+def test_a_folder_that_is_trained_into_is_refused_and_let_go_at_the_end(word_model, tmp_path):
+    arguments = {"recipe": small_recipe(), "model": str(word_model)}
+    with (
+        RunFolder(tmp_path / "run").held(),
+        pytest.raises(RunDirectoryError, match="another process is training"),
+    ):
+        trained("pa-grpo", colour_items(10), out=tmp_path / "run", **arguments)
+    assert trained("pa-grpo", colour_items(10), out=tmp_path / "run", **arguments).steps == 2
 
 
 def test_the_second_ctrl_c_interrupts_at_once():

@@ -17,9 +17,11 @@ __all__ = ["RECORD", "checkpoint_defect", "read_object", "rng_file", "weights_de
 RECORD: Final = "training.json"
 STATE: Final = "trainer_state.json"
 WEIGHTS: Final = ("model.safetensors", "adapter_model.safetensors")
+CONFIGS: Final = ("config.json", "adapter_config.json")
 INDEX: Final = "model.safetensors.index.json"
 SHARDED: Final = (("pytorch_model_fsdp", "weights"), ("optimizer", "optimiser"))
 """Folders that torch writes of a sharded run, by how their names begin; the last file is `.metadata`."""
+MOST_PROCESSES: Final = 1 << 16
 DEEPSPEED: Final = "latest"
 """Deepspeed's file that names the folder of its own checkpoint: weights, optimiser and schedule."""
 
@@ -70,7 +72,13 @@ def _checkpoint_defects(folder: Path, step: int) -> Iterator[str]:
         yield f"no readable {RECORD}"
     if state.get("global_step") != step:
         yield f"no {STATE} of step {step}"
-    processes = int(record.get("processes") or 1)
+    for name in CONFIGS:
+        if (folder / name).exists() and not read_object(folder / name):
+            yield f"{name} is not whole"
+    processes = record.get("processes") or 1
+    if not isinstance(processes, int) or not 0 < processes <= MOST_PROCESSES:
+        yield f"no number of processes in {RECORD}"
+        return
     needed = [rng_file(rank, processes) for rank in range(processes)]
     if (folder / DEEPSPEED).is_file():
         name = (folder / DEEPSPEED).read_text(encoding="utf-8", errors="replace").strip()

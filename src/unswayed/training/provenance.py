@@ -98,13 +98,18 @@ def _comparable(record: Record) -> dict[str, object]:
         for key in ("kind", "presentations", "candidates", "prompt_fingerprint")
     }
     flat["model"] = str(record.get("model")).rpartition("@")[2]  # what it is, not where it lies
-    data = record.get("data") or {}
+    data = _table(record, "data")
     flat["data.fingerprint"] = data.get("fingerprint")
     flat["data.trained"] = data.get("trained") or data.get("fingerprint")
     for table in ("recipe", "reward"):
-        for key, value in (record.get(table) or {}).items():
+        for key, value in _table(record, table).items():
             flat[f"{table}.{key}"] = list(value) if isinstance(value, tuple) else value
     return flat
+
+
+def _table(record: Record, name: str) -> Mapping[str, Any]:
+    table = record.get(name)
+    return table if isinstance(table, Mapping) else {}  # also of a damaged record
 
 
 def _packages() -> dict[str, str]:

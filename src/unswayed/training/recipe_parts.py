@@ -20,8 +20,8 @@ from unswayed.reward_settings import RewardSettings
 
 __all__ = ["Chat", "Data", "Lora", "Optimiser", "Pif", "Prompt", "Recipe", "Rollout", "Run"]
 
-Count = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0, lt=2**31)]
+Positive = Annotated[int, Meta(ge=1, lt=2**31)]
 Weight = Annotated[float, Meta(ge=0)]
 AboveZero = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(gt=0, lt=1)]

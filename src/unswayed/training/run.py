@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ from unswayed.training.plan import Plan
 from unswayed.training.processes import is_main, joined, on_main
 from unswayed.training.protocol import Report, Stop
 from unswayed.training.results import TrainingResult, finish, result_of
-from unswayed.training.run_folder import RunFolder
+from unswayed.training.run_folder import RunFolder, Start
 from unswayed.training.table import ENGINES
 
 __all__ = ["ResumeWarning", "TrainingResult", "train"]
@@ -48,11 +49,16 @@ def train(
         begin: Called on the first process with the step that the run goes on from, 0 for a new one.
 
     Raises:
-        RunDirectoryError: If `out` holds another run, or cannot be written.
+        RunDirectoryError: If `out` holds another run, is trained into, or cannot be written.
     """
     folder = RunFolder(Path(out))
-    with joined(plan.recipe):
-        start = on_main(lambda: folder.prepare(plan.record, plan.steps))
+
+    def settle(held: ExitStack) -> Start:
+        held.enter_context(folder.held())
+        return folder.prepare(plan.record, plan.steps)
+
+    with joined(plan.recipe), ExitStack() as held:
+        start = on_main(lambda: settle(held))
         for sentence in start.warnings if is_main() else ():
             warnings.warn(sentence, ResumeWarning, stacklevel=2)
         if start.finished is not None and start.finished >= plan.steps:

@@ -7,14 +7,17 @@ while it saves leaves the checkpoints that were there. What is taken away loses 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from unswayed.errors import RunDirectoryError
-from unswayed.files import whole_file
+from unswayed.files import lock, whole_file
 from unswayed.training.checkpoints import (
     RECORD,
     checkpoint_defect,
@@ -27,6 +30,8 @@ __all__ = ["RunFolder", "Start"]
 
 LOG: Final = "train.jsonl"
 ASIDE: Final = ".writing"
+DIGITS: Final = re.compile("0|[1-9][0-9]{0,17}")
+"""A step, as names of checkpoints say it."""
 
 
 class Start(NamedTuple):
@@ -52,6 +57,27 @@ class RunFolder:
     """
 
     path: Path
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from training into the folder; a process that dies lets go of it.
+
+        Raises:
+            RunDirectoryError: If another process trains into it.
+        """
+        with ExitStack() as stack:
+            with suppress(OSError):  # `prepare` says what is wrong; some file systems have no locks
+                self.path.mkdir(parents=True, exist_ok=True)
+                folder = os.open(self.path, os.O_RDONLY)
+                stack.callback(os.close, folder)
+                try:
+                    lock(folder)
+                except BlockingIOError:
+                    raise RunDirectoryError(
+                        f"another process is training into {self.path}. Wait until it has ended, "
+                        "or choose another --out."
+                    ) from None
+            yield
 
     def prepare(self, record: Record, steps: int) -> Start:
         """Create the folder, or check that it holds this run; one process does it for all.
@@ -131,7 +157,9 @@ class RunFolder:
         folder = self.path if step is None else self.checkpoint(step)
         try:
             record: Record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            if not isinstance(record, dict):
+                raise ValueError("not an object")
+        except (OSError, ValueError, RecursionError) as error:
             raise RunDirectoryError(
                 f"{folder}: no readable {RECORD} ({error}); it cannot be told whether it belongs "
                 "to this run. Choose another --out."
@@ -207,15 +235,15 @@ class RunFolder:
         for line in text.splitlines(keepends=True):
             try:
                 logged = json.loads(line) if line.endswith("\n") else None
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
-            if isinstance(logged, dict) and "step" in logged:
+            if isinstance(logged, dict) and isinstance(logged.get("step"), int):
                 yield logged
 
     def _defects(self) -> dict[int, str | None]:
         """Each checkpoint, newest first, and what keeps it from being resumed."""
         names = [path.name.removeprefix("checkpoint-") for path in self.path.glob("checkpoint-*/")]
-        steps = sorted((int(name) for name in names if name.isdigit()), reverse=True)
+        steps = sorted((int(name) for name in names if DIGITS.fullmatch(name)), reverse=True)
         return {step: checkpoint_defect(self.checkpoint(step), step) for step in steps}
 
     def _old_record(self, resume: int | None) -> Record | None:
@@ -226,8 +254,10 @@ class RunFolder:
 
     def _finished(self) -> tuple[int | None, list[str]]:
         """The steps of a finished run, if its weights can be read, and what to say if not."""
-        steps: int | None = read_object(self.path / RECORD).get("finished")
-        defect = None if steps is None else weights_defect(self.path)
+        steps = read_object(self.path / RECORD).get("finished")
+        if not isinstance(steps, int):
+            return None, []
+        defect = weights_defect(self.path)
         if defect is None:
             return steps, []
         return None, [
