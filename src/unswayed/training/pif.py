@@ -30,13 +30,9 @@ from unswayed.tasks import task_of
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups, Row
 from unswayed.training.plan import Plan
+from unswayed.training.processes import process_count
 from unswayed.training.recipe_parts import Pif, Recipe
-from unswayed.training.trainer_arguments import (
-    load_arguments,
-    lora_config,
-    process_count,
-    trainer_arguments,
-)
+from unswayed.training.trainer_arguments import load_arguments, lora_config, trainer_arguments
 
 if TYPE_CHECKING:
     import torch

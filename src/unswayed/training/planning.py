@@ -22,17 +22,17 @@ from unswayed.training import checks
 from unswayed.training.architecture import Architecture, build_skeleton, check_quantised, shape_of
 from unswayed.training.chats import ChatTokens, load_chat
 from unswayed.training.data import Groups, build_groups, prompt_settings
-from unswayed.training.devices import check_device, device_of
+from unswayed.training.devices import BYTES, check_device, computed_in, device_of, loaded_in
 from unswayed.training.loggers import check_loggers
 from unswayed.training.memory import Demand, advice, estimate_memory
 from unswayed.training.plan import Plan
+from unswayed.training.processes import process_count
 from unswayed.training.provenance import run_record
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.rollout_checks import check_rollout
 from unswayed.training.sampling import Split, check_step
 from unswayed.training.sharding import sharding_of
 from unswayed.training.table import ENGINES, OBJECTIVES
-from unswayed.training.trainer_arguments import process_count
 from unswayed.training.weight_files import check_weight_files
 
 __all__ = ["demand_of", "longest_answer", "plan_training"]
@@ -194,7 +194,6 @@ def demand_of(
     rollout, run = recipe.rollout, recipe.run
     responses = recipe.optimiser.items_per_step * groups.n_presentations * rollout.samples
     share = -(-responses // sharding.processes)
-    exact = run.precision == "float32" or (run.precision == "auto" and not device.is_gpu)
     return Demand(
         shape=shape,
         sharding=sharding,
@@ -207,8 +206,8 @@ def demand_of(
         checkpointing=run.gradient_checkpointing,
         vllm=rollout.gpu_memory if sampled and rollout.engine == "vllm-colocate" else 0.0,
         tensor_parallel=rollout.tensor_parallel,
-        loaded=4 if exact or recipe.lora is None else 2,
-        computed=4 if exact else 2,
+        loaded=BYTES[loaded_in(recipe, on_gpu=device.is_gpu)],
+        computed=BYTES[computed_in(recipe, on_gpu=device.is_gpu)],
         device=device,
     )
 

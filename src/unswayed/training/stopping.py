@@ -29,9 +29,8 @@ from unswayed.training.boundary import Boundary, random_states
 from unswayed.training.checkpoints import rng_file
 from unswayed.training.joint_stop import JointStop
 from unswayed.training.plan import Plan
-from unswayed.training.processes import any_process, is_main
+from unswayed.training.processes import any_process, is_main, process_count
 from unswayed.training.run_folder import RunFolder
-from unswayed.training.trainer_arguments import process_count
 
 if TYPE_CHECKING:
     _Base: Any  # transformers.TrainerCallback, imported only where it is used
