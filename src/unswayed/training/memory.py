@@ -38,13 +38,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Final
 
 from unswayed.training.architecture import Architecture
-from unswayed.training.devices import Device
+from unswayed.training.data import Groups
+from unswayed.training.devices import BYTES, Device, computed_in, device_of, loaded_in
+from unswayed.training.recipe_parts import Recipe
 from unswayed.training.sharding import Sharding
 
-__all__ = ["MEASURED", "Demand", "Estimate", "advice", "described", "estimate_memory"]
+__all__ = ["MEASURED", "Demand", "Estimate", "advice", "demand_of", "described", "estimate_memory"]
 
 GB: Final = 10**9
 NODE: Final = 8
@@ -137,6 +140,46 @@ class Estimate:
     def fits(self) -> bool:
         """Whether the peak leaves a tenth of the GPU free."""
         return self.peak <= USABLE * self.device
+
+
+def demand_of(
+    shape: Architecture,
+    recipe: Recipe,
+    groups: Groups,
+    sharding: Sharding,
+    *,
+    response: int,
+    sampled: bool,
+) -> Demand:
+    """What a run asks of one process and its GPU.
+
+    Args:
+        shape: The model, with its adapter.
+        recipe: How it is trained.
+        groups: The data: lengths and presentations.
+        sharding: How its processes share the model.
+        response: Most tokens of a response, sampled or given.
+        sampled: Whether the objective samples responses.
+    """
+    device, rollout, run = device_of(recipe), recipe.rollout, recipe.run
+    responses = recipe.optimiser.items_per_step * groups.n_presentations * rollout.samples
+    share = -(-responses // sharding.processes)
+    return Demand(
+        shape=shape,
+        sharding=sharding,
+        sequences=min(run.micro_batch, share) if sampled else run.micro_batch,
+        prompt=groups.counts.longest_prompt,
+        response=response,
+        sampled_at_once=share if sampled and rollout.engine == "transformers" else 0,
+        fused=sampled and find_spec("trl.kernels") is not None,
+        keeps_reference=sampled and recipe.lora is None and recipe.optimiser.beta > 0,
+        checkpointing=run.gradient_checkpointing,
+        vllm=rollout.gpu_memory if sampled and rollout.engine == "vllm-colocate" else 0.0,
+        tensor_parallel=rollout.tensor_parallel,
+        loaded=BYTES[loaded_in(recipe, on_gpu=device.is_gpu)],
+        computed=BYTES[computed_in(recipe, on_gpu=device.is_gpu)],
+        device=device,
+    )
 
 
 def estimate_memory(demand: Demand) -> Estimate:
