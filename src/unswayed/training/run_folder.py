@@ -15,13 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from unswayed.errors import RunDirectoryError
 from unswayed.files import whole_file
-from unswayed.training.checkpoints import (
-    RECORD,
-    checkpoint_defect,
-    read_object,
-    weights_defect,
-)
+from unswayed.training.checkpoints import RECORD, checkpoint_defect, read_object
 from unswayed.training.provenance import Record, differing_fields
+from unswayed.training.weight_files import weights_defect
 
 __all__ = ["RunFolder", "Start"]
 
