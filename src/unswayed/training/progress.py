@@ -6,18 +6,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unswayed.training.alarms import Alarms
 from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone
 from unswayed.training.protocol import AnswerError, Report
 from unswayed.training.run_folder import RunFolder
-
-if TYPE_CHECKING:
-    _Base: Any  # transformers.TrainerCallback, imported only where it is used
-else:
-    _Base = object
 
 __all__ = ["RunHooks", "TrainingWarning", "quiet"]
 
@@ -44,7 +39,7 @@ def quiet() -> Iterator[None]:
 
 
 @dataclass(eq=False)
-class RunHooks(_Base):  # type: ignore[misc]
+class RunHooks:
     """Mixed into `transformers.TrainerCallback` by the engine; one per run.
 
     Attributes:

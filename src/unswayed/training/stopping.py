@@ -22,7 +22,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unswayed.runner.interrupts import SIGNALS, catch_interrupt, signal_stream
 from unswayed.training.boundary import Boundary, random_states
@@ -31,11 +31,6 @@ from unswayed.training.joint_stop import JointStop
 from unswayed.training.plan import Plan
 from unswayed.training.processes import any_process, is_main, process_count
 from unswayed.training.run_folder import RunFolder
-
-if TYPE_CHECKING:
-    _Base: Any  # transformers.TrainerCallback, imported only where it is used
-else:
-    _Base = object
 
 __all__ = ["NothingLeft", "StopHooks", "Stopped", "stoppable"]
 
@@ -49,7 +44,7 @@ class NothingLeft(BaseException):
 
 
 @dataclass(eq=False)
-class StopHooks(_Base):  # type: ignore[misc]
+class StopHooks:
     """Mixed into `transformers.TrainerCallback` by the engine; one per run, in front of the others.
 
     Attributes:
