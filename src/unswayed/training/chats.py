@@ -84,7 +84,7 @@ def load_chat(
         ) from None
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    if tokenizer.pad_token is None:
+    if tokenizer.pad_token_id is None:
         raise UsageError(
             f"{name}: its tokenizer has neither a padding token nor one that ends an answer. Name "
             "them in tokenizer_config.json."
