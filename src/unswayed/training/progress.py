@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from unswayed.errors import first_line
 from unswayed.training.alarms import Alarms
 from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone
@@ -130,5 +131,5 @@ def _place(state: Any) -> dict[str, float]:
 
 def _reason(error: Exception) -> str:
     """The error on one line; that of answers names its kind itself."""
-    text = (str(error).splitlines() or [""])[0].rstrip(".")
+    text = first_line(error).rstrip(".")
     return f"{text}." if isinstance(error, AnswerError) else f"{type(error).__name__}: {text}."

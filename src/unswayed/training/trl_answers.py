@@ -13,6 +13,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from unswayed.errors import first_line
 from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone
 from unswayed.training.protocol import AnswerError
@@ -58,7 +59,7 @@ def answers_of(trainer: Any, plan: Plan, prompts: Sequence[Prompt], *, greedy: b
             parts = batches(widths, longest, TOKENS)  # the same for all processes
             texts = _by_transformers(trainer, asked, parts, temperature, longest)
     except Exception as error:  # told to all below, whatever it is
-        reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        reason = f"{type(error).__name__}: {first_line(error)}"
     answers = [""] * len(prompts)
     for number, (places, part, failure) in enumerate(everyone((own, texts, reason))):
         if failure:
