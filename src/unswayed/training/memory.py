@@ -187,6 +187,7 @@ def estimate_memory(demand: Demand) -> Estimate:
     shape, sharding = demand.shape, demand.sharding
     loaded, computed, trained = demand.loaded, demand.computed, shape.trained
     whole = sharding.weights == 1
+    gathered = 0 if whole else computed * (2 * shape.largest_layer + shape.ends)
     return Estimate(
         lasting={
             "weights": (loaded * shape.parameters + 4 * shape.adapter) // sharding.weights,
@@ -198,13 +199,13 @@ def estimate_memory(demand: Demand) -> Estimate:
         passing={
             "learning": {
                 "casts": computed * shape.parameters if whole and computed < loaded else 0,
-                "gathered": 0 if whole else computed * (2 * shape.largest_layer + shape.ends),
+                "gathered": gathered,
                 "activations": _activations(demand),
                 "logits": _logits(demand),
             },
             "updating": {"update": 4 * trained // sharding.states},
             "sampling": {
-                "gathered": 0 if whole else computed * (2 * shape.largest_layer + shape.ends),
+                "gathered": gathered,
                 "cache": loaded * shape.cache_values * demand.sampled_at_once * demand.length,
             },
         },
