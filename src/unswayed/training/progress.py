@@ -11,7 +11,7 @@ from typing import Any
 from unswayed.errors import first_line
 from unswayed.training.alarms import Alarms
 from unswayed.training.plan import Plan
-from unswayed.training.processes import everyone
+from unswayed.training.processes import everyone, is_main
 from unswayed.training.protocol import AnswerError, Report
 from unswayed.training.run_folder import RunFolder
 
@@ -85,7 +85,7 @@ class RunHooks:
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
     ) -> None:
         """Append the metrics of a step or a check to the log file and report them."""
-        if logs is None or "train_loss" in logs or not state.is_world_process_zero:
+        if logs is None or "train_loss" in logs or not is_main():
             return  # the summary at the end is no step
         metrics = {key: value for key, value in logs.items() if isinstance(value, int | float)}
         line = {**_place(state), **metrics}
@@ -120,7 +120,7 @@ class RunHooks:
 
     def _warn(self, state: Any, text: str) -> None:
         """Say it on standard error and in the log, once for all processes."""
-        if state.is_world_process_zero:
+        if is_main():
             self.folder.append({**_place(state), "warning": text})
             warnings.warn(TrainingWarning(text), stacklevel=2)
 
