@@ -44,6 +44,7 @@ __all__ = [
     "UnswayedError",
     "UsageError",
     "field_and_reason",
+    "first_line",
 ]
 
 
@@ -141,3 +142,8 @@ def field_and_reason(error: Exception) -> tuple[str, str]:
     """The field that a validation error of msgspec is about, empty for the whole, and the reason."""
     reason, _, place = str(error).partition(" - at `$")
     return place.strip("`."), reason
+
+
+def first_line(error: Exception) -> str:
+    """What an error of another package begins with; some print pages."""
+    return (str(error).splitlines() or [""])[0]

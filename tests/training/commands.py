@@ -115,26 +115,37 @@ class Command:
         return said
 
 
-def run_processes(script, *arguments, processes=2):
-    """Run a script as several processes of one launcher, all of which have to end with 0."""
+def run_processes(*command, processes=2, launch=None):
+    """Run a script as the processes of one launcher, all of which have to end with 0.
+
+    Args:
+        *command: What Python runs, with its arguments.
+        processes: How many; one is on its own.
+        launch: What else the launcher puts into their environment.
+
+    Returns:
+        What each said on stdout and stderr.
+    """
     port = free_port()
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(launch or {})}
     children = [
         subprocess.Popen(
-            [sys.executable, str(script), *map(str, arguments)],
-            env={**os.environ, "OMP_NUM_THREADS": "1", **launched(port, rank, processes)},
+            [sys.executable, *map(str, command)],
+            env=environment | (launched(port, rank, processes) if processes > 1 else {}),
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE,
             text=True,
         )
         for rank in range(processes)
     ]
     try:
-        said = [child.communicate(timeout=300)[0] for child in children]
+        said = [child.communicate(timeout=300) for child in children]
     finally:
         for child in children:
             child.kill()
             child.wait()
     assert [child.returncode for child in children] == [0] * processes, said
+    return said
 
 
 def free_port():

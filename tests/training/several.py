@@ -34,12 +34,18 @@ def announce_sender_as_cuda():
 
 
 def trace(*, scripted):
-    """Write down every batch; with `scripted`, a response depends on prompt and sample alone."""
+    """Write down every batch; with `scripted`, a response depends on prompt and sample alone.
+
+    Returns:
+        The trainers, as they are built.
+    """
+    from traced import traced_class
+
     from unswayed.training import pa_grpo
 
-    original, batches, trainers = pa_grpo.trainer_class(), [], []
+    original, trainers = pa_grpo.trainer_class(), []
 
-    class Traced(original):
+    class Kept(traced_class(original)):
         def __init__(self, **arguments):
             super().__init__(**arguments)
             trainers.append(self)
@@ -56,26 +62,8 @@ def trace(*, scripted):
             coded = tokenizer(answers, add_special_tokens=False)["input_ids"]
             return [[*ids, tokenizer.eos_token_id] for ids in coded], None
 
-        def _generate_and_score_completions(self, inputs):
-            out = super()._generate_and_score_completions(inputs)
-            decode = self.processing_class.batch_decode
-            batches.append(
-                {
-                    "rows": [example["row"] for example in inputs],
-                    "ids": [
-                        ids[mask.bool()].tolist()
-                        for ids, mask in zip(
-                            out["completion_ids"], out["completion_mask"], strict=True
-                        )
-                    ],
-                    "texts": decode(out["completion_ids"], skip_special_tokens=True),
-                    "advantages": out["advantages"].tolist(),
-                }
-            )
-            return out
-
-    pa_grpo.trainer_class = lambda: Traced
-    return batches, trainers
+    pa_grpo.trainer_class = lambda: Kept
+    return trainers
 
 
 def main():
@@ -85,7 +73,7 @@ def main():
         announce_cpus_as_devices()
     if settings.get("rollout_engine"):
         announce_sender_as_cuda()
-    batches, trainers = trace(scripted=settings.pop("scripted", False))
+    trainers = trace(scripted=settings.pop("scripted", False))
     from small_models import colour_items, small_recipe, trained
 
     from unswayed.training.processes import joined
@@ -98,6 +86,7 @@ def main():
         trained(objective, items, model=model, recipe=recipe, out=out)
         if sync_at_end:  # the server gets what was saved
             trainers[0].vllm_generation.sync_weights()
+    batches = [batch for trainer in trainers for batch in trainer.trace]
     Path(out, f"rank{os.environ.get('RANK', '0')}.json").write_text(json.dumps(batches))
 
 

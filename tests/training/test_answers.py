@@ -1,17 +1,14 @@
 """Answers of a model in training: the same from one process, from two, and from vLLM."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
 import pytest
-from commands import free_port
+from commands import run_processes
 from small_models import colour_items, small_recipe
 
 from unswayed.training.held_out import measure_held_out
@@ -93,43 +90,9 @@ def test_answers_do_not_depend_on_how_they_are_batched(wavering_model, tmp_path,
 # --- several processes ------------------------------------------------------------------------
 
 
-def run_two(arguments, launch):
-    """What two processes of one command print: standard output and error of each."""
-    port, children = str(free_port()), []
-    for rank in range(2):
-        environment = {
-            **os.environ,
-            **launch,
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": "2",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": port,
-            "OMP_NUM_THREADS": "1",
-        }
-        children.append(
-            subprocess.Popen(
-                [sys.executable, *map(str, arguments)],
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-    printed = []
-    try:
-        for child in children:
-            printed.append(child.communicate(timeout=120))
-            assert child.returncode == 0, printed[-1][1][-3000:]
-    finally:
-        for child in children:
-            child.kill()
-    return printed
-
-
 def answer_in_two(model, out, settings, launch):
     script = Path(__file__).with_name("answering.py")
-    printed = run_two([script, model, out, json.dumps(settings)], launch)
+    printed = run_processes(script, model, out, json.dumps(settings), launch=launch)
     ranks = [json.loads((out / f"rank{rank}.json").read_text()) for rank in range(2)]
     return ranks, [errors for _, errors in printed]
 
@@ -168,7 +131,7 @@ def test_two_processes_of_the_command_talk_once(tmp_path):
     )  # fmt: skip
     options = [part for change in changes for part in ("--set", change)]
     command = ["-m", "unswayed", "train", "pa-grpo", "tiny-judge-train", "--limit", 12]
-    printed = run_two([*command, "--recipe", "tiny-judge", "--out", tmp_path, *options], {})
+    printed = run_processes(*command, "--recipe", "tiny-judge", "--out", tmp_path, *options)
     (shown, told), (also_shown, also_told) = printed
     assert shown.count("held_out/accuracy ") == 1
     assert shown.count("next: unswayed audit") == 1

@@ -9,13 +9,14 @@ from commands import result_of
 from small_models import colour_items, small_recipe, trained
 
 from unswayed.errors import RunDirectoryError
-from unswayed.training.checkpoints import checkpoint_defect, weights_defect
+from unswayed.training.checkpoints import checkpoint_defect
 from unswayed.training.planning import plan_training
 from unswayed.training.protocol import Stop
 from unswayed.training.results import finish
 from unswayed.training.results import result_of as left_by
 from unswayed.training.run import ResumeWarning
 from unswayed.training.run_folder import RunFolder
+from unswayed.training.weight_files import weights_defect
 
 STEPS = "4"
 """Of five to an epoch: a trainer that is resumed at the last step has more data to go on with."""

@@ -340,8 +340,6 @@ def test_a_plan_shows_the_estimate_as_plain_values(word_model):
 
 
 def test_a_run_that_does_not_fit_is_warned_of(word_model, monkeypatch):
-    from unswayed.training import planning
-
-    monkeypatch.setattr(planning, "device_of", lambda _recipe: Device(10**4, "per GPU of 10 kB"))
+    monkeypatch.setattr(memory, "device_of", lambda _recipe: Device(10**4, "per GPU of 10 kB"))
     plan = plan_training("pa-grpo", colour_items(6), model=str(word_model), recipe=small_recipe(2))
     assert any(warning.startswith("memory: does not fit") for warning in plan.warnings)

@@ -1,13 +1,10 @@
 """Two gloo processes with weights sharded by FSDP2 learn what one process learns."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from commands import free_port, launched
+from commands import run_processes
 from small_models import colour_items, save_word_model
 
 from unswayed.training.launch_files import launch_file, launch_names
@@ -31,27 +28,8 @@ def launch_environment(name):
 
 def run(model, out, n_processes, settings, environment=None):
     """The program in processes of a launcher; each one's batches."""
-    port, children = free_port(), []
-    for rank in range(n_processes):
-        several = launched(port, rank, n_processes)
-        command = [sys.executable, str(SCRIPT), str(model), str(out), json.dumps(settings)]
-        children.append(
-            subprocess.Popen(
-                command,
-                env={
-                    **os.environ,
-                    **(environment or {}),
-                    **(several if n_processes > 1 else {}),
-                    "OMP_NUM_THREADS": "1",
-                },
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-        )
-    for child in children:
-        output, _ = child.communicate(timeout=300)
-        assert child.returncode == 0, output[-3000:]
+    arguments = [model, out, json.dumps(settings)]
+    run_processes(SCRIPT, *arguments, processes=n_processes, launch=environment)
     return [json.loads((out / f"rank{rank}.json").read_text()) for rank in range(n_processes)]
 
 

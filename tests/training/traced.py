@@ -18,36 +18,42 @@ from unswayed.training.processes import joined
 from unswayed.training.table import OBJECTIVES
 
 
-def traced_trainer(model, out, n, *, kind="pa-grpo", items=6, **changes):
+def traced_class(original):
     """A trainer whose `trace` gets one record per generated batch of this process."""
-    data = colour_items(items, n=n) if isinstance(items, int) else items
-    recipe = small_recipe(n, **changes)
-    plan = plan_training(kind, data, model=str(model), recipe=recipe)
-    original = pa_grpo.trainer_class()
 
     class Traced(original):
+        def __init__(self, **arguments):
+            super().__init__(**arguments)
+            self.trace = []
+
         def _generate_and_score_completions(self, inputs):
             out = super()._generate_and_score_completions(inputs)
-            texts = self.processing_class.batch_decode(
-                out["completion_ids"], skip_special_tokens=True
-            )
-            logged = list(self._logs["advantages"])
+            ids, mask = out["completion_ids"], out["completion_mask"].bool()
             self.trace.append(
                 {
                     "rows": [example["row"] for example in inputs],
-                    "texts": texts,
+                    "ids": [row[kept].tolist() for row, kept in zip(ids, mask, strict=True)],
+                    "texts": self.processing_class.batch_decode(ids, skip_special_tokens=True),
                     "advantages": out["advantages"].tolist(),
-                    "logged": logged,
+                    "logged": list(self._logs["advantages"]),
                 }
             )
             return out
 
-    pa_grpo.trainer_class = lambda: Traced
+    return Traced
+
+
+def traced_trainer(model, out, n, *, kind="pa-grpo", items=6, **changes):
+    """A traced trainer, its data and its reward."""
+    data = colour_items(items, n=n) if isinstance(items, int) else items
+    recipe = small_recipe(n, **changes)
+    plan = plan_training(kind, data, model=str(model), recipe=recipe)
+    original = pa_grpo.trainer_class()
+    pa_grpo.trainer_class = lambda: traced_class(original)
     try:
         trainer = OBJECTIVES.load(kind).build(plan, Path(out))
     finally:
         pa_grpo.trainer_class = lambda: original
-    trainer.trace = []
     return trainer, plan.groups, plan.settings
 
 

@@ -18,7 +18,6 @@ __all__ = [
     "SampleKey",
     "block_rows",
     "check_presentations",
-    "check_range",
     "choices_of",
     "elsewhere",
     "named",
@@ -104,29 +103,25 @@ def block_rows(
     return tuple(items), rows
 
 
-def choices_of(choices: ArrayLike) -> IntArray:
+def choices_of(choices: ArrayLike, n: int | None = None) -> IntArray:
     """Choices as integers of shape (..., P, N).
 
+    Args:
+        choices: Candidates or UNPARSED.
+        n: Number of candidates; None where it does not matter.
+
     Raises:
-        ShapeError: If they are not.
+        ShapeError: If they are not, or one is out of range.
     """
     z = np.asarray(choices)
     if z.ndim < 2 or not np.issubdtype(z.dtype, np.integer):
         raise ShapeError(f"choices must be integers of shape (..., P, N), got {z.dtype}{z.shape}")
-    return z.astype(np.int64, copy=False)
-
-
-def check_range(z: IntArray, n: int) -> None:
-    """Check that choices are candidates or UNPARSED.
-
-    Raises:
-        ShapeError: Stating the range.
-    """
-    if z.size and (z.min() < UNPARSED or z.max() >= n):
+    if n is not None and z.size and (z.min() < UNPARSED or z.max() >= n):
         raise ShapeError(
             f"choices run from {z.min()} to {z.max()}; with {n} candidates they are 0 to {n - 1}, "
             f"or {UNPARSED} for unparsed"
         )
+    return z.astype(np.int64, copy=False)
 
 
 def named(z: IntArray, n: int) -> BoolArray:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unswayed.reward_settings import Reward
-from unswayed.rewards.blocks import BoolArray, FloatArray, check_range, choices_of, named
+from unswayed.rewards.blocks import BoolArray, FloatArray, choices_of, named
 
 __all__ = ["COLUMNWISE", "columnwise_reward"]
 
@@ -24,8 +24,7 @@ def columnwise_reward(choices: ArrayLike, n: int) -> FloatArray:
     Returns:
         +1 or -1, shape (..., P, N).
     """
-    z = choices_of(choices)
-    check_range(z, n)
+    z = choices_of(choices, n)
     hits = named(z, n)
     majority = 2 * hits.sum(axis=-3, keepdims=True) > z.shape[-2]
     return np.where((hits & majority).any(axis=-1), 1.0, -1.0)

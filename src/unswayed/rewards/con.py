@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unswayed.reward_settings import Reward
-from unswayed.rewards.blocks import BoolArray, FloatArray, check_range, choices_of
+from unswayed.rewards.blocks import BoolArray, FloatArray, choices_of
 from unswayed.rewards.mode import MODE, mode_reward
 from unswayed.rewards.pair import agreement
 
@@ -28,8 +28,7 @@ def consistency_reward(choices: ArrayLike, n: int) -> FloatArray:
     Returns:
         +1 or -1, shape (..., P, N).
     """
-    z = choices_of(choices)
-    check_range(z, n)
+    z = choices_of(choices, n)
     if z.shape[-2] == 2:
         same = (z[..., :1, :] == z[..., 1:, :]) & (z[..., :1, :] >= 0)
         return np.where(np.broadcast_to(same, z.shape), 1.0, -1.0)

@@ -10,7 +10,6 @@ from unswayed.reward_settings import Reward
 from unswayed.rewards.blocks import (
     FloatArray,
     check_presentations,
-    check_range,
     choices_of,
     elsewhere,
     named,
@@ -36,8 +35,7 @@ def invariance_reward(choices: ArrayLike, n: int) -> FloatArray:
     Raises:
         ShapeError: For one presentation or one sample.
     """
-    z = choices_of(choices)
-    check_range(z, n)
+    z = choices_of(choices, n)
     check_presentations("inv", z)
     if z.shape[-1] < 2:
         raise ShapeError(f"reward inv needs at least 2 samples, got {z.shape[-1]}.")

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from unswayed.decisions import UNPARSED
 from unswayed.reward_settings import Reward
-from unswayed.rewards.blocks import BoolArray, FloatArray, check_range, choices_of, named
+from unswayed.rewards.blocks import BoolArray, FloatArray, choices_of, named
 
 __all__ = ["MODE", "mode_reward"]
 
@@ -23,8 +23,7 @@ def mode_reward(choices: ArrayLike, n: int) -> FloatArray:
 
     Source: PA-GRPO (arXiv 2603.21016), Eq. 9-10, here for two presentations as well.
     """
-    z = choices_of(choices)
-    check_range(z, n)
+    z = choices_of(choices, n)
     counts = named(z, n).sum(axis=(-3, -2))
     highest = counts.max(axis=-1, keepdims=True)
     unique = (counts == highest).sum(axis=-1) == 1

@@ -9,7 +9,6 @@ from unswayed.reward_settings import Reward
 from unswayed.rewards.blocks import (
     FloatArray,
     check_presentations,
-    check_range,
     choices_of,
     elsewhere,
     named,
@@ -31,8 +30,7 @@ def pair_reward(choices: ArrayLike, n: int) -> FloatArray:
     Raises:
         ShapeError: For one presentation.
     """
-    z = choices_of(choices)
-    check_range(z, n)
+    z = choices_of(choices, n)
     check_presentations("pair", z)
     hits = named(z, n)
     others = hits.sum(axis=-3, keepdims=True) - hits

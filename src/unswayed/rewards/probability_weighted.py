@@ -9,7 +9,6 @@ from unswayed.reward_settings import Reward
 from unswayed.rewards.blocks import (
     FloatArray,
     check_presentations,
-    check_range,
     choices_of,
     elsewhere,
     named,
@@ -32,8 +31,7 @@ def probability_weighted_reward(choices: ArrayLike, n: int) -> FloatArray:
     Raises:
         ShapeError: For one presentation.
     """
-    z = choices_of(choices)
-    check_range(z, n)
+    z = choices_of(choices, n)
     check_presentations("probability-weighted", z)
     hits = named(z, n)
     shares = elsewhere(hits.mean(axis=-2))[..., None, :]

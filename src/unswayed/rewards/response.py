@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unswayed.rewards.blocks import FloatArray, check_range, choices_of
+from unswayed.rewards.blocks import FloatArray, choices_of
 
 __all__ = ["accuracy_reward", "format_reward", "length_reward"]
 
@@ -19,8 +19,8 @@ def accuracy_reward(choices: ArrayLike, right: ArrayLike) -> FloatArray:
 
     Source: PA-GRPO, Eq. 5 and section 3.3.2.
     """
-    z, mask = choices_of(choices), np.asarray(right, dtype=np.bool_)
-    check_range(z, mask.shape[-1])
+    mask = np.asarray(right, dtype=np.bool_)
+    z = choices_of(choices, mask.shape[-1])
     at = np.maximum(z, 0).reshape(*z.shape[:-2], -1)
     hit = np.take_along_axis(np.broadcast_to(mask, (*z.shape[:-2], mask.shape[-1])), at, axis=-1)
     return np.where(hit.reshape(z.shape) & (z >= 0), 1.0, -1.0)

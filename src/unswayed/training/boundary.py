@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from unswayed.training.trainer_arguments import process_count
+from unswayed.training.processes import process_count
 
 __all__ = ["Boundary", "random_states"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unswayed.backends.local_chats import ChatWriter, may_think
-from unswayed.errors import UsageError
+from unswayed.errors import UsageError, first_line
 from unswayed.items import Message
 from unswayed.prompts import Rendered
 
@@ -79,12 +79,12 @@ def load_chat(
         )
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"cannot load a tokenizer from {folder}: {str(error).splitlines()[0]} "
+            f"cannot load a tokenizer from {folder}: {first_line(error)} "
             "Give the path of a model folder or a model id of the Hugging Face hub."
         ) from None
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    if tokenizer.pad_token is None:
+    if tokenizer.pad_token_id is None:
         raise UsageError(
             f"{name}: its tokenizer has neither a padding token nor one that ends an answer. Name "
             "them in tokenizer_config.json."

@@ -1,4 +1,4 @@
-"""Whether what lies on disk is whole: a checkpoint to go on from, the weights of a result.
+"""Whether a checkpoint is whole, so that a run can go on from it.
 
 Nothing is unpickled and no weights are read: a file of safetensors says how long it is, an archive
 of torch is a zip file whose table of contents stands at its end.
@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["RECORD", "checkpoint_defect", "read_object", "rng_file", "weights_defect"]
+from unswayed.training.weight_files import weights_defect
+
+__all__ = ["RECORD", "checkpoint_defect", "read_object", "rng_file"]
 
 RECORD: Final = "training.json"
 STATE: Final = "trainer_state.json"
-WEIGHTS: Final = ("model.safetensors", "adapter_model.safetensors")
 CONFIGS: Final = ("config.json", "adapter_config.json")
-INDEX: Final = "model.safetensors.index.json"
 SHARDED: Final = (("pytorch_model_fsdp", "weights"), ("optimizer", "optimiser"))
 """Folders that torch writes of a sharded run, by how their names begin; the last file is `.metadata`."""
 MOST_PROCESSES: Final = 1 << 16
@@ -34,22 +34,6 @@ def checkpoint_defect(folder: Path, step: int) -> str | None:
         step: The step that its name says.
     """
     return next(_checkpoint_defects(folder, step), None)
-
-
-def weights_defect(folder: Path) -> str | None:
-    """What keeps the weights of a model or an adapter from being read; None if they are whole."""
-    index = folder / INDEX
-    if index.is_file():
-        named = read_object(index).get("weight_map")
-        names = sorted(set(named.values())) if isinstance(named, dict) else []
-        if not names:
-            return f"{INDEX} names no weights"
-    else:
-        names = [name for name in WEIGHTS if (folder / name).is_file()]
-    return next(
-        (defect for name in names if (defect := _tensors_defect(folder / name))),
-        None if names else "no weights",
-    )
 
 
 def rng_file(rank: int, processes: int) -> str:
@@ -109,16 +93,6 @@ def _state_defects(folder: Path) -> Iterator[str]:
                 yield f"no {noun}"
             elif (defect := weights_defect(folder)) is not None:
                 yield defect
-
-
-def _tensors_defect(path: Path) -> str | None:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy"):
-            return None
-    except (OSError, SafetensorError) as error:
-        return f"{path.name} is not whole ({error})"
 
 
 def _is_archive(path: Path) -> bool:

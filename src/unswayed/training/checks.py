@@ -137,11 +137,6 @@ def check_vocabulary(shape: Architecture, chat: ChatTokens, groups: Groups) -> N
         UsageError: Naming the token.
     """
     tokenizer = chat.tokenizer
-    if tokenizer.pad_token_id is None:
-        raise UsageError(
-            "the tokenizer has neither a padding nor an end token, so sequences of different "
-            "lengths cannot share a batch. Add pad_token to its tokenizer_config.json."
-        )
     first = groups.rows[: groups.n_presentations]
     used = {token for row in first for token in chat.ids(row.messages)} | {tokenizer.pad_token_id}
     if max(used) >= shape.vocabulary:

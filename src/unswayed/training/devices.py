@@ -1,15 +1,27 @@
-"""What a run computes on: a GPU of this machine, one that is assumed, or the CPU."""
+"""What a run computes on, and in which precision: a GPU of this machine, an assumed one, or the CPU."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from unswayed.errors import UsageError
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = ["ASSUMED_BYTES", "Device", "check_device", "device_of"]
+__all__ = [
+    "ASSUMED_BYTES",
+    "BYTES",
+    "Device",
+    "check_device",
+    "computed_in",
+    "device_of",
+    "loaded_in",
+    "on_cpu",
+]
+
+Precision = Literal["float32", "bfloat16"]
+BYTES: Final[Mapping[Precision, int]] = {"float32": 4, "bfloat16": 2}
 
 ASSUMED_BYTES: Final = 80 * 10**9
 """Memory of a GPU where there is none to ask."""
@@ -42,6 +54,29 @@ def device_of(recipe: Recipe) -> Device:
     return Device(size, f"per GPU of {size / 1e9:.3g} GB")
 
 
+def on_cpu(recipe: Recipe) -> bool:
+    """Whether a run on this machine computes on the CPU."""
+    import torch
+
+    return recipe.run.device == "cpu" or not torch.cuda.is_available()
+
+
+def computed_in(recipe: Recipe, *, on_gpu: bool) -> Precision:
+    """What a run computes in."""
+    if recipe.run.precision == "auto":
+        return "bfloat16" if on_gpu else "float32"
+    return recipe.run.precision
+
+
+def loaded_in(recipe: Recipe, *, on_gpu: bool) -> Precision:
+    """What the base's weights are loaded in.
+
+    Frozen weights under an adapter lose nothing in bfloat16; weights that are trained stay in
+    float32, because an update of 1e-5 of their size is below bfloat16's resolution.
+    """
+    return "float32" if recipe.lora is None else computed_in(recipe, on_gpu=on_gpu)
+
+
 def check_device(recipe: Recipe, environment: Mapping[str, str]) -> None:
     """Check that the GPUs of this machine can run the recipe as it was started.
 
@@ -54,7 +89,7 @@ def check_device(recipe: Recipe, environment: Mapping[str, str]) -> None:
     """
     import torch
 
-    if recipe.run.device == "cpu" or not torch.cuda.is_available():
+    if on_cpu(recipe):
         return
     gpus = torch.cuda.device_count()
     if gpus > 1 and "LOCAL_RANK" not in environment:

@@ -69,8 +69,8 @@ def expected_reward(
     import torch
 
     p = log_p.exp()
-    constant = p.detach().to("cpu", torch.float64).numpy()
-    worth, unread = reward_of_answers(constant, right, settings)
+    values = p.detach().to("cpu", torch.float64).numpy()
+    worth, unread = reward_of_answers(values, right, settings)
     weights = torch.from_numpy(worth).to(p)
     expectation: torch.Tensor = (p * weights).sum(-1) + (1.0 - p.sum(-1)) * unread
     return expectation.mean()

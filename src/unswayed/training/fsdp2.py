@@ -8,12 +8,7 @@ when trl sends them to vLLM; and the result is saved whole.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    _Base: Any  # transformers.TrainerCallback, imported only where it is used
-else:
-    _Base = object
+from typing import Any
 
 __all__ = ["ShardHooks", "save_whole", "settle_sharding"]
 
@@ -33,7 +28,7 @@ def settle_sharding(trainer: Any) -> None:
     trainer.add_callback(type("ShardCallback", (ShardHooks, TrainerCallback), {}))
 
 
-class ShardHooks(_Base):  # type: ignore[misc]
+class ShardHooks:
     """Mixed into `transformers.TrainerCallback`: keeps FSDP2's weights as trl and peft expect them."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +10,7 @@ from unswayed.registry import did_you_mean
 
 __all__ = ["launch_file", "launch_names", "launch_title"]
 
-FOLDER: Final = Path(str(resources.files("unswayed.training"))) / "launch"
+FOLDER: Final = Path(__file__).with_name("launch")
 
 
 def launch_names() -> tuple[str, ...]:

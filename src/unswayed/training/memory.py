@@ -38,13 +38,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Final
 
 from unswayed.training.architecture import Architecture
-from unswayed.training.devices import Device
+from unswayed.training.data import Groups
+from unswayed.training.devices import BYTES, Device, computed_in, device_of, loaded_in
+from unswayed.training.recipe_parts import Recipe
 from unswayed.training.sharding import Sharding
 
-__all__ = ["MEASURED", "Demand", "Estimate", "advice", "described", "estimate_memory"]
+__all__ = ["MEASURED", "Demand", "Estimate", "advice", "demand_of", "described", "estimate_memory"]
 
 GB: Final = 10**9
 NODE: Final = 8
@@ -139,11 +142,52 @@ class Estimate:
         return self.peak <= USABLE * self.device
 
 
+def demand_of(
+    shape: Architecture,
+    recipe: Recipe,
+    groups: Groups,
+    sharding: Sharding,
+    *,
+    response: int,
+    sampled: bool,
+) -> Demand:
+    """What a run asks of one process and its GPU.
+
+    Args:
+        shape: The model, with its adapter.
+        recipe: How it is trained.
+        groups: The data: lengths and presentations.
+        sharding: How its processes share the model.
+        response: Most tokens of a response, sampled or given.
+        sampled: Whether the objective samples responses.
+    """
+    device, rollout, run = device_of(recipe), recipe.rollout, recipe.run
+    responses = recipe.optimiser.items_per_step * groups.n_presentations * rollout.samples
+    share = -(-responses // sharding.processes)
+    return Demand(
+        shape=shape,
+        sharding=sharding,
+        sequences=min(run.micro_batch, share) if sampled else run.micro_batch,
+        prompt=groups.counts.longest_prompt,
+        response=response,
+        sampled_at_once=share if sampled and rollout.engine == "transformers" else 0,
+        fused=sampled and find_spec("trl.kernels") is not None,
+        keeps_reference=sampled and recipe.lora is None and recipe.optimiser.beta > 0,
+        checkpointing=run.gradient_checkpointing,
+        vllm=rollout.gpu_memory if sampled and rollout.engine == "vllm-colocate" else 0.0,
+        tensor_parallel=rollout.tensor_parallel,
+        loaded=BYTES[loaded_in(recipe, on_gpu=device.is_gpu)],
+        computed=BYTES[computed_in(recipe, on_gpu=device.is_gpu)],
+        device=device,
+    )
+
+
 def estimate_memory(demand: Demand) -> Estimate:
     """Estimate what one GPU needs; the formula is that of this file."""
     shape, sharding = demand.shape, demand.sharding
     loaded, computed, trained = demand.loaded, demand.computed, shape.trained
     whole = sharding.weights == 1
+    gathered = 0 if whole else computed * (2 * shape.largest_layer + shape.ends)
     return Estimate(
         lasting={
             "weights": (loaded * shape.parameters + 4 * shape.adapter) // sharding.weights,
@@ -155,13 +199,13 @@ def estimate_memory(demand: Demand) -> Estimate:
         passing={
             "learning": {
                 "casts": computed * shape.parameters if whole and computed < loaded else 0,
-                "gathered": 0 if whole else computed * (2 * shape.largest_layer + shape.ends),
+                "gathered": gathered,
                 "activations": _activations(demand),
                 "logits": _logits(demand),
             },
             "updating": {"update": 4 * trained // sharding.states},
             "sampling": {
-                "gathered": 0 if whole else computed * (2 * shape.largest_layer + shape.ends),
+                "gathered": gathered,
                 "cache": loaded * shape.cache_values * demand.sampled_at_once * demand.length,
             },
         },

@@ -170,21 +170,11 @@ def grpo_config(plan: Plan, out: Path) -> GRPOConfig:
 
 
 def group_dataset(groups: Groups, chat: ChatTokens) -> Any:
-    """The rows as a `datasets.Dataset`: rendered chat, row number, item and presentation."""
+    """The rows as a `datasets.Dataset`: rendered chat and row number."""
     from datasets import Dataset
 
     texts = chat.texts([row.messages for row in groups.rows])
-    return Dataset.from_list(
-        [
-            {
-                "prompt": text,
-                "row": number,
-                "item_id": row.item_id,
-                "presentation": row.presentation,
-            }
-            for number, (row, text) in enumerate(zip(groups.rows, texts, strict=True))
-        ]
-    )
+    return Dataset.from_dict({"prompt": texts, "row": list(range(len(texts)))})
 
 
 def _vllm_arguments(recipe: Recipe, groups: Groups) -> dict[str, Any]:

@@ -30,13 +30,10 @@ from unswayed.tasks import task_of
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups, Row
 from unswayed.training.plan import Plan
+from unswayed.training.processes import process_count
 from unswayed.training.recipe_parts import Pif, Recipe
-from unswayed.training.trainer_arguments import (
-    load_arguments,
-    lora_config,
-    process_count,
-    trainer_arguments,
-)
+from unswayed.training.sampling import Split
+from unswayed.training.trainer_arguments import load_arguments, lora_config, trainer_arguments
 
 if TYPE_CHECKING:
     import torch
@@ -263,8 +260,8 @@ def negatives_per_example(groups: Groups, settings: Pif) -> int:
     return min(settings.negatives, pairs)
 
 
-def split_examples(recipe: Recipe, groups: Groups) -> tuple[int, int]:
-    """Examples per process and backward pass, and backward passes per step.
+def split_examples(recipe: Recipe, groups: Groups) -> Split:
+    """Divide the examples of a step into equal micro batches; one holds its negatives, too.
 
     Raises:
         UsageError: Stating the numbers, if a step cannot be split into the processes.
@@ -280,7 +277,7 @@ def split_examples(recipe: Recipe, groups: Groups) -> tuple[int, int]:
     share = total // processes
     most = max(1, recipe.run.micro_batch // sequences)
     micro = max(size for size in range(1, min(most, share) + 1) if share % size == 0)
-    return micro, share // micro
+    return Split(micro, share // micro)
 
 
 def _negatives(row: Row, n: int, wanted: int, seed: int) -> list[tuple[int, int]]:

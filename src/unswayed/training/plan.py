@@ -57,9 +57,14 @@ class Plan:
     warnings: tuple[str, ...]
 
     @property
+    def sampled(self) -> bool:
+        """Whether responses are sampled; else the right ones are given."""
+        return self.settings is not None
+
+    @property
     def responses_per_step(self) -> int:
         """Sampled responses per step, over all processes; 0 where nothing is sampled."""
-        if self.settings is None:
+        if not self.sampled:
             return 0
         groups = self.recipe.optimiser.items_per_step
         return groups * self.groups.n_presentations * self.recipe.rollout.samples
@@ -67,7 +72,7 @@ class Plan:
     @property
     def stop_every(self) -> int:
         """Steps after which a stop can be resumed exactly: those of one batch of responses."""
-        return 1 if self.settings is None else self.recipe.optimiser.inner_updates
+        return self.recipe.optimiser.inner_updates if self.sampled else 1
 
     def described(self) -> dict[str, Any]:
         """The plan as plain values, for `--dry-run`."""

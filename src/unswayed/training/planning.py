@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,12 +18,12 @@ from unswayed.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, Rendered, check_prompts, prompt_fingerprint, render
 from unswayed.reward_settings import Advantage
 from unswayed.training import checks
-from unswayed.training.architecture import Architecture, build_skeleton, check_quantised, shape_of
+from unswayed.training.architecture import build_skeleton, check_quantised, shape_of
 from unswayed.training.chats import ChatTokens, load_chat
 from unswayed.training.data import Groups, build_groups, prompt_settings
-from unswayed.training.devices import check_device, device_of
+from unswayed.training.devices import check_device
 from unswayed.training.loggers import check_loggers
-from unswayed.training.memory import Demand, advice, estimate_memory
+from unswayed.training.memory import Demand, advice, demand_of, estimate_memory
 from unswayed.training.plan import Plan
 from unswayed.training.provenance import run_record
 from unswayed.training.recipe_parts import Recipe
@@ -32,10 +31,9 @@ from unswayed.training.rollout_checks import check_rollout
 from unswayed.training.sampling import Split, check_step
 from unswayed.training.sharding import sharding_of
 from unswayed.training.table import ENGINES, OBJECTIVES
-from unswayed.training.trainer_arguments import process_count
 from unswayed.training.weight_files import check_weight_files
 
-__all__ = ["demand_of", "longest_answer", "plan_training"]
+__all__ = ["plan_training"]
 
 
 def plan_training(
@@ -69,7 +67,9 @@ def plan_training(
     chosen = OBJECTIVES.load(objective)
     check_loggers(recipe.run.loggers)
     check_device(recipe, os.environ)
+    sharding = sharding_of(os.environ)
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
+    sampled = settings is not None
     runner = ENGINES.load(engine)
     runner.check(recipe, settings)
     base = _base_of(model)
@@ -91,22 +91,19 @@ def plan_training(
     )
     checks.check_labels(chat, groups)
     check_weight_files(folder.path, skeleton)
-    shape = shape_of(skeleton, recipe, sampled=settings is not None)
+    shape = shape_of(skeleton, recipe, sampled=sampled)
     checks.check_vocabulary(shape, chat, groups)
-    response = groups.max_tokens if settings is not None else longest_answer(chat, groups)
+    response = groups.max_tokens if sampled else _longest_answer(chat, groups)
     checks.check_context(shape, groups, response)
-    if settings is not None:
-        check_rollout(recipe, heads=shape.heads, processes=process_count())
     check_step(len(groups), recipe.optimiser.items_per_step)
     split = Split(0, 0)
-    if settings is not None:
-        split = runner.split(recipe, groups.n_presentations, process_count())
+    if sampled:
+        check_rollout(recipe, heads=shape.heads, processes=sharding.processes)
+        split = runner.split(recipe, groups.n_presentations, sharding.processes)
     chosen.check(recipe, groups, settings)
     steps_per_epoch = chosen.steps_per_epoch(recipe, groups)
     steps = recipe.optimiser.steps or math.ceil(steps_per_epoch * recipe.optimiser.epochs)
-    demand = demand_of(
-        shape, recipe, groups, os.environ, response=response, sampled=settings is not None
-    )
+    demand = demand_of(shape, recipe, groups, sharding, response=response, sampled=sampled)
     return Plan(
         objective=objective,
         engine=engine,
@@ -125,7 +122,7 @@ def plan_training(
             settings,
             groups,
             prompt_fingerprint=prompt_fingerprint(prompts),
-            n_processes=process_count(),
+            n_processes=sharding.processes,
         ),
         split=split,
         steps_per_epoch=steps_per_epoch,
@@ -171,49 +168,7 @@ def _first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:
     return render(blind(items[0]), Ask(canonical(items[0].n)), prompts)
 
 
-def demand_of(
-    shape: Architecture,
-    recipe: Recipe,
-    groups: Groups,
-    environment: Mapping[str, str],
-    *,
-    response: int,
-    sampled: bool,
-) -> Demand:
-    """What a run asks of one process and its GPU.
-
-    Args:
-        shape: The model, with its adapter.
-        recipe: How it is trained.
-        groups: The data: lengths and presentations.
-        environment: Such as `os.environ`, where a launcher announces itself.
-        response: Most tokens of a response, sampled or given.
-        sampled: Whether the objective samples responses.
-    """
-    sharding, device = sharding_of(environment), device_of(recipe)
-    rollout, run = recipe.rollout, recipe.run
-    responses = recipe.optimiser.items_per_step * groups.n_presentations * rollout.samples
-    share = -(-responses // sharding.processes)
-    exact = run.precision == "float32" or (run.precision == "auto" and not device.is_gpu)
-    return Demand(
-        shape=shape,
-        sharding=sharding,
-        sequences=min(run.micro_batch, share) if sampled else run.micro_batch,
-        prompt=groups.counts.longest_prompt,
-        response=response,
-        sampled_at_once=share if sampled and rollout.engine == "transformers" else 0,
-        fused=sampled and find_spec("trl.kernels") is not None,
-        keeps_reference=sampled and recipe.lora is None and recipe.optimiser.beta > 0,
-        checkpointing=run.gradient_checkpointing,
-        vllm=rollout.gpu_memory if sampled and rollout.engine == "vllm-colocate" else 0.0,
-        tensor_parallel=rollout.tensor_parallel,
-        loaded=4 if exact or recipe.lora is None else 2,
-        computed=4 if exact else 2,
-        device=device,
-    )
-
-
-def longest_answer(chat: ChatTokens, groups: Groups) -> int:
+def _longest_answer(chat: ChatTokens, groups: Groups) -> int:
     """Tokens of the longest candidate with its label: what an objective without samples teaches."""
     texts = {text_of(candidate) for item in groups.items for candidate in item.candidates}
     return max(len(chat.ids_of(text)) for text in texts) + groups.max_tokens

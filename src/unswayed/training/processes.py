@@ -7,16 +7,16 @@ the run's folder is done by the first process, and all of them get its result or
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from unswayed.errors import RunDirectoryError
+from unswayed.training.devices import on_cpu
 from unswayed.training.recipe_parts import Recipe
-from unswayed.training.trainer_arguments import on_cpu, process_count
 
-__all__ = ["any_process", "everyone", "is_main", "joined", "on_main"]
+__all__ = ["any_process", "everyone", "is_main", "joined", "on_main", "process_count"]
 
 T = TypeVar("T")
 
@@ -44,6 +44,11 @@ def joined(recipe: Recipe) -> Iterator[None]:
         dist.barrier()
         dist.destroy_process_group()
         PartialState._reset_state()
+
+
+def process_count(environment: Mapping[str, str] = os.environ) -> int:
+    """Processes of this run, as its launcher announces them."""
+    return int(environment.get("WORLD_SIZE", "1"))
 
 
 def is_main() -> bool:

@@ -7,18 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from logging import LogRecord
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from unswayed.errors import first_line
 from unswayed.training.alarms import Alarms
 from unswayed.training.plan import Plan
-from unswayed.training.processes import everyone
+from unswayed.training.processes import everyone, is_main
 from unswayed.training.protocol import AnswerError, Report
 from unswayed.training.run_folder import RunFolder
-
-if TYPE_CHECKING:
-    _Base: Any  # transformers.TrainerCallback, imported only where it is used
-else:
-    _Base = object
 
 __all__ = ["RunHooks", "TrainingWarning", "quiet"]
 
@@ -58,7 +54,7 @@ def _tells_the_user(record: LogRecord) -> bool:
 
 
 @dataclass(eq=False)
-class RunHooks(_Base):  # type: ignore[misc]
+class RunHooks:
     """Mixed into `transformers.TrainerCallback` by the engine; one per run.
 
     Attributes:
@@ -103,7 +99,7 @@ class RunHooks(_Base):  # type: ignore[misc]
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
     ) -> None:
         """Append the metrics of a step or a check to the log file and report them."""
-        if logs is None or "train_loss" in logs or not state.is_world_process_zero:
+        if logs is None or "train_loss" in logs or not is_main():
             return  # the summary at the end is no step
         metrics = {key: value for key, value in logs.items() if isinstance(value, int | float)}
         line = {**_place(state), **metrics}
@@ -138,7 +134,7 @@ class RunHooks(_Base):  # type: ignore[misc]
 
     def _warn(self, state: Any, text: str) -> None:
         """Say it on standard error and in the log, once for all processes."""
-        if state.is_world_process_zero:
+        if is_main():
             self.folder.append({**_place(state), "warning": text})
             warnings.warn(TrainingWarning(text), stacklevel=2)
 
@@ -149,5 +145,5 @@ def _place(state: Any) -> dict[str, float]:
 
 def _reason(error: Exception) -> str:
     """The error on one line; that of answers names its kind itself."""
-    text = (str(error).splitlines() or [""])[0].rstrip(".")
+    text = first_line(error).rstrip(".")
     return f"{text}." if isinstance(error, AnswerError) else f"{type(error).__name__}: {text}."

@@ -6,8 +6,8 @@ import functools
 import math
 import tomllib
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec.inspect import DataclassType, StructType, UnionType, type_info
@@ -18,13 +18,12 @@ from unswayed.training.recipe_parts import Recipe
 
 __all__ = ["load_recipe", "recipe_names", "with_changes"]
 
+FOLDER: Final = Path(__file__).with_name("recipes")
+
 
 def recipe_names() -> tuple[str, ...]:
     """The shipped recipes."""
-    folder = resources.files("unswayed.training") / "recipes"
-    return tuple(
-        sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
-    )
+    return tuple(sorted(file.stem for file in FOLDER.glob("*.toml")))
 
 
 def load_recipe(name: str | Path) -> Recipe:
@@ -86,8 +85,7 @@ def _read(name: str | Path) -> tuple[str, str]:
             f"unknown recipe {str(name)!r}. {did_you_mean(str(name), recipe_names())} "
             "A recipe of your own is given as a path ending in .toml."
         )
-    file = resources.files("unswayed.training") / "recipes" / f"{name}.toml"
-    return file.read_text(encoding="utf-8"), f"recipe {name}"
+    return (FOLDER / f"{name}.toml").read_text(encoding="utf-8"), f"recipe {name}"
 
 
 def _build(raw: Mapping[str, object], where: str) -> Recipe:

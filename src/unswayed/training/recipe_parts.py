@@ -183,7 +183,7 @@ class Run(_Part, frozen=True):
         device: auto, or cpu.
         attention: Attention kernel, in the words of transformers (sdpa, flash_attention_2, eager);
             None for its own choice.
-        micro_batch: Sampled responses per process and backward pass.
+        micro_batch: Sequences per process and backward pass: responses, or answers of PIF.
         gradient_checkpointing: Trade time for memory.
         share_prompts: Compute each distinct prompt of a step once; see `training.shared_prompts`.
         save_every: Steps between checkpoints; auto for about ten in a run, and one in fifty steps

@@ -24,7 +24,7 @@ class TrainingResult:
         out: Folder of the adapter or model, its card, the log and the checkpoints.
         model_name: Name under which the rest of the program opens it.
         steps: Optimiser steps done.
-        interrupted: Stopped by Ctrl-C; the same command goes on from the checkpoint.
+        interrupted: Stopped by a signal; the same command goes on from the checkpoint.
         resumed_from: Step of the checkpoint that was resumed; None for a fresh start.
         counts: What became of the items.
         before, after: Figures on the held-out items as they are logged (`held_out/accuracy` with its

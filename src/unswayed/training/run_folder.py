@@ -22,9 +22,9 @@ from unswayed.training.checkpoints import (
     RECORD,
     checkpoint_defect,
     read_object,
-    weights_defect,
 )
 from unswayed.training.provenance import Record, differing_fields
+from unswayed.training.weight_files import weights_defect
 
 __all__ = ["RunFolder", "Start"]
 

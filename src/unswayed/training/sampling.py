@@ -15,10 +15,10 @@ __all__ = ["GroupSampler", "Split", "check_batch", "check_step", "split_step"]
 
 
 class Split(NamedTuple):
-    """How the responses of an optimiser step are divided.
+    """How the responses (of PIF, the examples) of an optimiser step are divided.
 
     Attributes:
-        micro: Responses per process and backward pass.
+        micro: Of them per process and backward pass.
         passes: Backward passes per step.
     """
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unswayed.errors import UsageError
+from unswayed.training.processes import process_count
 
 __all__ = ["Sharding", "sharding_of"]
 
@@ -47,7 +48,7 @@ def sharding_of(environment: Mapping[str, str]) -> Sharding:
 
     Source: accelerate 1.15, `utils/launch.py` and `utils/dataclasses.py`.
     """
-    world = int(environment.get("WORLD_SIZE", "1"))
+    world = process_count(environment)
     if _is_on(environment, "ACCELERATE_USE_FSDP"):
         return _fsdp(environment, world)
     if _is_on(environment, "ACCELERATE_USE_DEEPSPEED"):

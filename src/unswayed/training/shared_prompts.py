@@ -38,7 +38,7 @@ __all__ = ["SharedPrompts", "prefilled_once", "sorted_by_prompt", "takes_prompts
 
 
 class SharedPrompts(_Base):  # type: ignore[misc]
-    """Mixed into `trl.GRPOTrainer` in front of it.
+    """Mixed into `trl.GRPOTrainer` between `GroupHooks` and it.
 
     Args:
         share_prompts: Whether prompts are shared; else trl's own path is taken everywhere.

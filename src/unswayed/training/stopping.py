@@ -22,21 +22,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unswayed.runner.interrupts import SIGNALS, catch_interrupt, signal_stream
 from unswayed.training.boundary import Boundary, random_states
 from unswayed.training.checkpoints import rng_file
 from unswayed.training.joint_stop import JointStop
 from unswayed.training.plan import Plan
-from unswayed.training.processes import any_process, is_main
+from unswayed.training.processes import any_process, is_main, process_count
 from unswayed.training.run_folder import RunFolder
-from unswayed.training.trainer_arguments import process_count
-
-if TYPE_CHECKING:
-    _Base: Any  # transformers.TrainerCallback, imported only where it is used
-else:
-    _Base = object
 
 __all__ = ["NothingLeft", "StopHooks", "Stopped", "stoppable"]
 
@@ -50,7 +44,7 @@ class NothingLeft(BaseException):
 
 
 @dataclass(eq=False)
-class StopHooks(_Base):  # type: ignore[misc]
+class StopHooks:
     """Mixed into `transformers.TrainerCallback` by the engine; one per run, in front of the others.
 
     Attributes:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from unswayed.training.devices import computed_in, loaded_in, on_cpu
 from unswayed.training.recipe_parts import Recipe
 
 __all__ = [
     "load_arguments",
     "lora_config",
-    "on_cpu",
-    "process_count",
     "save_steps",
     "trainer_arguments",
 ]
@@ -60,7 +58,8 @@ def trainer_arguments(
         "num_train_epochs": optimiser.epochs,
         "max_steps": optimiser.steps or -1,
         "seed": run.seed,
-        **_device_arguments(recipe),
+        "use_cpu": on_cpu(recipe),
+        "bf16": computed_in(recipe, on_gpu=not on_cpu(recipe)) == "bfloat16",
         "gradient_checkpointing": run.gradient_checkpointing,
         "logging_steps": run.log_every,
         "save_strategy": "steps" if every else "no",
@@ -87,28 +86,9 @@ def save_steps(recipe: Recipe, steps: int) -> int:
     return max(1, math.floor(batches)) * updates
 
 
-def on_cpu(recipe: Recipe) -> bool:
-    """Whether a run computes on the CPU."""
-    import torch
-
-    return recipe.run.device == "cpu" or not torch.cuda.is_available()
-
-
-def _device_arguments(recipe: Recipe) -> dict[str, bool]:
-    precision = recipe.run.precision
-    if precision == "auto":
-        precision = "float32" if on_cpu(recipe) else "bfloat16"
-    return {"use_cpu": on_cpu(recipe), "bf16": precision == "bfloat16"}
-
-
 def load_arguments(recipe: Recipe) -> dict[str, Any]:
-    """Arguments of `from_pretrained`: dtype, file format and, if asked for, the attention kernel.
-
-    Frozen weights under an adapter lose nothing in bfloat16; weights that are trained stay in
-    float32, because an update of 1e-5 of their size is below bfloat16's resolution.
-    """
-    frozen = recipe.lora is not None
-    dtype = "bfloat16" if frozen and _device_arguments(recipe)["bf16"] else "float32"
+    """Arguments of `from_pretrained`: dtype, file format and, if asked for, the attention kernel."""
+    dtype = loaded_in(recipe, on_gpu=not on_cpu(recipe))
     kernel = recipe.run.attention
     asked = {} if kernel is None else {"attn_implementation": kernel}
     return {"dtype": dtype, "use_safetensors": True, **asked}
@@ -127,8 +107,3 @@ def lora_config(recipe: Recipe) -> Any:
         target_modules=recipe.lora.target,
         task_type="CAUSAL_LM",
     )
-
-
-def process_count() -> int:
-    """Processes of this run, as its launcher (accelerate, torchrun) announces them."""
-    return int(os.environ.get("WORLD_SIZE", "1"))

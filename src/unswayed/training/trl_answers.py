@@ -13,6 +13,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from unswayed.errors import first_line
 from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone
 from unswayed.training.protocol import AnswerError
@@ -36,13 +37,13 @@ Prompt = Sequence[int]
 
 def answers_of(trainer: Any, plan: Plan, prompts: Sequence[Prompt], *, greedy: bool) -> list[str]:
     """One answer to each prompt, in order, on every process; see `protocol.Engine.answer`."""
-    sampled = plan.settings is not None and plan.recipe.rollout.engine != "transformers"
+    by_vllm = plan.sampled and plan.recipe.rollout.engine != "transformers"
     world, process = trainer.accelerator.num_processes, trainer.accelerator.process_index
     temperature = 0.0 if greedy else plan.recipe.rollout.temperature
     longest = plan.groups.max_tokens
     lengths = [len(prompt) for prompt in prompts]
     shares = [share(lengths, number, world) for number in range(world)]
-    if sampled:
+    if by_vllm:
         _load_weights(trainer)
         if trainer.vllm_generation.mode == "server":  # the main process asks for all
             shares = [list(range(len(prompts))), *([] for _ in range(world - 1))]
@@ -51,14 +52,14 @@ def answers_of(trainer: Any, plan: Plan, prompts: Sequence[Prompt], *, greedy: b
     texts: list[str] = []
     reason = ""
     try:
-        if sampled:
+        if by_vllm:
             texts = _by_vllm(trainer, asked, temperature, longest)
         else:
             widths = [max(lengths[at] for at in turn) for turn in zip(*shares, strict=True)]
             parts = batches(widths, longest, TOKENS)  # the same for all processes
             texts = _by_transformers(trainer, asked, parts, temperature, longest)
     except Exception as error:  # told to all below, whatever it is
-        reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        reason = f"{type(error).__name__}: {first_line(error)}"
     answers = [""] * len(prompts)
     for number, (places, part, failure) in enumerate(everyone((own, texts, reason))):
         if failure:

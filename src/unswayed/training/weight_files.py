@@ -1,4 +1,4 @@
-"""Whether a model folder's weight files are whole, from their headers: a download may have stopped."""
+"""Whether weight files are whole, by their headers: a download or a process that saves may have stopped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Any, Final
 
 from unswayed.errors import UsageError
 
-__all__ = ["check_weight_files"]
+__all__ = ["check_weight_files", "weights_defect"]
+
+WEIGHTS: Final = ("model.safetensors", "adapter_model.safetensors")
+INDEX: Final = "model.safetensors.index.json"
 
 LENGTH_BYTES: Final = 8
 """A safetensors file begins with the length of its header, a little-endian number."""
@@ -18,6 +21,22 @@ LENGTH_BYTES: Final = 8
 REMEDY: Final = "Download or save the model again."
 
 Shape = tuple[int, ...]
+
+
+def weights_defect(folder: Path) -> str | None:
+    """What keeps the weights of a model or an adapter from being read; None if they are whole."""
+    index = folder / INDEX
+    try:
+        names = (
+            _shards(index)
+            if index.is_file()
+            else [name for name in WEIGHTS if (folder / name).is_file()]
+        )
+        for name in names:
+            _shapes(folder / name)
+    except (OSError, ValueError) as error:
+        return str(error)
+    return None if names else "no weights"
 
 
 def check_weight_files(folder: Path, model: Any) -> None:
@@ -34,11 +53,19 @@ def check_weight_files(folder: Path, model: Any) -> None:
     Raises:
         UsageError: Naming the file or the weight.
     """
-    for index in sorted(folder.glob("*.safetensors.index.json")):
-        _check_index(folder, index)
     stored: dict[str, Shape] = {}
-    for file in sorted(folder.glob("*.safetensors")):
-        stored.update(_tensors(file))
+    try:
+        for index in sorted(folder.glob("*.safetensors.index.json")):
+            shards = _shards(index)
+            absent = [shard for shard in shards if not (folder / shard).is_file()]
+            if absent:
+                raise ValueError(
+                    f"{len(absent)} of {len(shards)} weight files are missing, such as {absent[0]}"
+                )
+        for file in sorted(folder.glob("*.safetensors")):
+            stored.update(_shapes(file))
+    except ValueError as error:
+        raise UsageError(f"{folder}: {error}. {REMEDY}") from None
     if getattr(model.config, "quantization_config", None) is not None:
         return  # packed: other names and shapes
     wanted = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
@@ -57,25 +84,26 @@ def check_weight_files(folder: Path, model: Any) -> None:
             )
 
 
-def _check_index(folder: Path, index: Path) -> None:
-    """Check that the files that an index names are there."""
-    try:
-        shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-    except (ValueError, KeyError, AttributeError) as error:
-        raise UsageError(f"{index} is damaged ({type(error).__name__}). {REMEDY}") from None
-    absent = [shard for shard in shards if not (folder / shard).is_file()]
-    if absent:
-        raise UsageError(
-            f"{folder}: {len(absent)} of {len(shards)} weight files are missing, such as "
-            f"{absent[0]}. {REMEDY}"
-        )
-
-
-def _tensors(file: Path) -> Mapping[str, Shape]:
-    """The names and shapes of a file's tensors, by its header.
+def _shards(index: Path) -> list[str]:
+    """The files that an index names.
 
     Raises:
-        UsageError: If it has no header, or is not as long as the header says.
+        ValueError: If there are none.
+    """
+    try:
+        shards = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        shards = []
+    if not shards:
+        raise ValueError(f"{index.name} names no weights")
+    return shards
+
+
+def _shapes(file: Path) -> Mapping[str, Shape]:
+    """The shapes of a file's tensors by name.
+
+    Raises:
+        ValueError: If it has no header, or is not as long as the header says.
     """
     size = file.stat().st_size
     try:
@@ -85,12 +113,11 @@ def _tensors(file: Path) -> Mapping[str, Shape]:
         tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
         shapes = {name: tuple(entry["shape"]) for name, entry in tensors.items()}
         end = max((entry["data_offsets"][1] for entry in tensors.values()), default=0)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise UsageError(f"{file} is no safetensors file. {REMEDY}") from None
-    if size != LENGTH_BYTES + length + end:
-        raise UsageError(
-            f"{file} is {size:,} bytes long instead of {LENGTH_BYTES + length + end:,}. {REMEDY}"
-        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ValueError(f"{file.name} is no safetensors file") from None
+    whole = LENGTH_BYTES + length + end
+    if size != whole:
+        raise ValueError(f"{file.name} is {size:,} bytes long instead of {whole:,}")
     return shapes
 
 
