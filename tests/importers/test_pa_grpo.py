@@ -122,6 +122,10 @@ def test_a_row_twice_is_its_item_once(tmp_path):
             {**pair_row(0, "A", ("first", "second")), "prompt": [{"role": "user", "content": "?"}]},
             ":1: prompt: does not show a question",
         ),
+        (
+            pair_row(0, "A", ("###A Answer: \\n" * 20_000, "second")),
+            ":1: prompt: has a candidate's heading more than 100 times",
+        ),
     ],
 )
 def test_a_row_of_something_else_is_refused_with_its_line_and_field(row, said, tmp_path):

@@ -34,6 +34,9 @@ _PAIR: Final = re.compile(
 _QUESTION: Final = re.compile(
     r"(.*)\n\nOptions:\nA\. (.*?)\nB\. (.*?)\nC\. (.*?)\nD\. (.*)", re.DOTALL
 )
+_HEADINGS: Final = ("###A Answer:", "###B Answer:", "\nB. ")
+MOST_HEADINGS: Final = 100
+"""Above it the patterns, which look for the last of each, would take seconds for one row."""
 
 
 class _Turn(msgspec.Struct):
@@ -76,7 +79,10 @@ def _detects(record: Record) -> bool:
 def _read(row: _Row, source: Source) -> Judged:
     """The item of one row, in its original order."""
     layout = _pair(row) if row.extra_info.original_question_id is not None else _question(row)
-    match = layout.text.fullmatch(row.prompt[-1].content) if row.prompt else None
+    text = row.prompt[-1].content if row.prompt else ""
+    if max(map(text.count, _HEADINGS)) > MOST_HEADINGS:
+        raise BadFieldError("prompt", f"has a candidate's heading more than {MOST_HEADINGS} times")
+    match = layout.text.fullmatch(text)
     if match is None:
         raise BadFieldError("prompt", "does not show a question with its candidates")
     prompt, *by_position = match.groups()
