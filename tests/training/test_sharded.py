@@ -11,6 +11,7 @@ from unswayed.training.launch_files import launch_file, launch_names
 
 SCRIPT = Path(__file__).with_name("several.py")
 LORA = {"lora": "{rank = 4, alpha = 8}"}
+PIF = {"pif_separator": " : "}
 ITEMS, SLOW = 6, "1e-4"
 
 
@@ -86,12 +87,17 @@ def test_sharded_weights_learn_what_whole_ones_learn(model, tmp_path, adapter):
     assert [line["step"] for line in log] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("adapter", [{}, LORA], ids=["full", "lora"])
-def test_a_sharded_run_resumes_bit_for_bit(word_model, tmp_path, adapter):
-    fsdp2 = launch_environment("fsdp2")
-    settings = {"items": ITEMS, "run_save_every": "2", **adapter}
-    for out, steps in (("whole", "4"), ("parts", "2"), ("parts", "4")):
-        run(word_model, tmp_path / out, 2, {**settings, "optimiser_steps": steps}, fsdp2)
+@pytest.mark.parametrize(
+    ("launch", "changes"),
+    [("fsdp2", {}), ("fsdp2", LORA), (None, {}), (None, {"objective": "pif", **PIF})],
+    ids=["sharded", "sharded lora", "whole", "whole pif"],
+)
+def test_two_processes_resume_bit_for_bit(word_model, tmp_path, launch, changes):
+    # Six items are three steps an epoch: step 4 is the first of the second epoch.
+    environment = launch_environment(launch) if launch else None
+    settings = {"items": ITEMS, "run_save_every": "4", **changes}
+    for out, steps in (("whole", "6"), ("parts", "4"), ("parts", "6")):
+        run(word_model, tmp_path / out, 2, {**settings, "optimiser_steps": steps}, environment)
     whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
     assert all(whole[name].equal(parts[name]) for name in whole)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -43,6 +43,8 @@ class GroupSampler:
         shuffle: Whether the groups are shuffled.
         seed: Seed of the shuffle.
         epoch: The epoch that `__iter__` yields.
+        behind: The whole epochs that the run has behind it. Several processes that resume in the
+            middle of an epoch are not told its number: accelerate's samplers do not pass it on.
     """
 
     n_groups: int
@@ -53,6 +55,7 @@ class GroupSampler:
     shuffle: bool
     seed: int
     epoch: int = 0
+    behind: Callable[[], int] = lambda: 0
 
     def __post_init__(self) -> None:
         check_step(self.n_groups, self.groups_per_batch)
@@ -64,7 +67,8 @@ class GroupSampler:
     def __iter__(self) -> Iterator[int]:
         order = np.arange(self.n_groups)
         if self.shuffle:
-            order = np.random.default_rng((self.seed, self.epoch)).permutation(self.n_groups)
+            epoch = max(self.epoch, self.behind())
+            order = np.random.default_rng((self.seed, epoch)).permutation(self.n_groups)
         for start in range(0, self._used, self.groups_per_batch):
             batch = order[start : start + self.groups_per_batch].tolist()
             for _ in range(self.repeats):

@@ -85,6 +85,7 @@ class GroupHooks(_Base):  # type: ignore[misc]
             repeats=stock.repeat_count,
             shuffle=stock.shuffle,
             seed=stock.seed,
+            behind=lambda: int(self.state.epoch or 0),
         )
 
     def _tokenize_prompts(self, prompts: Any) -> tuple[list[list[int]], None, dict[str, Any]]:
