@@ -1,10 +1,15 @@
 """Two gloo processes with weights sharded by FSDP2 learn what one process learns."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
-from commands import run_processes
+from commands import free_port, launched, run_processes
 from small_models import colour_items, save_word_model
 
 from unswayed.training.launch_files import launch_file, launch_names
@@ -100,6 +105,37 @@ def test_two_processes_resume_bit_for_bit(word_model, tmp_path, launch, changes)
         run(word_model, tmp_path / out, 2, {**settings, "optimiser_steps": steps}, environment)
     whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
     assert all(whole[name].equal(parts[name]) for name in whole)
+
+
+def test_sigterm_saves_a_sharded_run_that_goes_on_as_if_nothing_had_happened(word_model, tmp_path):
+    environment = {**os.environ, **launch_environment("fsdp2"), "OMP_NUM_THREADS": "1"}
+    settings = {"items": ITEMS, "optimiser_steps": "30", "run_micro_batch": "2"}
+    out, port = tmp_path / "cut", free_port()
+    command = [sys.executable, str(SCRIPT), str(word_model), str(out), json.dumps(settings)]
+    children = [
+        subprocess.Popen(command, env=environment | launched(port, rank, 2), stderr=subprocess.PIPE)
+        for rank in range(2)
+    ]
+    try:
+        log, until = out / "train.jsonl", time.monotonic() + 200
+        while not (log.exists() and len(log.read_text().splitlines()) >= 2):
+            assert all(child.poll() is None for child in children)
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        for child in children:
+            child.send_signal(signal.SIGTERM)
+        said = [child.communicate(timeout=30)[1] for child in children]
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+    assert b"stopping: saving step" in said[0]
+    assert 2 <= len(log.read_text().splitlines()) < 30
+    assert len(list(out.glob("checkpoint-*"))) == 1
+    for folder in ("cut", "whole"):
+        run(word_model, tmp_path / folder, 2, settings, launch_environment("fsdp2"))
+    cut, whole = weights(out), weights(tmp_path / "whole")
+    assert all(whole[name].equal(cut[name]) for name in whole)
 
 
 def test_an_adapter_in_float32_trains_over_weights_in_bfloat16(word_model, tmp_path):
