@@ -10,7 +10,7 @@ from small_models import colour_items, small_recipe, trained
 from unswayed.decisions import Decision
 from unswayed.items import Item, Task
 from unswayed.training import trl_engine
-from unswayed.training.held_out import Figure, checked_items, figures, figures_of
+from unswayed.training.held_out import Figure, checked_items, figures, figures_of, look_filtered
 from unswayed.training.planning import plan_training
 from unswayed.training.progress import TrainingWarning
 
@@ -280,3 +280,10 @@ def test_nothing_is_said_of_a_run_that_goes_well(word_model, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", TrainingWarning)
         trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path)
+
+
+@pytest.mark.parametrize(("value", "filtered"), [(0.0, True), (0.1, False)])
+def test_items_of_which_none_was_consistent_look_filtered(value, filtered):
+    figures = [Figure("accuracy", 0.5, None, None), Figure("consistency", value, None, None)]
+    assert look_filtered(figures) is filtered
+    assert not look_filtered(figures[:1])

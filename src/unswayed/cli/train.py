@@ -147,7 +147,7 @@ def _begin(step: int) -> None:
 
 def _conclude(plan: Plan, result: TrainingResult) -> None:
     """What came of it: the figures, and the model's name."""
-    from unswayed.training.held_out import figures_of
+    from unswayed.training.held_out import figures_of, look_filtered
 
     if result.interrupted:
         note(
@@ -161,7 +161,7 @@ def _conclude(plan: Plan, result: TrainingResult) -> None:
     for figure in figures_of(result.after):
         start = f"{before[figure.name].value:.3f} -> " if figure.name in before else ""
         write(f"{f'held_out/{figure.name}':24s} {start}{figure}")
-    if "consistency" in before and before["consistency"].value == 0:
+    if look_filtered(before.values()):
         note(
             "no held-out item was consistent before training: if a filter chose the items, that "
             "is its choice. The audit of fresh items measures what training bought."

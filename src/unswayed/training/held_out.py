@@ -18,7 +18,7 @@ from unswayed.training.data import prompt_settings
 from unswayed.training.plan import Plan
 from unswayed.training.responses import reader
 
-__all__ = ["Figure", "checked_items", "figures", "figures_of", "measure_held_out"]
+__all__ = ["Figure", "checked_items", "figures", "figures_of", "look_filtered", "measure_held_out"]
 
 SHARE: Final = 0.25
 """Most answers of a check, as a share of the responses trained on between two checks."""
@@ -99,6 +99,12 @@ def figures_of(logged: Mapping[str, float]) -> list[Figure]:
         for name in FOLLOWED
         if (key := f"{PREFIX}{name}") in logged
     ]
+
+
+def look_filtered(before: Iterable[Figure]) -> bool:
+    """Whether figures before training say that no item was consistent, as a filter leaves them."""
+    name = METRICS.name_of(CONSISTENCY).removesuffix("_rate")
+    return any(figure.name == name and figure.value == 0 for figure in before)
 
 
 def measure_held_out(plan: Plan, answer: Answer) -> dict[str, float]:
