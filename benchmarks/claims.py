@@ -25,6 +25,7 @@ PARTS = {
     "correlations": "claim_rates.correlations",
     "keyed": "claim_rates.keyed",
     "criteria": "claim_rates.criteria",
+    "alarms": "claim_rates.alarms",
 }
 
 

@@ -27,6 +27,7 @@ TINY = {
             "correlations",
             "keyed",
             "criteria",
+            "alarms",
             "--trials",
             "1",
         ],

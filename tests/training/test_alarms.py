@@ -4,11 +4,11 @@ import pytest
 from small_models import colour_items, small_recipe, trained
 
 from unswayed.training import scoring
-from unswayed.training.alarms import ALARMS, RECENT, Alarms
+from unswayed.training.alarms import ALARMS, RECENT, Alarms, steps_before_alarm
 from unswayed.training.progress import TrainingWarning
 from unswayed.training.responses import Reading
 
-UNPARSED, EQUAL = (alarm.text for alarm in ALARMS)
+UNPARSED, EQUAL = (alarm.text.format(recent=RECENT) for alarm in ALARMS)
 
 
 def raised(lines):
@@ -65,9 +65,17 @@ def test_lines_that_say_nothing_of_responses_do_not_begin_the_count_anew(between
 def test_a_run_that_cannot_learn_says_so_once(word_model, tmp_path, monkeypatch, changes, step):
     nothing = Reading(label=None, well_formed=False, reasoning_chars=0)
     monkeypatch.setattr(scoring, "reader", lambda *_, **__: lambda text, symbols: nothing)
-    recipe = small_recipe(optimiser_steps="12", **changes)
+    recipe = small_recipe(optimiser_steps="12", optimiser_items_per_step="8", **changes)
     with pytest.warns(TrainingWarning) as warned:
         trained("pa-grpo", colour_items(10), model=str(word_model), recipe=recipe, out=tmp_path)
     told = [str(entry.message) for entry in warned if entry.category is TrainingWarning]
     assert told == [f"step {step}: {UNPARSED}"]
     assert (tmp_path / "train.jsonl").read_text().count('"warning"') == 1
+
+
+@pytest.mark.parametrize(("items", "steps"), [(1, 40), (3, 14), (8, 5), (64, 5)])
+def test_few_groups_a_step_need_more_steps_before_an_alarm(items, steps):
+    alarms = Alarms(steps_before_alarm(items))
+    said = [alarms.of({ALARMS[-1].metric: 1.0}) for _ in range(steps + 3)]
+    assert [at for at, text in enumerate(said, start=1) if text] == [steps]
+    assert f"last {steps} logged" in said[steps - 1]

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["ALARMS", "RECENT", "Alarm", "Alarms"]
+__all__ = ["ALARMS", "RECENT", "Alarm", "Alarms", "steps_before_alarm"]
 
 RECENT: Final = 5
-"""Logged steps with responses in a row before an alarm is raised: by chance a small batch is empty
-now and then."""
+"""Logged steps with responses in a row before an alarm is raised."""
+
+GROUPS: Final = 40
+"""Groups in them at least: by chance a small batch is empty now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,7 @@ class Alarm:
 
     Attributes:
         metric: The share in the log.
-        text: What it means and what to do.
+        text: What it means and what to do; `{recent}` stands for the number of steps.
     """
 
     metric: str
@@ -29,7 +31,7 @@ class Alarm:
 ALARMS: Final = (
     Alarm(
         "group/unparsed",
-        f"no response of the last {RECENT} logged steps could be read, so no answer is rewarded and "
+        "no response of the last {recent} logged steps could be read, so no answer is rewarded and "
         "nothing is learned. If responses are cut off (completions/clipped_ratio in train.jsonl is "
         "1), raise prompt.max_response_tokens, or switch thinking off (chat.enable_thinking = "
         "false); else look at the prompt with --dry-run: it does not ask this model for an answer "
@@ -37,7 +39,7 @@ ALARMS: Final = (
     ),
     Alarm(
         "group/zero_advantage",
-        f"all responses to an item earned the same reward, for every item of the last {RECENT} "
+        "all responses to an item earned the same reward, for every item of the last {recent} "
         "logged steps, so nothing is learned. If group/agreement and group/accuracy in train.jsonl "
         "are 1, the model is done with these items; else give it items on which it wavers "
         "(unswayed filter), or raise rollout.samples or rollout.temperature.",
@@ -46,15 +48,22 @@ ALARMS: Final = (
 """The first that holds is raised: where nothing is read all rewards are equal, too."""
 
 
+def steps_before_alarm(items_per_step: int) -> int:
+    """Steps in a row that say that nothing is learned, with so many groups in each."""
+    return max(RECENT, -(-GROUPS // items_per_step))
+
+
 @dataclass(slots=True)
 class Alarms:
     """Raises each alarm once in a run.
 
     Attributes:
+        recent: Logged steps in a row before an alarm.
         streaks: Logged steps with responses in a row, by metric, in which its share was 1.
         raised: The metrics whose alarm has been raised.
     """
 
+    recent: int = RECENT
     streaks: dict[str, int] = field(default_factory=dict)
     raised: set[str] = field(default_factory=set)
 
@@ -69,9 +78,9 @@ class Alarms:
                 full = share >= 1.0
                 self.streaks[alarm.metric] = self.streaks.get(alarm.metric, 0) + 1 if full else 0
         for alarm in ALARMS:
-            if self.streaks.get(alarm.metric, 0) >= RECENT:
+            if self.streaks.get(alarm.metric, 0) >= self.recent:
                 if alarm.metric in self.raised:
                     return None
                 self.raised.add(alarm.metric)
-                return alarm.text
+                return alarm.text.format(recent=self.recent)
         return None

@@ -10,7 +10,7 @@ from logging import LogRecord
 from typing import Any
 
 from unswayed.errors import first_line
-from unswayed.training.alarms import Alarms
+from unswayed.training.alarms import Alarms, steps_before_alarm
 from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone, is_main
 from unswayed.training.protocol import AnswerError, Report
@@ -73,7 +73,10 @@ class RunHooks:
     publish: Callable[[dict[str, float]], None]
     report: Report | None
     checked: dict[int, Mapping[str, float]] = field(default_factory=dict)
-    alarms: Alarms = field(default_factory=Alarms)
+    alarms: Alarms = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.alarms = Alarms(steps_before_alarm(self.plan.recipe.optimiser.items_per_step))
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Measure the untrained model, so that the end has something to be compared with.
