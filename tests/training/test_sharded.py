@@ -129,7 +129,7 @@ def test_sigterm_saves_a_sharded_run_that_goes_on_as_if_nothing_had_happened(wor
         for child in children:
             child.kill()
             child.wait()
-    assert b"stopping: saving step" in said[0]
+    assert b"stopping" in said[0]  # at once, or as soon as an update that has begun is done
     assert 2 <= len(log.read_text().splitlines()) < 30
     assert len(list(out.glob("checkpoint-*"))) == 1
     for folder in ("cut", "whole"):
