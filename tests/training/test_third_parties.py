@@ -33,12 +33,18 @@ from unswayed.training.recipe_parts import Pif
 @dataclass(frozen=True)
 class SymbolOnly:
     card_text: str = "cross-entropy on the symbol alone"
+    sampled: bool = False
+    needs_gold: bool = True
+    layouts: str = "coupled"
 
     def settings(self, recipe, *, consistency, advantage):
         return None
 
     def check(self, recipe, groups, settings):
         PIF.check(recipe, groups, settings)
+
+    def largest_pass(self, recipe, groups, chat):
+        return PIF.largest_pass(recipe, groups, chat)
 
     def steps_per_epoch(self, recipe, groups):
         return PIF.steps_per_epoch(recipe, groups)
@@ -62,8 +68,8 @@ from unswayed.training.sampling import Split
 
 class Counting:
     # Trains nothing: writes the length of each prompt as the model, and answers its first label.
-    def check(self, recipe, settings):
-        if settings is None:
+    def check(self, recipe, settings, *, sampled):
+        if not sampled:
             raise UsageError("the counting engine needs an objective that samples responses.")
 
     def split(self, recipe, n_presentations, world):
@@ -138,7 +144,7 @@ def train(plugin, objective, *options):
 def test_help_and_errors_name_them(plugin):
     shown = unswayed(plugin, "train", "--help").stdout
     assert "|unanimous>" in "".join(shown.split())
-    assert "<grpo|pa-grpo|pif|rl|symbol-only>" in shown
+    assert "<distill|grpo|pa-grpo|pif|rl|rl-exact|sft|symbol-only>" in shown
     wrong = unswayed(
         plugin, "train", "rl", "tiny-judge-train", "--recipe", "tiny-judge", "--out", "unused",
         "--set", "reward.consistency=unanimos",

@@ -8,6 +8,7 @@ that may not be permuted.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +16,11 @@ from dataclasses import dataclass
 from unswayed.digests import digest
 from unswayed.errors import ItemError, UsageError
 from unswayed.items import TASKS, Item, Message, blind, fingerprint
-from unswayed.presentation import Ask, Presentation, presentations
+from unswayed.presentation import Ask, Presentation, Protocol, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.tasks import task_of
 from unswayed.training.gold import usable_items
-from unswayed.training.recipe_parts import Data, Prompt
+from unswayed.training.recipe_parts import Data, Layouts, Prompt
 
 __all__ = [
     "Counts",
@@ -155,7 +156,7 @@ def prompt_settings(prompt: Prompt) -> PromptSettings:
 
 
 def group_presentations(
-    data: Data, n: int, *, default: str = "structured"
+    data: Data, n: int, *, default: str = "structured", layouts: Layouts = "coupled"
 ) -> tuple[Presentation, ...]:
     """The P presentations of a permutation group, the canonical one first.
 
@@ -163,12 +164,17 @@ def group_presentations(
         data: Names the set of orders, or leaves it to the task.
         n: Number of candidates.
         default: The task's set of orders.
+        layouts: What moves, where `data` leaves it open.
 
     Raises:
         UsageError: If the set has fewer than two orders: there would be nothing to compare.
     """
     name = data.orders or default
-    shown = presentations(name, n, seed=data.order_seed)
+    moving: tuple[Protocol, ...] = ("coupled",)
+    if (data.layouts or layouts) == "all" and name != "graeco-latin":  # its labels are its own
+        moving = ("coupled", "label", "order")
+    views = (presentations(name, n, protocol=part, seed=data.order_seed) for part in moving)
+    shown = tuple(dict.fromkeys(itertools.chain.from_iterable(views)))
     if len(shown) < 2:
         raise UsageError(
             f"data.orders {name!r} gives {len(shown)} presentation; a permutation group needs at "
@@ -184,6 +190,8 @@ def build_groups(
     *,
     seed: int = 0,
     count_tokens: TokenCount | None = None,
+    layouts: Layouts = "coupled",
+    needs_gold: bool = True,
 ) -> Groups:
     """Lay the items out in permutation groups.
 
@@ -193,15 +201,17 @@ def build_groups(
         prompt: How an item is put to the model.
         seed: Draws the held-out items; their choice depends on item ids only.
         count_tokens: Counts the tokens of a rendered chat; None skips the length check.
+        layouts: The objective's, where `data` leaves them open.
+        needs_gold: Whether items without gold are of no use.
 
     Raises:
         ItemError: If gold is missing, or nothing is left.
         UsageError: If the orders do not make a group, or groups of different sizes.
     """
     default = _train_orders(items)
-    usable = usable_items(items, data)
+    usable = usable_items(items, data, needs_gold=needs_gold)
     permutable = [item for item in usable.items if item.permutable]
-    shown = _shown_by_number(permutable, data, default)
+    shown = _shown_by_number(permutable, data, default, layouts)
     groups, longest = _lay_out(permutable, shown, prompt, data.max_prompt_tokens, count_tokens)
     apart = _held_out_ids([item.id for item, _ in groups], data.held_out, seed)
     trained = [(item, rows) for item, rows in groups if item.id not in apart]
@@ -275,13 +285,17 @@ def _train_orders(items: Sequence[Item]) -> str:
 
 
 def _shown_by_number(
-    items: Sequence[Item], data: Data, default: str
+    items: Sequence[Item], data: Data, default: str, layouts: Layouts
 ) -> dict[int, tuple[Presentation, ...]]:
     """The presentations of a group for each number of candidates; equally many for all."""
     numbers = Counter(item.n for item in items)
     if not numbers:
-        raise ItemError("nothing to train on: no item has gold and may be permuted.")
-    shown = {n: group_presentations(data, n, default=default) for n in sorted(numbers)}
+        raise ItemError(
+            "nothing to train on: no item may be permuted and tells its candidates apart."
+        )
+    shown = {
+        n: group_presentations(data, n, default=default, layouts=layouts) for n in sorted(numbers)
+    }
     sizes = {n: len(views) for n, views in shown.items()}
     if len(set(sizes.values())) > 1:
         several = ", ".join(

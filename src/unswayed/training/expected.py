@@ -22,7 +22,12 @@ from unswayed.rewards import BoolArray, FloatArray
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["distillation_loss", "expected_reward", "reward_of_answers"]
+__all__ = [
+    "distillation_loss",
+    "expected_reward",
+    "reward_of_answers",
+    "variance_over_presentations",
+]
 
 
 def reward_of_answers(
@@ -87,3 +92,17 @@ def distillation_loss(log_p: torch.Tensor, target: torch.Tensor) -> torch.Tensor
         A scalar: the mean over items and presentations.
     """
     return -(target[..., None, :] * log_p).sum(-1).mean()
+
+
+def variance_over_presentations(log_p: torch.Tensor) -> torch.Tensor:
+    """T/(T-1) Var of the candidates' probabilities, summed over candidates, averaged over items.
+
+    Its gradient is minus that of the expected reward `inv`.
+
+    Args:
+        log_p: As in `expected_reward`, T presentations, at least two.
+
+    Returns:
+        A scalar.
+    """
+    return log_p.exp().var(dim=-2, correction=1).sum(-1).mean()

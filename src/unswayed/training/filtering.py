@@ -21,8 +21,8 @@ from unswayed.decisions import Choice, Decision
 from unswayed.items import Item, ItemSet, blind, by_criterion, expanded, text_of
 from unswayed.presentation import Ask, presentations
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Progress, Question, RunCounts, RunSettings, Session, stop_on_interrupt
-from unswayed.store import CallStore
+from unswayed.runner import Question, RunCounts
+from unswayed.training.asking import ask_recorded
 
 __all__ = ["FilterReport", "Filtered", "ask_in_orders", "filter_asks", "keep_inconsistent"]
 
@@ -102,14 +102,7 @@ async def ask_in_orders(
         if item.permutable
         for ask in filter_asks(item.n, orders=orders)
     ]
-    with CallStore.open(directory) as store, stop_on_interrupt() as stop:
-        store.bind(model=backend.model, items=items)
-        session = Session(backend, store, RunSettings(prompts=prompts))
-        try:
-            counts = await session.ask(questions, progress=Progress(len(questions)), stop=stop)
-        finally:
-            await backend.close()
-        return list(session.read(questions)), counts
+    return await ask_recorded(items, questions, backend, directory, prompts)
 
 
 def keep_inconsistent(

@@ -30,7 +30,7 @@ class Usable:
     identical: int
 
 
-def usable_items(items: Sequence[Item], data: Data) -> Usable:
+def usable_items(items: Sequence[Item], data: Data, *, needs_gold: bool = True) -> Usable:
     """Part the items whose gold tells candidates apart from those whose does not.
 
     Items with a repeated candidate are always dropped: nobody can mend them, and the released
@@ -39,11 +39,12 @@ def usable_items(items: Sequence[Item], data: Data) -> Usable:
     Args:
         items: Items of one task.
         data: Its `without_gold` says whether gold that names no candidate, or all of them, stops.
+        needs_gold: Whether gold is looked at; if not, only items with a repeated candidate go.
 
     Raises:
         ItemError: Naming the first item with such gold, and how many there are.
     """
-    faults = [_gold_fault(item) for item in items]
+    faults = [_gold_fault(item) if needs_gold else None for item in items]
     faulty = [(item, fault) for item, fault in zip(items, faults, strict=True) if fault]
     if faulty and data.without_gold == "stop":
         first, fault = faulty[0]
@@ -53,7 +54,7 @@ def usable_items(items: Sequence[Item], data: Data) -> Usable:
         )
     golden = [item for item, fault in zip(items, faults, strict=True) if not fault]
     distinct = tuple(item for item in golden if not _repeats_a_candidate(item))
-    without_gold = sum(not item.gold_candidates() for item in items)
+    without_gold = sum(needs_gold and not item.gold_candidates() for item in items)
     return Usable(
         items=distinct,
         without_gold=without_gold,

@@ -20,7 +20,7 @@ T = S x L; h, f, q, k are the widths of a layer, its feed-forward part, its quer
                  + c x T x 3f   the gate, its activation, and what it multiplies
                  and once 2c x T x f, the gradients of the layer that backward is in
     logits       fused (trl): c x min(S x response, 4096) x 32768, and 4 x S x response x h
-                 whole: S x L x vocabulary x (c + 3 x 4)
+                 whole: S x L x vocabulary x (c + 3 x 4), L being 1 where the answer is one token
     update       4 x trained / parts: what AdamW computes with, after activations are gone
     cache        r x 2 x layers x kv heads x head width x (prompt + response) x responses sampled at
                  once, in rollouts by transformers; vLLM's lies in its share
@@ -39,7 +39,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from unswayed.training.architecture import Architecture
 from unswayed.training.data import Groups
@@ -47,7 +47,16 @@ from unswayed.training.devices import BYTES, Device, computed_in, device_of, loa
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.sharding import Sharding
 
-__all__ = ["MEASURED", "Demand", "Estimate", "advice", "demand_of", "described", "estimate_memory"]
+__all__ = [
+    "MEASURED",
+    "Demand",
+    "Estimate",
+    "Pass",
+    "advice",
+    "demand_of",
+    "described",
+    "estimate_memory",
+]
 
 GB: Final = 10**9
 NODE: Final = 8
@@ -65,6 +74,20 @@ tests/training/test_memory.py admits (0.90 to 1.14 were seen), over Llama and Qw
 without checkpointing, in float32 and bfloat16."""
 
 
+class Pass(NamedTuple):
+    """What a backward pass holds at most.
+
+    Attributes:
+        sequences: Prompts with a response.
+        response: Tokens of a response, sampled or given.
+        answered: Tokens of a sequence whose probabilities are computed; None for all.
+    """
+
+    sequences: int
+    response: int
+    answered: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """What a run asks of one process and its GPU.
@@ -74,6 +97,7 @@ class Demand:
         sharding: How processes share it.
         sequences: Of one backward pass.
         prompt, response: Most tokens of each.
+        answered: Tokens of a sequence whose logits are computed; None for all.
         sampled_at_once: Responses that transformers samples at once; 0 where it samples none.
         fused: Whether logits are computed in blocks and never held whole.
         keeps_reference: Whether a second model is held to measure the distance from.
@@ -90,6 +114,7 @@ class Demand:
     sequences: int
     prompt: int
     response: int
+    answered: int | None = None
     sampled_at_once: int
     fused: bool
     keeps_reference: bool
@@ -148,7 +173,7 @@ def demand_of(
     groups: Groups,
     sharding: Sharding,
     *,
-    response: int,
+    largest: Pass,
     sampled: bool,
 ) -> Demand:
     """What a run asks of one process and its GPU.
@@ -158,7 +183,7 @@ def demand_of(
         recipe: How it is trained.
         groups: The data: lengths and presentations.
         sharding: How its processes share the model.
-        response: Most tokens of a response, sampled or given.
+        largest: What a backward pass holds.
         sampled: Whether the objective samples responses.
     """
     device, rollout, run = device_of(recipe), recipe.rollout, recipe.run
@@ -167,9 +192,10 @@ def demand_of(
     return Demand(
         shape=shape,
         sharding=sharding,
-        sequences=min(run.micro_batch, share) if sampled else run.micro_batch,
+        sequences=min(largest.sequences, share) if sampled else largest.sequences,
         prompt=groups.counts.longest_prompt,
-        response=response,
+        response=largest.response,
+        answered=largest.answered,
         sampled_at_once=share if sampled and rollout.engine == "transformers" else 0,
         fused=sampled and find_spec("trl.kernels") is not None,
         keeps_reference=sampled and recipe.lora is None and recipe.optimiser.beta > 0,
@@ -311,7 +337,8 @@ def _activations(demand: Demand) -> int:
 def _logits(demand: Demand) -> int:
     """What the output layer and the loss hold."""
     if not demand.fused:
-        tokens = demand.sequences * demand.length
+        answered = demand.length if demand.answered is None else demand.answered
+        tokens = demand.sequences * answered
         return tokens * demand.shape.vocabulary * (demand.computed + 3 * 4)
     scored = demand.sequences * demand.response
     block = demand.computed * min(scored, TILE_TOKENS) * TILE_VOCABULARY

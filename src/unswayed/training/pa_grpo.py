@@ -20,8 +20,9 @@ from unswayed.errors import UsageError
 from unswayed.reward_settings import Advantage, RewardSettings
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
+from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
-from unswayed.training.recipe_parts import Recipe
+from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.scoring import GroupScorer
 from unswayed.training.shared_prompts import SharedPrompts
 from unswayed.training.trainer_arguments import (
@@ -45,12 +46,16 @@ class GroupObjective:
         card_text: What the model card says it is.
         consistency, advantage: Its own reward and advantage.
         preset: The registered name, if the two are the paper's and cannot be changed.
+        sampled, needs_gold, layouts: See `protocol.Objective`.
     """
 
     card_text: str
     consistency: str
     advantage: Advantage
     preset: str | None = None
+    sampled: bool = True
+    needs_gold: bool = True
+    layouts: Layouts = "coupled"
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
@@ -91,6 +96,10 @@ class GroupObjective:
         rows = [row for row in range(groups.n_presentations) for _ in range(recipe.rollout.samples)]
         scorer.rewards(scorer.features(rows, [groups.symbols[0]] * len(rows)))
 
+    def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
+        """A micro batch of responses."""
+        return Pass(recipe.run.micro_batch, groups.max_tokens)
+
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
         """Optimiser steps in one pass; groups that do not fill the last step are left out."""
         return len(groups) // recipe.optimiser.items_per_step * recipe.optimiser.inner_updates
@@ -122,7 +131,8 @@ GRPO = GroupObjective(
     preset="grpo",
 )
 RL = GroupObjective(
-    card_text="GRPO with a reward and an advantage of the user's choice",
+    card_text="GRPO with a reward and an advantage of the user's choice (none with group: EIS-GRPO, "
+    "arXiv 2505.13346; joint: the reward of J1, arXiv 2505.10320)",
     consistency="con",
     advantage="group",
 )

@@ -29,11 +29,16 @@ from unswayed.reward_settings import Advantage, RewardSettings
 from unswayed.tasks import task_of
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups, Row
+from unswayed.training.given_answers import (
+    given_answers_trainer,
+    refuse_reward,
+    split_given,
+    steps_in,
+)
+from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
-from unswayed.training.processes import process_count
-from unswayed.training.recipe_parts import Pif, Recipe
+from unswayed.training.recipe_parts import Layouts, Pif, Recipe
 from unswayed.training.sampling import Split
-from unswayed.training.trainer_arguments import load_arguments, lora_config, trainer_arguments
 
 if TYPE_CHECKING:
     import torch
@@ -75,6 +80,9 @@ class PifObjective:
     card_text: str = (
         "PIF-style symbol-binding SFT with negatives: our reading, the paper's loss is not public"
     )
+    sampled: bool = False
+    needs_gold: bool = True
+    layouts: Layouts = "coupled"
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
@@ -84,8 +92,7 @@ class PifObjective:
         Raises:
             UsageError: If a reward or an advantage is asked for.
         """
-        if consistency is not None or advantage is not None:
-            raise UsageError("train pif has no reward and no advantage; use train rl for those.")
+        refuse_reward("pif", consistency, advantage)
         return None
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
@@ -108,44 +115,26 @@ class PifObjective:
             )
         split_examples(recipe, groups)
 
+    def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
+        """A micro batch of answers, each a candidate with its label."""
+        texts = {text_of(candidate) for item in groups.items for candidate in item.candidates}
+        longest = max(len(chat.ids_of(text)) for text in texts)
+        return Pass(recipe.run.micro_batch, longest + groups.max_tokens)
+
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
         """Optimiser steps in one pass over the examples; the last one may be smaller."""
-        micro, passes = split_examples(recipe, groups)
-        batches = len(groups.rows) // (micro * process_count())
-        return -(-batches // passes)
+        return steps_in(len(groups.rows), split_examples(recipe, groups))
 
     def build(self, plan: Plan, out: Path) -> Any:
         """A trainer of transformers with the PIF-style loss."""
-        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments, set_seed
-
-        recipe = plan.recipe
-        data = examples(plan.groups, recipe.pif, plan.chat, seed=recipe.run.seed)
-        micro, passes = split_examples(recipe, plan.groups)
-        arguments = TrainingArguments(
-            **trainer_arguments(recipe, out, micro=micro, passes=passes, steps=plan.steps),
-            remove_unused_columns=False,
-            label_names=[],
-            dataloader_drop_last=True,
-        )
-        set_seed(recipe.run.seed)  # an adapter is drawn before the trainer sets it
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            str(plan.folder), **load_arguments(recipe)
-        )
-        adapter = lora_config(recipe)
-        if adapter is not None:
-            from peft import get_peft_model
-
-            if recipe.run.gradient_checkpointing:
-                model.enable_input_require_grads()
-            model = get_peft_model(model, adapter)
-        kind: Any = type("PifTrainer", (PifHooks, Trainer), {})
-        return kind(
-            weights=recipe.pif,
-            model=model,
-            args=arguments,
-            train_dataset=data,
-            data_collator=functools.partial(collate, pad=plan.chat.tokenizer.pad_token_id),
-            processing_class=plan.chat.tokenizer,
+        return given_answers_trainer(
+            plan,
+            out,
+            hooks=PifHooks,
+            examples=examples(plan.groups, plan.recipe.pif, plan.chat, seed=plan.recipe.run.seed),
+            collate=functools.partial(collate, pad=plan.chat.tokenizer.pad_token_id),
+            split=split_examples(plan.recipe, plan.groups),
+            weights=plan.recipe.pif,
         )
 
 
@@ -268,16 +257,8 @@ def split_examples(recipe: Recipe, groups: Groups) -> Split:
     """
     n_presentations = groups.n_presentations
     sequences = 1 + negatives_per_example(groups, recipe.pif)
-    total, processes = recipe.optimiser.items_per_step * n_presentations, process_count()
-    if total % processes:
-        raise UsageError(
-            f"a step of {recipe.optimiser.items_per_step} items x P {n_presentations} = {total} "
-            f"examples cannot be split into {processes} processes."
-        )
-    share = total // processes
-    most = max(1, recipe.run.micro_batch // sequences)
-    micro = max(size for size in range(1, min(most, share) + 1) if share % size == 0)
-    return Split(micro, share // micro)
+    total = recipe.optimiser.items_per_step * n_presentations
+    return split_given(recipe, total, sequences=sequences)
 
 
 def _negatives(row: Row, n: int, wanted: int, seed: int) -> list[tuple[int, int]]:

@@ -26,6 +26,7 @@ class Plan:
     Attributes:
         objective, engine: Registered names.
         recipe, settings: Every number; settings is None for an objective without a reward.
+        sampled: Whether responses are sampled.
         base: The model as it was asked for, without `hf/`.
         folder: Where its files lie.
         prompt: How the result is to be asked: as it is asked here.
@@ -43,6 +44,7 @@ class Plan:
     engine: str
     recipe: Recipe
     settings: RewardSettings | None
+    sampled: bool
     base: str
     folder: Path
     prompt: OwnPrompt
@@ -55,11 +57,6 @@ class Plan:
     steps: int
     example: str
     warnings: tuple[str, ...]
-
-    @property
-    def sampled(self) -> bool:
-        """Whether responses are sampled; else the right ones are given."""
-        return self.settings is not None
 
     @property
     def responses_per_step(self) -> int:

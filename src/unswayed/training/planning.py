@@ -13,14 +13,14 @@ from unswayed.backends import BACKENDS
 from unswayed.backends.model_folders import locate
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.errors import ItemError, UsageError
-from unswayed.items import Item, blind, text_of
+from unswayed.items import Item, blind
 from unswayed.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, Rendered, check_prompts, prompt_fingerprint, render
 from unswayed.reward_settings import Advantage
 from unswayed.training import checks
 from unswayed.training.architecture import build_skeleton, check_quantised, shape_of
-from unswayed.training.chats import ChatTokens, load_chat
-from unswayed.training.data import Groups, build_groups, prompt_settings
+from unswayed.training.chats import load_chat
+from unswayed.training.data import build_groups, prompt_settings
 from unswayed.training.devices import check_device
 from unswayed.training.loggers import check_loggers
 from unswayed.training.memory import Demand, advice, demand_of, estimate_memory
@@ -54,7 +54,7 @@ def plan_training(
 
     Args:
         objective: A registered objective, such as pa-grpo.
-        items: Of one task, with gold: a right candidate, or the score of a level.
+        items: Of one task; most objectives need gold: a right candidate, or the score of a level.
         model: Path or hub id of the model, with or without `hf/`.
         recipe: Every number.
         consistency: `--reward` of `rl`.
@@ -69,9 +69,9 @@ def plan_training(
     check_device(recipe, os.environ)
     sharding = sharding_of(os.environ)
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
-    sampled = settings is not None
+    sampled = chosen.sampled
     runner = ENGINES.load(engine)
-    runner.check(recipe, settings)
+    runner.check(recipe, settings, sampled=sampled)
     base = _base_of(model)
     folder = locate(base)
     recipe = _with_own_prompt(recipe, folder.prompt)
@@ -87,28 +87,35 @@ def plan_training(
         prompt=_first_prompt(items, prompts),
     )
     groups = build_groups(
-        items, recipe.data, recipe.prompt, seed=recipe.run.seed, count_tokens=chat.count
+        items,
+        recipe.data,
+        recipe.prompt,
+        seed=recipe.run.seed,
+        count_tokens=chat.count,
+        layouts=chosen.layouts,
+        needs_gold=chosen.needs_gold,
     )
     checks.check_labels(chat, groups)
     check_weight_files(folder.path, skeleton)
     shape = shape_of(skeleton, recipe, sampled=sampled)
     checks.check_vocabulary(shape, chat, groups)
-    response = groups.max_tokens if sampled else _longest_answer(chat, groups)
-    checks.check_context(shape, groups, response)
     check_step(len(groups), recipe.optimiser.items_per_step)
     split = Split(0, 0)
     if sampled:
         check_rollout(recipe, heads=shape.heads, processes=sharding.processes)
         split = runner.split(recipe, groups.n_presentations, sharding.processes)
     chosen.check(recipe, groups, settings)
+    largest = chosen.largest_pass(recipe, groups, chat)
+    checks.check_context(shape, groups, largest.response)
     steps_per_epoch = chosen.steps_per_epoch(recipe, groups)
     steps = recipe.optimiser.steps or math.ceil(steps_per_epoch * recipe.optimiser.epochs)
-    demand = demand_of(shape, recipe, groups, sharding, response=response, sampled=sampled)
+    demand = demand_of(shape, recipe, groups, sharding, largest=largest, sampled=sampled)
     return Plan(
         objective=objective,
         engine=engine,
         recipe=recipe,
         settings=settings,
+        sampled=sampled,
         base=base,
         folder=folder.path,
         prompt=_result_prompt(recipe, folder.prompt),
@@ -166,12 +173,6 @@ def _first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:
     if not items:
         raise ItemError("nothing to train on: no items given.")
     return render(blind(items[0]), Ask(canonical(items[0].n)), prompts)
-
-
-def _longest_answer(chat: ChatTokens, groups: Groups) -> int:
-    """Tokens of the longest candidate with its label: what an objective without samples teaches."""
-    texts = {text_of(candidate) for item in groups.items for candidate in item.candidates}
-    return max(len(chat.ids_of(text)) for text in texts) + groups.max_tokens
 
 
 def _remarks(recipe: Recipe, demand: Demand, steps: int) -> Iterator[str]:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from unswayed.reward_settings import Advantage, RewardSettings
+from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
+from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
-from unswayed.training.recipe_parts import Recipe
+from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.sampling import Split
 
@@ -21,6 +23,21 @@ Report = Callable[[Mapping[str, float]], None]
 
 class Objective(Protocol):
     """What is optimised. Implementations are small frozen dataclasses; `table.py` names one each."""
+
+    @property
+    def sampled(self) -> bool:
+        """Whether responses are sampled; else they are given, or all of them are computed."""
+        ...
+
+    @property
+    def needs_gold(self) -> bool:
+        """Whether an item without gold teaches nothing."""
+        ...
+
+    @property
+    def layouts(self) -> Layouts:
+        """What moves with a presentation where the recipe leaves it open."""
+        ...
 
     @property
     def card_text(self) -> str:
@@ -48,6 +65,10 @@ class Objective(Protocol):
         Raises:
             UsageError, ShapeError: Stating the numbers.
         """
+        ...
+
+    def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
+        """What a backward pass holds at most, to estimate memory and to check the model's context."""
         ...
 
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
@@ -78,12 +99,13 @@ class Stop(NamedTuple):
 class Engine(Protocol):
     """What runs objectives: it divides steps, trains, answers, saves."""
 
-    def check(self, recipe: Recipe, settings: RewardSettings | None) -> None:
+    def check(self, recipe: Recipe, settings: RewardSettings | None, *, sampled: bool) -> None:
         """Check that the engine is installed in a known version, and can run what is asked for.
 
         Args:
             recipe: What it would run.
-            settings: The objective's reward; None for an objective that samples no responses.
+            settings: The objective's reward; None for an objective without one.
+            sampled: Whether the objective samples responses.
 
         Raises:
             MissingExtraError, UsageError: With what to install or to change.

@@ -1,6 +1,6 @@
 """Recipes: every number of a training run, in one TOML file, checked before anything is loaded.
 
-A recipe says how to train; the objective (`pa-grpo`, `grpo`, `rl`, `pif`) says what is optimised.
+A recipe says how to train; the objective (`pa-grpo`, `distill`, ...) says what is optimised.
 Limits stand with the fields' types; what concerns several fields is checked in `recipe.py`. Shipped
 recipes lie in `recipes/`; each number there names the place of the paper it comes from, or whose
 default it is.
@@ -18,13 +18,29 @@ from msgspec import Meta
 from unswayed.items import Task
 from unswayed.reward_settings import RewardSettings
 
-__all__ = ["Chat", "Data", "Lora", "Optimiser", "Pif", "Prompt", "Recipe", "Rollout", "Run"]
+__all__ = [
+    "Chat",
+    "Data",
+    "Layouts",
+    "Lora",
+    "Optimiser",
+    "Pif",
+    "Prompt",
+    "Recipe",
+    "Rollout",
+    "Run",
+    "Target",
+]
 
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 Positive = Annotated[int, Meta(ge=1, lt=2**31)]
 Weight = Annotated[float, Meta(ge=0)]
 AboveZero = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(gt=0, lt=1)]
+
+Layouts = Literal["coupled", "all"]
+"""What moves with a presentation: candidates through the labels; or also labels alone, and candidates
+with their labels. Invariance is learned for what is shown."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,6 +53,7 @@ class Data(_Part, frozen=True):
     Attributes:
         orders: Set of orders that makes a permutation group; None for the paper's: swap for two
             candidates, structured for more.
+        layouts: What moves with a presentation; None for the objective's own.
         order_seed: Seed of `random:K` orders.
         held_out: Items kept apart to follow consistency during training; 0 for none.
         max_prompt_tokens: An item with a longer prompt in any presentation is dropped as a whole.
@@ -46,6 +63,7 @@ class Data(_Part, frozen=True):
     """
 
     orders: str | None = None
+    layouts: Layouts | None = None
     order_seed: int = 0
     held_out: Count = 0
     max_prompt_tokens: Positive = 4096
@@ -163,6 +181,23 @@ class Pif(_Part, frozen=True):
     separator: str = ". "
 
 
+class Target(_Part, frozen=True):
+    """What answers of one label are trained towards, by `rl-exact`, `distill` and `sft`.
+
+    Attributes:
+        distill: rl-exact: weight of the pull towards the model's own average before training.
+        invariance: sft: weight of the variance over presentations.
+        temperature: Of that average; None for the likeliest given the gold there is, or else 1.
+        gold_noise: sft: "auto" estimates how much of the gold is wrong, and weighs it against that
+            average; "none" takes it as it is.
+    """
+
+    distill: Weight = 0.5
+    invariance: Weight = 0.0
+    temperature: AboveZero | None = None
+    gold_noise: Literal["none", "auto"] = "none"
+
+
 class Chat(_Part, frozen=True):
     """Arguments of the chat template.
 
@@ -183,7 +218,7 @@ class Run(_Part, frozen=True):
         device: auto, or cpu.
         attention: Attention kernel, in the words of transformers (sdpa, flash_attention_2, eager);
             None for its own choice.
-        micro_batch: Sequences per process and backward pass: responses, or answers of PIF.
+        micro_batch: Sequences per process and backward pass: responses, or prompts with an answer.
         gradient_checkpointing: Trade time for memory.
         share_prompts: Compute each distinct prompt of a step once; see `training.shared_prompts`.
         save_every: Steps between checkpoints; auto for about ten in a run, and one in fifty steps
@@ -228,6 +263,7 @@ class Recipe(_Part, frozen=True):
     optimiser: Optimiser = Optimiser()
     lora: Lora | None = None
     pif: Pif = Pif()
+    target: Target = Target()
     chat: Chat = Chat()
     run: Run = Run()
 

@@ -14,10 +14,13 @@ __all__ = ["ENGINES", "OBJECTIVES"]
 OBJECTIVES: Registry[Objective] = Registry(
     "objective",
     {
+        "distill": "unswayed.training.distill:DISTILL",
         "grpo": "unswayed.training.pa_grpo:GRPO",
         "pa-grpo": "unswayed.training.pa_grpo:PA_GRPO",
         "pif": "unswayed.training.pif:PIF",
         "rl": "unswayed.training.pa_grpo:RL",
+        "rl-exact": "unswayed.training.rl_exact:RL_EXACT",
+        "sft": "unswayed.training.sft:SFT",
     },
 )
 

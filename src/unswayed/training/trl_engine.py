@@ -29,7 +29,7 @@ __all__ = ["TRL", "TrlEngine"]
 class TrlEngine:
     """Runs the trainer that an objective builds."""
 
-    def check(self, recipe: Recipe, settings: RewardSettings | None) -> None:
+    def check(self, recipe: Recipe, settings: RewardSettings | None, *, sampled: bool) -> None:
         """Check that trl is installed, of a known version, with the hooks that are overridden."""
         checks.check_trl()
 

@@ -1,0 +1,44 @@
+"""Asking a model before it is trained, into a directory of recorded calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from unswayed.backends import Backend
+from unswayed.decisions import Decision
+from unswayed.items import ItemSet
+from unswayed.prompts import PromptSettings
+from unswayed.runner import Progress, Question, RunCounts, RunSettings, Session, stop_on_interrupt
+from unswayed.store import CallStore
+
+__all__ = ["ask_recorded"]
+
+
+async def ask_recorded(
+    items: ItemSet,
+    questions: Sequence[Question],
+    backend: Backend,
+    directory: Path,
+    prompts: PromptSettings,
+) -> tuple[list[Decision], RunCounts]:
+    """Ask what is not recorded yet; close the backend.
+
+    Args:
+        items: What the directory belongs to.
+        questions: About these items.
+        backend: Who is asked.
+        directory: Of recorded calls, made if it is not there.
+        prompts: How items are asked.
+
+    Returns:
+        The answers, and what came of the calls.
+    """
+    with CallStore.open(directory) as store, stop_on_interrupt() as stop:
+        store.bind(model=backend.model, items=items)
+        session = Session(backend, store, RunSettings(prompts=prompts))
+        try:
+            counts = await session.ask(questions, progress=Progress(len(questions)), stop=stop)
+        finally:
+            await backend.close()
+        return list(session.read(questions)), counts

@@ -1,0 +1,106 @@
+"""What the model says before it is trained: its labels' probabilities, asked once and recorded.
+
+They are the teacher of a distillation, the reference of a KL term, and what advice looks at. The calls
+are recorded beside the run, so a run that goes on, or is done again, asks nothing twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from unswayed.backends import BackendSettings
+from unswayed.backends.huggingface import HuggingFaceBackend
+from unswayed.backends.model_folders import locate
+from unswayed.decisions import Decision, DecisionTable
+from unswayed.errors import BackendError
+from unswayed.items import Item, ItemSet, blind
+from unswayed.presentation import Ask, Presentation, presentations
+from unswayed.rewards import FloatArray
+from unswayed.runner import Question
+from unswayed.sync import run_sync
+from unswayed.training.asking import ask_recorded
+from unswayed.training.data import prompt_settings
+from unswayed.training.devices import computed_in, on_cpu
+from unswayed.training.plan import Plan
+from unswayed.training.processes import on_main
+
+__all__ = ["ANSWERS", "ask_base", "balanced"]
+
+ANSWERS: Final = "base_answers"
+"""Directory of the recorded calls within a run's folder."""
+
+TINY: Final = float(np.finfo(np.float64).tiny)
+
+
+def balanced(n: int) -> tuple[Presentation, ...]:
+    """A small set that shows every candidate once in each place: both orders, or the rotations."""
+    return presentations("cyclic", n)
+
+
+def ask_base(
+    plan: Plan, views: Mapping[int, Sequence[Presentation]], directory: Path
+) -> dict[str, FloatArray]:
+    """Log-probabilities of the candidates' labels among all tokens, from the untrained model.
+
+    Of several processes the first asks, for all.
+
+    Args:
+        plan: Its items and prompts, whose answer is the label alone.
+        views: The presentations asked for, by number of candidates.
+        directory: Of the recorded calls.
+
+    Returns:
+        By item id, shape (presentations, n), candidates in the item's own order.
+
+    Raises:
+        BackendError: If an answer is missing; the same command asks the rest.
+        KeyboardInterrupt: If a signal stopped it; what was answered is recorded.
+    """
+    return on_main(lambda: _by_item(plan.groups.items, views, _asked(plan, views, directory)))
+
+
+def _asked(
+    plan: Plan, views: Mapping[int, Sequence[Presentation]], directory: Path
+) -> list[Decision]:
+    recipe, items = plan.recipe, plan.groups.items
+    folder = dataclasses.replace(locate(plan.base), prompt=plan.prompt)
+    cpu = on_cpu(recipe)
+    device = "cpu" if cpu else None
+    settings = BackendSettings(device=device, dtype=computed_in(recipe, on_gpu=not cpu))
+    backend = HuggingFaceBackend(folder, settings)
+    questions = [Question(blind(item), Ask(view)) for item in items for view in views[item.n]]
+    prompts = prompt_settings(recipe.prompt)
+    decisions, counts = run_sync(
+        ask_recorded(ItemSet.of(items, name="training"), questions, backend, directory, prompts)
+    )
+    if counts.interrupted:
+        raise KeyboardInterrupt
+    if counts.exit_code:
+        raise BackendError(
+            f"hf/{plan.base} did not answer everything that is asked before training "
+            f"({counts.fatal or f'{counts.failed:,} calls failed or were not made'}). The same "
+            "command asks the rest."
+        )
+    return decisions
+
+
+def _by_item(
+    items: Sequence[Item],
+    views: Mapping[int, Sequence[Presentation]],
+    decisions: Sequence[Decision],
+) -> dict[str, FloatArray]:
+    answers: dict[str, FloatArray] = {}
+    for n in sorted({item.n for item in items}):
+        own = [item for item in items if item.n == n]
+        table = DecisionTable.of(own, decisions).select([Ask(view) for view in views[n]])
+        probs, mass = table.probs, table.label_mass
+        if probs is None or mass is None or not np.isfinite(probs).all():
+            raise BackendError("an answer of the untrained model has no probabilities of labels.")
+        log_p = np.log(np.maximum(probs * mass[..., None], TINY))
+        answers |= {item.id: row for item, row in zip(own, log_p, strict=True)}
+    return answers

@@ -1,0 +1,108 @@
+"""The trainer of objectives that sample nothing: transformers' own, with a loss of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from unswayed.errors import UsageError
+from unswayed.reward_settings import Advantage
+from unswayed.training.plan import Plan
+from unswayed.training.processes import process_count
+from unswayed.training.recipe_parts import Recipe
+from unswayed.training.sampling import Split
+from unswayed.training.trainer_arguments import load_arguments, lora_config, trainer_arguments
+
+__all__ = ["given_answers_trainer", "refuse_reward", "split_given", "steps_in"]
+
+
+def given_answers_trainer(
+    plan: Plan,
+    out: Path,
+    *,
+    hooks: type,
+    examples: Sequence[Any],
+    collate: Callable[[Sequence[Any]], Any],
+    split: Split,
+    **settings: Any,
+) -> Any:
+    """A trainer of transformers with the model loaded.
+
+    Args:
+        plan: Recipe and model.
+        out: Folder of checkpoints.
+        hooks: Class in front of `transformers.Trainer`, with the loss.
+        examples: The data; whole examples only make a micro batch.
+        collate: From some examples to what the loss takes.
+        split: Examples per process and backward pass, and passes per step.
+        settings: What the class takes beside a trainer's arguments.
+    """
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments, set_seed
+
+    recipe = plan.recipe
+    arguments = TrainingArguments(
+        **trainer_arguments(recipe, out, micro=split.micro, passes=split.passes, steps=plan.steps),
+        remove_unused_columns=False,
+        label_names=[],
+        dataloader_drop_last=True,
+    )
+    set_seed(recipe.run.seed)  # an adapter is drawn before the trainer sets it
+    model: Any = AutoModelForCausalLM.from_pretrained(str(plan.folder), **load_arguments(recipe))
+    adapter = lora_config(recipe)
+    if adapter is not None:
+        from peft import get_peft_model
+
+        if recipe.run.gradient_checkpointing:
+            model.enable_input_require_grads()
+        model = get_peft_model(model, adapter)
+    kind: Any = type(f"{hooks.__name__}Trainer", (hooks, Trainer), {})
+    return kind(
+        model=model,
+        args=arguments,
+        train_dataset=list(examples),
+        data_collator=collate,
+        processing_class=plan.chat.tokenizer,
+        **settings,
+    )
+
+
+def refuse_reward(objective: str, consistency: str | None, advantage: Advantage | None) -> None:
+    """Refuse a reward or an advantage where nothing is rewarded.
+
+    Raises:
+        UsageError: If one is asked for.
+    """
+    if consistency is not None or advantage is not None:
+        raise UsageError(
+            f"train {objective} has no reward and no advantage; use train rl for those."
+        )
+
+
+def split_given(recipe: Recipe, examples_per_step: int, *, sequences: int) -> Split:
+    """Divide the examples of a step into equal micro batches.
+
+    Args:
+        recipe: Gives the sequences of a micro batch.
+        examples_per_step: Over all processes.
+        sequences: Of an example, which is not divided.
+
+    Raises:
+        UsageError: Stating the numbers, if a step cannot be split into the processes.
+    """
+    processes = process_count()
+    if examples_per_step % processes:
+        raise UsageError(
+            f"a step of {recipe.optimiser.items_per_step} items = {examples_per_step} examples "
+            f"cannot be split into {processes} processes. Change optimiser.items_per_step."
+        )
+    share = examples_per_step // processes
+    most = max(1, recipe.run.micro_batch // sequences)
+    micro = max(size for size in range(1, min(most, share) + 1) if share % size == 0)
+    return Split(micro, share // micro)
+
+
+def steps_in(examples: int, split: Split) -> int:
+    """Optimiser steps in one pass over the examples; the last one may be smaller."""
+    batches = examples // (split.micro * process_count())
+    return -(-batches // split.passes)

@@ -1,0 +1,303 @@
+"""Training on answers that are one label: nothing is sampled, each prompt is computed once.
+
+An example is an item in some of its presentations. One forward pass gives the log-probability of
+each candidate's label in each of them; everything that an objective wants is a function of these and
+of what is known about the item before training. The labels' tokens are those that an audit counts.
+
+KL term and entropy bonus are those of the answer as its reader sees it: the labels, and everything
+else as one more outcome.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from unswayed.backends.local_chats import LabelTokens
+from unswayed.errors import UsageError
+from unswayed.parsing import LABEL
+from unswayed.rewards import BoolArray, FloatArray
+from unswayed.tasks import task_of
+from unswayed.training.data import Groups
+from unswayed.training.given_answers import given_answers_trainer
+from unswayed.training.plan import Plan
+from unswayed.training.recipe_parts import Recipe
+from unswayed.training.sampling import Split
+
+if TYPE_CHECKING:
+    import torch
+
+    _Base: Any  # transformers.Trainer, imported only where it is used
+else:
+    _Base = object
+
+__all__ = [
+    "Batch",
+    "Example",
+    "Loss",
+    "OneToken",
+    "Prompt",
+    "check_one_token",
+    "label_log_probs",
+    "one_token_trainer",
+    "prompts_of",
+    "regulariser",
+]
+
+NEVER: Final = -1e4
+"""Log-probability of a candidate that an item does not have, beside items that have more."""
+
+NO_TOKEN: Final = -1
+
+
+class Prompt(NamedTuple):
+    """One presentation.
+
+    Attributes:
+        ids: Token ids of the chat, up to where the answer begins.
+        labels: The token ids that stand for each candidate's label, by candidate.
+    """
+
+    ids: Sequence[int]
+    labels: Sequence[Sequence[int]]
+
+
+class Example(NamedTuple):
+    """One item in some of its presentations.
+
+    Attributes:
+        prompts: The presentations.
+        right: Whether a candidate is right, shape (n,); nowhere if gold is not looked at.
+        base: Log-probabilities before training, shape (presentations, n); None if not needed.
+        target: Distribution to train towards, shape (n,); None if there is none.
+    """
+
+    prompts: Sequence[Prompt]
+    right: BoolArray
+    base: FloatArray | None = None
+    target: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a loss is computed from; n candidates at most.
+
+    Attributes:
+        log_p: Log-probability of each candidate's label among all tokens, shape
+            (items, presentations, n).
+        right: Shape (items, n).
+        base: As `log_p`, of the untrained model; None if not needed.
+        target: Shape (items, n); None if there is none.
+    """
+
+    log_p: torch.Tensor
+    right: BoolArray
+    base: torch.Tensor | None
+    target: torch.Tensor | None
+
+
+Loss = Callable[[Batch], tuple["torch.Tensor", Mapping[str, "torch.Tensor"]]]
+"""From a batch to the loss and its parts for the log."""
+
+
+def check_one_token(recipe: Recipe, groups: Groups, *, objective: str) -> None:
+    """Check that the answer is the label alone.
+
+    Raises:
+        UsageError: Naming the objective that samples.
+    """
+    if not groups.answer_only or task_of(recipe.task).reply is not LABEL:
+        raise UsageError(
+            f"train {objective} needs prompts whose answer is the label alone, such as direct: after "
+            "reasoning a label's probability is not known before it is written. Sample instead: "
+            "train rl --reward inv; or give it --set prompt.style=direct."
+        )
+
+
+def prompts_of(plan: Plan) -> Iterator[list[Prompt]]:
+    """The presentations of each item as the model reads them, with what stands for each candidate."""
+    tokens = LabelTokens(plan.chat.writer)
+    size = plan.groups.n_presentations
+    for start in range(0, len(plan.groups.rows), size):
+        prompts = []
+        for row in plan.groups.rows[start : start + size]:
+            text = plan.chat.text(row.messages)
+            by_label = tokens.ids(row.symbols, text)
+            labels = [by_label[row.shown.label_of_candidate(k)] for k in range(row.n)]
+            prompts.append(Prompt(plan.chat.ids_of(text), labels))
+        yield prompts
+
+
+def one_token_trainer(
+    plan: Plan,
+    out: Path,
+    *,
+    examples: Sequence[Example],
+    loss: Loss,
+    split: Split,
+    constants: Mapping[str, float] | None = None,
+) -> Any:
+    """A trainer of transformers for a loss of labels' log-probabilities.
+
+    Args:
+        plan: Recipe and model.
+        out: Folder of checkpoints.
+        examples: All of them with equally many presentations.
+        loss: What is minimised.
+        split: Examples per process and backward pass, and passes per step.
+        constants: What was settled before training; stands in every line of the log.
+    """
+    pad = plan.chat.tokenizer.pad_token_id
+    return given_answers_trainer(
+        plan,
+        out,
+        hooks=OneToken,
+        examples=examples,
+        collate=functools.partial(collate, pad=pad),
+        split=split,
+        loss=loss,
+        constants=constants or {},
+    )
+
+
+class OneToken(_Base):  # type: ignore[misc]
+    """Mixed into `transformers.Trainer`: a loss of labels, and its parts in the log.
+
+    Attributes:
+        loss_of: The loss.
+        constants: Stand in every line of the log.
+        keeps: Whether the model computes the logits of the last token alone if asked.
+        parts: Values since the last line of the log.
+    """
+
+    def __init__(self, *, loss: Loss, constants: Mapping[str, float], **trainer: Any) -> None:
+        self.loss_of = loss
+        self.constants = constants
+        self.keeps = (
+            "logits_to_keep" in inspect.signature(_plain(trainer["model"]).forward).parameters
+        )
+        self.parts: dict[str, list[torch.Tensor]] = defaultdict(list)
+        super().__init__(**trainer)
+
+    def compute_loss(
+        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """The loss of a collated batch."""
+        log_p = label_log_probs(model, inputs, keeps=self.keeps)
+        log_p = log_p.view(len(inputs["right"]), -1, log_p.shape[-1])
+        right: BoolArray = inputs["right"].cpu().numpy()
+        batch = Batch(log_p, right, inputs.get("base"), inputs.get("target"))
+        loss, parts = self.loss_of(batch)
+        for name, value in parts.items():
+            self.parts[name].append(value.detach())
+        return (loss, log_p) if return_outputs else loss
+
+    def log(self, logs: dict[str, float], *values: Any, **named: Any) -> None:
+        """The trainer's own figures, with the means of the loss's parts since the last line."""
+        if "loss" in logs:
+            means = {name: float(sum(seen)) / len(seen) for name, seen in self.parts.items()}
+            self.parts.clear()
+            logs = {**logs, **means, **self.constants}
+        super().log(logs, *values, **named)
+
+
+def _plain(model: Any) -> Any:
+    """The model inside an adapter."""
+    from peft import PeftModel
+
+    return model.get_base_model() if isinstance(model, PeftModel) else model
+
+
+def label_log_probs(model: Any, inputs: Mapping[str, Any], *, keeps: bool) -> torch.Tensor:
+    """Log-probability of each candidate's label among all tokens, shape (prompts, n).
+
+    Args:
+        model: A causal language model.
+        inputs: `input_ids`, `attention_mask`, `position_ids` padded on the left, and `label_ids`,
+            shape (prompts, n, tokens of a label), `NO_TOKEN` where there is none.
+        keeps: Whether the model computes the logits of the last token alone if asked.
+    """
+    import torch
+
+    texts = {name: inputs[name] for name in ("input_ids", "attention_mask", "position_ids")}
+    kept = {"logits_to_keep": 1} if keeps else {}
+    log_p = torch.log_softmax(model(**texts, **kept).logits[:, -1].float(), -1)
+    ids = inputs["label_ids"]
+    taken = log_p.gather(1, ids.clamp(min=0).flatten(1)).view(ids.shape)
+    exists = (ids >= 0).any(-1)
+    per_token = torch.where(ids >= 0, taken, torch.full_like(taken, -torch.inf))
+    # a gradient through logsumexp of nothing but -inf is not a number
+    summed = torch.logsumexp(torch.where(exists[..., None], per_token, taken), -1)
+    return torch.where(exists, summed, torch.full_like(summed, NEVER))
+
+
+def collate(batch: Sequence[Example], *, pad: int) -> dict[str, torch.Tensor]:
+    """Prompts padded on the left, their labels, and what is known of the items."""
+    import torch
+
+    prompts = [prompt for example in batch for prompt in example.prompts]
+    length = max(len(prompt.ids) for prompt in prompts)
+    n = max(len(example.right) for example in batch)
+    width = max(len(ids) for prompt in prompts for ids in prompt.labels)
+    input_ids = torch.full((len(prompts), length), pad)
+    mask = torch.zeros((len(prompts), length), dtype=torch.long)
+    label_ids = torch.full((len(prompts), n, width), NO_TOKEN)
+    for row, prompt in enumerate(prompts):
+        input_ids[row, length - len(prompt.ids) :] = torch.tensor(prompt.ids)
+        mask[row, length - len(prompt.ids) :] = 1
+        for candidate, ids in enumerate(prompt.labels):
+            label_ids[row, candidate, : len(ids)] = torch.tensor(ids)
+    arrays: dict[str, tuple[Sequence[Any], float | bool]] = {
+        "right": ([example.right for example in batch], False),
+        "base": ([example.base for example in batch], NEVER),
+        "target": ([example.target for example in batch], 0.0),
+    }
+    return {
+        "input_ids": input_ids,
+        "attention_mask": mask,
+        "position_ids": (mask.cumsum(-1) - 1).clamp(min=0),
+        "label_ids": label_ids,
+        **{
+            name: torch.from_numpy(np.stack([_wide(part, n, fill) for part in parts]))
+            for name, (parts, fill) in arrays.items()
+            if parts[0] is not None
+        },
+    }
+
+
+def regulariser(batch: Batch, *, beta: float, entropy: float) -> torch.Tensor:
+    """beta * KL(answer now || answer before) - entropy * H(answer now), a scalar.
+
+    Args:
+        batch: With `base`, unless beta is 0.
+        beta: Weight of the KL term.
+        entropy: Weight of the entropy bonus.
+    """
+    log_p = with_rest(batch.log_p)
+    p = log_p.exp()
+    total: torch.Tensor = entropy * (p * log_p).sum(-1).mean()
+    if batch.base is not None:
+        total = total + beta * (p * (log_p - with_rest(batch.base))).sum(-1).mean()
+    return total
+
+
+def with_rest(log_p: torch.Tensor) -> torch.Tensor:
+    """The log-probabilities with that of everything but the labels behind them."""
+    import torch
+
+    rest = (1.0 - log_p.exp().sum(-1, keepdim=True)).clamp(min=1e-7)
+    return torch.cat([log_p, rest.log()], dim=-1)
+
+
+def _wide(values: Any, n: int, fill: float | bool) -> Any:
+    """An array with its last axis filled up to n; numbers in float32."""
+    widths = [(0, 0)] * (values.ndim - 1) + [(0, n - values.shape[-1])]
+    padded = np.pad(values, widths, constant_values=fill)
+    return padded if padded.dtype == np.bool_ else padded.astype(np.float32)

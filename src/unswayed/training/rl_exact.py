@@ -1,0 +1,139 @@
+"""The expected reward of one-token answers, climbed without sampling, with a pull to the own average.
+
+    maximise  J(reward, lam) - mu L_D - beta KL + entropy H
+
+J is `expected.expected_reward`; L_D the cross-entropy to the model's own average over a balanced set
+of presentations before training, mu `target.distill`. With reward `inv` the consistency term is minus
+the variance over presentations, and nothing else. Only for prompts whose answer is the label: after
+reasoning the expectation has no closed form, and `rl` samples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from unswayed.errors import UsageError
+from unswayed.reward_settings import REWARDS, Advantage, RewardSettings
+from unswayed.rewards import right_mask
+from unswayed.training.base_answers import ANSWERS, ask_base, balanced
+from unswayed.training.chats import ChatTokens
+from unswayed.training.data import Groups
+from unswayed.training.expected import distillation_loss, expected_reward
+from unswayed.training.given_answers import split_given, steps_in
+from unswayed.training.memory import Pass
+from unswayed.training.one_token import (
+    Batch,
+    Example,
+    check_one_token,
+    one_token_trainer,
+    prompts_of,
+    regulariser,
+)
+from unswayed.training.plan import Plan
+from unswayed.training.recipe_parts import Layouts, Recipe
+from unswayed.training.sampling import Split
+from unswayed.training.teacher import gold_noise, own_averages
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["RL_EXACT", "ExactObjective"]
+
+OWN_REWARD: Final = "inv"
+
+
+@dataclass(frozen=True, slots=True)
+class ExactObjective:
+    """Policy gradients of one-token answers without sampling."""
+
+    card_text: str = (
+        "Exact expected reward of one-token answers with a pull to the model's own average (rl "
+        "--exact; not PA-GRPO)"
+    )
+    sampled: bool = False
+    needs_gold: bool = True
+    layouts: Layouts = "coupled"
+
+    def settings(
+        self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
+    ) -> RewardSettings:
+        """The recipe's numbers with the reward asked for, or else inv.
+
+        Raises:
+            UsageError: If an advantage is asked for, or the reward has no expectation.
+        """
+        if advantage is not None or recipe.reward.advantage is not None:
+            raise UsageError(
+                "rl --exact samples nothing, so there is no advantage. Leave --advantage and "
+                "reward.advantage out, or sample: train rl without --exact."
+            )
+        name = consistency or recipe.reward.consistency or OWN_REWARD
+        if REWARDS.load(name).expected is None:
+            raise UsageError(
+                f"reward {name!r} has no expectation that could be computed. Sample it: train rl "
+                f"--reward {name}."
+            )
+        return dataclasses.replace(recipe.reward, consistency=name)
+
+    def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
+        """Check that answers are labels, and split a step into the processes."""
+        check_one_token(recipe, groups, objective="rl --exact")
+        split_groups(recipe, groups)
+
+    def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
+        """Whole groups, of which one token of each prompt is looked at."""
+        return Pass(split_groups(recipe, groups).micro * groups.n_presentations, 1, answered=1)
+
+    def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
+        """Optimiser steps in one pass over the items; the last one may be smaller."""
+        return steps_in(len(groups), split_groups(recipe, groups))
+
+    def build(self, plan: Plan, out: Path) -> Any:
+        """A trainer of transformers with minus the expected reward as its loss."""
+        recipe, groups, settings = plan.recipe, plan.groups, plan.settings or plan.recipe.reward
+        optimiser, weight = recipe.optimiser, recipe.target.distill
+        views = {
+            n: tuple(dict.fromkeys((*balanced(n), *shown))) for n, shown in groups.views.items()
+        }
+        before = ask_base(plan, views, out / ANSWERS)
+        teachers = {item.id: before[item.id][: len(balanced(item.n))] for item in groups.items}
+        temperature = recipe.target.temperature or gold_noise(groups.items, teachers).tau
+        averages = own_averages(groups.items, teachers, temperature=temperature)
+        examples = [
+            Example(
+                prompts=prompts,
+                right=right_mask(item.gold_candidates(), item.n),
+                base=before[item.id][[views[item.n].index(view) for view in groups.views[item.n]]],
+                target=average,
+            )
+            for item, prompts, average in zip(groups.items, prompts_of(plan), averages, strict=True)
+        ]
+
+        def loss(batch: Batch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+            assert batch.target is not None
+            gain = expected_reward(batch.log_p, batch.right, settings)
+            apart = distillation_loss(batch.log_p, batch.target)
+            held = regulariser(batch, beta=optimiser.beta, entropy=optimiser.entropy)
+            return weight * apart - gain + held, {"reward": gain, "distillation": apart}
+
+        return one_token_trainer(
+            plan,
+            out,
+            examples=examples,
+            loss=loss,
+            split=split_groups(recipe, groups),
+            constants={"target/temperature": temperature},
+        )
+
+
+RL_EXACT = ExactObjective()
+
+
+def split_groups(recipe: Recipe, groups: Groups) -> Split:
+    """Divide the items of a step into micro batches of whole groups."""
+    items = recipe.optimiser.items_per_step
+    return split_given(recipe, items, sequences=groups.n_presentations)
