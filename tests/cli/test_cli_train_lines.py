@@ -65,6 +65,26 @@ def test_a_check_shows_its_figures_with_intervals():
     )
 
 
+def test_the_parts_of_a_loss_stand_before_it():
+    line = {"step": 3, "steps": 3, "loss": 2.5, "cross_entropy": 0.61234, "variance": 0.01}
+    assert describe(line, step_s=None) == (
+        "     3/3 · cross-entropy 0.6123 · variance 0.01 · loss 2.5"
+    )
+    line = {"step": 3, "steps": 3, "loss": 2.5, "reward": 0.5, "distillation": 0.7}
+    assert describe(line, step_s=None) == "     3/3 · reward 0.500 · distillation 0.7 · loss 2.5"
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_what_was_settled_before_training_is_said_once(stream):
+    settled = {"target/temperature": 0.7, "target/wrong_gold": 0.15}
+    records = [{"step": s, "steps": 3, "loss": 2.5, **settled} for s in (1, 2, 3)]
+    text = lines_of(records, [0, 1, 2], stream())
+    told = "settled: the average's temperature 0.7, 15% of the gold taken for wrong\n"
+    assert text.startswith(told)
+    assert text.count("settled") == 1
+    assert text.count("loss 2.5") == 3
+
+
 @pytest.mark.parametrize("pause", [10, 1000])
 def test_a_check_or_a_save_now_and_then_changes_no_time_left(pause):
     # ten seconds a step, and a long pause in one of them

@@ -2,10 +2,13 @@
 
 import json
 
+import msgspec
 import pytest
 from small_models import colour_items, save_word_model, small_recipe, trained
 
-from unswayed.training.card import base_of, model_card, name_base
+from unswayed.training.card import PARTIAL, Origin, base_of, model_card, name_base
+from unswayed.training.recipe import load_recipe
+from unswayed.training.table import OBJECTIVES
 
 HUB, LOCAL = "Qwen/Qwen3-8B@b968826d9c46dd6066d109eabc6255188de91218", "/data/m@x@sha256:0123456789"
 FIGURES = {
@@ -14,6 +17,9 @@ FIGURES = {
     "held_out/accuracy/low": 0.5,
     "held_out/accuracy/high": 0.875,
 }
+
+
+PLAIN = Origin(needs_gold=True, golden=0, temperature=None, labels_move=False, settled={})
 
 
 def record_of(model, recipe=()):
@@ -34,9 +40,17 @@ def record_of(model, recipe=()):
     }  # fmt: skip
 
 
-def card_of(model, recipe=(), before=FIGURES, after=FIGURES):
+def card_of(
+    model=HUB, recipe=(), before=FIGURES, after=FIGURES, uses=("reward", *PARTIAL), origin=PLAIN
+):
     return model_card(
-        record_of(model, recipe), method="a method", steps=7, before=before, after=after
+        record_of(model, recipe),
+        method="a method",
+        uses=uses,
+        origin=origin,
+        steps=7,
+        before=before,
+        after=after,
     )
 
 
@@ -93,6 +107,80 @@ def test_values_that_markdown_would_read_as_its_own_stand_as_code():
     assert '| recipe.a.b | `"x\\|y"` |' in card
 
 
+def rows_of(card):
+    """The table of the recipe, by field."""
+    table = card.partition("## Recipe")[2].partition("## Limits")[0]
+    cells = (line.split(" | ") for line in table.splitlines()[4:] if line)
+    return {key.removeprefix("| "): value.removesuffix(" |") for key, value in cells}
+
+
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+def test_a_card_holds_the_fields_that_its_objective_uses(name):
+    objective, recipe = OBJECTIVES.load(name), load_recipe("tiny-judge").identity()
+    shared = {key for key in recipe if not key.startswith((*PARTIAL, "reward"))}
+    assert {"data.orders", "optimiser.learning_rate", "run.seed"} < shared
+    rows = rows_of(card_of(recipe=recipe, uses=objective.uses))
+    assert "None" not in rows.values()
+    assert {"recipe.name", "recipe.model"}.isdisjoint(rows)
+    own = {key.removeprefix("recipe.") for key in rows} - shared
+    assert {key.partition(".")[0] for key in own} <= {
+        use.partition(".")[0] for use in objective.uses
+    }
+    for use in objective.uses:  # each claim is of a field that there is
+        assert any(key == use or key.startswith(f"{use}.") for key in [*recipe, "reward.lam"]), use
+    assert ("rollout.samples" in own) == objective.sampled
+    assert ("reward.lam" in own) == (name in {"pa-grpo", "grpo", "rl", "rl-exact"})
+    assert ("target.distill" in own) == (name == "rl-exact")
+    assert ("pif.negatives" in own) == (name == "pif")
+
+
+def test_the_reward_stands_once_as_it_was_settled():
+    rows = rows_of(card_of(recipe={"reward.lam": 0.5, "reward.consistency": None}))
+    assert {key: value for key, value in rows.items() if "reward" in key} == {"reward.lam": "1.0"}
+
+
+@pytest.mark.parametrize(
+    ("origin", "said"),
+    [
+        (
+            {"golden": 1151, "settled": {"target/temperature": 0.7}},
+            "at temperature 0.7, under which the gold of 1,151 items is likeliest.",
+        ),
+        (
+            {"golden": 1151, "temperature": 0.5, "settled": {"target/temperature": 0.5}},
+            "at temperature 0.5, as the recipe gives it.",
+        ),
+        (
+            {"settled": {"target/temperature": 1.0}},
+            "at temperature 1, because too few items had gold to choose another.",
+        ),
+        (
+            {"golden": 40, "settled": {"target/temperature": 1.0, "target/wrong_gold": 0.35}},
+            "- Gold: weighed against that target; 35% of it was taken for wrong.",
+        ),
+        (
+            {"needs_gold": False, "golden": 40, "settled": {"target/temperature": 1.4}},
+            "- Gold: for the temperature alone.",
+        ),
+        ({"needs_gold": False, "settled": {"target/temperature": 1.0}}, "- Gold: none was used."),
+        (
+            {"needs_gold": False, "golden": 9, "temperature": 1.0, "settled": {"target/temperature": 1}},
+            "- Gold: none was used.",
+        ),
+        ({"labels_move": True}, "moved through the labels, and labels apart from candidates."),
+        ({}, "what labels or positions do alone was not trained."),
+    ],
+)  # fmt: skip
+def test_a_card_says_what_was_shown_and_trained_towards(origin, said):
+    assert said in card_of(origin=PLAIN._replace(**origin))
+
+
+def test_a_card_without_a_target_says_nothing_of_one():
+    card = card_of()
+    assert "- Target:" not in card
+    assert "- Gold:" not in card
+
+
 def test_figures_stand_with_their_intervals_and_what_was_checked():
     card = card_of(HUB)
     assert "32 items that were not trained on, each in 2 presentations" in card
@@ -114,6 +202,82 @@ def test_an_adapter_of_a_hub_model_names_it_by_id_and_commit(tmp_path):
         "revision": "b968826d9c46dd6066d109eabc6255188de91218",
         "r": 4,
     }
+
+
+NO_GOLD = {"target/temperature": 1.0}
+ALL = "and labels apart from candidates"
+
+
+@pytest.mark.parametrize(
+    ("objective", "changes", "golden", "settled", "said"),
+    [
+        ("distill", {}, False, NO_GOLD, ["- Gold: none was used.", ALL]),
+        ("distill", {"target_temperature": "0.5"}, True, {"target/temperature": 0.5},
+         ["at temperature 0.5, as the recipe gives it", "- Gold: none was used."]),
+        ("distill", {"data_layouts": "coupled"}, True, None,
+         ["under which the gold of 27 items is likeliest", "- Gold: for the temperature alone."]),
+        ("rl-exact", {}, True, None, ["the gold of 27 items", "| recipe.target.distill | 0.5 |"]),
+        ("sft", {}, True, {}, ["| recipe.target.gold_noise | none |"]),
+        ("sft", {"target_gold_noise": "auto", "data_layouts": "all"}, True, None,
+         ["- Gold: weighed against that target; ", ALL]),
+    ],
+)  # fmt: skip
+def test_a_trained_folder_says_how_its_target_was_made(
+    word_model, tmp_path, objective, changes, golden, settled, said
+):
+    items = colour_items(30)
+    if not golden:
+        items = [msgspec.structs.replace(item, gold=None) for item in items]
+    recipe = small_recipe(name="pa-grpo-judge-qwen3-8b", data_held_out="3", **changes)
+    lines = []
+    result = trained(
+        objective, items, model=str(word_model), recipe=recipe, out=tmp_path, report=lines.append
+    )
+    steps = [line for line in lines if "loss" in line]
+    assert len(steps) == 2
+    logged = [{key: line[key] for key in line if key.startswith("target/")} for line in steps]
+    assert logged[0] == logged[1]
+    if settled is not None:
+        assert logged[0] == settled
+    card = (tmp_path / "README.md").read_text()
+    for part in said:
+        assert part in card
+    assert ("- Target:" in card) == bool(logged[0])
+    assert ("held_out/accuracy" in result.after) == golden  # missing is missing
+    assert ("| accuracy |" in card) == golden
+    assert "| consistency |" in card
+    assert card.splitlines()[6] == f"# Local model ({objective})"  # a recipe may be of another name
+    assert "PA-GRPO (arXiv" not in card
+
+
+@pytest.mark.parametrize(
+    ("objective", "parts"),
+    [
+        ("rl-exact", {"reward", "distillation"}),
+        ("sft", {"cross_entropy", "variance"}),
+        ("distill", set()),
+    ],
+)
+def test_the_parts_of_the_loss_stand_in_log_and_tensorboard(word_model, tmp_path, objective, parts):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    recipe = small_recipe(run_loggers='["tensorboard"]')
+    lines = []
+    trained(
+        objective,
+        colour_items(30),
+        model=str(word_model),
+        recipe=recipe,
+        out=tmp_path,
+        report=lines.append,
+    )
+    known = {"reward", "distillation", "cross_entropy", "variance"}
+    assert [known & set(line) for line in lines] == [parts, parts]
+    (folder,) = {file.parent for file in tmp_path.rglob("events.out.tfevents.*")}
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    shown = {tag.removeprefix("train/") for tag in events.Tags()["scalars"]}
+    assert parts | {"loss"} | {key for key in lines[0] if key.startswith("target/")} <= shown
 
 
 @pytest.mark.parametrize("changes", [{}, {"lora": "{rank = 4, alpha = 8}"}], ids=["full", "lora"])

@@ -36,6 +36,7 @@ class SymbolOnly:
     sampled: bool = False
     needs_gold: bool = True
     layouts: str = "coupled"
+    uses: tuple[str, ...] = ()
 
     def settings(self, recipe, *, consistency, advantage):
         return None

@@ -12,6 +12,7 @@ from typing import Final, TextIO
 
 from unswayed.runner.progress import duration
 from unswayed.training.held_out import figures_of
+from unswayed.training.run_folder import SETTLED
 from unswayed.training.scoring import PARTS
 
 __all__ = ["StepLines", "describe"]
@@ -29,12 +30,27 @@ SHARES: Final[Mapping[str, str]] = {
 }
 """Shares of responses, groups and tokens in the log, and what the line calls them."""
 
-NUMBERS: Final[Mapping[str, str]] = {"kl": "KL", "entropy": "entropy", "loss": "loss"}
+NUMBERS: Final[Mapping[str, str]] = {
+    "distillation": "distillation",
+    "cross_entropy": "cross-entropy",
+    "variance": "variance",
+    "kl": "KL",
+    "entropy": "entropy",
+    "loss": "loss",
+}
 """The rest of the line: as in the log."""
+
+CHOICES: Final[Mapping[str, str]] = {
+    f"{SETTLED}temperature": "the average's temperature {:g}",
+    f"{SETTLED}wrong_gold": "{:.0%} of the gold taken for wrong",
+}
+"""What was settled before training: said once."""
 
 
 class StepLines:
     """A live line on a terminal, a line for every logged step elsewhere; checks stay in both.
+
+    What was settled before training is said once, above the first step.
 
     Args:
         stream: Where to; default standard error.
@@ -48,6 +64,7 @@ class StepLines:
         self._clock = clock
         self._live = self._stream.isatty()
         self._width = 0
+        self._settled = ""
         self._last: tuple[float, float] | None = None
         self._steps_s: deque[float] = deque(maxlen=WINDOW)
 
@@ -55,6 +72,12 @@ class StepLines:
         """Show a log line."""
         text = describe(line, step_s=self._step_time(line) if "loss" in line else None)
         stays = bool(figures_of(line))
+        settled = ", ".join(
+            words.format(line[key]) for key, words in CHOICES.items() if key in line
+        )
+        if settled and settled != self._settled:
+            self._write(f"{f'settled: {settled}'.ljust(self._width)}\n")
+            self._settled = settled
         if not self._live or stays:
             self._write(f"{text.ljust(self._width)}\n")
             self._width = 0
@@ -83,7 +106,7 @@ class StepLines:
 
 
 def describe(line: Mapping[str, float], *, step_s: float | None) -> str:
-    """The line: step, time left, reward with its parts, shares of the responses, KL, entropy, loss.
+    """The line: step, time left, reward with its parts, shares of the responses, parts of the loss.
 
     Args:
         line: A log line of a step or of a held-out check; what it does not have is left out.

@@ -8,19 +8,33 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from unswayed.training.held_out import Figure, figures_of
 from unswayed.training.provenance import Record
 
-__all__ = ["Base", "base_of", "model_card", "name_base"]
+__all__ = ["PARTIAL", "Base", "Origin", "base_of", "model_card", "name_base"]
 
 ADAPTER_CONFIG: Final = "adapter_config.json"
 
-OF_THE_MACHINE: Final = frozenset({"model", "prompt.template", "rollout.server_url"})
+OF_THE_MACHINE: Final = frozenset({"name", "model", "prompt.template", "rollout.server_url"})
 """Recipe fields that may name a path or a host; the base stands in the card by itself."""
+
+
+PARTIAL: Final = (
+    "reward",
+    "rollout",
+    "pif",
+    "target",
+    "optimiser.inner_updates",
+    "optimiser.loss",
+    "optimiser.clip",
+    "optimiser.beta",
+    "optimiser.entropy",
+)
+"""Tables and fields of a recipe of which only some objectives make use (`protocol.Objective.uses`)."""
 
 
 class Base(NamedTuple):
@@ -34,11 +48,34 @@ class Base(NamedTuple):
     hub_id: str | None
     revision: str
 
+    @property
+    def name(self) -> str:
+        """What a card is headed with."""
+        return "Local model" if self.hub_id is None else self.hub_id.rpartition("/")[2]
+
     def __str__(self) -> str:
         """What a card says of it."""
         if self.hub_id is None:
             return f"a local model with the fingerprint `{self.revision}`"
         return f"`{self.hub_id}` at revision `{self.revision}`"
+
+
+class Origin(NamedTuple):
+    """What a run was shown, and what its recipe left to be settled.
+
+    Attributes:
+        needs_gold: Whether gold was trained on.
+        golden: Items with gold from which a temperature can be chosen.
+        temperature: As the recipe gives it; None where it does not.
+        labels_move: Whether labels changed their positions.
+        settled: What stands in the log, such as `target/temperature`; empty where nothing was.
+    """
+
+    needs_gold: bool
+    golden: int
+    temperature: float | None
+    labels_move: bool
+    settled: Mapping[str, float]
 
 
 def base_of(record: Record) -> Base:
@@ -51,6 +88,8 @@ def model_card(
     record: Record,
     *,
     method: str,
+    uses: Sequence[str],
+    origin: Origin,
     steps: int,
     before: Mapping[str, float],
     after: Mapping[str, float],
@@ -62,6 +101,8 @@ def model_card(
     Args:
         record: Of the run.
         method: What the objective says it is.
+        uses: What it takes from the parts of a recipe that not all objectives share.
+        origin: What it was shown, and trained towards.
         steps: Optimiser steps done.
         before: Held-out figures of the untrained model, as a training result has them.
         after: Those of the result.
@@ -74,24 +115,26 @@ def model_card(
         *_front_matter(base, lora=lora),
         "---",
         "",
-        f"# {record['recipe_name']} ({record['kind']})",
+        f"# {base.name} ({record['kind']})",
         "",
         f"A {kind} trained from {base} so that its answer depends on what is compared and not on "
         "where it stands.",
         "",
         f"- Method: {method}.",
+        *_targets(origin),
+        f"- Presentations: {_shown(origin)}.",
         f"- Name for unswayed: `hf/{'BASE+lora=' if lora else ''}FOLDER`, where FOLDER is where this "
         f"file lies{' and BASE the model above' if lora else ''}.",
         f"- Steps: {steps}.",
         f"- Data: {data['kept']} items x {record['presentations']} presentations "
         f"({data['given']} given, {data['held_out']} held out, {data['overlong']} too long, "
         f"{data['without_gold']} without gold, {data['not_permutable']} not permutable).",
+        f"- Recipe: {record['recipe_name']}, fingerprint `{record['recipe_fingerprint']}`.",
         f"- Data fingerprint: `{data['fingerprint']}`.",
         f"- Prompt fingerprint: `{record['prompt_fingerprint']}`.",
-        f"- Recipe fingerprint: `{record['recipe_fingerprint']}`.",
         f"- Packages: {', '.join(f'{k} {v}' for k, v in record['packages'].items())}.",
         *_held_out(before, after, record["presentations"]),
-        *_recipe(record),
+        *_recipe(record, uses),
         "",
         "## Limits",
         "",
@@ -99,7 +142,9 @@ def model_card(
         "sets and tasks need an audit of their own.",
         "- Consistency is not accuracy: agreement can be reached on wrong answers. Audit both, on "
         "items that were not trained on.",
-        "- Where gold came from a model or from few annotators, their preferences were learned too.",
+        "- Where gold came from a model or from few annotators, their preferences were learned too."
+        if origin.needs_gold
+        else "- Only the base's own answers were learned: where their average is wrong, this is too.",
         "- No licence is stated: those of the base and of the data decide.",
     ]
     if lora and base.hub_id is None:
@@ -164,14 +209,58 @@ def _held_out(
     ]
 
 
-def _recipe(record: Record) -> list[str]:
+def _targets(origin: Origin) -> list[str]:
+    """What was trained towards, where that was settled before training."""
+    temperature = origin.settled.get("target/temperature")
+    wrong = origin.settled.get("target/wrong_gold")
+    lines = []
+    if temperature is not None:
+        if origin.temperature is not None:
+            choice = "as the recipe gives it"
+        elif origin.golden:
+            choice = f"under which the gold of {origin.golden:,} items is likeliest"
+        else:
+            choice = "because too few items had gold to choose another"
+        lines.append(
+            "- Target: the mean of the base's own logits over a balanced set of presentations, asked "
+            f"once before training, at temperature {temperature:g}, {choice}."
+        )
+    if wrong is not None:
+        lines.append(f"- Gold: weighed against that target; {wrong:.0%} of it was taken for wrong.")
+    if not origin.needs_gold:
+        chosen = temperature is not None and origin.temperature is None and origin.golden
+        lines.append(f"- Gold: {'for the temperature alone' if chosen else 'none was used'}.")
+    return lines
+
+
+def _shown(origin: Origin) -> str:
+    """What moved with a presentation: invariance is learned for that."""
+    moved = "candidates were moved through the labels"
+    if origin.labels_move:
+        return f"{moved}, and labels apart from candidates"
+    return f"{moved}; what labels or positions do alone was not trained"
+
+
+def _recipe(record: Record, uses: Sequence[str]) -> list[str]:
+    """The fields that the objective makes use of, with the reward as it was settled."""
+    recipe = {key: value for key, value in record["recipe"].items() if not _within(key, ["reward"])}
+    settings = {f"reward.{key}": value for key, value in (record["reward"] or {}).items()}
     rows = [
-        f"| {table}.{key} | {_cell(value)} |"
-        for table in ("recipe", "reward")
-        for key, value in (record[table] or {}).items()
-        if key not in OF_THE_MACHINE
+        f"| {table}{key} | {_cell(value)} |"
+        for table, fields in (("recipe.", recipe), ("", settings))
+        for key, value in fields.items()
+        if value is not None and key not in OF_THE_MACHINE and _is_used(key, uses)
     ]
     return ["", "## Recipe", "", "| field | value |", "|---|---|", *rows]
+
+
+def _is_used(field: str, uses: Sequence[str]) -> bool:
+    return not _within(field, PARTIAL) or _within(field, uses)
+
+
+def _within(field: str, names: Sequence[str]) -> bool:
+    """Whether a field is one of these, or of one of these tables."""
+    return any(field == name or field.startswith(f"{name}.") for name in names)
 
 
 def _cell(value: object) -> str:

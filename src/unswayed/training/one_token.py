@@ -152,7 +152,8 @@ def one_token_trainer(
         examples: All of them with equally many presentations.
         loss: What is minimised.
         split: Examples per process and backward pass, and passes per step.
-        constants: What was settled before training; stands in every line of the log.
+        constants: What was settled before training, by names that begin with `run_folder.SETTLED`;
+            stands in every line of the log.
     """
     pad = plan.chat.tokenizer.pad_token_id
     return given_answers_trainer(

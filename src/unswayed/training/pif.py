@@ -83,6 +83,7 @@ class PifObjective:
     sampled: bool = False
     needs_gold: bool = True
     layouts: Layouts = "coupled"
+    uses: tuple[str, ...] = ("pif",)
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None

@@ -40,6 +40,14 @@ class Objective(Protocol):
         ...
 
     @property
+    def uses(self) -> tuple[str, ...]:
+        """What it takes from the parts of a recipe that not all objectives share (`card.PARTIAL`).
+
+        Tables (`rollout`) and fields (`target.temperature`); the model card leaves out the rest.
+        """
+        ...
+
+    @property
     def card_text(self) -> str:
         """What the model card says the method is: a name with its source."""
         ...

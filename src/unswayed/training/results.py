@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from unswayed.training.card import model_card, name_base
+from unswayed.training.card import Origin, model_card, name_base
 from unswayed.training.data import Counts
 from unswayed.training.plan import Plan
 from unswayed.training.protocol import Stop
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.table import OBJECTIVES
+from unswayed.training.teacher import golden
 
 __all__ = ["TrainingResult", "finish", "result_of"]
 
@@ -69,12 +70,27 @@ def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
     plan.prompt.write(folder.path)  # what was trained is to be asked as it was trained
     (folder.path / "training_args.bin").unlink(missing_ok=True)  # a pickle; the record says it all
     name_base(folder.path, plan.record)
+    objective = OBJECTIVES.load(plan.objective)
     card = model_card(
         plan.record,
-        method=OBJECTIVES.load(plan.objective).card_text,
+        method=objective.card_text,
+        uses=objective.uses,
+        origin=_origin(plan, folder, needs_gold=objective.needs_gold),
         steps=result.steps,
         before=result.before,
         after=result.after,
     )
     (folder.path / "README.md").write_text(card, encoding="utf-8")
     folder.write_record({**plan.record, "finished": result.steps})
+
+
+def _origin(plan: Plan, folder: RunFolder, *, needs_gold: bool) -> Origin:
+    """What was shown, and trained towards, in this run."""
+    views = [view for shown in plan.groups.views.values() for view in shown]
+    return Origin(
+        needs_gold=needs_gold,
+        golden=len(golden(plan.groups.items)),
+        temperature=plan.recipe.target.temperature,
+        labels_move=any(view.labels != tuple(range(view.n)) for view in views),
+        settled=folder.settled(),
+    )

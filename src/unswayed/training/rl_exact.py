@@ -57,6 +57,16 @@ class ExactObjective:
     sampled: bool = False
     needs_gold: bool = True
     layouts: Layouts = "coupled"
+    uses: tuple[str, ...] = (
+        "reward.consistency",
+        "reward.lam",
+        "reward.format_size",
+        "reward.length_size",
+        "optimiser.beta",
+        "optimiser.entropy",
+        "target.distill",
+        "target.temperature",
+    )
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None

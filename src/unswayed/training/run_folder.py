@@ -26,9 +26,11 @@ from unswayed.training.checkpoints import (
 from unswayed.training.provenance import Record, differing_fields
 from unswayed.training.weight_files import weights_defect
 
-__all__ = ["RunFolder", "Start"]
+__all__ = ["SETTLED", "RunFolder", "Start"]
 
 LOG: Final = "train.jsonl"
+SETTLED: Final = "target/"
+"""How the names begin, in the log, of what was settled before training."""
 ASIDE: Final = ".writing"
 DIGITS: Final = re.compile("0|[1-9][0-9]{0,17}")
 """A step, as names of checkpoints say it."""
@@ -227,6 +229,13 @@ class RunFolder:
             if figures:
                 by_step[int(logged["step"])] = figures
         return by_step
+
+    def settled(self) -> dict[str, float]:
+        """What was settled before training, such as `target/temperature`: stands in every step."""
+        found: dict[str, float] = {}
+        for logged in self._log_lines():
+            found |= {key: value for key, value in logged.items() if key.startswith(SETTLED)}
+        return found
 
     def _log_lines(self) -> Iterator[dict[str, Any]]:
         """The lines of the log that are whole."""

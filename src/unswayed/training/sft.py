@@ -50,6 +50,7 @@ class SftObjective:
     sampled: bool = False
     needs_gold: bool = True
     layouts: Layouts = "coupled"
+    uses: tuple[str, ...] = ("target.invariance", "target.gold_noise", "target.temperature")
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None

@@ -12,7 +12,7 @@ from unswayed.items import Item
 from unswayed.rewards import FloatArray
 from unswayed.training.targets import GoldNoise, gold_targets, noise_of_gold, own_average
 
-__all__ = ["ENOUGH_GOLD", "gold_noise", "own_averages", "weighed_gold"]
+__all__ = ["ENOUGH_GOLD", "gold_noise", "golden", "own_averages", "weighed_gold"]
 
 ENOUGH_GOLD: Final = 20
 """Items with gold from which a temperature is chosen; with fewer it is 1."""
@@ -37,14 +37,20 @@ def gold_noise(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Gold
     Only items with one right candidate are looked at, and of several numbers of candidates the most
     frequent. Temperature 1 and share 0 where they are fewer than `ENOUGH_GOLD`.
     """
+    judged = golden(items)
+    if not judged:
+        return GoldNoise(1.0, 0.0)
+    logits = np.stack([answers[item.id].mean(axis=0) for item in judged])
+    return noise_of_gold(logits, [item.gold_candidates()[0] for item in judged])
+
+
+def golden(items: Sequence[Item]) -> list[Item]:
+    """The items whose gold says how far average and gold can be trusted; none if they are too few."""
     single = [item for item in items if len(item.gold_candidates()) == 1]
     numbers = Counter(item.n for item in single)
     n = max(numbers, key=lambda number: (numbers[number], -number), default=0)
     judged = [item for item in single if item.n == n]
-    if len(judged) < ENOUGH_GOLD:
-        return GoldNoise(1.0, 0.0)
-    logits = np.stack([answers[item.id].mean(axis=0) for item in judged])
-    return noise_of_gold(logits, [item.gold_candidates()[0] for item in judged])
+    return judged if len(judged) >= ENOUGH_GOLD else []
 
 
 def weighed_gold(
