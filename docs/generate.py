@@ -1,7 +1,7 @@
 """Write the generated part of the documentation.
 
-    python docs/generate.py                  # method pages, their index, the tables of the README
-                                             # and of metrics.md
+    python docs/generate.py                  # method pages, their index, the tables of the README,
+                                             # of metrics.md and of training.md
     python docs/generate.py --picture RUN    # also draw before-after.svg from RUN/metrics.json
 
 Everything outside the markers of a method page comes from the registry (what a class says `about`
@@ -28,6 +28,7 @@ from unswayed.methods.protocol import Method, learned_fields
 from unswayed.metrics import METRICS
 from unswayed.reward_settings import REWARDS
 from unswayed.tasks import tasks_giving
+from unswayed.training.table import OBJECTIVES
 
 DOCS = Path(__file__).parent
 BEGIN, END = "<!-- written by hand: begin -->", "<!-- written by hand: end -->"
@@ -205,6 +206,23 @@ def reward_table() -> str:
     return "\n".join(["| `--reward` | what it pays for |", "|---|---|", *rows])
 
 
+def objective_table() -> str:
+    """All objectives of training, with what each says it is, learns from and shows."""
+    rows = []
+    for name in OBJECTIVES:
+        objective = OBJECTIVES.load(name)
+        cells = (
+            f"`{name}`",
+            linked(objective.card_text),
+            "gold" if objective.needs_gold else "own answers",
+            "yes" if objective.sampled else "no",
+            objective.layouts,
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    heads = ("objective", "what is optimised", "learns from", "samples", "`--layouts`")
+    return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
+
+
 def with_table(text: str, kind: str, table: str) -> str:
     """The text with the table between its markers written anew; unchanged without markers."""
     before, begin, rest = text.partition(f"<!-- {kind}: begin -->")
@@ -219,13 +237,16 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
         page = docs / "methods" / f"{name}.md"
         made[page] = method_page(name, by_hand_of(page))
     tables = {
-        docs.parent / "README.md": ("methods", method_table("docs/methods/", fit=False)),
-        docs / "metrics.md": ("metrics", metric_table()),
-        docs / "training.md": ("rewards", reward_table()),
+        docs.parent / "README.md": {"methods": method_table("docs/methods/", fit=False)},
+        docs / "metrics.md": {"metrics": metric_table()},
+        docs / "training.md": {"objectives": objective_table(), "rewards": reward_table()},
     }
-    for page, (kind, table) in tables.items():
+    for page, parts in tables.items():
         if page.exists():
-            made[page] = with_table(page.read_text(encoding="utf-8"), kind, table)
+            text = page.read_text(encoding="utf-8")
+            for kind, table in parts.items():
+                text = with_table(text, kind, table)
+            made[page] = text
     return made
 
 

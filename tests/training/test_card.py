@@ -144,7 +144,7 @@ def test_the_reward_stands_once_as_it_was_settled():
     [
         (
             {"golden": 1151, "settled": {"target/temperature": 0.7}},
-            "at temperature 0.7, under which the gold of 1,151 items is likeliest.",
+            "at temperature 0.7, chosen by the gold of 1,151 items.",
         ),
         (
             {"golden": 1151, "temperature": 0.5, "settled": {"target/temperature": 0.5}},
@@ -215,7 +215,7 @@ ALL = "and labels apart from candidates"
         ("distill", {"target_temperature": "0.5"}, True, {"target/temperature": 0.5},
          ["at temperature 0.5, as the recipe gives it", "- Gold: none was used."]),
         ("distill", {"data_layouts": "coupled"}, True, None,
-         ["under which the gold of 27 items is likeliest", "- Gold: for the temperature alone."]),
+         ["chosen by the gold of 27 items", "- Gold: for the temperature alone."]),
         ("rl-exact", {}, True, None, ["the gold of 27 items", "| recipe.target.distill | 0.5 |"]),
         ("sft", {}, True, {}, ["| recipe.target.gold_noise | none |"]),
         ("sft", {"target_gold_noise": "auto", "data_layouts": "all"}, True, None,

@@ -65,7 +65,7 @@ class Origin(NamedTuple):
 
     Attributes:
         needs_gold: Whether gold was trained on.
-        golden: Items with gold from which a temperature can be chosen.
+        golden: Items by whose gold a temperature can be chosen; 0 if they are too few.
         temperature: As the recipe gives it; None where it does not.
         labels_move: Whether labels changed their positions.
         settled: What stands in the log, such as `target/temperature`; empty where nothing was.
@@ -218,7 +218,7 @@ def _targets(origin: Origin) -> list[str]:
         if origin.temperature is not None:
             choice = "as the recipe gives it"
         elif origin.golden:
-            choice = f"under which the gold of {origin.golden:,} items is likeliest"
+            choice = f"chosen by the gold of {origin.golden:,} items"
         else:
             choice = "because too few items had gold to choose another"
         lines.append(

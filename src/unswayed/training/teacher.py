@@ -38,19 +38,18 @@ def gold_noise(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Gold
     frequent. Temperature 1 and share 0 where they are fewer than `ENOUGH_GOLD`.
     """
     judged = golden(items)
-    if not judged:
+    if len(judged) < ENOUGH_GOLD:
         return GoldNoise(1.0, 0.0)
     logits = np.stack([answers[item.id].mean(axis=0) for item in judged])
     return noise_of_gold(logits, [item.gold_candidates()[0] for item in judged])
 
 
 def golden(items: Sequence[Item]) -> list[Item]:
-    """The items whose gold says how far average and gold can be trusted; none if they are too few."""
+    """The items whose gold can be held against the average."""
     single = [item for item in items if len(item.gold_candidates()) == 1]
     numbers = Counter(item.n for item in single)
     n = max(numbers, key=lambda number: (numbers[number], -number), default=0)
-    judged = [item for item in single if item.n == n]
-    return judged if len(judged) >= ENOUGH_GOLD else []
+    return [item for item in single if item.n == n]
 
 
 def weighed_gold(
