@@ -36,6 +36,7 @@ class SymbolOnly:
     sampled: bool = False
     needs_gold: bool = True
     layouts: str = "coupled"
+    target_fields: frozenset = frozenset()
 
     def settings(self, recipe, *, consistency, advantage):
         return None

@@ -50,6 +50,7 @@ class DistillObjective:
     sampled: bool = False
     needs_gold: bool = False
     layouts: Layouts = "all"
+    target_fields: frozenset[str] = frozenset({"temperature"})
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None

@@ -46,7 +46,7 @@ class GroupObjective:
         card_text: What the model card says it is.
         consistency, advantage: Its own reward and advantage.
         preset: The registered name, if the two are the paper's and cannot be changed.
-        sampled, needs_gold, layouts: See `protocol.Objective`.
+        sampled, needs_gold, layouts, target_fields: See `protocol.Objective`.
     """
 
     card_text: str
@@ -56,6 +56,7 @@ class GroupObjective:
     sampled: bool = True
     needs_gold: bool = True
     layouts: Layouts = "coupled"
+    target_fields: frozenset[str] = frozenset()
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None

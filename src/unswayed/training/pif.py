@@ -83,6 +83,7 @@ class PifObjective:
     sampled: bool = False
     needs_gold: bool = True
     layouts: Layouts = "coupled"
+    target_fields: frozenset[str] = frozenset()
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None

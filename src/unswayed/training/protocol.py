@@ -40,6 +40,11 @@ class Objective(Protocol):
         ...
 
     @property
+    def target_fields(self) -> frozenset[str]:
+        """Fields of the recipe's table `target` that it reads."""
+        ...
+
+    @property
     def card_text(self) -> str:
         """What the model card says the method is: a name with its source."""
         ...

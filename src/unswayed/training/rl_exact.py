@@ -57,6 +57,7 @@ class ExactObjective:
     sampled: bool = False
     needs_gold: bool = True
     layouts: Layouts = "coupled"
+    target_fields: frozenset[str] = frozenset({"distill", "temperature"})
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None

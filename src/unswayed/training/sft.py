@@ -50,6 +50,7 @@ class SftObjective:
     sampled: bool = False
     needs_gold: bool = True
     layouts: Layouts = "coupled"
+    target_fields: frozenset[str] = frozenset({"gold_noise", "invariance", "temperature"})
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
