@@ -81,7 +81,7 @@ def train(
 ) -> int:
     """Train with permutation groups; the same command resumes (bit for bit, unless vLLM samples).
 
-    `unswayed list objectives` says what each is.
+    `unswayed list objectives` says what each is, `unswayed train advise` which one to take.
     """
     from unswayed.api import load_data
     from unswayed.cli.steps import StepLines
