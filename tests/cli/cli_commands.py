@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -83,6 +84,20 @@ def write_lines(path: str | Path, rows: Sequence[object]) -> Path:
     text = "".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows)
     Path(path).write_text(text, encoding="utf-8")
     return Path(path)
+
+
+def copied_judge(folder: str | Path) -> Path:
+    """The tiny judge as a model of one's own."""
+    from unswayed.tiny.formats import FORMATS
+
+    shutil.copytree(FORMATS["judge"].folder, folder)
+    return Path(folder)
+
+
+def judge_without_template(folder: str | Path) -> Path:
+    """The tiny judge as a model that is asked in the words of a recipe's style."""
+    (copied_judge(folder) / "prompt_template.jinja").unlink()
+    return Path(folder)
 
 
 def load_fake_server() -> ModuleType:

@@ -17,7 +17,7 @@ HEAVY = {"torch", "transformers", "scipy", "numpy", "pandas", "matplotlib", "aio
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_every_command_has_help(command: str, flag: str, run: Run) -> None:
-    ran = run(command, flag)
+    ran = run(*command.split(), flag)
     assert ran.code == 0
     assert f"unswayed {command}" in ran.out or f" {command} " in ran.out
     assert not ran.err
@@ -26,7 +26,7 @@ def test_every_command_has_help(command: str, flag: str, run: Run) -> None:
 def test_help_lists_the_commands_that_exist_and_no_others(run: Run) -> None:
     ran = run("--help")
     listed = ran.out.partition("Commands:")[2].split("\n")
-    assert [line.split()[0] for line in listed if line.strip()] == list(COMMANDS)
+    assert [line.split("  ")[1] for line in listed if line.strip()] == list(COMMANDS)
     for where in COMMANDS.values():
         module, _, attribute = where.partition(":")
         assert callable(getattr(importlib.import_module(module), attribute))
@@ -64,6 +64,9 @@ def test_help_loads_nothing_heavy() -> None:
         (["audit", "--gold-ties", "maybe"], "'exclude', 'class'"),
         (["calibrate"], "'method'"),
         (["judge"], "'data'"),
+        (["train", "advise"], "'data'"),
+        (["train", "advise", "tiny-judge", "--reciep", "x"], "--recipe"),
+        (["train", "pa-grop", "tiny-judge"], "'pa-grpo'"),
         (["report", "run"], "'--out'"),
         (["list", "methos"], "Did you mean 'methods'?"),
         (["list", "colours"], "Known: engines, importers, launch, methods"),
@@ -140,7 +143,13 @@ def test_a_vllm_model_is_told_how_it_is_reached(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "word", "offered"),
-    [("unswayed aud", 1, "audit"), ("unswayed audit --resam", 2, "--resamples")],
+    [
+        ("unswayed aud", 1, "audit"),
+        ("unswayed tra", 1, "train"),
+        ("unswayed audit --resam", 2, "--resamples"),
+        ("unswayed train --gold", 2, "--gold-noise"),
+        ("unswayed train advise --js", 3, "--json"),
+    ],
 )
 def test_the_shell_can_complete_commands_and_options(typed: str, word: int, offered: str) -> None:
     code = "import sys; sys.argv = ['unswayed']; from unswayed.cli import main; sys.exit(main())"

@@ -21,6 +21,7 @@ COMMANDS = {
     "judge": "unswayed.cli.judge:judge",
     "filter": "unswayed.cli.filter:filter_",
     "train": "unswayed.cli.train:train",
+    "train advise": "unswayed.cli.advise:advise",
     "report": "unswayed.cli.report:report",
     "export": "unswayed.cli.export:export",
     "list": "unswayed.cli.list_:list_",
@@ -59,8 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     import typer
 
+    from unswayed.cli.commands import Commands
+
     app = typer.Typer(
         name="unswayed",
+        cls=Commands,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,

@@ -10,8 +10,10 @@ import typer
 
 from unswayed.cli.options import Limit, OnBadItem
 from unswayed.cli.output import note, write
+from unswayed.cli.training_options import changes_of, check_read, exact_form
 from unswayed.errors import UsageError
 from unswayed.reward_settings import REWARDS, Advantage
+from unswayed.training.recipe_parts import Layouts
 from unswayed.training.table import ENGINES, OBJECTIVES
 
 if TYPE_CHECKING:
@@ -30,9 +32,12 @@ else:  # what is registered, third parties' too, stands in --help
 def train(
     objective: Annotated[
         ObjectiveName,
-        typer.Argument(help="pa-grpo and grpo are the papers' presets; rl combines; pif is SFT."),
+        typer.Argument(
+            help="pa-grpo and grpo are the papers' presets, rl combines; sft and pif imitate gold; "
+            "distill needs none."
+        ),
     ],
-    data: Annotated[str, typer.Argument(help="Items with gold, such as `unswayed filter` writes.")],
+    data: Annotated[str, typer.Argument(help="Items, such as `unswayed filter` writes.")],
     recipe: Annotated[str, typer.Option(help="A shipped recipe or a .toml file.")],
     out: Annotated[Path, typer.Option(help="Folder for the adapter or model.")],
     model: Annotated[
@@ -40,11 +45,28 @@ def train(
     ] = None,
     reward: Annotated[
         RewardName | None,
-        typer.Option(help="rl: the consistency reward [default: the recipe's, or con]"),
+        typer.Option(help="rl: the consistency reward [default: the recipe's, or con; exact: inv]"),
     ] = None,
     advantage: Annotated[
         Advantage | None,
         typer.Option(help="rl: what advantages compare [default: the recipe's, or group]"),
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="rl: expect the reward of a label, sample none.")
+    ] = False,
+    distill: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="rl --exact: weight of the model's own average [default: the recipe's, 0.5]"
+        ),
+    ] = None,
+    gold_noise: Annotated[
+        Literal["none", "auto"] | None,
+        typer.Option(help="sft: weigh gold by how much of it is wrong [default: the recipe's]"),
+    ] = None,
+    layouts: Annotated[
+        Layouts | None,
+        typer.Option(help="What moves [default: the recipe's, or coupled; distill: all]"),
     ] = None,
     change: Annotated[
         list[str] | None,
@@ -57,7 +79,10 @@ def train(
         bool, typer.Option("--dry-run", help="Check everything on the data, load no weights.")
     ] = False,
 ) -> int:
-    """Train with permutation groups; the same command resumes (bit for bit, unless vLLM samples)."""
+    """Train with permutation groups; the same command resumes (bit for bit, unless vLLM samples).
+
+    `unswayed list objectives` says what each is, `unswayed train advise` which one to take.
+    """
     from unswayed.api import load_data
     from unswayed.cli.steps import StepLines
     from unswayed.registry import require
@@ -67,9 +92,13 @@ def train(
     from unswayed.training.run import train as run_training
 
     require("trl", extra="train", feature="training")
+    fields = {"--distill": distill, "--gold-noise": gold_noise, "--layouts": layouts}
+    if exact:
+        objective = exact_form(objective)
+    check_read(objective, fields)
     chosen = load_recipe(recipe)
-    if change:
-        chosen = with_changes(chosen, dict(_change(text) for text in change))
+    if changes := changes_of(change or (), fields):
+        chosen = with_changes(chosen, changes)
     name = model or chosen.model
     if not name:
         raise UsageError(f"recipe {chosen.name} names no model. Give --model PATH.")
@@ -134,6 +163,7 @@ def _announce(plan: Plan) -> None:
         )
     typer.echo(
         f"{plan.objective} on {counts.kept:,} of {counts.given:,} items{f' ({text})' if text else ''}: "
+        f"{plan.groups.n_presentations} presentations each ({', '.join(plan.groups.moving)}), "
         f"{plan.steps:,} steps, {plan.steps_per_epoch:,} to an epoch",
         err=True,
     )
@@ -167,10 +197,3 @@ def _conclude(plan: Plan, result: TrainingResult) -> None:
             "is its choice. The audit of fresh items measures what training bought."
         )
     write(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")
-
-
-def _change(text: str) -> tuple[str, str]:
-    field, equals, value = text.partition("=")
-    if not equals or not field:
-        raise UsageError(f"--set {text!r}: write field=value, such as reward.lam=0.5.")
-    return field.strip(), value.strip()

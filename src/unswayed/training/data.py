@@ -98,6 +98,7 @@ class Groups:
     Attributes:
         rows: P consecutive rows per item, in presentation order.
         views: The P presentations for each number of candidates, held out or not.
+        moving: What moves in them, one after another.
         items: The items trained on, in row order.
         held_out: Items kept apart to follow consistency.
         fingerprint: sha256 over the items trained on and held out.
@@ -106,6 +107,7 @@ class Groups:
 
     rows: tuple[Row, ...]
     views: Mapping[int, tuple[Presentation, ...]]
+    moving: tuple[Protocol, ...]
     items: tuple[Item, ...]
     held_out: tuple[Item, ...]
     fingerprint: str
@@ -170,9 +172,7 @@ def group_presentations(
         UsageError: If the set has fewer than two orders: there would be nothing to compare.
     """
     name = data.orders or default
-    moving: tuple[Protocol, ...] = ("coupled",)
-    if (data.layouts or layouts) == "all" and name != "graeco-latin":  # its labels are its own
-        moving = ("coupled", "label", "order")
+    moving = _moving(data, default, layouts)
     views = (presentations(name, n, protocol=part, seed=data.order_seed) for part in moving)
     shown = tuple(dict.fromkeys(itertools.chain.from_iterable(views)))
     if len(shown) < 2:
@@ -181,6 +181,13 @@ def group_presentations(
             "least 2. Use swap (2 candidates), structured, cyclic or full."
         )
     return shown
+
+
+def _moving(data: Data, default: str, layouts: Layouts) -> tuple[Protocol, ...]:
+    """What moves with a presentation, one after another."""
+    if (data.layouts or layouts) == "coupled" or (data.orders or default) == "graeco-latin":
+        return ("coupled",)  # graeco-latin orders have labels of their own
+    return ("coupled", "label", "order")
 
 
 def build_groups(
@@ -238,6 +245,7 @@ def build_groups(
     return Groups(
         rows=tuple(row for _, rows in trained for row in rows),
         views=shown,
+        moving=_moving(data, default, layouts),
         items=items_trained,
         held_out=items_apart,
         fingerprint=fingerprint((*items_trained, *items_apart)),

@@ -75,6 +75,7 @@ class Plan:
         """The plan as plain values, for `--dry-run`."""
         return {
             **self.record,
+            "layouts": list(self.groups.moving),
             "steps_per_epoch": self.steps_per_epoch,
             "steps": self.steps,
             "responses_per_step": self.responses_per_step,

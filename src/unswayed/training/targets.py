@@ -8,16 +8,36 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy.special import log_softmax, softmax
 
+from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError
+from unswayed.quantiles import NORMAL
 from unswayed.rewards import FloatArray, IntArray
 
-__all__ = ["EPSILONS", "TAUS", "GoldNoise", "gold_targets", "noise_of_gold", "own_average"]
+__all__ = [
+    "EPSILONS",
+    "TAUS",
+    "GoldNoise",
+    "gold_targets",
+    "noise_of_gold",
+    "own_average",
+    "shared_temperature",
+    "wrong_gold",
+]
 
 TAUS: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 """Temperatures tried for the model's own average."""
 
 EPSILONS: Final = tuple(round(0.05 * step, 2) for step in range(10))
 """Shares of wrong gold that are tried."""
+
+FINE_TAUS: Final = tuple(float(tau) for tau in np.geomspace(0.1, 10.0, 61))
+"""Temperatures of a profile; 1 is among them."""
+
+FINE_STEPS: Final = 100
+"""Steps of a profile from no wrong gold to gold by lot."""
+
+LIKELY: Final = NORMAL**2 / 2
+"""By how much a log-likelihood may be below the best within a 95 % interval: chi-square / 2."""
 
 
 class GoldNoise(NamedTuple):
@@ -70,20 +90,79 @@ def noise_of_gold(
     Raises:
         ShapeError: If there is not one gold per item, or no item.
     """
+    values = _log_likelihoods(mean_logits, gold, taus, epsilons)
+    row, column = np.unravel_index(int(values.argmax()), values.shape)
+    return GoldNoise(taus[int(row)], epsilons[int(column)])
+
+
+def wrong_gold(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
+    """The share of wrong gold with its 95 % profile-likelihood interval, whatever the temperature.
+
+    "Wrong" is as in `noise_of_gold`: as often on items where the average is sure as on others. An
+    average that is sure and wrong counts in it, since gold alone cannot tell the two apart; gold that
+    is wrong on close items only does not, since a higher temperature says the same.
+
+    Args:
+        mean_logits: Mean over a balanced set of presentations, shape (items, n).
+        gold: The candidate that gold names, of each item.
+
+    Returns:
+        A share from 0 to (n - 1) / n, which is gold by lot.
+
+    Raises:
+        ShapeError: If there is not one gold per item, or no item.
+    """
+    n = mean_logits.shape[1]
+    shares = np.linspace(0.0, (n - 1) / n, FINE_STEPS + 1)
+    profile = _log_likelihoods(mean_logits, gold, FINE_TAUS, shares.tolist()).max(axis=0)
+    best = int(profile.argmax())
+    low, high = _likely(profile)
+    return Estimate(
+        value=float(shares[best]), low=float(shares[low]), high=float(shares[high]), n=len(gold)
+    )
+
+
+def shared_temperature(mean_logits: FloatArray, gold: Sequence[int]) -> float:
+    """The temperature nearest to 1 that is likely, whether gold is always right or partly wrong.
+
+    Where gold contradicts a sure average either of them may be wrong: all right, gold asks for a
+    flatter average; partly wrong, for a sharper one. Log loss is convex in 1 / tau, so a step from 1
+    that both ask for, and that ends before the likeliest, makes the average better.
+
+    Args:
+        mean_logits: Mean over a balanced set of presentations, shape (items, n).
+        gold: The candidate that gold names, of each item.
+
+    Raises:
+        ShapeError: If there is not one gold per item, or no item.
+    """
+    values = _log_likelihoods(mean_logits, gold, FINE_TAUS, EPSILONS)
+    _, highest = _likely(values[:, 0])
+    lowest, _ = _likely(values.max(axis=1))
+    return min(max(1.0, FINE_TAUS[lowest]), FINE_TAUS[highest])
+
+
+def _likely(profile: FloatArray) -> tuple[int, int]:
+    """First and last place of a profile within the 95 % interval."""
+    within = np.flatnonzero(profile >= profile.max() - LIKELY)
+    return int(within[0]), int(within[-1])
+
+
+def _log_likelihoods(
+    mean_logits: FloatArray, gold: Sequence[int], taus: Sequence[float], epsilons: Sequence[float]
+) -> FloatArray:
+    """Log-likelihood of the gold at each temperature and share, shape (taus, epsilons)."""
     items, n = mean_logits.shape
     if items != len(gold) or not items:
         raise ShapeError(f"{len(gold)} gold answers for {items} items")
     rows, chosen = np.arange(items), np.asarray(gold)
-    best: tuple[float, GoldNoise] | None = None
+    shares = np.asarray(epsilons)[:, None]
+    sums = []
     for tau in taus:
         own = np.exp(log_softmax(mean_logits / tau, axis=-1))[rows, chosen]
-        for epsilon in epsilons:
-            likelihood = (1 - epsilon) * own + epsilon / (n - 1) * (1 - own)
-            value = float(np.log(np.maximum(likelihood, np.finfo(np.float64).tiny)).mean())
-            if best is None or value > best[0]:
-                best = value, GoldNoise(tau, epsilon)
-    assert best is not None  # taus and epsilons are not empty
-    return best[1]
+        likelihood = (1 - shares) * own + shares / (n - 1) * (1 - own)
+        sums.append(np.log(np.maximum(likelihood, np.finfo(np.float64).tiny)).sum(axis=-1))
+    return np.array(sums)
 
 
 def gold_targets(

@@ -4,18 +4,46 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from unswayed.items import Item
+from unswayed.items import Item, question_mark
 from unswayed.rewards import FloatArray
-from unswayed.training.targets import GoldNoise, gold_targets, noise_of_gold, own_average
+from unswayed.tasks import task_of
+from unswayed.training.targets import (
+    GoldNoise,
+    gold_targets,
+    noise_of_gold,
+    own_average,
+    shared_temperature,
+)
 
-__all__ = ["ENOUGH_GOLD", "gold_noise", "golden", "own_averages", "weighed_gold"]
+__all__ = [
+    "ENOUGH_GOLD",
+    "Compared",
+    "compared",
+    "gold_noise",
+    "golden",
+    "own_averages",
+    "own_temperature",
+    "weighed_gold",
+]
 
 ENOUGH_GOLD: Final = 20
 """Items with gold from which a temperature is chosen; with fewer it is 1."""
+
+
+class Compared(NamedTuple):
+    """Items whose gold can be held against the average.
+
+    Attributes:
+        mean_logits: Mean over a balanced set of presentations, shape (items, n).
+        gold: The candidate that gold names.
+    """
+
+    mean_logits: FloatArray
+    gold: Sequence[int]
 
 
 def own_averages(
@@ -34,22 +62,50 @@ def own_averages(
 def gold_noise(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> GoldNoise:
     """The temperature of the average and the share of wrong gold under which gold is likeliest.
 
-    Only items with one right candidate are looked at, and of several numbers of candidates the most
-    frequent. Temperature 1 and share 0 where they are fewer than `ENOUGH_GOLD`.
+    Temperature 1 and share 0 where fewer than `ENOUGH_GOLD` items can be `compared`.
     """
-    judged = golden(items)
-    if len(judged) < ENOUGH_GOLD:
+    against = compared(items, answers)
+    if len(against.gold) < ENOUGH_GOLD:
         return GoldNoise(1.0, 0.0)
-    logits = np.stack([answers[item.id].mean(axis=0) for item in judged])
-    return noise_of_gold(logits, [item.gold_candidates()[0] for item in judged])
+    return noise_of_gold(against.mean_logits, against.gold)
+
+
+def own_temperature(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> float:
+    """The temperature at which the average is a target: as near to 1 as the gold there is allows.
+
+    1 where fewer than `ENOUGH_GOLD` items can be `compared`; else `shared_temperature`.
+    """
+    against = compared(items, answers)
+    if len(against.gold) < ENOUGH_GOLD:
+        return 1.0
+    return shared_temperature(against.mean_logits, against.gold)
+
+
+def compared(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Compared:
+    """Gold beside the averages, of the items that are `golden`."""
+    judged = golden(items)
+    n = judged[0].n if judged else 0
+    logits = [answers[item.id].mean(axis=0) for item in judged]
+    return Compared(
+        np.array(logits).reshape(len(judged), n),
+        [item.gold_candidates()[0] for item in judged],
+    )
 
 
 def golden(items: Sequence[Item]) -> list[Item]:
-    """The items whose gold can be held against the average."""
-    single = [item for item in items if len(item.gold_candidates()) == 1]
-    numbers = Counter(item.n for item in single)
+    """Items with one right candidate, of the most frequent number of candidates.
+
+    Levels of a scale are left out, since gold is then wrong by one level more often than by three;
+    so are items of the same question as an earlier one.
+    """
+    single = {
+        question_mark(item): item
+        for item in reversed(items)
+        if len(item.gold_candidates()) == 1 and not task_of(item.task).scaled
+    }
+    numbers = Counter(item.n for item in single.values())
     n = max(numbers, key=lambda number: (numbers[number], -number), default=0)
-    return [item for item in single if item.n == n]
+    return [item for item in reversed(single.values()) if item.n == n]
 
 
 def weighed_gold(

@@ -1,0 +1,138 @@
+"""`unswayed train advise`: which objective to train with, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from unswayed.cli.options import Limit, OnBadItem
+from unswayed.cli.output import note, write, write_bytes
+from unswayed.cli.training_options import changes_of, training_command
+from unswayed.errors import UsageError
+from unswayed.tiny import is_built_in, judge_of
+
+if TYPE_CHECKING:
+    from unswayed.items import ItemSet
+    from unswayed.training.advice import Advice
+    from unswayed.training.recipe_parts import Recipe
+
+OWN_RECIPE: Final = "RECIPE.toml"
+"""Stands for a recipe that is still to be written."""
+
+PARTS: Final = ("_low", "_high", "_of")
+"""End the names of figures that belong to another: its interval, and how many it is a share of."""
+
+
+def advise(
+    data: Annotated[str, typer.Argument(help="Items to train on, with gold or without.")],
+    model: Annotated[
+        str | None, typer.Option(help="Path or hub id [default: the recipe's]")
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="A shipped recipe or a .toml file [default: the model's, if one is]"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the training to come [default: runs/DATA-MODEL-trained]"),
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a recipe field: prompt.style=direct (repeatable)."),
+    ] = None,
+    limit: Limit = None,
+    on_bad_item: OnBadItem = "stop",
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the advice as JSON and nothing else.")
+    ] = False,
+) -> int:
+    """Say which objective to train with, and why.
+
+    The untrained model is asked in a balanced set of orders (both, or the rotations), before
+    anything is trained. What it answers is recorded in --out: a training there asks it nothing again.
+    """
+    from unswayed.api import load_data
+    from unswayed.auditing.run_directory import default_directory, json_text
+    from unswayed.registry import require
+    from unswayed.training.advising import advise_training
+    from unswayed.training.recipe import load_recipe, with_changes
+    from unswayed.training.recipe_parts import Recipe
+
+    require("trl", extra="train", feature="training")
+    items = load_data(data, limit=limit, on_bad_item=on_bad_item)
+    given = None if recipe is None else load_recipe(recipe)
+    name = _model(model, given, data)
+    chosen = given or _shipped(name, items) or Recipe(name=OWN_RECIPE, task=items[0].task)
+    changes = changes_of(change or (), {})
+    folder = out or default_directory(items.name, f"{name}-trained")
+    advice = advise_training(items, model=name, recipe=with_changes(chosen, changes), out=folder)
+    options = {
+        "--recipe": recipe or chosen.name,
+        "--model": None if name == chosen.model else name,
+        "--limit": limit,
+        "--on-bad-item": None if on_bad_item == "stop" else on_bad_item,
+        "--out": folder,
+    }
+    command = training_command(advice.objective, data, {**changes, **advice.changes}, options)
+    if chosen.name == OWN_RECIPE:
+        note(
+            f"no shipped recipe is for {name}: write {OWN_RECIPE} (a copy of a shipped one is a "
+            "start). It was asked as it is by default; another prompt asks for another advice."
+        )
+    if json:
+        write_bytes(json_text({**_plain(advice), "command": command}).encode())
+    else:
+        write(f"{_readable(advice)}\n\nnext: {command}")
+    return 0
+
+
+def _model(model: str | None, recipe: Recipe | None, data: str) -> str:
+    """The model that is to be trained: the recipe's, or that of a built-in set, if none is given."""
+    if model is not None:
+        return model
+    if recipe is not None and recipe.model is not None:
+        return recipe.model
+    if is_built_in(data):
+        return judge_of(data)
+    raise UsageError(
+        f"which model is to be trained on {data}? Give --model PATH or a hub id, or a --recipe that "
+        "names one."
+    )
+
+
+def _shipped(model: str, items: ItemSet) -> Recipe | None:
+    """The shipped recipe for a model and the items' task, if there is one."""
+    from unswayed.training.recipe import load_recipe, recipe_names
+
+    for recipe in map(load_recipe, recipe_names()):
+        if recipe.task == items[0].task and recipe.model == model.removeprefix("hf/"):
+            return recipe
+    return None
+
+
+def _plain(advice: Advice) -> dict[str, object]:
+    return {
+        "objective": advice.objective,
+        "changes": dict(advice.changes),
+        "reasons": list(advice.reasons),
+        "figures": dict(advice.figures),
+    }
+
+
+def _readable(advice: Advice) -> str:
+    """Why, and the figures, each with its interval and what it is a share of, where it has them."""
+    figures = advice.figures
+    lines = [""] if figures else []
+    for name, value in figures.items():
+        if name.endswith(PARTS):
+            continue
+        shown = f"{value:,.0f}" if float(value).is_integer() else f"{value:.3f}"
+        low, high, total = (figures.get(f"{name}{part}") for part in PARTS)
+        if low is not None and high is not None:
+            shown = f"{value:.3f} ({low:.3f} to {high:.3f})"
+        if total is not None:
+            shown += f" of {total:,.0f}"
+        lines.append(f"{name.replace('_', ' '):24s} {shown}")
+    return "\n".join([*(f"- {reason}" for reason in advice.reasons), *lines])

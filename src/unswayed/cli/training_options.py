@@ -1,0 +1,112 @@
+"""Options of `unswayed train` that are fields of a recipe, and the command that stands for both."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from unswayed.errors import UsageError
+from unswayed.training.table import OBJECTIVES
+
+__all__ = ["FIELDS", "changes_of", "check_read", "exact_form", "training_command", "typed"]
+
+EXACT: Final = "-exact"
+"""Ends the name of an objective that another one runs with `--exact`."""
+
+FIELDS: Final[Mapping[str, str]] = {
+    "--reward": "reward.consistency",
+    "--advantage": "reward.advantage",
+    "--distill": "target.distill",
+    "--gold-noise": "target.gold_noise",
+    "--layouts": "data.layouts",
+}
+"""The field that an option sets."""
+
+
+def exact_form(objective: str) -> str:
+    """The objective that computes what this one samples.
+
+    Raises:
+        UsageError: If there is none, naming those that have one.
+    """
+    name = f"{objective.removesuffix(EXACT)}{EXACT}"
+    if name in OBJECTIVES:
+        return name
+    others = " or ".join(f"train {typed(other)}" for other in OBJECTIVES if other.endswith(EXACT))
+    raise UsageError(
+        f"train {objective} has no --exact: nothing computes what it does without sampling, or it "
+        f"samples nothing. Leave --exact out, or use {others}."
+    )
+
+
+def check_read(objective: str, options: Mapping[str, object]) -> None:
+    """Check that an objective reads the fields of a recipe's table `target` that options set.
+
+    Args:
+        objective: A registered name.
+        options: Option to value; None is not given.
+
+    Raises:
+        UsageError: Naming the objectives that read it.
+    """
+    for option, value in options.items():
+        field = FIELDS[option]
+        if value is None or not field.startswith("target."):
+            continue
+        readers = [name for name in OBJECTIVES if field in OBJECTIVES.load(name).uses]
+        if objective in readers:
+            continue
+        raise UsageError(
+            f"train {typed(objective)} has no {option}. Leave it out, or use "
+            f"{' or '.join(f'train {typed(name)}' for name in readers)}."
+        )
+
+
+def changes_of(texts: Sequence[str], options: Mapping[str, object]) -> dict[str, str]:
+    """The fields that `--set` and options change; an option goes before `--set`, as before a recipe.
+
+    Args:
+        texts: Of `--set`: field=value.
+        options: Option to value; None is not given.
+
+    Raises:
+        UsageError: If a text is not field=value.
+    """
+    given = {FIELDS[option]: str(value) for option, value in options.items() if value is not None}
+    return {**dict(_change(text) for text in texts), **given}
+
+
+def training_command(
+    objective: str, data: str, changes: Mapping[str, str], options: Mapping[str, object]
+) -> str:
+    """The command line that trains.
+
+    Args:
+        objective: A registered name.
+        data: Items.
+        changes: Recipe field to value.
+        options: Further options; None is not given.
+    """
+    name, *exact = typed(objective).split()
+    words = ["unswayed", "train", name, data, *exact]
+    option_of = {field: option for option, field in FIELDS.items()}
+    for field, value in changes.items():
+        option = option_of.get(field)
+        words += ["--set", f"{field}={value}"] if option is None else [option, value]
+    for option, given in options.items():
+        words += [] if given is None else [option, str(given)]
+    return shlex.join(words)
+
+
+def typed(objective: str) -> str:
+    """An objective as it is typed: `rl --exact` for rl-exact."""
+    base = objective.removesuffix(EXACT)
+    return f"{base} --exact" if base != objective and base in OBJECTIVES else objective
+
+
+def _change(text: str) -> tuple[str, str]:
+    field, equals, value = text.partition("=")
+    if not equals or not field:
+        raise UsageError(f"--set {text!r}: write field=value, such as reward.lam=0.5.")
+    return field.strip(), value.strip()

@@ -1,0 +1,328 @@
+"""Which objective to train, and why: what gold says of the model's own average, and the reverse.
+
+    no gold, too little of it, or gold that is unrelated to the average   distill
+    gold, wrong in part or in a share that cannot be said                 rl-exact
+    gold, hardly ever wrong                                               sft with target.invariance
+    answers after reasoning                                               rl with reward inv
+
+Whether gold is about what the judge will be used on cannot be seen in the data; the advice says so.
+How often it is wrong: docs/claims.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from unswayed.decisions import Estimate
+from unswayed.errors import UsageError
+from unswayed.items import Item, question_mark
+from unswayed.metrics.uncertainty import exact_interval
+from unswayed.rewards import FloatArray
+from unswayed.training.gold import usable_items
+from unswayed.training.recipe_parts import Data, Prompt
+from unswayed.training.targets import wrong_gold
+from unswayed.training.teacher import ENOUGH_GOLD, compared
+
+__all__ = ["CLEAN", "FEWEST", "Advice", "advise"]
+
+CLEAN: Final = 0.10
+"""Gold counts as clean where the interval of the share that is wrong ends below this."""
+
+FEWEST: Final = 200
+"""Items with gold from which an objective that learns from it is advised."""
+
+CHANCE: Final = 0.01
+"""Gold is related to the average where lots would agree as often with less probability than this."""
+
+MASS: Final = 0.5
+"""Probability of all labels together below which the model does not answer with a label."""
+
+STEADY: Final = 0.95
+"""Consistency above which there is little to gain."""
+
+CONDITION: Final = (
+    "This holds if gold is about what the judge will be used on, which cannot be seen in the data; "
+    "if it is not, train distill."
+)
+CLOSE_ITEMS: Final = (
+    "Gold that is wrong on close items only looks right here: then scores follow the annotators, "
+    "not the truth."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What to train.
+
+    Attributes:
+        objective: A registered name.
+        changes: Fields of a recipe with their values, as for `--set`.
+        reasons: Sentences, the decisive first.
+        figures: What was counted and estimated; shares from 0 to 1, the ends of intervals as
+            `..._low` and `..._high`. What was not estimated is not there.
+    """
+
+    objective: str
+    changes: Mapping[str, str]
+    reasons: tuple[str, ...]
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What the untrained model answers.
+
+    Attributes:
+        items: Items asked.
+        mass: Mean probability of all labels together.
+        steady: Share of items with one candidate most probable in every presentation.
+    """
+
+    items: int
+    mass: float
+    steady: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gold:
+    """What gold and the model's own average say of each other.
+
+    Attributes:
+        items: Items whose gold tells candidates apart.
+        several: Those of them with several right candidates.
+        agreement: Share of questions whose gold is most probable on average; a question counts
+            once.
+        chance: What the agreement of gold by lot would be.
+        by_lot: Probability that gold by lot agrees as often.
+        wrong: Share of gold that is wrong; None where too few can be compared.
+    """
+
+    items: int
+    several: int
+    agreement: Estimate
+    chance: float
+    by_lot: float
+    wrong: Estimate | None
+
+    @property
+    def clean(self) -> bool:
+        """Whether hardly any of it is wrong."""
+        return self.wrong is not None and self.wrong.high is not None and self.wrong.high < CLEAN
+
+    @property
+    def noisy(self) -> bool:
+        """Whether some of it is wrong, unless the average is where it is sure."""
+        return bool(self.wrong is not None and self.wrong.low)
+
+
+def advise(
+    items: Sequence[Item], answers: Mapping[str, FloatArray] | None, *, answer_only: bool
+) -> Advice:
+    """Name the objective for these items and this model.
+
+    Args:
+        items: What would be trained on.
+        answers: By item id, log-probabilities of the candidates' labels among all tokens over
+            `balanced(n)`, shape (presentations, n), of the untrained model. Items without are left
+            out. None where the prompt asks for reasoning.
+        answer_only: Whether the prompt asks for a label and nothing else.
+
+    Raises:
+        UsageError: If the prompt asks for a label alone and no item was answered.
+    """
+    if not answer_only:
+        return _after_reasoning(items)
+    asked = [item for item in items if answers is not None and item.id in answers]
+    if answers is None or not asked:
+        raise UsageError(
+            "no item was answered by the untrained model, and what is advised for prompts whose "
+            "answer is a label rests on its answers. Ask it first."
+        )
+    said, gold = _answers(asked, answers), _gold(asked, answers)
+    objective, changes, reasons = _rule(said, gold)
+    if gold.items < len(asked) and objective != "distill":
+        changes = {**changes, "data.without_gold": "drop"}
+    return Advice(
+        objective=objective,
+        changes=changes,
+        reasons=(*_warnings(said), *reasons),
+        figures={"items": len(items), **_figures(said, gold)},
+    )
+
+
+def _rule(said: Answers, gold: Gold) -> tuple[str, dict[str, str], list[str]]:
+    """Objective, changes and reasons for answers of one label."""
+    distill = ["It makes answers steadier without gold; what the average gets wrong stays wrong."]
+    if gold.items < FEWEST:
+        return "distill", {}, [_too_little(gold.items, said.items), *distill]
+    agreement = (
+        f"gold names what the model prefers on average in {_range(gold.agreement)} of "
+        f"{gold.agreement.n:,} questions; gold by lot would in {gold.chance:.1%}"
+    )
+    if gold.by_lot >= CHANCE:
+        return "distill", {}, [
+            f"distill: {agreement}. It is about something else, wrong, or too little: look at some.",
+            *distill,
+        ]  # fmt: skip
+    if gold.clean:
+        return "sft", {"target.invariance": "1"}, [
+            f"sft: {_wrong(gold.wrong)}, below the {CLEAN:.0%} up to which it is called clean.",
+            CLOSE_ITEMS,
+            CONDITION,
+        ]  # fmt: skip
+    changes = {"reward.consistency": "inv", "target.distill": "0.5"}
+    if gold.noisy:
+        reason = (
+            f"rl-exact: {_wrong(gold.wrong)}, unless the model's average is wrong where it is sure: "
+            "gold alone cannot tell the two apart."
+        )
+    elif gold.wrong is not None:
+        reason = (
+            f"rl-exact: how much of the gold is wrong cannot be said: {gold.wrong.low:.1%} to "
+            f"{gold.wrong.high:.1%}, by {gold.wrong.n:,} questions."
+        )
+    else:
+        reason = "rl-exact: how much of the gold is wrong was not estimated."
+    return "rl-exact", changes, [reason, f"{agreement[0].upper()}{agreement[1:]}.", CONDITION]
+
+
+def _after_reasoning(items: Sequence[Item]) -> Advice:
+    """Of answers after reasoning nothing is known before they are written."""
+    gold = usable_items(items, Data(without_gold="drop")).items
+    figures = {"items": float(len(items)), "gold": float(len(gold))}
+    if len(gold) < FEWEST:
+        return Advice(
+            objective="distill",
+            changes={"prompt.style": Prompt().style},
+            reasons=(
+                _too_little(len(gold), len(items)),
+                "Answers after reasoning cannot be trained without gold, so the prompt changes to "
+                "one whose answer is the label alone.",
+            ),
+            figures=figures,
+        )
+    missing = {"data.without_gold": "drop"} if len(gold) < len(items) else {}
+    return Advice(
+        objective="rl",
+        changes={"reward.consistency": "inv", **missing},
+        reasons=(
+            "rl with reward inv: the prompt asks for reasoning, so responses have to be sampled.",
+            "How much of the gold is wrong was not estimated: no label's probability is known before "
+            "the reasoning.",
+            CONDITION,
+        ),
+        figures=figures,
+    )
+
+
+def _warnings(said: Answers) -> Iterator[str]:
+    """What goes before any objective."""
+    if said.mass < MASS:
+        yield (
+            f"First mend the prompt: all labels together have a probability of {said.mass:.1%}, so "
+            "the model mostly answers something else, and the rest rests on the little there is."
+        )
+    if said.steady.low is not None and said.steady.low > STEADY:
+        yield (
+            f"There is little consistency to gain: in {_range(said.steady)} of {said.items:,} "
+            "items one candidate is preferred in every order asked."
+        )
+
+
+def _too_little(gold: int, items: int) -> str:
+    amount = "no item has" if not gold else f"only {gold:,} of {items:,} items have"
+    return (
+        f"distill: {amount} gold that tells candidates apart; what learns from gold is advised from "
+        f"{FEWEST} on."
+    )
+
+
+def _wrong(wrong: Estimate | None) -> str:
+    assert wrong is not None
+    return f"of the gold of {wrong.n:,} questions {_range(wrong)} is wrong"
+
+
+def _range(estimate: Estimate) -> str:
+    return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
+
+
+def _answers(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Answers:
+    mass = [float(np.exp(answers[item.id]).sum(axis=-1).mean()) for item in items]
+    steady = sum(_preferred(answers[item.id]) is not None for item in items)
+    return Answers(items=len(items), mass=sum(mass) / len(items), steady=_share(steady, len(items)))
+
+
+def _gold(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Gold:
+    golden = usable_items(items, Data(without_gold="drop")).items
+    questions = list({question_mark(item): item for item in reversed(golden)}.values())
+    right = [item.gold_candidates() for item in questions]
+    hits = sum(
+        _preferred(answers[item.id].mean(axis=0, keepdims=True)) in candidates
+        for item, candidates in zip(questions, right, strict=True)
+    )
+    shares = [
+        len(set(candidates)) / item.n for item, candidates in zip(questions, right, strict=True)
+    ]
+    chance = sum(shares) / max(len(shares), 1)
+    against = compared(golden, answers)
+    enough = len(against.gold) >= ENOUGH_GOLD
+    return Gold(
+        items=len(golden),
+        several=sum(len(set(item.gold_candidates())) > 1 for item in golden),
+        agreement=_share(hits, len(questions)),
+        chance=chance,
+        by_lot=_by_lot(hits, len(questions), chance),
+        wrong=wrong_gold(against.mean_logits, against.gold) if enough else None,
+    )
+
+
+def _preferred(log_p: FloatArray) -> int | None:
+    """The candidate that is most probable in every row; None where there is none."""
+    best = log_p.max(axis=-1, keepdims=True) == log_p
+    first = int(best[0].argmax())
+    return first if bool((best.sum(axis=-1) == 1).all() and best[:, first].all()) else None
+
+
+def _by_lot(hits: int, questions: int, chance: float) -> float:
+    """Probability of as many hits by chance; at least it, where the chances differ (Hoeffding)."""
+    from scipy.special import bdtrc
+
+    return float(bdtrc(hits - 1, questions, chance)) if hits else 1.0
+
+
+def _share(count: int, total: int) -> Estimate:
+    if not total:
+        return Estimate(value=None, reason="nothing to count")
+    low, high = exact_interval(count / total, total, (0.0, 1.0))
+    return Estimate(value=count / total, low=low, high=high, n=total)
+
+
+def _figures(said: Answers, gold: Gold) -> dict[str, float]:
+    """All that was counted and estimated, flat."""
+    estimates = {
+        "steady": said.steady,
+        "gold_preferred": gold.agreement,
+        "wrong_gold": gold.wrong,
+    }
+    figures: dict[str, float] = {
+        "asked": said.items,
+        "mass": said.mass,
+        "gold": gold.items,
+        "gold_of_several": gold.several,
+    }
+    for name, estimate in estimates.items():
+        if estimate is None or estimate.value is None:
+            continue
+        assert estimate.low is not None
+        assert estimate.high is not None
+        figures |= {
+            name: estimate.value,
+            f"{name}_low": estimate.low,
+            f"{name}_high": estimate.high,
+            f"{name}_of": estimate.n,
+        }
+    return figures | ({"gold_preferred_by_lot": gold.chance} if gold.items else {})

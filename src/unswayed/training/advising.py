@@ -1,0 +1,60 @@
+"""Advice about a training that has not begun: the untrained model is asked, and its answers are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from unswayed.backends.model_folders import locate
+from unswayed.items import Item
+from unswayed.training.advice import Advice, advise
+from unswayed.training.base_answers import ANSWERS, ask_base, balanced
+from unswayed.training.data import prompt_settings
+from unswayed.training.distill import DISTILL
+from unswayed.training.planning import base_of, first_prompt, plan_training, with_own_prompt
+from unswayed.training.recipe_parts import Recipe
+from unswayed.training.table import OBJECTIVES
+
+__all__ = ["advise_training"]
+
+ASKING: Final = DISTILL
+"""The objective whose questions are asked: it needs no gold, and the others ask about no other item."""
+
+
+def advise_training(items: Sequence[Item], *, model: str, recipe: Recipe, out: Path) -> Advice:
+    """Say which objective to train with, from what the untrained model answers in a balanced set.
+
+    Nothing is asked where the prompt asks for reasoning. The calls are recorded where a training into
+    `out` looks for them, so neither asks twice.
+
+    Args:
+        items: Of one task, with or without gold.
+        model: Path or hub id of the model, with or without `hf/`.
+        recipe: How items are asked, and which of them are kept apart.
+        out: Folder of the training to come.
+
+    Raises:
+        UsageError, ItemError, TemplateError: Whatever a plan refuses.
+        BackendError: If an answer is missing; the same call asks the rest.
+        KeyboardInterrupt: If a signal stopped it; what was answered is recorded.
+    """
+    own = with_own_prompt(recipe, locate(base_of(model)).prompt)
+    if not first_prompt(items, prompt_settings(own.prompt)).answer_only:
+        return advise(items, None, answer_only=False)
+    plan = plan_training(
+        OBJECTIVES.name_of(ASKING), items, model=model, recipe=_asking_least(recipe)
+    )
+    views = {n: balanced(n) for n in plan.groups.views}
+    answers = ask_base(plan, views, out / ANSWERS)
+    return advise(plan.groups.items, answers, answer_only=True)
+
+
+def _asking_least(recipe: Recipe) -> Recipe:
+    """The recipe in the layouts that every other training's prompts are among."""
+    layouts = recipe.data.layouts or "coupled"
+    return msgspec.structs.replace(
+        recipe, data=msgspec.structs.replace(recipe.data, layouts=layouts)
+    )
