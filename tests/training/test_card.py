@@ -225,7 +225,10 @@ ALL = "and labels apart from candidates"
 def test_a_trained_folder_says_how_its_target_was_made(
     word_model, tmp_path, objective, changes, golden, settled, said
 ):
-    items = colour_items(30)
+    items = [
+        msgspec.structs.replace(item, prompt=str(number))  # each another question
+        for number, item in enumerate(colour_items(30))
+    ]
     if not golden:
         items = [msgspec.structs.replace(item, gold=None) for item in items]
     recipe = small_recipe(name="pa-grpo-judge-qwen3-8b", data_held_out="3", **changes)
