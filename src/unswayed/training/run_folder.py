@@ -232,10 +232,10 @@ class RunFolder:
 
     def settled(self) -> dict[str, float]:
         """What was settled before training, such as `target/temperature`: stands in every step."""
-        found: dict[str, float] = {}
+        choices: dict[str, float] = {}
         for logged in self._log_lines():
-            found |= {key: value for key, value in logged.items() if key.startswith(SETTLED)}
-        return found
+            choices |= {key: value for key, value in logged.items() if key.startswith(SETTLED)}
+        return choices
 
     def _log_lines(self) -> Iterator[dict[str, Any]]:
         """The lines of the log that are whole."""
