@@ -26,6 +26,7 @@ __all__ = [
     "gold_noise",
     "own_averages",
     "own_temperature",
+    "questions",
     "weighed_gold",
 ]
 
@@ -86,19 +87,26 @@ def compared(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Compar
     Levels of a scale are left out, since gold is then wrong by one level more often than by three;
     so are items of the same question as an earlier one.
     """
-    single = {
-        question_mark(item): item
-        for item in reversed(items)
-        if len(item.gold_candidates()) == 1 and not task_of(item.task).scaled
-    }
-    numbers = Counter(item.n for item in single.values())
+    single = [
+        item for item in items if len(item.gold_candidates()) == 1 and not task_of(item.task).scaled
+    ]
+    asked = questions(single)
+    numbers = Counter(item.n for item in asked)
     n = max(numbers, key=lambda number: (numbers[number], -number), default=0)
-    judged = [item for item in reversed(single.values()) if item.n == n]
+    judged = [item for item in asked if item.n == n]
     logits = [answers[item.id].mean(axis=0) for item in judged]
     return Compared(
         np.array(logits).reshape(len(judged), n),
         [item.gold_candidates()[0] for item in judged],
     )
+
+
+def questions(items: Sequence[Item]) -> list[Item]:
+    """The first item of each question: duplicates are no evidence of their own."""
+    first: dict[str, Item] = {}
+    for item in items:
+        first.setdefault(question_mark(item), item)
+    return list(first.values())
 
 
 def weighed_gold(
