@@ -26,6 +26,8 @@ PARTS = {
     "keyed": "claim_rates.keyed",
     "criteria": "claim_rates.criteria",
     "alarms": "claim_rates.alarms",
+    "advice": "claim_rates.advice",
+    "gold": "claim_rates.gold",
 }
 
 

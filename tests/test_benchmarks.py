@@ -28,6 +28,8 @@ TINY = {
             "keyed",
             "criteria",
             "alarms",
+            "advice",
+            "gold",
             "--trials",
             "1",
         ],

@@ -1,65 +1,304 @@
-"""Which objective is advised, and that what is said was estimated."""
+"""Which objective is advised, and that nothing is said that was not estimated."""
 
+import re
+
+import msgspec
 import numpy as np
 import pytest
+from scipy.stats import binom, binomtest
 
 from unswayed.errors import UsageError
 from unswayed.items import Item, Task
-from unswayed.training.advice import FEWEST, advise
+from unswayed.training.advice import CLEAN, FEWEST, advise
+from unswayed.training.base_answers import balanced
+from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.table import OBJECTIVES
+from unswayed.training.targets import shared_temperature, wrong_gold
+from unswayed.training.teacher import ENOUGH_GOLD, compared, gold_noise, own_temperature
 
 
-def items_of(golds, n=2, task=Task.PAIRWISE, **fields):
+def items_of(golds, n=2, task=None):
     return [
         Item(
             id=f"i{number}",
-            task=task,
+            task=task or (Task.PAIRWISE if n == 2 else Task.MCQ),
             prompt=f"question {number}",
             candidates=tuple(f"{number} {k}" for k in range(n)),
             gold=gold,
-            **fields,
         )
         for number, gold in enumerate(golds)
     ]
 
 
 def answers_of(items, logits, *, bias=1.0, mass=1.0):
-    """Log-probabilities over the rotations, the first place favoured by `bias` logits."""
+    """Log-probabilities over the balanced presentations, the first place favoured by `bias`."""
     answers = {}
     for item, own in zip(items, logits, strict=True):
-        rows = []
-        for first in range(item.n):  # the candidate shown first
-            row = np.array(own, dtype=float)
-            row[first] += bias
-            rows.append(row - np.log(np.exp(row).sum()) + np.log(mass))
-        answers[item.id] = np.array(rows)
+        rows = np.array([own] * len(balanced(item.n)), dtype=float)
+        for row, view in zip(rows, balanced(item.n), strict=True):
+            row[view.order[0]] += bias
+        answers[item.id] = rows - np.log(np.exp(rows).sum(axis=1, keepdims=True)) + np.log(mass)
     return answers
 
 
-def world(size, *, n=2, wrong=0.0, scale=2.0, seed=0):
+def world(size, *, n=2, wrong=0.0, spread=2.0, seed=0, **shown):
     """Items whose truth is drawn from the average, with this share of wrong gold."""
     rng = np.random.default_rng(seed)
-    logits = rng.normal(size=(size, n)) * scale
+    logits = rng.normal(size=(size, n)) * spread
     truth = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
-    flipped = rng.random(size) < wrong
-    gold = np.where(flipped, (truth + rng.integers(1, n, size)) % n, truth)
-    items = items_of(gold.tolist(), n, Task.PAIRWISE if n == 2 else Task.MCQ)
-    return items, answers_of(items, logits)
+    other = (truth + rng.integers(1, n, size)) % n
+    items = items_of(np.where(rng.random(size) < wrong, other, truth).tolist(), n)
+    return items, answers_of(items, logits, **shown)
 
 
-@pytest.mark.parametrize(
-    ("size", "wrong", "objective"),
-    [(800, 0.0, "sft"), (800, 0.3, "rl-exact"), (800, 0.5, "distill"), (FEWEST - 1, 0, "distill")],
-)
-@pytest.mark.parametrize("n", [2, 4])
-def test_the_objective_follows_the_share_of_wrong_gold(size, wrong, objective, n):
-    lot = (n - 1) / n if wrong == 0.5 else wrong
-    advice = advise(*world(size, n=n, wrong=lot), answer_only=True)
+def with_gold(items, golds):
+    return [
+        msgspec.structs.replace(item, gold=gold) for item, gold in zip(items, golds, strict=True)
+    ]
+
+
+# --- the rule ---------------------------------------------------------------------------------
+
+WORLDS = {
+    "clean": (world(800), "sft"),
+    "clean, four": (world(800, n=4), "sft"),
+    "wrong in part": (world(1600, n=4, wrong=0.3), "rl-exact"),
+    "cannot be said": (world(200, wrong=0.15, spread=0.7), "rl-exact"),
+    "by lot": (world(800, wrong=0.5), "distill"),
+    "by lot, four": (world(800, n=4, wrong=0.75), "distill"),
+    "worse than lot": (world(800, wrong=0.9), "distill"),
+    "too few": (world(FEWEST - 1), "distill"),
+    "enough": (world(FEWEST, spread=6.0), "sft"),
+    "low mass": (world(800, mass=0.2), "sft"),
+    "steady": (world(800, bias=0.0), "sft"),
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_objective_follows_the_gold(name):
+    given, objective = WORLDS[name]
+    advice = advise(*given, answer_only=True)
     assert advice.objective == objective
+    assert any(reason.startswith(f"{objective}: ") for reason in advice.reasons)
+
+
+def test_no_gold_and_ties_are_no_gold():
+    items, answers = world(400)
+    for golds in ([None] * 400, ["tie"] * 400):
+        advice = advise(with_gold(items, golds), answers, answer_only=True)
+        assert (advice.objective, advice.figures["gold"]) == ("distill", 0)
+        assert "no item has gold" in advice.reasons[0]
+        assert not {"gold_preferred", "wrong_gold"} & advice.figures.keys()
+
+
+def test_items_without_gold_are_dropped_where_gold_is_needed_and_counted():
+    items, answers = world(800)
+    some = [*items[:400], *with_gold(items[400:], ["tie"] * 400)]
+    advice = advise(some, answers, answer_only=True)
+    assert advice.changes == {"target.invariance": "1", "data.without_gold": "drop"}
+    assert (advice.figures["asked"], advice.figures["gold"]) == (800, 400)
+    few = advise([*items[:100], *with_gold(items[100:], [None] * 700)], answers, answer_only=True)
+    assert (few.objective, few.changes) == ("distill", {})
+    assert "only 100 of 800 items" in few.reasons[0]
+
+
+def test_several_right_candidates_agree_but_do_not_say_how_much_gold_is_wrong():
+    items, answers = world(800, n=4)
+    both = with_gold(items, [(item.gold, (item.gold + 1) % 4) for item in items])
+    advice = advise(both, answers, answer_only=True)
+    assert advice.objective == "rl-exact"
+    assert "not estimated" in advice.reasons[0]
+    assert advice.figures["gold_of_several"] == 800
+    assert advice.figures["gold_preferred_by_lot"] == 0.5
+    assert "wrong_gold" not in advice.figures
+
+
+def test_levels_of_a_scale_do_not_say_how_much_gold_is_wrong():
+    items, answers = world(400, n=4)
+    scaled = [
+        msgspec.structs.replace(
+            item, task=Task.RUBRIC, values=(1.0, 2.0, 3.0, 4.0), response="r", gold=item.gold + 1.0
+        )
+        for item in items
+    ]
+    advice = advise(scaled, answers, answer_only=True)
+    assert advice.objective == "rl-exact"
+    assert "wrong_gold" not in advice.figures
+    assert gold_noise(scaled, answers) == (1.0, 0.0)
+
+
+def test_what_was_not_asked_is_left_out():
+    items, answers = world(400)
+    half = {item.id: answers[item.id] for item in items[:300]}
+    advice = advise(items, half, answer_only=True)
+    assert (advice.figures["items"], advice.figures["asked"]) == (400, 300)
+    for nothing in (None, {}):
+        with pytest.raises(UsageError, match="no item was answered"):
+            advise(items, nothing, answer_only=True)
+
+
+def test_after_reasoning_answers_are_sampled_or_the_prompt_changes():
+    items, _ = world(FEWEST)
+    advice = advise(items, None, answer_only=False)
+    assert (advice.objective, advice.changes) == ("rl", {"reward.consistency": "inv"})
+    some = advise([*items, *items_of([None])], None, answer_only=False)
+    assert some.changes == {"reward.consistency": "inv", "data.without_gold": "drop"}
+    few = advise(items[1:], None, answer_only=False)
+    assert (few.objective, few.changes) == ("distill", {"prompt.style": "direct"})
+    for case in (advice, some, few):
+        assert not any("%" in reason for reason in case.reasons)
+
+
+def test_a_prompt_that_is_not_answered_with_a_label_comes_first():
+    advice = advise(*WORLDS["low mass"][0], answer_only=True)
+    assert advice.reasons[0].startswith("First mend the prompt: ")
+    assert "20.0%" in advice.reasons[0]
+
+
+def test_little_to_gain_is_said_of_what_is_steady_already_and_not_of_ties():
+    items, answers = WORLDS["steady"][0]
+    assert "little consistency to gain" in advise(items, answers, answer_only=True).reasons[0]
+    swayed = advise(*WORLDS["clean"][0], answer_only=True)
+    assert not any("little" in reason for reason in swayed.reasons)
+    flat = {item.id: np.full((2, 2), np.log(0.5)) for item in items}
+    advice = advise(items, flat, answer_only=True)
+    assert (advice.figures["steady"], advice.figures["gold_preferred"]) == (0.0, 0.0)
+    assert advice.objective == "distill"
+
+
+def test_a_question_asked_twice_counts_once():
+    items, answers = world(400)
+    again = [msgspec.structs.replace(item, id=f"{item.id}b") for item in items]
+    twice = answers | {f"{name}b": rows for name, rows in answers.items()}
+    single = advise(items, answers, answer_only=True).figures
+    double = advise([*items, *again], twice, answer_only=True).figures
+    for name in ("gold_preferred_low", "gold_preferred_of", "wrong_gold_high", "wrong_gold_of"):
+        assert double[name] == single[name]
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_what_is_advised_can_be_trained(name):
+    given, _ = WORLDS[name]
+    advice = advise(*given, answer_only=True)
     assert advice.objective in OBJECTIVES
-    assert advice.reasons[0].startswith(f"{objective}: ")
+    with_changes(load_recipe("tiny-judge"), advice.changes)
 
 
-def test_without_any_answer_nothing_is_advised_about_labels():
-    with pytest.raises(UsageError, match="no item was answered"):
-        advise(items_of([0, 1]), None, answer_only=True)
+# --- nothing is said that was not estimated ---------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_share_in_a_reason_is_a_figure_and_every_state_has_its_evidence(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([2, 4]))
+    items, answers = world(
+        int(rng.choice([100, 250, 1000])),
+        n=n,
+        wrong=float(rng.choice([0, 0.1, 0.3, (n - 1) / n])),
+        spread=float(rng.choice([0.5, 2, 5])),
+        bias=float(rng.choice([0, 2])),
+        mass=float(rng.choice([0.3, 1])),
+        seed=seed,
+    )
+    advice = advise(items, answers, answer_only=True)
+    figures, text = advice.figures, " ".join(advice.reasons)
+    known = {f"{value:.1%}" for value in figures.values()} | {f"{CLEAN:.0%}"}
+    assert set(re.findall(r"\d[\d.]*%", text)) <= known
+    assert ("First mend" in text) == (figures["mass"] < 0.5)
+    assert ("little consistency" in text) == (figures["steady_low"] > 0.95)
+    if advice.objective == "sft":
+        assert figures["wrong_gold_high"] < CLEAN
+    if "is wrong at random, unless" in text:
+        assert figures["wrong_gold_low"] > 0
+        assert figures["wrong_gold_high"] >= CLEAN
+    if "cannot be said" in text:
+        assert figures["wrong_gold_low"] == 0
+        assert figures["wrong_gold_high"] >= CLEAN
+    if advice.objective != "distill":
+        assert "This holds if gold is about what the judge will be used on" in text
+        questions, share = figures["gold_preferred_of"], figures["gold_preferred"]
+        hits = round(questions * share)
+        assert binom.sf(hits - 1, questions, figures["gold_preferred_by_lot"]) < 0.01
+
+
+def test_agreement_and_its_interval_by_hand():
+    # 250 items, the average prefers the first; gold names it in 200
+    items = items_of([0] * 200 + [1] * 50)
+    answers = answers_of(items, [(0.4, 0.0)] * 250)
+    figures = advise(items, answers, answer_only=True).figures
+    interval = binomtest(200, 250).proportion_ci(method="exact")
+    assert figures["gold_preferred"] == 0.8
+    assert figures["gold_preferred_low"] == pytest.approx(interval.low)
+    assert figures["gold_preferred_high"] == pytest.approx(interval.high)
+    assert figures["steady"] == 0.0  # a bias of 1 outweighs .4
+    assert figures["mass"] == pytest.approx(1.0)
+
+
+# --- how much gold is wrong, and the temperature ----------------------------------------------
+
+
+def test_the_interval_of_the_share_is_that_of_the_profile_likelihood():
+    # all items alike and very sure: a share of 30 of 100 contradicted, whatever the temperature
+    logits = np.array([[600.0, 0.0]] * 100)
+    share = wrong_gold(logits, [0] * 70 + [1] * 30)
+    assert share.value == pytest.approx(0.3)
+
+    def likelihood(epsilon):
+        return 70 * np.log(1 - epsilon) + 30 * np.log(epsilon)
+
+    for end in (share.low, share.high):  # chi-square of one degree of freedom, 95 %
+        assert 2 * (likelihood(0.3) - likelihood(end)) == pytest.approx(3.841, abs=0.05)
+    assert share.low < 0.3 < share.high
+
+
+def test_where_all_items_are_close_nothing_is_learned_about_the_share():
+    rng = np.random.default_rng(1)
+    logits = rng.normal(size=(400, 2)) * 0.3
+    gold = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    share = wrong_gold(logits, gold.tolist())
+    assert (share.low, share.high > 0.4) == (0.0, True)
+
+
+def calibrated_at(temperature, *, size=1600, wrong=0.0, n=2, seed=0):
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(size, n)) * 2
+    truth = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    other = (truth + rng.integers(1, n, size)) % n
+    gold = np.where(rng.random(size) < wrong, other, truth)
+    return logits * temperature, gold.tolist()
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_a_temperature_moves_towards_the_right_one_and_not_beyond(temperature):
+    chosen = shared_temperature(*calibrated_at(temperature))
+    nearer, further = sorted((chosen, temperature), key=lambda tau: abs(np.log(tau)))
+    assert (nearer, further) == (chosen, temperature)
+    assert abs(np.log(chosen)) > 0.5 * abs(np.log(temperature))
+
+
+def test_a_temperature_stays_where_wrong_gold_and_a_wrong_average_speak_against_each_other():
+    # right at .5: gold taken as right asks for a flatter average, taken as wrong for a sharper one
+    assert shared_temperature(*calibrated_at(0.6, wrong=0.35)) == 1.0
+    assert shared_temperature(*calibrated_at(1.0)) == 1.0
+
+
+def test_few_items_leave_the_temperature_alone():
+    logits, gold = calibrated_at(0.3, size=ENOUGH_GOLD, n=4)
+    items = items_of(gold, 4)
+    answers = answers_of(items, logits * 1.0)
+    assert own_temperature(items, answers) < 1.0
+    assert own_temperature(items[1:], answers) == 1.0
+
+
+def test_gold_is_compared_once_a_question_with_one_right_candidate_of_one_number():
+    pairs, fours = items_of([0, 1, 0, 1]), items_of([2, (0, 1)], 4)
+    fours = [msgspec.structs.replace(item, id=f"four-{item.id}") for item in fours]
+    again = msgspec.structs.replace(pairs[0], id="again", gold=1)
+    untold = msgspec.structs.replace(pairs[3], id="untold", prompt="another", gold="tie")
+    items = [*pairs, *fours, again, untold]
+    answers = answers_of(items, [np.arange(item.n) + number for number, item in enumerate(items)])
+    against = compared(items, answers)
+    assert list(against.gold) == [0, 1, 0, 1]
+    assert against.mean_logits.shape == (4, 2)
+    np.testing.assert_allclose(against.mean_logits[2], answers["i2"].mean(axis=0))
+    assert compared([untold], answers).mean_logits.shape == (0, 0)

@@ -19,13 +19,13 @@ import numpy as np
 
 from unswayed.decisions import Estimate
 from unswayed.errors import UsageError
-from unswayed.items import Item, question_mark
+from unswayed.items import Item
 from unswayed.metrics.uncertainty import exact_interval
 from unswayed.rewards import FloatArray
 from unswayed.training.gold import usable_items
 from unswayed.training.recipe_parts import Data, Prompt
 from unswayed.training.targets import wrong_gold
-from unswayed.training.teacher import ENOUGH_GOLD, compared
+from unswayed.training.teacher import ENOUGH_GOLD, compared, questions
 
 __all__ = ["CLEAN", "FEWEST", "Advice", "advise"]
 
@@ -243,7 +243,7 @@ def _too_little(gold: int, items: int) -> str:
 
 def _wrong(wrong: Estimate | None) -> str:
     assert wrong is not None
-    return f"of the gold of {wrong.n:,} questions {_range(wrong)} is wrong"
+    return f"of the gold of {wrong.n:,} questions {_range(wrong)} is wrong at random"
 
 
 def _range(estimate: Estimate) -> str:
@@ -258,24 +258,22 @@ def _answers(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Answer
 
 def _gold(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Gold:
     golden = usable_items(items, Data(without_gold="drop")).items
-    questions = list({question_mark(item): item for item in reversed(golden)}.values())
-    right = [item.gold_candidates() for item in questions]
+    asked = questions(golden)
+    right = [item.gold_candidates() for item in asked]
     hits = sum(
         _preferred(answers[item.id].mean(axis=0, keepdims=True)) in candidates
-        for item, candidates in zip(questions, right, strict=True)
+        for item, candidates in zip(asked, right, strict=True)
     )
-    shares = [
-        len(set(candidates)) / item.n for item, candidates in zip(questions, right, strict=True)
-    ]
+    shares = [len(set(candidates)) / item.n for item, candidates in zip(asked, right, strict=True)]
     chance = sum(shares) / max(len(shares), 1)
     against = compared(golden, answers)
     enough = len(against.gold) >= ENOUGH_GOLD
     return Gold(
         items=len(golden),
         several=sum(len(set(item.gold_candidates())) > 1 for item in golden),
-        agreement=_share(hits, len(questions)),
+        agreement=_share(hits, len(asked)),
         chance=chance,
-        by_lot=_by_lot(hits, len(questions), chance),
+        by_lot=_by_lot(hits, len(asked), chance),
         wrong=wrong_gold(against.mean_logits, against.gold) if enough else None,
     )
 

@@ -34,7 +34,7 @@ from unswayed.training.one_token import (
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.sampling import Split
-from unswayed.training.teacher import gold_noise, own_averages
+from unswayed.training.teacher import own_averages, own_temperature
 
 if TYPE_CHECKING:
     import torch
@@ -80,7 +80,7 @@ class DistillObjective:
         """A trainer of transformers with the cross-entropy to the average as its loss."""
         recipe, items = plan.recipe, plan.groups.items
         before = ask_base(plan, {n: balanced(n) for n in plan.groups.views}, out / ANSWERS)
-        temperature = recipe.target.temperature or gold_noise(items, before).tau
+        temperature = recipe.target.temperature or own_temperature(items, before)
         averages = own_averages(items, before, temperature=temperature)
         examples = [
             Example(prompts=[prompt], right=np.zeros(item.n, dtype=np.bool_), target=average)

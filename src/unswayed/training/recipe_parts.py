@@ -187,7 +187,7 @@ class Target(_Part, frozen=True):
     Attributes:
         distill: rl-exact: weight of the pull towards the model's own average before training.
         invariance: sft: weight of the variance over presentations.
-        temperature: Of that average; None for the likeliest given the gold there is, or else 1.
+        temperature: Of that average; None for what the gold there is speaks for, or else 1.
         gold_noise: sft: "auto" estimates how much of the gold is wrong, and weighs it against that
             average; "none" takes it as it is.
     """

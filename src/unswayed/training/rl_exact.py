@@ -36,7 +36,7 @@ from unswayed.training.one_token import (
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.sampling import Split
-from unswayed.training.teacher import gold_noise, own_averages
+from unswayed.training.teacher import own_averages, own_temperature
 
 if TYPE_CHECKING:
     import torch
@@ -111,7 +111,7 @@ class ExactObjective:
         }
         before = ask_base(plan, views, out / ANSWERS)
         teachers = {item.id: before[item.id][: len(balanced(item.n))] for item in groups.items}
-        temperature = recipe.target.temperature or gold_noise(groups.items, teachers).tau
+        temperature = recipe.target.temperature or own_temperature(groups.items, teachers)
         averages = own_averages(groups.items, teachers, temperature=temperature)
         examples = [
             Example(

@@ -30,10 +30,10 @@ TAUS: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 EPSILONS: Final = tuple(round(0.05 * step, 2) for step in range(10))
 """Shares of wrong gold that are tried."""
 
-FINE_TAUS: Final = tuple(float(tau) for tau in np.geomspace(0.1, 10.0, 61))
+FINE_TAUS: Final = tuple(float(tau) for tau in np.geomspace(0.1, 10.0, 41))
 """Temperatures of a profile; 1 is among them."""
 
-FINE_STEPS: Final = 100
+FINE_STEPS: Final = 50
 """Steps of a profile from no wrong gold to gold by lot."""
 
 LIKELY: Final = NORMAL**2 / 2
@@ -114,12 +114,9 @@ def wrong_gold(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
     """
     n = mean_logits.shape[1]
     shares = np.linspace(0.0, (n - 1) / n, FINE_STEPS + 1)
-    profile = _log_likelihoods(mean_logits, gold, FINE_TAUS, shares.tolist()).max(axis=0)
-    best = int(profile.argmax())
-    low, high = _likely(profile)
-    return Estimate(
-        value=float(shares[best]), low=float(shares[low]), high=float(shares[high]), n=len(gold)
-    )
+    profile = _peaks(_log_likelihoods(mean_logits, gold, FINE_TAUS, shares.tolist()))
+    low, high = _likely(profile, shares)
+    return Estimate(value=float(shares[profile.argmax()]), low=low, high=high, n=len(gold))
 
 
 def shared_temperature(mean_logits: FloatArray, gold: Sequence[int]) -> float:
@@ -137,15 +134,34 @@ def shared_temperature(mean_logits: FloatArray, gold: Sequence[int]) -> float:
         ShapeError: If there is not one gold per item, or no item.
     """
     values = _log_likelihoods(mean_logits, gold, FINE_TAUS, EPSILONS)
-    _, highest = _likely(values[:, 0])
-    lowest, _ = _likely(values.max(axis=1))
-    return min(max(1.0, FINE_TAUS[lowest]), FINE_TAUS[highest])
+    places = np.log(FINE_TAUS)
+    _, highest = _likely(values[:, 0], places)
+    lowest, _ = _likely(_peaks(values.T), places)
+    return float(np.exp(min(max(0.0, lowest), highest)))
 
 
-def _likely(profile: FloatArray) -> tuple[int, int]:
-    """First and last place of a profile within the 95 % interval."""
-    within = np.flatnonzero(profile >= profile.max() - LIKELY)
-    return int(within[0]), int(within[-1])
+def _likely(profile: FloatArray, places: FloatArray) -> tuple[float, float]:
+    """The ends of the 95 % interval, on straight lines between the places of a profile."""
+    above = profile - (profile.max() - LIKELY)
+    within = np.flatnonzero(above >= 0)
+    ends = []
+    for inner, step in ((int(within[0]), -1), (int(within[-1]), 1)):
+        outer = min(max(inner + step, 0), len(places) - 1)
+        part = 0.0 if outer == inner else above[inner] / (above[inner] - above[outer])
+        ends.append(float(places[inner] + part * (places[outer] - places[inner])))
+    return ends[0], ends[1]
+
+
+def _peaks(values: FloatArray) -> FloatArray:
+    """The largest value of each column, shape (k, m) -> (m,), of a parabola through three rows."""
+    rows, columns = values.argmax(axis=0), np.arange(values.shape[1])
+    inner = rows.clip(1, len(values) - 2)
+    before, peak, after = (values[inner + step, columns] for step in (-1, 0, 1))
+    bend = 2 * peak - before - after
+    steps = (after - before) / 2
+    risen = peak + steps**2 / (2 * np.where(bend > 0, bend, np.inf))
+    best: FloatArray = np.where(rows == inner, risen, values[rows, columns])
+    return best
 
 
 def _log_likelihoods(

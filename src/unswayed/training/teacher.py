@@ -27,6 +27,7 @@ __all__ = [
     "golden",
     "own_averages",
     "own_temperature",
+    "questions",
     "weighed_gold",
 ]
 
@@ -98,14 +99,21 @@ def golden(items: Sequence[Item]) -> list[Item]:
     Levels of a scale are left out, since gold is then wrong by one level more often than by three;
     so are items of the same question as an earlier one.
     """
-    single = {
-        question_mark(item): item
-        for item in reversed(items)
-        if len(item.gold_candidates()) == 1 and not task_of(item.task).scaled
-    }
-    numbers = Counter(item.n for item in single.values())
+    single = [
+        item for item in items if len(item.gold_candidates()) == 1 and not task_of(item.task).scaled
+    ]
+    asked = questions(single)
+    numbers = Counter(item.n for item in asked)
     n = max(numbers, key=lambda number: (numbers[number], -number), default=0)
-    return [item for item in reversed(single.values()) if item.n == n]
+    return [item for item in asked if item.n == n]
+
+
+def questions(items: Sequence[Item]) -> list[Item]:
+    """The first item of each question: duplicates are no evidence of their own."""
+    first: dict[str, Item] = {}
+    for item in items:
+        first.setdefault(question_mark(item), item)
+    return list(first.values())
 
 
 def weighed_gold(
