@@ -1,5 +1,6 @@
 """Answers of one label through the real trainers: probabilities, losses, gradients, whole steps."""
 
+import inspect
 import itertools
 import random
 
@@ -115,16 +116,19 @@ def test_the_spellings_of_a_label_are_summed_as_an_audit_sums_them(word_model):
     assert all(torch.isfinite(weight.grad).all() for weight in model.parameters())
 
 
-def test_a_model_without_positions_is_padded_all_the_same():
-    from transformers import BloomConfig, BloomForCausalLM
+@pytest.mark.parametrize("kind", ["bloom", "gpt2"])
+def test_positions_are_told_to_models_that_ask_for_them(kind):
+    from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel
 
+    sizes = {"vocab_size": 30, "n_layer": 2, "n_head": 2}
     torch.manual_seed(0)
-    model = BloomForCausalLM(BloomConfig(vocab_size=30, hidden_size=16, n_layer=2, n_head=2)).eval()
-    prompts, labels = [[2, 12, 13, 14, 3], [2, 14, 3]], [((5,), (6,))] * 2
-    import inspect
-
+    model = {
+        "bloom": lambda: BloomForCausalLM(BloomConfig(hidden_size=16, **sizes)),
+        "gpt2": lambda: GPT2LMHeadModel(GPT2Config(n_embd=16, n_positions=8, **sizes)),
+    }[kind]().eval()
     takes = inspect.signature(model.forward).parameters
-    assert "position_ids" not in takes
+    assert ("position_ids" in takes) == (kind == "gpt2")
+    prompts, labels = [[2, 12, 13, 14, 3], [2, 14, 3]], [((5,), (6,))] * 2
     examples = [Example([Prompt(ids, labels[0])], np.ones(2, dtype=bool)) for ids in prompts]
     with torch.no_grad():
         log_p = label_log_probs(model, collate(examples, pad=0), takes=takes)

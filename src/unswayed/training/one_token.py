@@ -338,6 +338,7 @@ def with_rest(log_p: torch.Tensor) -> torch.Tensor:
 
 def _wide(values: Any, n: int, fill: float | bool) -> Any:
     """An array with its last axis filled up to n; numbers in float32."""
-    widths = [(0, 0)] * (values.ndim - 1) + [(0, n - values.shape[-1])]
-    padded = np.pad(values, widths, constant_values=fill)
-    return padded if padded.dtype == np.bool_ else padded.astype(np.float32)
+    own = values.shape[-1]
+    wide = np.full((*values.shape[:-1], n), fill, np.bool_ if fill is False else np.float32)
+    wide[..., :own] = values
+    return wide
