@@ -40,6 +40,7 @@ TINY = {
     "rubric.py": (["--trials", "2", "--items", "20", "--levels", "5"],),
     "store.py": (["--calls", "50", "--keys", "500"],),
     "training.py": (["--rounds", "2", "--samples", "2"],),
+    "without_labels.py": (["--seeds", "1", "--steps", "1", "--items", "40", "--arms", "distill"],),
 }
 """The smallest runs; `claims` leaves out the parts whose single trial takes many seconds."""
 
