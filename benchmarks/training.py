@@ -2,21 +2,25 @@
 
     python benchmarks/training.py [--rounds 30] [--model PATH]
 
-Three trainers with the same weights take the same batch in turn: ours, ours without sharing prompts
-(`run.share_prompts = false`), and trl's GRPO with one trivial reward function. Ours read every
-response, compute all rewards and advantages and check the groups; the first also computes each
-distinct prompt once. Who goes first rotates. Printed are medians and quartiles over rounds of the
-paired ratios of CPU times (one thread; on a shared machine steps of the same work vary by 10 %), and
-the CPU time spent in the hooks of permutation groups themselves, as a share of the step.
+Four trainers with the same weights take a batch of the same items in turn: ours, ours without sharing
+prompts (`run.share_prompts = false`), trl's GRPO with one trivial reward function, and `rl-exact`,
+which samples nothing. The first two read every response, compute all rewards and advantages and check
+the groups; the first also computes each distinct prompt once. The base's answers, which `rl-exact` asks
+once before training, are not in its steps; what they cost is printed. Who goes first rotates. Printed are
+medians and quartiles over rounds of the paired ratios of CPU times (one thread; on a shared machine
+steps of the same work vary by 10 %), and the CPU time spent in the hooks of permutation groups
+themselves, as a share of the step.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,6 +68,16 @@ def measure(model: str, samples: int, rounds: int, out: Path) -> None:
         for _ in range(samples)
     ]
     batch = [ours.train_dataset[row] for row in rows]
+    began = time.process_time()
+    exact = exact_trainer(plan, out / "exact")
+    asked = time.process_time() - began
+    examples = exact.train_dataset[: recipe.optimiser.items_per_step]
+    steps: dict[str, Callable[[], object]] = {
+        name: functools.partial(trainer.training_step, trainer.model, batch, None)
+        for name, trainer in all_trainers.items()
+    }
+    steps["exact"] = lambda: exact.training_step(exact.model, exact.data_collator(examples))
+    all_trainers["exact"] = exact
     for trainer in all_trainers.values():
         trainer.create_optimizer()
         trainer.model.train()
@@ -77,12 +91,15 @@ def measure(model: str, samples: int, rounds: int, out: Path) -> None:
             trainer = all_trainers[name]
             torch.manual_seed(number)  # the same responses for all
             began = time.process_time()
-            trainer.training_step(trainer.model, batch, None)
+            steps[name]()
             trainer.model.zero_grad()
             spent = time.process_time() - began
             if number >= 2:  # the first two warm up
                 seconds[name].append(spent)
     report(len(batch), seconds, own[2:])
+    print(
+        f"exact: {1000 * asked:.0f} ms of CPU before the first step, for {len(plan.groups)} items"
+    )
 
 
 def trainers(plan, out):  # type: ignore[no-untyped-def]
@@ -105,6 +122,13 @@ def trainers(plan, out):  # type: ignore[no-untyped-def]
         "unshared": objective.build(unshared, out / "unshared"),
         "trl": stock,
     }
+
+
+def exact_trainer(plan, out):  # type: ignore[no-untyped-def]
+    objective = OBJECTIVES.load("rl-exact")
+    settings = objective.settings(plan.recipe, consistency=None, advantage=None)
+    exact = replace(plan, objective="rl-exact", settings=settings, sampled=False)
+    return objective.build(exact, out)
 
 
 def says_a(completions, **_columns):  # type: ignore[no-untyped-def]
@@ -151,7 +175,14 @@ def report(responses: int, seconds: dict[str, list[float]], own: list[float]) ->
     print(f"{responses} responses a step, {len(own)} rounds")
     for name, values in seconds.items():
         print(f"{name:8s} median {1000 * statistics.median(values):7.1f} ms of CPU a step")
-    for name, other in (("unshared", "shared"), ("trl", "shared"), ("unshared", "trl")):
+    for name, other in (
+        ("unshared", "shared"),
+        ("trl", "shared"),
+        ("unshared", "trl"),
+        ("trl", "exact"),
+        ("unshared", "exact"),
+        ("shared", "exact"),
+    ):
         pairs = zip(seconds[name], seconds[other], strict=True)
         ratios = [theirs / mine for theirs, mine in pairs]
         quarters = statistics.quantiles(ratios, n=4)

@@ -41,13 +41,14 @@ TINY = {
     "records.py": (["--lines", "200"],),
     "rubric.py": (["--trials", "2", "--items", "20", "--levels", "5"],),
     "store.py": (["--calls", "50", "--keys", "500"],),
+    "training.py": (["--rounds", "2", "--samples", "2"],),
+    "without_labels.py": (["--seeds", "1", "--steps", "1", "--items", "40", "--arms", "distill"],),
 }
 """The smallest runs; `claims` leaves out the parts whose single trial takes many seconds."""
 
 TOO_LONG = {
     "local.py": "builds models of several sizes: two minutes",
     "same_outputs.py": "needs another revision's sources beside these",
-    "training.py": "takes steps of trl on two models",
 }
 
 BROKEN_BOUND = 1

@@ -287,6 +287,38 @@ def test_the_estimate_is_near_the_peak_of_real_steps(
     assert lowest < ratio < highest
 
 
+@pytest.mark.parametrize(
+    ("objective", "kind", "lora", "checkpointing", "precision"),
+    [
+        ("rl-exact", "llama", False, False, "float32"),
+        ("rl-exact", "qwen3", True, True, "bfloat16"),
+        ("distill", "llama", True, False, "float32"),
+        ("sft", "qwen3", False, True, "bfloat16"),
+    ],
+)
+def test_the_estimate_is_near_the_peak_where_nothing_is_sampled(
+    tmp_path, objective, kind, lora, checkpointing, precision
+):
+    recipe = small_recipe(
+        2,
+        run_micro_batch="64",
+        run_gradient_checkpointing=str(checkpointing).lower(),
+        run_precision=precision,
+        optimiser_items_per_step="32",
+        data_layouts="coupled",
+        **({"lora": "{rank = 8, alpha = 16}"} if lora else {}),
+    )
+    model = save_larger_model(tmp_path / "model", kind)
+    plan = plan_training(objective, colour_items(64), model=str(model), recipe=recipe)
+    trainer = OBJECTIVES.load(objective).build(plan, tmp_path / "out")
+    assert plan.demand.sequences == 64
+    estimate = estimate_memory(plan.demand)
+    assert estimate.phase == "learning"
+    lowest, highest = MEASURED
+    ratio = estimate.peak / (size_of(trainer.model) + peak_of(trainer.train))
+    assert lowest < ratio < highest
+
+
 # --- advice -----------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "reliability" / "training_kills.py"
 
 
-@pytest.mark.parametrize(("objective", "save_every"), [("pa-grpo", 1), ("pif", 2)])
+@pytest.mark.parametrize(("objective", "save_every"), [("pa-grpo", 1), ("pif", 2), ("sft", 1)])
 def test_killed_runs_end_with_the_bytes_of_an_undisturbed_one(objective, save_every):
     options = ["--objective", objective, "--save-every", str(save_every), "--steps", "4"]
     command = [sys.executable, str(SCRIPT), "--kills", "4", *options]

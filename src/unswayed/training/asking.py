@@ -41,4 +41,5 @@ async def ask_recorded(
             counts = await session.ask(questions, progress=Progress(len(questions)), stop=stop)
         finally:
             await backend.close()
+        counts.interrupted = stop.is_set()  # also where all was answered by then: no more is begun
         return list(session.read(questions)), counts

@@ -59,14 +59,18 @@ def ask_base(
 
     Raises:
         BackendError: If an answer is missing; the same command asks the rest.
-        KeyboardInterrupt: If a signal stopped it; what was answered is recorded.
+        KeyboardInterrupt: In all processes, if a signal stopped it; what was answered is recorded.
     """
-    return on_main(lambda: _by_item(plan.groups.items, views, _asked(plan, views, directory)))
+    answers = on_main(lambda: _answers(plan, views, directory), patient=True)
+    if answers is None:
+        raise KeyboardInterrupt
+    return answers
 
 
-def _asked(
+def _answers(
     plan: Plan, views: Mapping[int, Sequence[Presentation]], directory: Path
-) -> list[Decision]:
+) -> dict[str, FloatArray] | None:
+    """By item id; None if a signal stopped it."""
     recipe, items = plan.recipe, plan.groups.items
     folder = dataclasses.replace(locate(plan.base), prompt=plan.prompt)
     cpu = on_cpu(recipe)
@@ -79,14 +83,14 @@ def _asked(
         ask_recorded(ItemSet.of(items, name="training"), questions, backend, directory, prompts)
     )
     if counts.interrupted:
-        raise KeyboardInterrupt
+        return None
     if counts.exit_code:
         raise BackendError(
             f"hf/{plan.base} did not answer everything that is asked before training "
             f"({counts.fatal or f'{counts.failed:,} calls failed or were not made'}). The same "
             "command asks the rest."
         )
-    return decisions
+    return _by_item(items, views, decisions)
 
 
 def _by_item(

@@ -22,7 +22,7 @@ from unswayed.training.base_answers import ANSWERS, ask_base, balanced
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.expected import distillation_loss
-from unswayed.training.given_answers import refuse_reward, split_given, steps_in
+from unswayed.training.given_answers import refuse_reward, split_given
 from unswayed.training.memory import Pass
 from unswayed.training.one_token import (
     Batch,
@@ -73,8 +73,8 @@ class DistillObjective:
         return Pass(_split(recipe, groups).micro, 1, answered=1)
 
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
-        """Optimiser steps in one pass over the presentations; the last one may be smaller."""
-        return steps_in(len(groups.rows), _split(recipe, groups))
+        """Optimiser steps in one pass; items that do not fill the last step are left out."""
+        return len(groups) // recipe.optimiser.items_per_step
 
     def build(self, plan: Plan, out: Path) -> Any:
         """A trainer of transformers with the cross-entropy to the average as its loss."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -28,8 +29,9 @@ from unswayed.tasks import task_of
 from unswayed.training.data import Groups
 from unswayed.training.given_answers import given_answers_trainer
 from unswayed.training.plan import Plan
+from unswayed.training.processes import everyone, process_count
 from unswayed.training.recipe_parts import Recipe
-from unswayed.training.sampling import Split
+from unswayed.training.sampling import GroupSampler, Split
 
 if TYPE_CHECKING:
     import torch
@@ -55,6 +57,9 @@ NEVER: Final = -1e4
 """Log-probability of a candidate that an item does not have, beside items that have more."""
 
 NO_TOKEN: Final = -1
+
+TEXTS: Final = ("input_ids", "attention_mask", "position_ids")
+"""What a model reads; one that knows no positions (ALiBi) takes none."""
 
 
 class Prompt(NamedTuple):
@@ -123,15 +128,15 @@ def check_one_token(recipe: Recipe, groups: Groups, *, objective: str) -> None:
 
 def prompts_of(plan: Plan) -> Iterator[list[Prompt]]:
     """The presentations of each item as the model reads them, with what stands for each candidate."""
-    tokens = LabelTokens(plan.chat.writer)
-    size = plan.groups.n_presentations
-    for start in range(0, len(plan.groups.rows), size):
+    tokens, size = LabelTokens(plan.chat.writer), plan.groups.n_presentations
+    texts = plan.chat.texts([row.messages for row in plan.groups.rows])
+    written = zip(plan.groups.rows, texts, plan.chat.writer.encode(texts), strict=True)
+    for _ in plan.groups.items:
         prompts = []
-        for row in plan.groups.rows[start : start + size]:
-            text = plan.chat.text(row.messages)
+        for row, text, ids in itertools.islice(written, size):
             by_label = tokens.ids(row.symbols, text)
             labels = [by_label[row.shown.label_of_candidate(k)] for k in range(row.n)]
-            prompts.append(Prompt(plan.chat.ids_of(text), labels))
+            prompts.append(Prompt(ids, labels))
         yield prompts
 
 
@@ -165,33 +170,60 @@ def one_token_trainer(
         split=split,
         loss=loss,
         constants=constants or {},
+        per_step=split.micro * split.passes * process_count(),
+        shuffle=plan.recipe.data.shuffle,
     )
 
 
 class OneToken(_Base):  # type: ignore[misc]
-    """Mixed into `transformers.Trainer`: a loss of labels, and its parts in the log.
+    """Mixed into `transformers.Trainer`: a loss of labels, its parts in the log, whole steps.
 
     Attributes:
         loss_of: The loss.
         constants: Stand in every line of the log.
-        keeps: Whether the model computes the logits of the last token alone if asked.
+        per_step: Examples of a step, over all processes.
+        shuffle: Whether they are drawn anew in each epoch.
+        takes: The arguments of the model's forward pass.
         parts: Values since the last line of the log.
     """
 
-    def __init__(self, *, loss: Loss, constants: Mapping[str, float], **trainer: Any) -> None:
+    def __init__(
+        self,
+        *,
+        loss: Loss,
+        constants: Mapping[str, float],
+        per_step: int,
+        shuffle: bool,
+        **trainer: Any,
+    ) -> None:
         self.loss_of = loss
         self.constants = constants
-        self.keeps = (
-            "logits_to_keep" in inspect.signature(_plain(trainer["model"]).forward).parameters
-        )
+        self.per_step = per_step
+        self.shuffle = shuffle
+        self.takes = inspect.signature(_plain(trainer["model"]).forward).parameters
         self.parts: dict[str, list[torch.Tensor]] = defaultdict(list)
         super().__init__(**trainer)
+
+    def _get_train_sampler(self, dataset: Any = None) -> GroupSampler:
+        """Examples that do not fill the last step are left out, however steps are divided."""
+        examples: Sequence[Example] = self.train_dataset
+        return GroupSampler(
+            n_groups=len(examples),
+            n_presentations=1,
+            n_samples=1,
+            groups_per_batch=self.per_step,
+            repeats=1,
+            shuffle=self.shuffle,
+            seed=self.args.seed,
+            behind=lambda: int(self.state.epoch or 0),
+            lengths=[max(len(prompt.ids) for prompt in example.prompts) for example in examples],
+        )
 
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         """The loss of a collated batch."""
-        log_p = label_log_probs(model, inputs, keeps=self.keeps)
+        log_p = label_log_probs(model, inputs, takes=self.takes)
         log_p = log_p.view(len(inputs["right"]), -1, log_p.shape[-1])
         right: BoolArray = inputs["right"].cpu().numpy()
         batch = Batch(log_p, right, inputs.get("base"), inputs.get("target"))
@@ -201,9 +233,14 @@ class OneToken(_Base):  # type: ignore[misc]
         return (loss, log_p) if return_outputs else loss
 
     def log(self, logs: dict[str, float], *values: Any, **named: Any) -> None:
-        """The trainer's own figures, with the means of the loss's parts since the last line."""
+        """The trainer's own figures, with the means of the loss's parts since the last line.
+
+        Over all processes, as the loss is.
+        """
         if "loss" in logs:
-            means = {name: float(sum(seen)) / len(seen) for name, seen in self.parts.items()}
+            own = {name: float(sum(seen)) / len(seen) for name, seen in self.parts.items()}
+            shares = everyone(own)
+            means = {name: sum(share[name] for share in shares) / len(shares) for name in own}
             self.parts.clear()
             logs = {**logs, **means, **self.constants}
         super().log(logs, *values, **named)
@@ -216,19 +253,22 @@ def _plain(model: Any) -> Any:
     return model.get_base_model() if isinstance(model, PeftModel) else model
 
 
-def label_log_probs(model: Any, inputs: Mapping[str, Any], *, keeps: bool) -> torch.Tensor:
+def label_log_probs(
+    model: Any, inputs: Mapping[str, Any], *, takes: Collection[str]
+) -> torch.Tensor:
     """Log-probability of each candidate's label among all tokens, shape (prompts, n).
 
     Args:
         model: A causal language model.
         inputs: `input_ids`, `attention_mask`, `position_ids` padded on the left, and `label_ids`,
             shape (prompts, n, tokens of a label), `NO_TOKEN` where there is none.
-        keeps: Whether the model computes the logits of the last token alone if asked.
+        takes: The arguments of its forward pass; with `logits_to_keep` the logits of the last
+            token alone are computed.
     """
     import torch
 
-    texts = {name: inputs[name] for name in ("input_ids", "attention_mask", "position_ids")}
-    kept = {"logits_to_keep": 1} if keeps else {}
+    texts = {name: inputs[name] for name in TEXTS if name in takes}
+    kept = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
     log_p = torch.log_softmax(model(**texts, **kept).logits[:, -1].float(), -1)
     ids = inputs["label_ids"]
     taken = log_p.gather(1, ids.clamp(min=0).flatten(1)).view(ids.shape)
@@ -299,6 +339,7 @@ def with_rest(log_p: torch.Tensor) -> torch.Tensor:
 
 def _wide(values: Any, n: int, fill: float | bool) -> Any:
     """An array with its last axis filled up to n; numbers in float32."""
-    widths = [(0, 0)] * (values.ndim - 1) + [(0, n - values.shape[-1])]
-    padded = np.pad(values, widths, constant_values=fill)
-    return padded if padded.dtype == np.bool_ else padded.astype(np.float32)
+    own = values.shape[-1]
+    wide = np.full((*values.shape[:-1], n), fill, np.bool_ if fill is False else np.float32)
+    wide[..., :own] = values
+    return wide

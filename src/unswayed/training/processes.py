@@ -23,6 +23,9 @@ T = TypeVar("T")
 TIMEOUT: Final = timedelta(minutes=30)
 """transformers' own, for whoever waits for a process that is at work."""
 
+PATIENCE: Final = timedelta(days=7)
+"""For work of the first process that grows with the data."""
+
 
 @contextmanager
 def joined(recipe: Recipe) -> Iterator[None]:
@@ -67,8 +70,12 @@ def everyone(value: T) -> list[T]:
     return values
 
 
-def on_main(action: Callable[[], T]) -> T:
+def on_main(action: Callable[[], T], *, patient: bool = False) -> T:
     """What an action returns, which the first process alone does for all.
+
+    Args:
+        action: What it does.
+        patient: Wait for it longer than processes do otherwise.
 
     Raises:
         RunDirectoryError: In the other processes, with the message of the first one's error.
@@ -77,6 +84,7 @@ def on_main(action: Callable[[], T]) -> T:
         return action()
     import torch.distributed as dist
 
+    group = dist.new_group(timeout=PATIENCE, backend="gloo") if patient else None
     outcome: list[Any] = [None, None]
     failure: Exception | None = None
     if dist.get_rank() == 0:
@@ -84,7 +92,9 @@ def on_main(action: Callable[[], T]) -> T:
             outcome[0] = action()
         except Exception as error:
             failure, outcome[1] = error, str(error)
-    dist.broadcast_object_list(outcome, src=0)
+    dist.broadcast_object_list(outcome, src=0, group=group)
+    if group is not None:
+        dist.destroy_process_group(group)
     if failure is not None:
         raise failure
     if outcome[1] is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from unswayed.items import fingerprint
+from unswayed.items import Task, fingerprint
 from unswayed.reward_settings import RewardSettings
 from unswayed.training.data import Groups
 from unswayed.training.recipe_parts import Recipe
@@ -37,6 +37,12 @@ _RUNS_ON: Final = frozenset(
     }
 )
 """Fields that change nothing that is learned: names, and where responses are sampled."""
+_ADDED: Final[Mapping[str, object]] = {
+    key: value
+    for key, value in Recipe(name="", task=Task.PAIRWISE).identity().items()
+    if key.startswith("target.") or key == "data.layouts"
+}
+"""Fields that records of earlier versions lack; what they trained was what the defaults say."""
 _GROWS: Final = ("optimiser.steps", "optimiser.epochs")
 """What may change in a resumed run, if the learning rate is constant: how long it goes on."""
 
@@ -101,8 +107,12 @@ def _comparable(record: Record) -> dict[str, object]:
     data = _table(record, "data")
     flat["data.fingerprint"] = data.get("fingerprint")
     flat["data.trained"] = data.get("trained") or data.get("fingerprint")
-    for table in ("recipe", "reward"):
-        for key, value in _table(record, table).items():
+    recipe = _table(record, "recipe")
+    for table, fields in (
+        ("recipe", {**_ADDED, **recipe} if recipe else recipe),
+        ("reward", _table(record, "reward")),
+    ):
+        for key, value in fields.items():
             flat[f"{table}.{key}"] = list(value) if isinstance(value, tuple) else value
     return flat
 

@@ -11,7 +11,7 @@ reasoning the expectation has no closed form, and `rl` samples.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +23,7 @@ from unswayed.training.base_answers import ANSWERS, ask_base, balanced
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.expected import distillation_loss, expected_reward
-from unswayed.training.given_answers import split_given, steps_in
+from unswayed.training.given_answers import split_given
 from unswayed.training.memory import Pass
 from unswayed.training.one_token import (
     Batch,
@@ -40,6 +40,8 @@ from unswayed.training.teacher import own_averages, own_temperature
 
 if TYPE_CHECKING:
     import torch
+
+    from unswayed.rewards import FloatArray
 
 __all__ = ["RL_EXACT", "ExactObjective"]
 
@@ -99,35 +101,21 @@ class ExactObjective:
         return Pass(split_groups(recipe, groups).micro * groups.n_presentations, 1, answered=1)
 
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
-        """Optimiser steps in one pass over the items; the last one may be smaller."""
-        return steps_in(len(groups), split_groups(recipe, groups))
+        """Optimiser steps in one pass; items that do not fill the last step are left out."""
+        return len(groups) // recipe.optimiser.items_per_step
 
     def build(self, plan: Plan, out: Path) -> Any:
         """A trainer of transformers with minus the expected reward as its loss."""
-        recipe, groups, settings = plan.recipe, plan.groups, plan.settings or plan.recipe.reward
+        recipe, settings = plan.recipe, plan.settings or plan.recipe.reward
         optimiser, weight = recipe.optimiser, recipe.target.distill
-        views = {
-            n: tuple(dict.fromkeys((*balanced(n), *shown))) for n, shown in groups.views.items()
-        }
-        before = ask_base(plan, views, out / ANSWERS)
-        teachers = {item.id: before[item.id][: len(balanced(item.n))] for item in groups.items}
-        temperature = recipe.target.temperature or own_temperature(groups.items, teachers)
-        averages = own_averages(groups.items, teachers, temperature=temperature)
-        examples = [
-            Example(
-                prompts=prompts,
-                right=right_mask(item.gold_candidates(), item.n),
-                base=before[item.id][[views[item.n].index(view) for view in groups.views[item.n]]],
-                target=average,
-            )
-            for item, prompts, average in zip(groups.items, prompts_of(plan), averages, strict=True)
-        ]
+        examples, constants = _examples(plan, out)
 
         def loss(batch: Batch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
-            assert batch.target is not None
             gain = expected_reward(batch.log_p, batch.right, settings)
-            apart = distillation_loss(batch.log_p, batch.target)
             held = regulariser(batch, beta=optimiser.beta, entropy=optimiser.entropy)
+            if batch.target is None:
+                return held - gain, {"reward": gain}
+            apart = distillation_loss(batch.log_p, batch.target)
             return weight * apart - gain + held, {"reward": gain, "distillation": apart}
 
         return one_token_trainer(
@@ -135,8 +123,8 @@ class ExactObjective:
             out,
             examples=examples,
             loss=loss,
-            split=split_groups(recipe, groups),
-            constants={"target/temperature": temperature},
+            split=split_groups(recipe, plan.groups),
+            constants=constants,
         )
 
 
@@ -147,3 +135,32 @@ def split_groups(recipe: Recipe, groups: Groups) -> Split:
     """Divide the items of a step into micro batches of whole groups."""
     items = recipe.optimiser.items_per_step
     return split_given(recipe, items, sequences=groups.n_presentations)
+
+
+def _examples(plan: Plan, out: Path) -> tuple[list[Example], dict[str, float]]:
+    """Whole groups, with what the loss needs of the untrained model; and what was settled."""
+    recipe, items, shown = plan.recipe, plan.groups.items, plan.groups.views
+    pulls, holds = recipe.target.distill > 0, recipe.optimiser.beta > 0
+    asked = {
+        n: tuple(dict.fromkeys((*(balanced(n) if pulls else ()), *(views if holds else ()))))
+        for n, views in shown.items()
+    }
+    before = ask_base(plan, asked, out / ANSWERS) if pulls or holds else {}
+    targets: Sequence[FloatArray | None] = [None] * len(items)
+    constants: dict[str, float] = {}
+    if pulls:
+        teachers = {item.id: before[item.id][: len(balanced(item.n))] for item in items}
+        temperature = recipe.target.temperature or own_temperature(items, teachers)
+        targets = own_averages(items, teachers, temperature=temperature)
+        constants = {"target/temperature": temperature}
+    at = {n: [asked[n].index(view) for view in views] for n, views in shown.items() if holds}
+    examples = [
+        Example(
+            prompts=prompts,
+            right=right_mask(item.gold_candidates(), item.n),
+            base=before[item.id][at[item.n]] if holds else None,
+            target=target,
+        )
+        for item, prompts, target in zip(items, prompts_of(plan), targets, strict=True)
+    ]
+    return examples, constants

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,6 +45,8 @@ class GroupSampler:
         epoch: The epoch that `__iter__` yields.
         behind: The whole epochs that the run has behind it. Several processes that resume in the
             middle of an epoch are not told its number: accelerate's samplers do not pass it on.
+        lengths: Tokens of each group: those of a batch come by length, so that a backward pass pads
+            little; None leaves them as drawn.
     """
 
     n_groups: int
@@ -56,6 +58,7 @@ class GroupSampler:
     seed: int
     epoch: int = 0
     behind: Callable[[], int] = lambda: 0
+    lengths: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         check_step(self.n_groups, self.groups_per_batch)
@@ -71,6 +74,8 @@ class GroupSampler:
             order = np.random.default_rng((self.seed, epoch)).permutation(self.n_groups)
         for start in range(0, self._used, self.groups_per_batch):
             batch = order[start : start + self.groups_per_batch].tolist()
+            if self.lengths is not None:
+                batch.sort(key=self.lengths.__getitem__)
             for _ in range(self.repeats):
                 for group in batch:
                     for presentation in range(self.n_presentations):

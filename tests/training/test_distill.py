@@ -1,0 +1,251 @@
+"""Objectives that sample nothing: which items they take, what they make of gold, what they refuse."""
+
+import dataclasses
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from small_models import COLOURS, colour_items, save_word_model, small_recipe, trained
+
+from unswayed.api import audit, load_data
+from unswayed.errors import ItemError, UsageError
+from unswayed.items import Item, Task
+from unswayed.presentation import presentations
+from unswayed.reward_settings import REWARDS
+from unswayed.tiny.items import judge_items
+from unswayed.training.base_answers import ask_base, balanced
+from unswayed.training.planning import plan_training
+from unswayed.training.recipe import load_recipe, with_changes
+from unswayed.training.rl_exact import RL_EXACT
+from unswayed.training.run import train
+from unswayed.training.table import OBJECTIVES
+from unswayed.training.targets import own_average
+
+OBJECTIVE_NAMES = ("rl-exact", "distill", "sft")
+
+
+def without_gold(items):
+    return [msgspec.structs.replace(item, gold=None) for item in items]
+
+
+def planned(objective, items, model, *, n=2, consistency=None, advantage=None, **changes):
+    recipe = small_recipe(n, **changes)
+    reward = {"consistency": consistency, "advantage": advantage}
+    return plan_training(objective, items, model=str(model), recipe=recipe, **reward)
+
+
+# --- items without gold -----------------------------------------------------------------------
+
+
+def test_plain_questions_of_a_table_are_distilled_and_no_accuracy_is_made_up(word_model, tmp_path):
+    rows = [f"q{item.id},{item.prompt},{','.join(item.candidates)}" for item in colour_items(12)]
+    table = tmp_path / "questions.csv"
+    table.write_text("\n".join(["id,prompt,candidate_0,candidate_1", *rows]) + "\n")
+    items = load_data(table)
+    assert all(item.gold is None for item in items)
+    changes = {"data_held_out": "4", "run_check_every": "1", "optimiser_learning_rate": "1e-2"}
+    recipe = small_recipe(2, optimiser_steps="12", **changes)
+    lines = []
+    plan = {"model": str(word_model), "recipe": recipe, "out": tmp_path / "out"}
+    result = trained("distill", list(items), report=lines.append, **plan)
+    losses = [line["loss"] for line in lines if "loss" in line]
+    assert losses[-1] < losses[0] - 0.1
+    assert {"held_out/consistency", "held_out/unparsed"} <= set(result.after)
+    assert not any("accuracy" in name for line in (*lines, result.after) for name in line)
+    assert "accuracy" not in (tmp_path / "out" / "README.md").read_text().partition("## Recipe")[0]
+    assert {line["target/temperature"] for line in lines if "loss" in line} == {1.0}
+
+
+def test_gold_of_any_kind_is_let_be_and_items_said_twice_are_not(word_model):
+    items = [
+        *colour_items(3),
+        *without_gold(colour_items(6)[3:]),
+        Item(id="tie", task=Task.PAIRWISE, prompt="1", candidates=("red", "blue"), gold="tie"),
+        Item(id="all", task=Task.PAIRWISE, prompt="1", candidates=("red", "cyan"), gold=(0, 1)),
+        Item(id="twice", task=Task.PAIRWISE, prompt="1", candidates=("red", "red")),
+    ]
+    counts = planned("distill", items, word_model).groups.counts
+    assert (counts.kept, counts.identical, counts.without_gold, counts.all_right) == (8, 1, 0, 0)
+    for objective in ("rl-exact", "sft"):
+        with pytest.raises(ItemError, match=r"q3: gold is missing; 6 of 9 items"):
+            planned(objective, items, word_model)
+        kept = planned(objective, items, word_model, data_without_gold="drop").groups.counts
+        assert (kept.kept, kept.without_gold, kept.all_right) == (3, 5, 1)
+
+
+def test_gold_changes_the_temperature_alone(word_model, tmp_path):
+    from unswayed.training.teacher import ENOUGH_GOLD
+
+    items = colour_items(ENOUGH_GOLD + 4)
+
+    def targets(data, out, **changes):
+        plan = planned("distill", data, word_model, data_layouts="coupled", **changes)
+        trainer = OBJECTIVES.load("distill").build(plan, tmp_path / out)
+        return np.stack([example.target for example in trainer.train_dataset]), trainer.constants
+
+    plain, free = targets(without_gold(items), "free")
+    few, with_few = targets(
+        [*items[: ENOUGH_GOLD - 1], *without_gold(items[ENOUGH_GOLD - 1 :])], "few"
+    )
+    assert free == with_few == {"target/temperature": 1.0}
+    assert np.array_equal(plain, few)
+    best = [
+        msgspec.structs.replace(item, gold=int(row.argmax()))
+        for item, row in zip(items, plain[::2], strict=True)
+    ]
+    chosen, with_all = targets(best, "all")
+    (temperature,) = with_all.values()
+    assert temperature < 1  # gold that is the average's own choice asks for more trust in it
+    sharper = np.exp(np.log(plain) / temperature)
+    np.testing.assert_allclose(chosen, sharper / sharper.sum(1, keepdims=True), atol=1e-9)
+    fixed, told = targets(best, "fixed", target_temperature="1.0")
+    assert told == {"target/temperature": 1.0}
+    assert np.array_equal(fixed, plain)
+
+
+def test_the_target_is_the_same_for_all_layouts_and_cancels_what_a_slot_adds(tmp_path):
+    """Of a base that answers by place and label alone, every average is undecided."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    folder = save_word_model(tmp_path / "model")
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    with torch.no_grad():
+        for layer in model.model.layers:
+            layer.self_attn.o_proj.weight.zero_()  # nothing of the candidates gets to the answer
+        model.lm_head.weight[5, 0] = 2.0  # and A is liked better
+    model.save_pretrained(folder)
+    for layouts, count in (("coupled", 2), ("all", 4)):
+        plan = planned("distill", colour_items(4), folder, data_layouts=layouts)
+        trainer = OBJECTIVES.load("distill").build(plan, tmp_path / layouts)
+        assert len(trainer.train_dataset) == 4 * count
+        for example in trainer.train_dataset:
+            np.testing.assert_allclose(example.target, [0.5, 0.5], atol=1e-6)
+
+
+def test_base_answers_are_by_item_and_view_whatever_the_sizes(word_model, tmp_path):
+    items = [
+        Item(id=f"m{n}{k}", task=Task.MCQ, prompt=str(k), candidates=COLOURS[k : k + n])
+        for k in range(2)
+        for n in (4, 2, 3)
+    ]
+    plan = planned("distill", items, word_model, n=4, data_orders="random:2")
+    views = {n: presentations("full", n) for n in (2, 3, 4)}
+    answers = ask_base(plan, views, tmp_path / "calls")
+    for item in items:
+        assert answers[item.id].shape == (math.factorial(item.n), item.n)
+        assert (np.exp(answers[item.id]).sum(1) < 1 + 1e-9).all()
+        places = [views[item.n].index(view) for view in balanced(item.n)]
+        own = own_average(answers[item.id][places])
+        example = next(
+            example
+            for example, row in zip(
+                OBJECTIVES.load("distill").build(plan, tmp_path / "out").train_dataset,
+                plan.groups.rows,
+                strict=True,
+            )
+            if row.item_id == item.id
+        )
+        np.testing.assert_allclose(example.target, own, atol=1e-6)
+
+
+def test_the_tiny_judge_learns_without_labels_what_its_average_says(tmp_path):
+    changes = {
+        "data.held_out": "100",
+        "optimiser.steps": "30",
+        "optimiser.learning_rate": "1e-3",
+        "run.save_every": "0",
+        "run.check_every": "30",
+        "run.loggers": "[]",
+    }
+    recipe = with_changes(load_recipe("tiny-judge"), changes)
+    items = judge_items(500, seed=7)
+    gold = {item.id: item.gold for item in items}
+    plan = plan_training("distill", without_gold(items), model="tiny/judge", recipe=recipe)
+    assert plan.groups.n_presentations == 4  # candidates through the labels, labels, both
+    result = train(plan, tmp_path)
+    assert result.before["held_out/consistency"] < 0.5
+    assert result.after["held_out/consistency"] > 0.85
+    golden = [msgspec.structs.replace(item, gold=gold[item.id]) for item in plan.groups.held_out]
+    before, after = (
+        audit(name, golden, methods="direct", resamples=100).metrics["methods"]["direct"]
+        for name in ("tiny/judge", result.model_name)
+    )
+    assert after["accuracy"]["value"] > before["accuracy"]["value"] + 0.08
+
+
+# --- gold that may be wrong -------------------------------------------------------------------
+
+
+def test_sft_weighs_gold_against_the_average_and_splits_what_several_share(word_model, tmp_path):
+    items = colour_items(40)
+    plain = planned("sft", items, word_model)
+    gold = OBJECTIVES.load("sft").build(plan := plain, tmp_path / "gold").train_dataset
+    assert not (tmp_path / "gold" / "base_answers").exists()
+    for item, example in zip(plan.groups.items, gold, strict=True):
+        assert example.target.tolist() == [float(k == item.gold) for k in range(2)]
+    auto = OBJECTIVES.load("sft").build(
+        planned("sft", items, word_model, target_gold_noise="auto"), tmp_path / "auto"
+    )
+    share, tau = auto.constants["target/wrong_gold"], auto.constants["target/temperature"]
+    assert 0 < share < 0.5  # gold drawn at random and a random model: much of it is wrong
+    before = ask_base(plain, {2: balanced(2)}, tmp_path / "calls")
+    for item, example in zip(plain.groups.items, auto.train_dataset, strict=True):
+        weighed = own_average(before[item.id], tau=tau) * np.where(
+            gold_mask(item), 1 - share, share
+        )
+        np.testing.assert_allclose(example.target, weighed / weighed.sum(), atol=1e-6)
+    several = [
+        Item(id=f"s{k}", task=Task.MCQ, prompt=str(k), candidates=COLOURS[:3], gold=(0, 2))
+        for k in range(2)
+    ]
+    changes = {"data_orders": "cyclic", "target_gold_noise": "auto"}
+    shared = OBJECTIVES.load("sft").build(
+        planned("sft", several, word_model, n=4, **changes), tmp_path / "several"
+    )
+    assert shared.train_dataset[0].target.tolist() == [0.5, 0.0, 0.5]
+    assert shared.train_dataset[0].right.tolist() == [True, False, True]
+
+
+def gold_mask(item):
+    return [k == item.gold for k in range(item.n)]
+
+
+# --- what is refused before anything is loaded ------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
+def test_a_prompt_that_asks_for_reasoning_is_refused_with_the_remedy(tmp_path, objective):
+    model = save_word_model(tmp_path / "model", context=1024)
+    (model / "prompt_template.jinja").unlink()
+    changes = {"prompt_style": "reasoning", "data_max_prompt_tokens": "900"}
+    with pytest.raises(UsageError, match=r"train rl --reward inv.*prompt\.style=direct"):
+        planned(objective, colour_items(4), model, **changes)
+
+
+def test_a_reward_without_an_expectation_is_refused_with_the_remedy(monkeypatch):
+    sampled = dataclasses.replace(REWARDS.load("columnwise"), expected=None)
+    monkeypatch.setattr(type(REWARDS), "load", lambda self, name: sampled)
+    with pytest.raises(UsageError, match=r"no expectation.*train rl --reward columnwise"):
+        RL_EXACT.settings(small_recipe(2), consistency="columnwise", advantage=None)
+
+
+def test_advantages_and_rewards_where_there_are_none_are_refused(word_model):
+    with pytest.raises(UsageError, match="there is no advantage"):
+        planned("rl-exact", colour_items(4), word_model, advantage="group")
+    with pytest.raises(UsageError, match="there is no advantage"):
+        planned("rl-exact", colour_items(4), word_model, reward_advantage="prompt")
+    for objective in ("distill", "sft"):
+        with pytest.raises(UsageError, match="no reward and no advantage"):
+            planned(objective, colour_items(4), word_model, consistency="inv")
+
+
+@pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
+def test_a_plan_says_what_a_run_does(word_model, objective):
+    plan = planned(objective, colour_items(7), word_model, optimiser_steps="3")
+    presentations_of_item = 4 if objective == "distill" else 2
+    assert (plan.steps, plan.steps_per_epoch, plan.responses_per_step) == (3, 3, 0)
+    assert plan.record["presentations"] == presentations_of_item
+    assert plan.record["recipe"]["target.distill"] == 0.5
+    assert plan.record["reward"] is None or plan.record["reward"]["consistency"] == "inv"

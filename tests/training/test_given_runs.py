@@ -1,0 +1,318 @@
+"""Runs that sample nothing: they resume, stop, share work and memory as every training does."""
+
+import gc
+import json
+import os
+import shutil
+import signal
+import time
+import weakref
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from commands import SETTINGS, Command, result_of, run_processes
+from small_models import colour_items, small_recipe, trained
+from test_sharded import largest_difference, launch_environment, weights
+
+from unswayed.errors import RunDirectoryError
+from unswayed.training.planning import plan_training
+from unswayed.training.recipe import load_recipe, with_changes
+from unswayed.training.table import OBJECTIVES
+
+SEVERAL = Path(__file__).with_name("several.py")
+LORA = {"lora": "{rank = 4, alpha = 8, dropout = 0.1}"}
+OBJECTIVE_NAMES = ("rl-exact", "distill", "sft")
+AUTO = {"target_gold_noise": "auto", "target_invariance": "0.5"}
+
+
+# --- resume -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changes", [{}, LORA], ids=["full", "lora"])
+@pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
+def test_a_run_resumes_bit_for_bit_in_its_second_epoch(word_model, tmp_path, objective, changes):
+    # seven items, one held out, are three steps an epoch: step 5 is the second of the second
+    recipe = small_recipe(
+        2,
+        data_held_out="1",
+        optimiser_steps="7",
+        run_save_every="5",
+        run_check_every="5",
+        run_micro_batch="2",
+        **{**AUTO, **changes},
+    )
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    items = colour_items(7)
+    trained(objective, items, model=str(word_model), recipe=recipe, out=whole)
+    for part in ("checkpoint-5", "base_answers"):
+        shutil.copytree(whole / part, cut / part)
+    shutil.copy(whole / "train.jsonl", cut)
+    again = trained(objective, items, model=str(word_model), recipe=recipe, out=cut)
+    assert (again.resumed_from, again.steps) == (5, 7)
+    assert result_of(whole) == result_of(cut)
+    begun = weights(whole / "checkpoint-5")
+    assert largest_difference(begun, weights(whole)) > 0
+
+
+def test_a_run_asks_the_base_again_only_for_what_is_not_recorded(word_model, tmp_path, monkeypatch):
+    from unswayed.backends.huggingface import HuggingFaceBackend
+
+    batches = []
+    original = HuggingFaceBackend._run
+
+    def counted(self, jobs, shared):
+        batches.append(len(jobs))
+        return original(self, jobs, shared)
+
+    monkeypatch.setattr(HuggingFaceBackend, "_run", counted)
+    plan = {"model": str(word_model), "recipe": small_recipe(2, run_save_every="1")}
+    trained("rl-exact", colour_items(7), out=tmp_path, **plan)
+    assert sum(batches) == 14
+    shutil.rmtree(tmp_path / "checkpoint-2")
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.warns(UserWarning, match="was finished"):
+        again = trained("rl-exact", colour_items(7), out=tmp_path, **plan)
+    assert again.resumed_from == 1
+    assert sum(batches) == 14
+
+
+@pytest.mark.parametrize(
+    ("objective", "field"),
+    [
+        ("rl-exact", "target.distill"),
+        ("rl-exact", "reward.consistency"),
+        ("distill", "target.temperature"),
+        ("distill", "data.layouts"),
+        ("sft", "target.gold_noise"),
+        ("sft", "target.invariance"),
+    ],
+)
+def test_another_target_is_another_run(word_model, tmp_path, objective, field):
+    value = {
+        "target.gold_noise": "auto",
+        "data.layouts": "coupled",
+        "reward.consistency": "pair",
+    }.get(field, "0.25")
+    items, out = colour_items(4), tmp_path / "out"
+    plan = {"items": items, "model": str(word_model)}
+    trained(objective, out=out, recipe=small_recipe(2, run_save_every="1"), **plan)
+    record = json.loads((out / "training.json").read_text())
+    table, _, name = field.partition(".")
+    assert f"{table}.{name}" in record["recipe"] or table == "reward"
+    assert "| recipe.target.distill | 0.5 |" in (out / "README.md").read_text()
+    other = small_recipe(2, run_save_every="1", **{field.replace(".", "_", 1): value})
+    with pytest.raises(RunDirectoryError, match=rf"{table}\.{name} was"):
+        trained(objective, out=out, recipe=other, **plan)
+
+
+def test_a_run_of_an_earlier_version_goes_on(word_model, tmp_path):
+    """Its record does not have the fields that came later."""
+    plan = {"items": colour_items(4), "model": str(word_model), "out": tmp_path}
+    trained("pa-grpo", recipe=small_recipe(2, run_save_every="1"), **plan)
+    for file in tmp_path.glob("**/training.json"):
+        record = json.loads(file.read_text())
+        later = [key for key in record["recipe"] if key.startswith("target.")]
+        assert later
+        for key in (*later, "data.layouts"):
+            del record["recipe"][key]
+        file.write_text(json.dumps(record))
+    longer = small_recipe(2, run_save_every="1", optimiser_steps="3")
+    assert trained("pa-grpo", recipe=longer, **plan).resumed_from == 2
+    other = small_recipe(2, optimiser_steps="4", target_distill="0.1")
+    with pytest.raises(RunDirectoryError, match=r"target\.distill was 0\.5 and is 0\.1"):
+        trained("pa-grpo", recipe=other, **plan)
+
+
+# --- stops while the base is asked ------------------------------------------------------------
+
+QUESTIONS = 20
+"""Ten items in both orders."""
+
+SLOW_ASKING = """
+import os, time
+from unswayed.backends import huggingface
+
+huggingface.CPU_TOKENS = 40  # batches of two
+answer = huggingface.HuggingFaceBackend._run
+
+def slow(self, jobs, shared):
+    with open(os.environ["ASKED"], "a") as file:
+        file.write(f"{len(jobs)}\\n")
+    time.sleep(float(os.environ["ASKING_S"]))
+    return answer(self, jobs, shared)
+
+huggingface.HuggingFaceBackend._run = slow
+"""
+
+
+class Asking(Command):
+    """A training command whose base is slow to answer, and writes down what it is asked."""
+
+    def __init__(self, folder, model, objective):
+        super().__init__(folder, model)
+        (folder / "site" / "sitecustomize.py").write_text(SLOW_ASKING)
+        self.objective, self.asked = objective, folder / "asked"
+
+    def arguments(self, out, changes):
+        command = super().arguments(out, {"reward.consistency": "inv", **changes})
+        at = command.index("rl")
+        return [*command[:at], self.objective, *command[at + 1 :]]
+
+    def batches(self):
+        return list(map(int, self.asked.read_text().split())) if self.asked.exists() else []
+
+    @contextmanager
+    def started(self, out, *, seconds=0.0, **how):
+        os.environ |= {"ASKED": str(self.asked), "ASKING_S": str(seconds)}
+        try:
+            with super().started(out, **how) as children:
+                yield children
+        finally:
+            del os.environ["ASKED"], os.environ["ASKING_S"]
+
+    def undisturbed(self, out):
+        """The weights of the same run in this process."""
+        changes = {**SETTINGS, "reward.consistency": "inv"}
+        plan = {
+            "model": str(self.model),
+            "recipe": with_changes(load_recipe("tiny-judge"), changes),
+        }
+        trained(self.objective, colour_items(10), out=out, **plan)
+        return weights(out)
+
+
+def wait_for_batches(command, count, children):
+    until = time.monotonic() + 200
+    while len(command.batches()) < count:
+        assert all(child.poll() is None for child in children), children[0].communicate()[1]
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("objective", "number", "seconds", "most_lost"),
+    [
+        ("distill", signal.SIGINT, 0.1, 0),  # all is answered in the seconds that calls are given
+        ("rl-exact", signal.SIGTERM, 0.8, 2),
+        ("rl-exact", signal.SIGKILL, 0.8, 4),
+    ],
+)
+def test_a_stop_while_the_base_is_asked_loses_no_answer(
+    word_model, tmp_path, objective, number, seconds, most_lost
+):
+    command = Asking(tmp_path, word_model, objective)
+    out = tmp_path / "out"
+    with command.started(out, seconds=seconds) as (child,):
+        wait_for_batches(command, 4, [child])
+        child.send_signal(number)
+        said = child.communicate(timeout=100)[1]
+    first = sum(command.batches())
+    assert child.returncode == (-number if number == signal.SIGKILL else 130), said
+    assert "Traceback" not in said
+    assert not list(out.glob("checkpoint-*"))
+    assert first == QUESTIONS if most_lost == 0 else first < QUESTIONS
+    command.finished(out)
+    assert 0 <= sum(command.batches()) - QUESTIONS <= most_lost
+    # batches of other prompts may differ in the last bits of what they answer
+    assert largest_difference(weights(out), command.undisturbed(tmp_path / "whole")) < 1e-6
+
+
+def test_processes_that_wait_for_the_first_one_stop_with_it(word_model, tmp_path):
+    command = Asking(tmp_path, word_model, "rl-exact")
+    out = tmp_path / "out"
+    with command.started(out, seconds=0.1, processes=2) as children:
+        wait_for_batches(command, 2, children)
+        children[0].send_signal(signal.SIGINT)
+        said = [child.communicate(timeout=100)[1] for child in children]
+    assert [child.returncode for child in children] == [130, 130], said
+    command.finished(out, processes=2)
+    assert sum(command.batches()) == QUESTIONS
+    assert largest_difference(weights(out), command.undisturbed(tmp_path / "whole")) < 1e-5
+
+
+# --- several processes ------------------------------------------------------------------------
+
+
+def logged(out):
+    lines = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
+    return [{key: line[key] for key in line if key not in ("epoch", "grad_norm")} for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("objective", "launch", "changes"),
+    [
+        ("rl-exact", None, {}),
+        ("distill", "fsdp2", {"lora": "{rank = 4, alpha = 8}"}),
+        ("sft", "fsdp2", AUTO),
+    ],
+    ids=["whole rl-exact", "sharded lora distill", "sharded sft"],
+)
+def test_two_processes_learn_what_one_learns(word_model, tmp_path, objective, launch, changes):
+    settings = {
+        "optimiser_steps": "4",
+        "optimiser_learning_rate": "1e-4",
+        "run_micro_batch": "2",
+        **changes,
+    }
+    plan = {"model": str(word_model), "recipe": small_recipe(2, **settings)}
+    trained(objective, colour_items(7), out=tmp_path / "one", **plan)
+    environment = launch_environment(launch) if launch else None
+    told = json.dumps({"items": 7, "objective": objective, **settings})
+    run_processes(SEVERAL, word_model, tmp_path / "two", told, launch=environment)
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert largest_difference(weights(one), weights(two)) < 1e-5
+    if "lora" not in changes:
+        assert largest_difference(weights(word_model), weights(two)) > 2e-4
+    for alone, both in zip(logged(one), logged(two), strict=True):
+        assert both == pytest.approx(
+            alone, abs=1e-5
+        )  # the parts of the loss too, of both processes
+
+
+# --- memory -----------------------------------------------------------------------------------
+
+
+def test_the_base_is_gone_before_the_trainer_loads_its_own(word_model, tmp_path, monkeypatch):
+    from transformers import AutoModelForCausalLM
+
+    read, alive, loaded = AutoModelForCausalLM.from_pretrained, [], []
+
+    def counted(*arguments, **named):
+        loaded.append(sum(model() is not None for model in alive))
+        model = read(*arguments, **named)
+        alive.append(weakref.ref(model))
+        return model
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", counted)
+    gc.collect()
+    gc.disable()  # nor only by chance
+    try:
+        plan = plan_training(
+            "rl-exact", colour_items(4), model=str(word_model), recipe=small_recipe(2)
+        )
+        OBJECTIVES.load("rl-exact").build(plan, tmp_path)
+    finally:
+        gc.enable()
+    assert loaded == [0, 0]  # the base, then the trainer's
+
+
+@pytest.mark.parametrize("lora", [{}, {"lora": "{rank = 4, alpha = 8}"}], ids=["full", "lora"])
+@pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
+def test_checkpointing_changes_nothing_and_bfloat16_little(word_model, tmp_path, objective, lora):
+    losses = {}
+    for name, changes in {
+        "plain": {},
+        "checkpointed": {"run_gradient_checkpointing": "true"},
+        "bfloat16": {"run_precision": "bfloat16", "run_gradient_checkpointing": "true"},
+    }.items():
+        recipe = small_recipe(2, optimiser_steps="3", **AUTO, **lora, **changes)
+        lines = []
+        out = tmp_path / name
+        plan = {"model": str(word_model), "recipe": recipe, "out": out}
+        trained(objective, colour_items(6), report=lines.append, **plan)
+        losses[name] = [line["loss"] for line in lines]
+        assert all(line["grad_norm"] > 0 for line in lines)
+    assert losses["checkpointed"] == pytest.approx(losses["plain"], abs=1e-6)
+    assert losses["bfloat16"] == pytest.approx(losses["plain"], abs=0.05)
+    assert losses["bfloat16"] != losses["plain"]
