@@ -21,7 +21,16 @@ from unswayed.decisions import Estimate
 from unswayed.training.advice import CLEAN
 from unswayed.training.targets import shared_temperature, wrong_gold
 
-__all__ = ["BROKEN", "RIGHT", "SIZES", "World", "bootstrap_interval", "rates", "worse"]
+__all__ = [
+    "BROKEN",
+    "RIGHT",
+    "SIZES",
+    "World",
+    "bootstrap_interval",
+    "of_bootstrap",
+    "rates",
+    "worse",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -103,16 +112,17 @@ BROKEN: Final = tuple(
 
 
 def bootstrap_interval(
-    mean_logits: FloatArray, gold: IntArray, rng: np.random.Generator, *, resamples: int = 200
+    mean_logits: FloatArray, gold: Sequence[int], *, resamples: int = 200
 ) -> Estimate:
     """The percentile interval of the likeliest share, over items drawn with replacement."""
     items, n = mean_logits.shape
     shares = np.linspace(0.0, (n - 1) / n, 51)
     table = []
     for tau in np.geomspace(0.1, 10.0, 21):
-        own = softmax(mean_logits / tau, axis=1)[np.arange(items), gold]
+        own = softmax(mean_logits / tau, axis=1)[np.arange(items), np.asarray(gold)]
         likelihood = (1 - shares)[:, None] * own + (shares / (n - 1))[:, None] * (1 - own)
         table.append(np.log(np.maximum(likelihood, 1e-300)))
+    rng = np.random.default_rng(0)
     weights = rng.multinomial(items, np.full(items, 1 / items), size=resamples)
     best = (np.array(table) @ weights.T).max(axis=0).argmax(axis=0)
     low, high = np.quantile(shares[best], [0.025, 0.975])
@@ -162,6 +172,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
     for world in BROKEN:
         for items in (200, 1600):
             yield from _said(world, items, intervals(world, items, runs))
+    yield from of_bootstrap(runs)
 
 
 def _of_intervals(worlds: Sequence[World], items: int, trials: int) -> Iterator[Rate]:
@@ -184,6 +195,27 @@ def _of_intervals(worlds: Sequence[World], items: int, trials: int) -> Iterator[
     yield Rate(statement=statement, setting=setting, count=errors, trials=len(every), at_most=0.05)
     for world, part in zip(worlds, shares, strict=True):
         yield from _said(world, items, part)
+
+
+def of_bootstrap(trials: int) -> Iterator[Rate]:
+    """The interval that was not taken, without a bound."""
+    for n in (2, 4):
+        for items in (20, 200):
+            shares = [
+                bootstrap_interval(*_gold_of(World(n=n, right=right, epsilon=0.1), items, trial))
+                for right in RIGHT
+                for trial in range(trials)
+            ]
+            for statement, count in (
+                ("a bootstrap of it holds it", sum(s.low <= 0.1 <= s.high for s in shares)),
+                ("a bootstrap calls gold clean", sum(s.high < CLEAN for s in shares)),
+            ):
+                yield Rate(
+                    statement=statement,
+                    setting=f"n {n}, averages of every kind, 10% wrong, {items} items",
+                    count=count,
+                    trials=len(shares),
+                )
 
 
 def _said(world: World, items: int, shares: Sequence[Estimate]) -> Iterator[Rate]:
