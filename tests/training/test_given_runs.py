@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import time
 import weakref
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from small_models import colour_items, small_recipe, trained
 from test_sharded import largest_difference, launch_environment, weights
 
 from unswayed.errors import RunDirectoryError
+from unswayed.training.one_token import OneToken
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.table import OBJECTIVES
@@ -124,6 +126,38 @@ def test_a_run_of_an_earlier_version_goes_on(word_model, tmp_path):
         trained("pa-grpo", recipe=other, **plan)
 
 
+@pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
+@pytest.mark.parametrize("place", ["between steps", "within a step"])
+def test_a_signal_between_or_within_steps_costs_no_bit(
+    word_model, tmp_path, monkeypatch, objective, place
+):
+    passes = []
+    original = OneToken.compute_loss
+
+    def counted(self, *arguments, **named):
+        passes.append(self.state.global_step)
+        if place == "within a step" and passes.count(2) == 2 and len(passes) == passes.index(2) + 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return original(self, *arguments, **named)
+
+    def tell(line):
+        if place == "between steps" and line["step"] == 2 and cut.name not in told:
+            told.append(cut.name)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    told, cut = [], tmp_path / "cut"
+    recipe = small_recipe(2, optimiser_steps="4", run_micro_batch="2", **AUTO)
+    plan = {"model": str(word_model), "recipe": recipe}
+    whole = tmp_path / "whole"
+    trained(objective, colour_items(7), out=whole, **plan)
+    monkeypatch.setattr(OneToken, "compute_loss", counted)
+    stopped = trained(objective, colour_items(7), out=cut, report=tell, **plan)
+    assert (stopped.interrupted, stopped.steps) == (True, 2)
+    again = trained(objective, colour_items(7), out=cut, **plan)
+    assert (again.interrupted, again.resumed_from, again.steps) == (False, 2, 4)
+    assert result_of(whole) == result_of(cut)
+
+
 # --- stops while the base is asked ------------------------------------------------------------
 
 QUESTIONS = 20
@@ -229,6 +263,26 @@ def test_processes_that_wait_for_the_first_one_stop_with_it(word_model, tmp_path
     command.finished(out, processes=2)
     assert sum(command.batches()) == QUESTIONS
     assert largest_difference(weights(out), command.undisturbed(tmp_path / "whole")) < 1e-5
+
+
+LONG_WORK = """
+import sys, time
+from datetime import timedelta
+from small_models import small_recipe
+from unswayed.training import processes
+
+processes.TIMEOUT = timedelta(seconds=12)
+with processes.joined(small_recipe()):
+    print(processes.on_main(lambda: time.sleep(15) or "done", patient=True))
+"""
+
+
+def test_the_others_wait_for_long_work_of_the_first_process(tmp_path):
+    script = tmp_path / "long.py"
+    script.write_text(LONG_WORK)
+    path = os.pathsep.join([str(SEVERAL.parent), *filter(None, sys.path)])
+    said = run_processes(script, launch={"PYTHONPATH": path})
+    assert [out.strip() for out, _ in said] == ["done", "done"]
 
 
 # --- several processes ------------------------------------------------------------------------
