@@ -77,7 +77,7 @@ def test_gold_of_any_kind_is_let_be_and_items_said_twice_are_not(word_model):
 def test_gold_changes_the_temperature_alone(word_model, tmp_path):
     from unswayed.training.teacher import ENOUGH_GOLD
 
-    items = colour_items(ENOUGH_GOLD + 4)
+    items = colour_items(400)  # gold of a few does not move the temperature
 
     def targets(data, out, **changes):
         plan = planned("distill", data, word_model, data_layouts="coupled", **changes)
@@ -249,3 +249,21 @@ def test_a_plan_says_what_a_run_does(word_model, objective):
     assert plan.record["presentations"] == presentations_of_item
     assert plan.record["recipe"]["target.distill"] == 0.5
     assert plan.record["reward"] is None or plan.record["reward"]["consistency"] == "inv"
+
+
+def test_a_temperature_that_is_given_is_that_of_the_share_of_wrong_gold():
+    from unswayed.training.targets import noise_of_gold
+    from unswayed.training.teacher import compared, gold_noise
+
+    items = colour_items(300)
+    rng = np.random.default_rng(0)
+    answers = {}
+    for item in items:  # an average that is right on 80 % and says so: likeliest at temperature 1
+        p = np.where(np.arange(2) == (item.gold if rng.random() < 0.8 else 1 - item.gold), 0.8, 0.2)
+        answers[item.id] = np.log(np.stack([p, p]))
+    against = compared(items, answers)
+    free, given = gold_noise(items, answers), gold_noise(items, answers, temperature=2.0)
+    assert free == noise_of_gold(against.mean_logits, against.gold)
+    assert given == noise_of_gold(against.mean_logits, against.gold, taus=[2.0])
+    assert given.epsilon != free.epsilon
+    assert gold_noise(items[:5], answers, temperature=2.0) == (2.0, 0.0)

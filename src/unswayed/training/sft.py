@@ -118,10 +118,9 @@ def _targets(plan: Plan, out: Path) -> tuple[list[FloatArray], dict[str, float]]
         masks = [right_mask(item.gold_candidates(), item.n) for item in items]
         return [mask / mask.sum() for mask in masks], {}
     before = ask_base(plan, {n: balanced(n) for n in plan.groups.views}, out / ANSWERS)
-    noise = gold_noise(items, before)
-    temperature = target.temperature or noise.tau
-    averages = own_averages(items, before, temperature=temperature)
+    noise = gold_noise(items, before, temperature=target.temperature)
+    averages = own_averages(items, before, temperature=noise.tau)
     return weighed_gold(items, averages, epsilon=noise.epsilon), {
-        "target/temperature": temperature,
+        "target/temperature": noise.tau,
         "target/wrong_gold": noise.epsilon,
     }

@@ -12,6 +12,7 @@ from unswayed.items import Item, question_mark
 from unswayed.rewards import FloatArray
 from unswayed.tasks import task_of
 from unswayed.training.targets import (
+    TAUS,
     GoldNoise,
     gold_targets,
     noise_of_gold,
@@ -60,15 +61,26 @@ def own_averages(
     return [own_average(answers[item.id], tau=temperature) for item in items]
 
 
-def gold_noise(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> GoldNoise:
+def gold_noise(
+    items: Sequence[Item],
+    answers: Mapping[str, FloatArray],
+    *,
+    temperature: float | None = None,
+) -> GoldNoise:
     """The temperature of the average and the share of wrong gold under which gold is likeliest.
 
     Temperature 1 and share 0 where fewer than `ENOUGH_GOLD` items can be `compared`.
+
+    Args:
+        items: The items.
+        answers: As in `own_averages`.
+        temperature: Of the average, where it is given.
     """
     against = compared(items, answers)
+    given = TAUS if temperature is None else (temperature,)
     if len(against.gold) < ENOUGH_GOLD:
-        return GoldNoise(1.0, 0.0)
-    return noise_of_gold(against.mean_logits, against.gold)
+        return GoldNoise(temperature or 1.0, 0.0)
+    return noise_of_gold(against.mean_logits, against.gold, taus=given)
 
 
 def own_temperature(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> float:
