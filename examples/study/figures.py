@@ -62,7 +62,11 @@ class Figures:
             runs = self.runs(setting, "PA-GRPO")
             return {run["seed"]: run["untrained"][arm][metric] for run in runs}
         at = str(step or setting.steps)
-        return {run["seed"]: run["steps"][at][metric] for run in self.runs(setting, arm)}
+        return {
+            run["seed"]: run["steps"][at][metric]
+            for run in self.runs(setting, arm)
+            if at in run["steps"]
+        }
 
 
 def difference(metric: str, differences: Sequence[float]) -> str:

@@ -30,13 +30,14 @@ def plot(figures: Figures, settings: Sequence[Setting], steps: Sequence[int], pa
         axes, [(s, m) for s in settings for m in ("Con", "CA")], strict=True
     ):
         for place, (arm, marker) in enumerate(zip(arms, MARKERS, strict=True)):
-            values = [figures.values(setting, arm, metric, step) for step in steps]
-            if not values[0]:
+            values = {step: figures.values(setting, arm, metric, step) for step in steps}
+            values = {step: some for step, some in values.items() if some}
+            if not values:
                 continue
             axis.errorbar(
-                [step + 1.2 * place for step in steps],  # side by side, so spreads can be told
-                [mean(some) for some in values],
-                [statistics.stdev(some) if len(some) > 1 else 0.0 for some in values],
+                [step + 1.2 * place for step in values],  # side by side, so spreads can be told
+                [mean(some) for some in values.values()],
+                [statistics.stdev(some) if len(some) > 1 else 0.0 for some in values.values()],
                 marker=marker,
                 markersize=4,
                 capsize=2,

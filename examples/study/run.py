@@ -27,7 +27,7 @@ import torch
 from inference import inference_rows
 from loop import train_arm
 from outcome import measure_average, measure_model
-from settings import DECOMPOSED, LAYOUTS, PARTS, Job, Setting, jobs
+from settings import LAYOUTS, PARTS, Job, Setting, jobs
 from tables import write_tables
 from torch import nn
 from world import Pool, evaluation_items, inconsistent_items, make_pool
@@ -149,7 +149,7 @@ class Study:
 
         def note(step: int, model: nn.Module) -> None:
             steps[str(step)] = measure_model(model, items)
-            if step == job.setting.steps and job.setting.name in DECOMPOSED:
+            if step == job.setting.steps and job.decomposed:
                 protocols["coupled"] = steps[str(step)]
                 for protocol in LAYOUTS[1:]:
                     protocols[protocol] = measure_model(model, items, protocol=protocol)

@@ -92,8 +92,17 @@ class Job:
     @property
     def measured_at(self) -> tuple[int, ...]:
         """Steps after which the model is measured."""
-        early = self.setting.name in HEADLINE and self.arm in STEPPED
-        return (10, 25, 50, self.setting.steps) if early else (self.setting.steps,)
+        if self.setting.name not in HEADLINE or self.arm not in STEPPED:
+            return (self.setting.steps,)
+        # with 24 orders a measurement costs as much as twenty steps
+        early = (10, 25, 50) if self.setting.task is Task.PAIRWISE else (10,)
+        return (*early, self.setting.steps)
+
+    @property
+    def decomposed(self) -> bool:
+        """Whether it is also measured with labels only and orders only permuted."""
+        measured = self.arm in FINALISTS or self.setting.layouts == "all"
+        return measured and self.setting.name in DECOMPOSED
 
     def fingerprint(self, base: str) -> str:
         """Changes whenever the run would be another one."""
@@ -201,7 +210,7 @@ HEADLINE: Final = tuple(setting.name for setting in _MAIN)
 """Settings that all arms are compared in, and are measured on the way."""
 
 DECOMPOSED: Final = ("judge-noisy", "mcq-noisy", "judge-layouts", "judge-layouts-4")
-"""Settings whose base and arms are also measured with labels only and orders only permuted."""
+"""Settings in which labels and orders are also moved apart."""
 
 LAYOUTS: Final[tuple[Protocol, ...]] = ("coupled", "label", "order")
 """What moves with a presentation: both, labels alone, orders alone."""
