@@ -17,7 +17,7 @@ from arms import ARMS, Arm
 from settings import Job
 from supervised import supervised_loss
 from torch import nn
-from world import Pool, answer_log_probs, by_candidate, label_ids, label_log_probs
+from world import Pool, answer_log_probs, by_candidate, label_ids, label_log_probs, orders_of
 
 from unswayed.decisions import UNPARSED
 from unswayed.presentation import presentations
@@ -110,7 +110,7 @@ def targets_of(base: nn.Module, pool: Pool, arm: Arm) -> np.ndarray:
     if arm.target == "gold":
         return gold_targets(pool.gold, n)
     shown = presentations("swap" if n == 2 else "cyclic", n)
-    orders = np.array([one.candidates_by_label() for one in shown])
+    orders = orders_of(shown)
     log_p = by_candidate(label_log_probs(base, pool.items, shown), orders).double().numpy()
     if arm.target == "own":
         return own_average(log_p, tau=arm.tau)

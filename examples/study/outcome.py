@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from world import by_candidate, label_log_probs
+from world import by_candidate, label_log_probs, orders_of
 
 from unswayed.items import Item
 from unswayed.metrics import Outcomes, measure
@@ -40,7 +40,7 @@ def measure_model(
     """Acc, Con, CA, RStd, ECE and Brier in percent over all orders of the candidates."""
     shown = _all_orders(items, protocol)
     labels = label_log_probs(model, items, shown)
-    orders = np.array([one.candidates_by_label() for one in shown])
+    orders = orders_of(shown)
     choices = orders[np.arange(len(shown)), labels.argmax(-1).numpy()]
     return {
         **measure_choices(choices, items, shown),
@@ -101,7 +101,7 @@ def _all_orders(items: Sequence[Item], protocol: Protocol) -> tuple[Presentation
 
 def _probabilities(labels: torch.Tensor, shown: Sequence[Presentation]) -> NDArray[np.float64]:
     """Of the candidates, among the labels, shape (items, presentations, n)."""
-    orders = np.array([one.candidates_by_label() for one in shown])
+    orders = orders_of(shown)
     p: NDArray[np.float64] = by_candidate(labels.double().softmax(-1), orders).numpy()
     return p
 

@@ -222,7 +222,7 @@ def _protocol_table(figures: Figures, base: Run) -> list[str]:
         for arm in setting.arms:
             apart = [run["protocols"] for run in figures.runs(setting, arm) if run["protocols"]]
             if apart:
-                consistency = {p: spread([one[p]["Con"] for one in apart]) for p in LAYOUTS}
+                consistency = {p: spread([layouts[p]["Con"] for layouts in apart]) for p in LAYOUTS}
                 rows.append(row(f"{setting.title}: {arm}", consistency.__getitem__))
     title = "Consistency with labels only, orders only, and both permuted"
     return _table(title, ["setting: arm", *LAYOUTS], rows)

@@ -29,6 +29,7 @@ __all__ = [
     "label_ids",
     "label_log_probs",
     "make_pool",
+    "orders_of",
     "prompts_of",
     "shown_in",
 ]
@@ -80,7 +81,7 @@ def shown_in(setting: Setting) -> tuple[Presentation, ...]:
     n = 2 if setting.task is Task.PAIRWISE else 4
     moved = ("coupled", "order", "label") if setting.layouts == "all" else ("coupled",)
     sets = [presentations(setting.orders, n, protocol=protocol) for protocol in moved]
-    return tuple(dict.fromkeys(one for group in sets for one in group))
+    return tuple(dict.fromkeys(shown for group in sets for shown in group))
 
 
 def prompts_of(items: Sequence[Item], shown: Sequence[Presentation]) -> IntArray:
@@ -92,13 +93,18 @@ def prompts_of(items: Sequence[Item], shown: Sequence[Presentation]) -> IntArray
             prompt_tokens(
                 items[0].task,
                 question,
-                by_candidate[:, list(one.order)],
-                np.tile(one.labels, (len(items), 1)),
+                by_candidate[:, list(presentation.order)],
+                np.tile(presentation.labels, (len(items), 1)),
             )
-            for one in shown
+            for presentation in shown
         ],
         axis=1,
     )
+
+
+def orders_of(shown: Sequence[Presentation]) -> IntArray:
+    """Candidate at each label, shape (presentations, n)."""
+    return np.array([presentation.candidates_by_label() for presentation in shown])
 
 
 def label_ids(n: int) -> IntArray:
@@ -117,7 +123,7 @@ def by_candidate(values: torch.Tensor, orders: IntArray) -> torch.Tensor:
 
     Args:
         values: By label, shape (items, presentations, n).
-        orders: Candidate at each label, shape (presentations, n), or one such for each item.
+        orders: Candidate at each label, shape (presentations, n), or such for each item.
     """
     label = torch.from_numpy(orders.argsort(axis=-1)).to(values.device)
     return values.gather(-1, label.expand(values.shape))
@@ -151,7 +157,7 @@ def inconsistent_items(
     draw = judge_items if setting.task is Task.PAIRWISE else mcq_items
     n = 2 if setting.task is Task.PAIRWISE else 4
     asked = presentations("swap" if n == 2 else "cyclic", n)
-    candidates = np.array([one.candidates_by_label() for one in asked])
+    candidates = orders_of(asked)
     forbidden = {content_of(item) for item in evaluation_items(setting, seed)}
     drawn = 2 * wanted
     while True:
@@ -187,7 +193,7 @@ def make_pool(items: Sequence[Item], kept: float, setting: Setting, seed: int) -
             for item, right in zip(items, gold, strict=True)
         ),
         prompts=prompts_of(items, shown),
-        orders=np.array([one.candidates_by_label() for one in shown]),
+        orders=orders_of(shown),
         gold=gold,
         wrong_gold=float((gold != utility.argmax(axis=1)).mean()),
         kept=kept,

@@ -47,8 +47,8 @@ def untrained():
 
 def setting_of(study, name, **changes):
     """A setting of the study by name, changed."""
-    found = {setting.name: setting for setting in study["settings"].SETTINGS}[name]
-    return replace(found, **changes)
+    named = {setting.name: setting for setting in study["settings"].SETTINGS}
+    return replace(named[name], **changes)
 
 
 def pool_of(study, base, setting, wanted=50, seed=0):
