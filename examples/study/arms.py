@@ -1,167 +1,103 @@
-"""What is compared: the settings of the study, its arms, and the sweeps."""
+"""What is compared: the arms of the study, each as the terms that it minimises."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, Literal
 
-from unswayed.items import Task
-from unswayed.presentation import Protocol
 from unswayed.reward_settings import Advantage
 
-__all__ = [
-    "ARMS",
-    "DECOMPOSED",
-    "LAYOUTS",
-    "REWARDED",
-    "SETTINGS",
-    "SUPERVISED",
-    "SWEEPS",
-    "Job",
-    "Setting",
-    "jobs",
-]
+__all__ = ["ARMS", "FINALISTS", "PAPER", "RIVALS", "STEPPED", "Arm", "Target"]
 
-Gold = Literal["noisy", "clean", "flips"]
+Target = Literal["gold", "weighed", "own"]
+"""What every presentation is trained towards: the gold, the gold weighed against the base's own
+average by how noisy it seems, or that average alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One row of the study's table.
+class Arm:
+    """An objective: the sum of the terms that it has.
 
     Attributes:
-        name, title: Short name for files; what the table says.
-        task: Judge (two candidates) or multiple choice (four).
-        gold: Training gold: drawn from a Bradley-Terry rater, the truth, or the truth with 35 % of
-            the labels replaced by a wrong one. Evaluation always uses the truth.
-        orders: The permutation group.
-        lam: Weight of r_con.
-        samples: N.
-        items_per_step, steps, learning_rate: AdamW, constant rate.
-        lora: Rank of an adapter; 0 trains all weights.
+        reward: Consistency reward of the package, "none" for the answer's own; None: no reward.
+        advantage: What a sampled answer is compared with; None: nothing is sampled, the
+            expectation of the reward is climbed.
+        paid: Whether right answers are paid for; False leaves the consistency reward alone.
+        lam: Weight of the consistency reward; None: the setting's.
+        target: What every presentation is trained towards, if anything.
+        weight: Of that term.
+        tau: Temperature of the base's own average.
+        pairs: Whether a batch is random pairs of item and presentation instead of whole groups.
+        divergence: Weight of the Jensen-Shannon divergence between the presentations.
+        pif: Changes (`--set`) of `train pif --recipe tiny-judge`; None: not that loss.
     """
 
-    name: str
-    title: str
-    task: Task = Task.PAIRWISE
-    gold: Gold = "noisy"
-    orders: str = "swap"
-    lam: float = 1.0
-    samples: int = 8
-    items_per_step: int = 16
-    steps: int = 100
-    learning_rate: float = 3e-4
-    lora: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One training run: a setting, an arm, a seed."""
-
-    setting: Setting
-    arm: str
-    seed: int
+    reward: str | None = None
+    advantage: Advantage | None = None
+    paid: bool = True
+    lam: float | None = None
+    target: Target | None = None
+    weight: float = 1.0
+    tau: float = 1.0
+    pairs: bool = False
+    divergence: float = 0.0
+    pif: Mapping[str, str] | None = None
 
     @property
-    def name(self) -> str:
-        """File name without ending."""
-        arm = self.arm.strip("+").lower().replace(" ", "-")
-        return f"{self.setting.name}__{arm}__seed{self.seed}"
-
-    def fingerprint(self, base: str) -> str:
-        """Changes whenever the run would be another one."""
-        setting = {k: v for k, v in asdict(self.setting).items() if k not in ("name", "title")}
-        text = json.dumps([base, setting, self.arm, self.seed], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+    def reads_gold(self) -> bool:
+        """Whether another gold would make another model of it."""
+        paid = self.reward is not None and self.paid
+        return paid or self.target in ("gold", "weighed") or self.pif is not None
 
 
-REWARDED: Final[Mapping[str, tuple[str, Advantage]]] = {
-    "GRPO": ("none", "prompt"),
-    "+r_con": ("con", "prompt"),
-    "+A_PA": ("none", "group"),
-    "PA-GRPO": ("con", "group"),
+_GOLD_ALONE: Final = {"pif.negatives": "0", "pif.content_weight": "0"}
+"""Without negatives and content what is left of PIF is the cross-entropy on the gold label."""
+
+ARMS: Final[Mapping[str, Arm]] = {
+    "GRPO": Arm(reward="none", advantage="prompt"),
+    "+r_con": Arm(reward="con", advantage="prompt"),
+    "+A_PA (EIS-GRPO)": Arm(reward="none", advantage="group"),
+    "PA-GRPO": Arm(reward="con", advantage="group"),
+    "inv": Arm(reward="inv", advantage="group"),
+    "joint": Arm(reward="joint", advantage="group"),
+    "probability-weighted": Arm(reward="probability-weighted", advantage="group"),
+    "mode": Arm(reward="mode", advantage="group"),
+    "exact none": Arm(reward="none"),
+    "exact pair": Arm(reward="pair"),
+    "exact mode": Arm(reward="mode"),
+    "exact inv": Arm(reward="inv"),
+    "exact inv, lambda 3": Arm(reward="inv", lam=3.0),
+    "exact inv + distill": Arm(reward="inv", target="own", weight=0.5),
+    "exact inv + distill 1": Arm(reward="inv", target="own"),
+    "permuted SFT": Arm(pif=_GOLD_ALONE),
+    "SFT + inv": Arm(reward="inv", paid=False, target="gold"),
+    "weighed gold": Arm(target="weighed"),
+    "PIF": Arm(pif={}),
+    "distill": Arm(target="own"),
+    "distill, random pairs": Arm(target="own", pairs=True),
+    "distill, tau 0.5": Arm(target="own", tau=0.5),
+    "JS": Arm(divergence=1.0),
+    "pair only": Arm(reward="pair", paid=False),
+    "inv only": Arm(reward="inv", paid=False),
 }
-"""The four arms of the paper's Table 2: consistency reward and advantage."""
 
-SUPERVISED: Final[Mapping[str, Mapping[str, str]]] = {
-    "permuted SFT": {"pif.negatives": "0", "pif.content_weight": "0"},
-    "PIF": {},
-}
-"""Arms that are told the gold label, as changes (`--set`) of `train pif --recipe tiny-judge`.
+PAPER: Final = ("GRPO", "+r_con", "+A_PA (EIS-GRPO)", "PA-GRPO")
+"""The four arms of the paper's Table 2."""
 
-Without negatives and content what is left of that loss is the cross-entropy on the gold label.
-"""
+RIVALS: Final = (*PAPER, "permuted SFT", "PIF")
+"""What training has done so far."""
 
-ARMS: Final = (*REWARDED, *SUPERVISED)
-
-_MCQ = Setting(name="mcq-noisy", title="MCQ, noisy gold", task=Task.MCQ, orders="structured")
-_JUDGE = Setting(name="judge-noisy", title="judge, noisy gold")
-
-SETTINGS: Final = (
-    _JUDGE,
-    replace(_JUDGE, name="judge-clean", title="judge, clean gold", gold="clean"),
-    replace(_JUDGE, name="judge-flips", title="judge, 35 % label flips", gold="flips"),
-    replace(
-        _JUDGE,
-        name="judge-lora",
-        title="judge, noisy gold, LoRA r=8, lr 1e-3",
-        lora=8,
-        learning_rate=1e-3,
-    ),
-    _MCQ,
-    replace(_MCQ, name="mcq-clean", title="MCQ, clean gold", gold="clean"),
-    replace(_MCQ, name="mcq-flips", title="MCQ, 35 % label flips", gold="flips"),
-    replace(_MCQ, name="mcq-quarter", title="MCQ, noisy gold, lambda 0.25", lam=0.25),
+FINALISTS: Final = (
+    "GRPO",
+    "PA-GRPO",
+    "inv",
+    "exact inv",
+    "exact inv + distill",
+    "permuted SFT",
+    "distill",
 )
+"""The arms that are tried again, on what is held out and on another base; chosen beforehand."""
 
-
-def _sweep(base: Setting, field: str, values: dict[float | str, str]) -> tuple[Setting, ...]:
-    """Settings that differ in one field; those of the main table keep their name and runs."""
-    swept = []
-    for value, title in values.items():
-        made = replace(base, **{field: value, "title": title})
-        same = [
-            s for s in SETTINGS if replace(s, name="", title="") == replace(made, name="", title="")
-        ]
-        name = same[0].name if same else f"{base.name}-{field}-{value}"
-        swept.append(replace(made, name=name))
-    return tuple(swept)
-
-
-_LAMBDAS: Final[dict[float | str, str]] = {
-    value: f"lambda {value:g}" for value in (0.0, 0.25, 0.5, 1.0, 2.0)
-}
-SWEEPS: Final[Mapping[str, tuple[Setting, ...]]] = {
-    "lambda, judge with noisy gold": _sweep(_JUDGE, "lam", _LAMBDAS),
-    "lambda, MCQ with noisy gold": _sweep(_MCQ, "lam", _LAMBDAS),
-    "P, MCQ with noisy gold": _sweep(
-        _MCQ,
-        "orders",
-        {"cyclic": "P = 4, cyclic", "structured": "P = 5, with reverse", "full": "P = 24, all"},
-    ),
-}
-"""PA-GRPO only."""
-
-DECOMPOSED: Final = ("judge-noisy", "mcq-noisy")
-"""Settings whose base and arms are also measured with labels only and orders only permuted."""
-
-
-LAYOUTS: Final[tuple[Protocol, ...]] = ("coupled", "label", "order")
-"""What moves with a presentation: both, labels alone, orders alone."""
-
-
-def jobs(seeds: int) -> Iterator[Job]:
-    """Every run of the study, the main table first."""
-    for setting in SETTINGS:
-        for seed in range(seeds):
-            for arm in ARMS:
-                yield Job(setting, arm, seed)
-    main = {setting.name for setting in SETTINGS}
-    for settings in SWEEPS.values():
-        for setting in settings:
-            if setting.name not in main:
-                for seed in range(seeds):
-                    yield Job(setting, "PA-GRPO", seed)
+STEPPED: Final = (*RIVALS, "inv", "exact pair", "exact inv", "exact inv + distill", "distill")
+"""Arms that are also measured on the way."""

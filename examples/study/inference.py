@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from outcome import NAMES
+from settings import PARTS
 from world import evaluation_items
 
 import unswayed as us
@@ -12,7 +13,7 @@ from unswayed.items import ItemSet, Task
 
 __all__ = ["AVERAGED", "METHODS", "inference_rows"]
 
-SHARED = ("vote", "average", "pride", "calibraeval", "cell-median", "additive")
+SHARED = ("canonical", "vote", "average", "pride", "calibraeval", "cell-median", "additive")
 METHODS = {
     Task.PAIRWISE: ("direct", *SHARED),
     Task.MCQ: ("direct", *SHARED, "average:orders=full"),
@@ -28,9 +29,10 @@ def inference_rows(base: Path) -> dict[str, dict[str, dict[str, float | None]]]:
     Fitted methods are cross-fitted; a method that does not apply to a task has no row.
     """
     rows: dict[str, dict[str, dict[str, float | None]]] = {}
-    for task, orders in ORDERS.items():
-        items = ItemSet.of(evaluation_items(task), name=f"study-{task.value}")
-        found = us.audit(
+    for task, setting in {setting.task: setting for setting in PARTS["main"]}.items():
+        orders = ORDERS[task]
+        items = ItemSet.of(evaluation_items(setting), name=f"study-{task.value}")
+        result = us.audit(
             f"hf/{base}", items, methods=list(METHODS[task]), orders=orders, resamples=100
         )
         rows[task.value] = {
@@ -38,7 +40,7 @@ def inference_rows(base: Path) -> dict[str, dict[str, dict[str, float | None]]]:
                 "calls": row["calls_per_item"],
                 **{short: _percent(row.get(name)) for name, short in NAMES.items()},
             }
-            for method, row in found.metrics["methods"].items()
+            for method, row in result.metrics["methods"].items()
         }
     return rows
 

@@ -1,12 +1,13 @@
 """The paper's training study in miniature, on the built-in tiny judge: one command, on a CPU.
 
-    python examples/study/run.py [--seeds 5] [--out runs/study] [--device cpu] [--base FOLDER]
+    python examples/study/run.py [--seeds 5] [--part main ...] [--out runs/study] [--base FOLDER]
 
-Base, inference-time methods, GRPO, + r_con, + A_PA, PA-GRPO, permuted SFT and PIF over several
-seeds and kinds of gold; sweeps over lambda and P; labels and orders permuted apart. Every run is one file, so the
-same command goes on where it was stopped. Writes `study.md`, `study.json` and, with matplotlib,
-`study.svg`. With a GPU, a larger judge trained from scratch on the same world (21 million
-parameters): `--device cuda --hidden 512 --layers 8 --heads 8 --pretrain-rate 3e-4
+Every arm of `arms.py` in every setting of `settings.py`, over several seeds: the main settings, the
+secondary ones with the sweeps, what is held out (robustness), and the finalists on a second base
+with fresh seeds and items (confirmation). Every run is one file, so the same command goes on where
+it was stopped, and parts may run side by side. Writes `study.md`, `study.json` and, with matplotlib,
+`study.svg` of whatever is there. With a GPU, a larger judge trained from scratch on the same world
+(21 million parameters): `--device cuda --hidden 512 --layers 8 --heads 8 --pretrain-rate 3e-4
 --pretrain-steps 4000 --seeds 10`.
 """
 
@@ -23,24 +24,25 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from arms import DECOMPOSED, LAYOUTS, SETTINGS, Job, Setting, jobs
 from inference import inference_rows
 from loop import train_arm
-from outcome import measure_model
+from outcome import measure_average, measure_model
+from settings import LAYOUTS, PARTS, Job, Setting, jobs
 from tables import write_tables
 from torch import nn
 from world import Pool, evaluation_items, inconsistent_items, make_pool
 
-from unswayed.items import Item, Task
+from unswayed.items import Item
 from unswayed.tiny.backend import WEIGHTS
-
-MEASURED_AT = (10, 25, 50, 100)
 
 
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5, help="training seeds per arm (5)")
+    parser.add_argument(
+        "--part", nargs="+", choices=PARTS, default=list(PARTS), help="what is run (all)"
+    )
     parser.add_argument("--out", type=Path, default=Path("runs/study"))
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--base", type=Path, default=WEIGHTS, help="another tiny judge")
@@ -52,16 +54,21 @@ def main() -> int:
     given = parser.parse_args()
     torch.set_num_threads(1)  # one thread is fastest for a model of this size
     (given.out / "runs").mkdir(parents=True, exist_ok=True)
-    base = given.base if given.hidden is None else own_base(given)
-    study = Study(base, given.out, torch.device(given.device))
-    todo = [job for job in jobs(given.seeds) if not study.done(job)]
-    total = sum(1 for _ in jobs(given.seeds))
-    print(f"{total} runs, {len(todo)} to do", flush=True)
-    study.base_figures()
+    base = given.base if given.hidden is None else own_base(given, given.out / "base-model", seed=0)
+    device = torch.device(given.device)
+    first = Study(base, given.out, device)
+    studies = {False: first}
+    if "confirmation" in given.part:
+        second = own_base(given, given.out / "second-base-model", seed=1)
+        studies[True] = Study(second, given.out, device)
+    planned = list(jobs(given.seeds, given.part))
+    todo = [job for job in planned if not studies[job.setting.second].done(job)]
+    print(f"{len(planned)} runs, {len(todo)} to do", flush=True)
+    first.base_figures()
     try:
         for number, job in enumerate(todo, start=1):
             began = time.perf_counter()
-            end = study.run(job)
+            end = studies[job.setting.second].run(job)
             print(
                 f"[{number}/{len(todo)}] {job.name}: Con {end['Con']:.1f} CA {end['CA']:.1f} "
                 f"({time.perf_counter() - began:.1f} s)",
@@ -75,22 +82,22 @@ def main() -> int:
     return 0
 
 
-def own_base(given: argparse.Namespace) -> Path:
-    """Train a base model of another size from scratch, once per folder of results."""
+def own_base(given: argparse.Namespace, folder: Path, *, seed: int) -> Path:
+    """Train a base model from scratch, once per folder; of the built-in size if none is given."""
     from unswayed.tiny.train import TrainSettings, save, train
 
-    folder: Path = given.out / "base-model"
     if not (folder / "model.safetensors").exists():
         settings = TrainSettings(
-            hidden=given.hidden,
+            seed=seed,
+            hidden=given.hidden or TrainSettings().hidden,
             layers=given.layers,
             heads=given.heads,
             steps=given.pretrain_steps,
             learning_rate=given.pretrain_rate,
         )
         with torch.device(given.device):
-            made = train(settings)
-        save(made.to("cpu"), folder)
+            model = train(settings)
+        save(model.to("cpu"), folder)
     return folder
 
 
@@ -106,7 +113,8 @@ class Study:
         self.base = loaded.to(device).requires_grad_(False)
         weights = (base / "model.safetensors").read_bytes()
         self.fingerprint = hashlib.sha256(weights).hexdigest()[:16]
-        self._items: dict[tuple[Task, int], tuple[tuple[Item, ...], float]] = {}
+        self._items: dict[tuple[object, ...], tuple[tuple[Item, ...], float]] = {}
+        self._untrained: dict[tuple[object, ...], dict[str, dict[str, float]]] = {}
 
     def path(self, job: Job) -> Path:
         """Where a run's figures lie."""
@@ -114,18 +122,18 @@ class Study:
 
     def done(self, job: Job) -> bool:
         """Whether this very run is on disk."""
-        found = _read(self.path(job))
-        return found is not None and found["fingerprint"] == job.fingerprint(self.fingerprint)
+        record = _read(self.path(job))
+        return record is not None and record["fingerprint"] == job.fingerprint(self.fingerprint)
 
     def base_figures(self) -> None:
-        """Measure the untrained model and the inference-time methods, once."""
+        """Measure the untrained model in every layout and the inference-time methods, once."""
         path = self.out / "base.json"
-        found = _read(path)
-        if found is not None and found["fingerprint"] == self.fingerprint:
+        record = _read(path)
+        if record is not None and record["fingerprint"] == self.fingerprint:
             return
         figures: dict[str, object] = {"fingerprint": self.fingerprint}
-        for task in dict.fromkeys(setting.task for setting in SETTINGS):
-            items = evaluation_items(task)
+        for task, setting in {setting.task: setting for setting in PARTS["main"]}.items():
+            items = evaluation_items(setting)
             figures[task.value] = {
                 protocol: measure_model(self.base, items, protocol=protocol) for protocol in LAYOUTS
             }
@@ -134,24 +142,23 @@ class Study:
 
     def run(self, job: Job) -> dict[str, float]:
         """Train, measure, write; the figures after the last step."""
-        items = evaluation_items(job.setting.task)
+        items = evaluation_items(job.setting, job.seed)
         pool = self.pool(job.setting, job.seed)
-        decomposed = job.setting.name in DECOMPOSED
         steps: dict[str, dict[str, float]] = {}
         protocols: dict[str, dict[str, float]] = {}
 
         def note(step: int, model: nn.Module) -> None:
             steps[str(step)] = measure_model(model, items)
-            if step == job.setting.steps and decomposed:
-                for protocol in LAYOUTS:
+            if step == job.setting.steps and job.decomposed:
+                protocols["coupled"] = steps[str(step)]
+                for protocol in LAYOUTS[1:]:
                     protocols[protocol] = measure_model(model, items, protocol=protocol)
 
-        measured_at = MEASURED_AT if decomposed else (job.setting.steps,)
         seconds = train_arm(
             self.base,
             pool,
             job,
-            at_steps={at: lambda model, at=at: note(at, model) for at in measured_at},
+            at_steps={at: lambda model, at=at: note(at, model) for at in job.measured_at},
         )
         record = {
             "fingerprint": job.fingerprint(self.fingerprint),
@@ -160,18 +167,33 @@ class Study:
             "seed": job.seed,
             "steps": steps,
             "protocols": protocols,
-            "seconds": seconds,
+            "untrained": self.untrained(job),
+            "seconds": seconds.steps,
+            "seconds_before": seconds.before,
             "wrong_gold": pool.wrong_gold,
             "kept": pool.kept,
         }
         _write(self.path(job), record)
         return steps[str(job.setting.steps)]
 
+    def untrained(self, job: Job) -> dict[str, dict[str, float]]:
+        """The base on a run's evaluation items: one call, and the mean probability of all orders."""
+        setting = job.setting
+        topic = job.seed if setting.held_out == "topic" else None
+        key = (setting.task, setting.held_out, topic)
+        if key not in self._untrained:
+            items = evaluation_items(setting, job.seed)
+            self._untrained[key] = {
+                "base": measure_model(self.base, items),
+                "base averaged": measure_average(self.base, items),
+            }
+        return self._untrained[key]
+
     def pool(self, setting: Setting, seed: int) -> Pool:
         """The training items of a setting and seed; the arms of one seed share them."""
-        key = (setting.task, seed)
+        key = (setting.task, setting.held_out, seed)
         if key not in self._items:
-            self._items[key] = inconsistent_items(self.base, setting.task, seed, wanted=1600)
+            self._items[key] = inconsistent_items(self.base, setting, seed, wanted=1600)
         items, kept = self._items[key]
         return make_pool(items, kept, setting, seed)
 

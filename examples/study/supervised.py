@@ -6,11 +6,11 @@ their order are the study's, so that these arms see what the rewarded ones see, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
-from arms import SUPERVISED, Job
+from settings import Job
 from torch import nn
 from world import Pool
 
@@ -28,10 +28,10 @@ __all__ = ["supervised_loss"]
 
 
 def supervised_loss(
-    core: nn.Module, pool: Pool, job: Job, device: torch.device
+    core: nn.Module, pool: Pool, job: Job, changes: Mapping[str, str], device: torch.device
 ) -> Callable[[np.ndarray], torch.Tensor]:
     """The loss of a batch of items, by their numbers in the pool, in all their presentations."""
-    recipe = with_changes(load_recipe("tiny-judge"), SUPERVISED[job.arm])
+    recipe = with_changes(load_recipe("tiny-judge"), changes)
     prompt = Prompt(template=str(WEIGHTS / "prompt_template.jinja"))
     groups = build_groups(pool.items, Data(orders=job.setting.orders), prompt)
     first = render(blind(pool.items[0]), Ask(canonical(pool.items[0].n)), prompt_settings(prompt))

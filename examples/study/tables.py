@@ -1,294 +1,271 @@
-"""From the runs' files to the study's tables, plots and reading."""
+"""From the runs' files to the study's tables and plot."""
 
 from __future__ import annotations
 
 import json
-import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from arms import ARMS, DECOMPOSED, LAYOUTS, SETTINGS, SWEEPS, Setting, jobs
-from inference import AVERAGED
+from arms import FINALISTS, PAPER, STEPPED
+from figures import AVERAGED, BASE, METRICS, Figures, Run, difference, mean, spread
+from plot import plot
+from settings import DECOMPOSED, LAYOUTS, PARTS, SETTINGS, SWEEPS, Setting, jobs
 
 from unswayed.items import Task
 
-__all__ = ["write_tables"]
+__all__ = ["STEPS", "write_tables"]
 
-Run = dict
-TITLES = {
-    "Acc": "Accuracy (Acc)",
-    "Con": "Consistency (Con)",
-    "CA": "Consistent accuracy (CA)",
-    "RStd": "Spread of the recalls by position (RStd, less is better)",
-}
-METRICS = tuple(TITLES)
-RIVALS = ("GRPO", "permuted SFT", "PIF")
-STEPS = ("10", "25", "50", "100")
-LAST = STEPS[-1]
+STEPS = (10, 25, 50, 100)
+EARLY = (10, 25)
+"""Steps of PA-GRPO that cost as much as 100 exact ones where responses are not shared."""
+TASKS = {Task.PAIRWISE: "judge", Task.MCQ: "MCQ"}
+PAIRS = (
+    ("PA-GRPO", "GRPO"),
+    ("+r_con", "GRPO"),
+    ("+A_PA (EIS-GRPO)", "GRPO"),
+    ("PA-GRPO", "+r_con"),
+    ("inv", "probability-weighted"),
+    ("exact inv", "exact pair"),
+    ("exact inv, lambda 3", "exact pair"),
+    ("exact inv", "inv"),
+    ("exact inv + distill", "permuted SFT"),
+    ("SFT + inv", "permuted SFT"),
+    ("weighed gold", "permuted SFT"),
+    ("distill, random pairs", "distill"),
+    ("distill", AVERAGED),
+    ("exact inv + distill", AVERAGED),
+    ("permuted SFT", AVERAGED),
+)
 
 
 def write_tables(out: Path, *, seeds: int, command: str) -> str:
-    """Write `study.md`, `study.json` and a plot; returns the Markdown."""
-    files = sorted((out / "runs").glob("*.json"))
-    runs = [(path.stem, json.loads(path.read_text())) for path in files]
+    """Write `study.md`, `study.json` and a plot of the runs that are there; returns the Markdown."""
     planned = {job.name for job in jobs(seeds)}
-    runs = [run for name, run in runs if name in planned]
+    files = [path for path in sorted((out / "runs").glob("*.json")) if path.stem in planned]
+    runs = [json.loads(path.read_text()) for path in files]
     base = json.loads((out / "base.json").read_text())
+    figures = Figures(runs)
     text = "\n".join(
         [
-            f"Command: `{command}`. Percent, mean ± sd over {seeds} training seeds; held-out items, "
-            "true gold, all orders (2 for the judge, 24 for MCQ).",
+            f"Command: `{command}`. Percent, mean ± sd over training seeds; evaluation items, "
+            "true gold, all orders (2 for the judge, 24 for MCQ). ECE: 15 bins of the top "
+            "probability; Brier: summed over the candidates, times 100. RStd, ECE, Brier: less is "
+            "better. CPU: seconds of the steps, and of what goes before them, the least of the "
+            "seeds.",
             "",
             *_base_table(base),
-            *_arms_tables(runs, base),
-            *_rivals_table(runs, base),
-            *_pairs_table(runs),
-            *_cost_table(runs),
-            *_sweep_tables(runs),
-            *_protocol_table(runs, base),
-            *_speed_table(runs),
+            *_setting_tables(figures, (*PARTS["main"], *PARTS["secondary"])),
+            *_against(figures, "main"),
+            *_by_setting(figures),
+            *_pairs_table(figures),
+            *_matched_table(figures),
+            *_sweep_tables(figures),
+            *_protocol_table(figures, base),
+            *_step_table(figures),
+            *_setting_tables(figures, PARTS["robustness"]),
+            *_robustness_table(figures),
+            *_setting_tables(figures, PARTS["confirmation"]),
+            *_against(figures, "confirmation"),
         ]
     )
     (out / "study.md").write_text(text + "\n")
     (out / "study.json").write_text(json.dumps({"base": base, "runs": runs}, indent=1))
-    _plot(runs, out / "study.svg")
+    plot(figures, [s for s in PARTS["main"] if s.name in DECOMPOSED], STEPS, out / "study.svg")
     return text
 
 
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A section with one table; nothing if it has no row."""
+    if not rows:
+        return []
+    return [
+        f"## {title}",
+        "",
+        f"| {' | '.join(columns)} |",
+        f"|{'---|' * len(columns)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
+        "",
+    ]
+
+
 def _base_table(base: Run) -> list[str]:
-    lines = ["## Without training", ""]
-    for task in (Task.PAIRWISE, Task.MCQ):
-        lines += [
-            f"{'Judge' if task is Task.PAIRWISE else 'MCQ'}:",
-            "",
-            "| method | calls per item | Acc | Con | CA | RStd |",
-            "|---|---|---|---|---|---|",
-        ]
+    rows = []
+    for task, name in TASKS.items():
         for method, row in base["methods"][task.value].items():
-            name = "base (direct)" if method == "direct" else method
-            cells = [_number(row[metric]) for metric in METRICS]
-            lines.append(f"| {name} | {row['calls']:.2f} | {' | '.join(cells)} |")
-        lines.append("")
-    return lines
+            cells = ["–" if row[m] is None else f"{row[m]:.1f}" for m in METRICS[:4]]
+            title = "base (direct)" if method == "direct" else method
+            rows.append([name, title, f"{row['calls']:.2f}", *cells])
+    columns = ["task", "method", "calls per item", *METRICS[:4]]
+    return _table("Without training", columns, rows)
 
 
-def _arms_tables(runs: Sequence[Run], base: Run) -> list[str]:
+def _setting_tables(figures: Figures, settings: Sequence[Setting]) -> list[str]:
+    """One table per setting: every arm with every metric and what it cost."""
     lines = []
-    for metric, title in TITLES.items():
-        lines += [
-            f"## {title} after 100 steps",
-            "",
-            f"| setting (wrong gold) | base | base averaged | {' | '.join(ARMS)} |",
-            f"|---|{'---|' * (2 + len(ARMS))}",
-        ]
-        for setting in SETTINGS:
-            cells = [
-                _number(base[setting.task.value]["coupled"][metric]),
-                _number(_averaged(base, setting, metric)),
-                *(_spread(_values(runs, setting, arm, metric)) for arm in ARMS),
-            ]
-            wrong = _mean([run["wrong_gold"] for run in _of(runs, setting)])
-            lines.append(f"| {setting.title} ({100 * wrong:.0f} %) | {' | '.join(cells)} |")
-        lines.append("")
+    for setting in settings:
+        runs = figures.runs(setting, "PA-GRPO")
+        if not runs:
+            continue
+        rows = []
+        for arm in (BASE, AVERAGED, *setting.arms):
+            values = [figures.values(setting, arm, metric) for metric in METRICS]
+            if values[0]:
+                rows.append([arm, *map(spread, values), *_cost(figures, setting, arm)])
+        wrong = 100 * mean([run["wrong_gold"] for run in runs])
+        title = f"{setting.title} ({wrong:.0f} % of the gold wrong)"
+        lines += _table(title, ["arm", *METRICS, "CPU steps", "before", "seeds"], rows)
     return lines
 
 
-def _rivals_table(runs: Sequence[Run], base: Run) -> list[str]:
-    """Everything that could be used in place of PA-GRPO, against it, by setting and over all."""
-    lines = [
-        "## Against PA-GRPO, paired by seed: difference of means (runs in which the rival is higher)",
-        "",
-        "| setting | rival | Acc | Con | CA | RStd |",
-        "|---|---|---|---|---|---|",
-    ]
-    groups = [(setting.title, [setting]) for setting in SETTINGS]
-    for task, name in ((Task.PAIRWISE, "all of the judge"), (Task.MCQ, "all of MCQ, lambda 1")):
-        groups.append((name, _main(task)))
-    for title, settings in groups:
-        for rival in RIVALS:
-            cells = [_paired(runs, settings, rival, "PA-GRPO", metric) for metric in METRICS]
-            lines.append(f"| {title} | {rival} | {' | '.join(cells)} |")
-        cells = [_above_average(runs, base, settings, metric) for metric in METRICS]
-        lines.append(f"| {title} | base averaged | {' | '.join(cells)} |")
-    return [*lines, ""]
+def _cost(figures: Figures, setting: Setting, arm: str) -> list[str]:
+    """CPU seconds, the least of the seeds: other work on the machine only adds to them; and seeds."""
+    if arm in (BASE, AVERAGED):
+        return ["–", "–", "–"]
+    runs = figures.runs(setting, arm)
+    least = [min(run[name] for run in runs) for name in ("seconds", "seconds_before")]
+    return [*(f"{seconds:.1f}" for seconds in least), str(len(runs))]
 
 
-def _cost_table(runs: Sequence[Run]) -> list[str]:
-    lines = [
-        "## CPU seconds of 100 steps",
-        "",
-        f"| setting | {' | '.join(ARMS)} |",
-        f"|---|{'---|' * len(ARMS)}",
-    ]
-    for setting in SETTINGS:
-        cells = [_spread([run["seconds"] for run in _of(runs, setting, arm)]) for arm in ARMS]
-        lines.append(f"| {setting.title} | {' | '.join(cells)} |")
-    return [*lines, ""]
+def _rivals(settings: Sequence[Setting]) -> list[str]:
+    """What could be used in place of PA-GRPO."""
+    arms = dict.fromkeys(arm for setting in settings for arm in setting.arms)
+    return [*(arm for arm in arms if arm != "PA-GRPO"), AVERAGED]
 
 
-def _main(task: Task) -> list[Setting]:
-    """The settings of a task that differ in gold and in what is trained."""
-    return [setting for setting in SETTINGS if setting.task is task and setting.lam == 1.0]
-
-
-def _averaged(base: Run, setting: Setting, metric: str) -> float:
-    """The untrained model's average over all orders: 2 calls per item for the judge, 24 for MCQ."""
-    return float(base["methods"][setting.task.value][AVERAGED[setting.task]][metric])
-
-
-def _above_average(runs: Sequence[Run], base: Run, settings: Sequence[Setting], metric: str) -> str:
-    return _differences(
-        [
-            _averaged(base, setting, metric) - value
-            for setting in settings
-            for value in _values(runs, setting, "PA-GRPO", metric)
+def _against(figures: Figures, part: str) -> list[str]:
+    """Everything against PA-GRPO, pooled by task."""
+    lines = []
+    for task, name in TASKS.items():
+        settings = [setting for setting in PARTS[part] if setting.task is task]
+        rows = [
+            [arm, *(difference(m, figures.paired(settings, m, arm)) for m in METRICS)]
+            for arm in _rivals(settings)
+            if figures.paired(settings, "CA", arm)
         ]
-    )
+        where = "" if part == "main" else ", second base"
+        title = (
+            f"Against PA-GRPO, paired by seed, {name}{where}: mean difference ± standard error "
+            "(runs in which the arm is better)"
+        )
+        lines += _table(title, ["arm", *METRICS], rows)
+    return lines
 
 
-def _pairs_table(runs: Sequence[Run]) -> list[str]:
-    comparisons = (
-        ("PA-GRPO", "GRPO"),
-        ("+r_con", "GRPO"),
-        ("+A_PA", "GRPO"),
-        ("PA-GRPO", "+r_con"),
-    )
-    lines = [
-        "## Paired by seed: difference of means (runs in which the first is higher)",
-        "",
-        "| tasks | comparison | Con | CA | Acc |",
-        "|---|---|---|---|---|",
+def _by_setting(figures: Figures) -> list[str]:
+    """Consistent accuracy against PA-GRPO, setting by setting."""
+    shown = [s for s in (*PARTS["main"], *PARTS["secondary"]) if set(FINALISTS) <= set(s.arms)]
+    rows = [
+        [arm, *(difference("CA", figures.paired([s], "CA", arm)) for s in shown)]
+        for arm in _rivals(shown)
     ]
-    for task, name in ((Task.PAIRWISE, "judge"), (Task.MCQ, "MCQ, lambda 1")):
-        for first, second in comparisons:
-            cells = [
-                _paired(runs, _main(task), first, second, metric) for metric in ("Con", "CA", "Acc")
-            ]
-            lines.append(f"| {name} | {first} − {second} | {' | '.join(cells)} |")
-    return [*lines, ""]
+    title = "Consistent accuracy against PA-GRPO, paired by seed, by setting"
+    return _table(title, ["arm", *(s.title for s in shown)], rows)
 
 
-def _sweep_tables(runs: Sequence[Run]) -> list[str]:
+def _pairs_table(figures: Figures) -> list[str]:
+    """Comparisons of two arms, pooled by task."""
+    rows = []
+    for task, name in TASKS.items():
+        settings = [setting for setting in PARTS["main"] if setting.task is task]
+        for first, second in PAIRS:
+            cells = [difference(m, figures.paired(settings, m, first, second)) for m in METRICS]
+            rows.append([name, f"{first} − {second}", *cells])
+    return _table("Paired by seed, two arms", ["task", "comparison", *METRICS], rows)
+
+
+def _matched_table(figures: Figures) -> list[str]:
+    """100 steps of an arm against the first steps of PA-GRPO, and both after the first steps."""
+    rows = []
+    for task, name in TASKS.items():
+        settings = [setting for setting in PARTS["main"] if setting.task is task]
+        for arm in (arm for arm in STEPPED if arm not in (*PAPER, "inv", "PIF")):
+            for early in EARLY:
+                for step in (None, early):
+                    after = f"{arm} after {step or settings[0].steps}"
+                    differences = {
+                        metric: figures.paired(settings, metric, arm, steps=(step, early))
+                        for metric in ("Acc", "Con", "CA", "ECE")
+                    }
+                    if differences["CA"]:
+                        cells = [difference(*pair) for pair in differences.items()]
+                        rows.append([name, after, f"PA-GRPO after {early}", *cells])
+    columns = ["task", "arm, steps", "against", "Acc", "Con", "CA", "ECE"]
+    return _table("At unequal and at equal steps, paired by seed", columns, rows)
+
+
+def _sweep_tables(figures: Figures) -> list[str]:
     lines = []
     for title, settings in SWEEPS.items():
-        lines += [
-            f"## PA-GRPO, sweep over {title}",
-            "",
-            "| | Acc | Con | CA | RStd | CPU s |",
-            "|---|---|---|---|---|---|",
+        rows = [
+            [
+                setting.title,
+                *(spread(figures.values(setting, "PA-GRPO", metric)) for metric in METRICS),
+                *_cost(figures, setting, "PA-GRPO")[:1],
+            ]
+            for setting in settings
+            if figures.runs(setting, "PA-GRPO")
         ]
-        for setting in settings:
-            cells = [_spread(_values(runs, setting, "PA-GRPO", metric)) for metric in METRICS]
-            seconds = [run["seconds"] for run in _of(runs, setting, "PA-GRPO")]
-            lines.append(f"| {setting.title} | {' | '.join(cells)} | {_mean(seconds):.1f} |")
-        lines.append("")
+        lines += _table(f"PA-GRPO, sweep over {title}", ["", *METRICS, "CPU steps"], rows)
     return lines
 
 
-def _protocol_table(runs: Sequence[Run], base: Run) -> list[str]:
-    lines = [
-        "## Consistency with labels only, orders only, and both permuted",
-        "",
-        f"| | {' | '.join(LAYOUTS)} |",
-        f"|---|{'---|' * len(LAYOUTS)}",
-    ]
+def _protocol_table(figures: Figures, base: Run) -> list[str]:
+    """Consistency by what moves."""
+
+    def row(title: str, of: Callable[[str], str]) -> list[str]:
+        return [title, *(of(protocol) for protocol in LAYOUTS)]
+
+    rows = []
     for setting in (s for s in SETTINGS if s.name in DECOMPOSED):
         before = base[setting.task.value]
-        cells = [f"{before[protocol]['Con']:.1f}" for protocol in LAYOUTS]
-        lines.append(f"| {setting.title}: base | {' | '.join(cells)} |")
-        for arm in ARMS:
-            found = _of(runs, setting, arm)
+        rows.append(row(f"{setting.title}: base", lambda p, b=before: f"{b[p]['Con']:.1f}"))
+        for arm in setting.arms:
+            apart = [run["protocols"] for run in figures.runs(setting, arm) if run["protocols"]]
+            if apart:
+                consistency = {p: spread([layouts[p]["Con"] for layouts in apart]) for p in LAYOUTS}
+                rows.append(row(f"{setting.title}: {arm}", consistency.__getitem__))
+    title = "Consistency with labels only, orders only, and both permuted"
+    return _table(title, ["setting: arm", *LAYOUTS], rows)
+
+
+def _step_table(figures: Figures) -> list[str]:
+    rows = [
+        [
+            f"{setting.title}: {arm}",
+            *(
+                spread(figures.values(setting, arm, metric, s))
+                for metric in ("Con", "CA")
+                for s in STEPS
+            ),
+        ]
+        for setting in PARTS["main"]
+        if setting.name in DECOMPOSED
+        for arm in STEPPED
+        if figures.runs(setting, arm)
+    ]
+    columns = ["setting: arm", *(f"{metric} {s}" for metric in ("Con", "CA") for s in STEPS)]
+    return _table("By step", columns, rows)
+
+
+def _robustness_table(figures: Figures) -> list[str]:
+    """What is held out: against PA-GRPO, and against the free average."""
+    rows = []
+    for setting in PARTS["robustness"]:
+        for arm in setting.arms:
+            if not figures.runs(setting, arm):
+                continue
             cells = [
-                _spread([run["protocols"][protocol]["Con"] for run in found])
-                for protocol in LAYOUTS
+                difference(metric, figures.paired([setting], metric, arm, rival))
+                for rival in ("PA-GRPO", AVERAGED)
+                for metric in ("Acc", "CA")
             ]
-            lines.append(f"| {setting.title}: {arm} | {' | '.join(cells)} |")
-    return [*lines, ""]
-
-
-def _speed_table(runs: Sequence[Run]) -> list[str]:
-    lines = [
-        "## Consistency by step",
-        "",
-        f"| setting, arm | {' | '.join(STEPS)} |",
-        f"|---|{'---|' * len(STEPS)}",
+            rows.append([setting.title, arm, *cells])
+    columns = [
+        "setting",
+        "arm",
+        "Acc − PA-GRPO",
+        "CA − PA-GRPO",
+        "Acc − base averaged",
+        "CA − base averaged",
     ]
-    for setting in (s for s in SETTINGS if s.name in DECOMPOSED):
-        for arm in ARMS:
-            cells = [_spread(_values(runs, setting, arm, "Con", step)) for step in STEPS]
-            lines.append(f"| {setting.title}: {arm} | {' | '.join(cells)} |")
-    return [*lines, ""]
-
-
-def _of(runs: Sequence[Run], setting: Setting, arm: str | None = None) -> list[Run]:
-    found = [r for r in runs if r["setting"] == setting.name and arm in (None, r["arm"])]
-    return sorted(found, key=lambda run: run["seed"])
-
-
-def _values(
-    runs: Sequence[Run], setting: Setting, arm: str, metric: str, step: str | None = None
-) -> list[float]:
-    return [run["steps"][step or LAST][metric] for run in _of(runs, setting, arm)]
-
-
-def _paired(
-    runs: Sequence[Run], settings: Sequence[Setting], first: str, second: str, metric: str
-) -> str:
-    differences = [
-        a - b
-        for setting in settings
-        for a, b in zip(
-            _values(runs, setting, first, metric),
-            _values(runs, setting, second, metric),
-            strict=True,
-        )
-    ]
-    return _differences(differences)
-
-
-def _differences(differences: Sequence[float]) -> str:
-    wins = sum(difference > 0 for difference in differences)
-    return f"{_mean(differences):+.1f} ({wins} of {len(differences)})"
-
-
-def _mean(values: Sequence[float]) -> float:
-    return statistics.fmean(values) if values else float("nan")
-
-
-def _spread(values: Sequence[float]) -> str:
-    if len(values) < 2:
-        return f"{_mean(values):.1f}"
-    return f"{_mean(values):.1f}±{statistics.stdev(values):.1f}"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
-
-
-def _plot(runs: Sequence[Run], path: Path) -> None:
-    """Consistency and consistent accuracy by step with their spread, if matplotlib is there."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    shown = [s for s in SETTINGS if s.name in DECOMPOSED]
-    axes = figure.subplots(1, 2 * len(shown), squeeze=False, sharey=True)[0]
-    for at, (setting, metric) in enumerate((s, m) for s in shown for m in ("Con", "CA")):
-        for place, (arm, marker) in enumerate(zip(ARMS, "osD^vP", strict=True)):
-            values = [_values(runs, setting, arm, metric, step) for step in STEPS]
-            axes[at].errorbar(
-                [int(step) + 1.2 * place for step in STEPS],  # side by side, so spreads can be told
-                [_mean(some) for some in values],
-                [statistics.stdev(some) if len(some) > 1 else 0.0 for some in values],
-                marker=marker,
-                markersize=4,
-                capsize=2,
-                linewidth=1,
-                label=arm,
-            )
-        axes[at].set_title(f"{setting.title}: {metric}", fontsize=9)
-        axes[at].set_xlabel("step")
-    axes[0].set_ylabel("%, mean ± sd over seeds")
-    axes[0].legend(fontsize=7, loc="lower right")
-    figure.savefig(path)
+    return _table("Held out, paired by seed", columns, rows)

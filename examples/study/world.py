@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name everyone uses
-from arms import Gold, Setting
+from held_out import about, halved, topic_of
 from numpy.typing import NDArray
+from settings import Gold, Setting
 from torch import nn
 
 from unswayed.items import Item, Task
@@ -22,19 +23,23 @@ from unswayed.tiny.items import LABELS, judge_items, mcq_items
 __all__ = [
     "Pool",
     "answer_log_probs",
-    "choices_of",
+    "by_candidate",
     "evaluation_items",
     "inconsistent_items",
     "label_ids",
+    "label_log_probs",
     "make_pool",
+    "orders_of",
     "prompts_of",
+    "shown_in",
 ]
 
 IntArray = NDArray[np.int64]
 NOISE: dict[Task, float] = {Task.PAIRWISE: 0.75, Task.MCQ: 0.30}
 """Temperature of the Bradley-Terry rater."""
 FLIPS = 0.35
-EVALUATION_SEED = 4242
+EVALUATION_SEEDS = {False: 4242, True: 7373}
+"""Of the evaluation items of the first base and of the second."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,14 +64,24 @@ class Pool:
 
 
 @functools.cache
-def evaluation_items(task: Task) -> tuple[Item, ...]:
-    """Held-out items with true gold: 800 judge items, or 300 multiple-choice items."""
-    made = (
-        judge_items(800, EVALUATION_SEED)
-        if task is Task.PAIRWISE
-        else mcq_items(300, EVALUATION_SEED)
-    )
-    return made.items
+def evaluation_items(setting: Setting, seed: int = 0) -> tuple[Item, ...]:
+    """Evaluation items with true gold: 800 judge items, or 300 multiple-choice items.
+
+    The training seed matters only where it says which topic is held out.
+    """
+    number, draw = (800, judge_items) if setting.task is Task.PAIRWISE else (300, mcq_items)
+    items = draw(number, EVALUATION_SEEDS[setting.second]).items
+    if setting.held_out == "topic":
+        return about(items, topic_of(seed))
+    return halved(items, 1) if setting.held_out == "words" else items
+
+
+def shown_in(setting: Setting) -> tuple[Presentation, ...]:
+    """The presentations of a training group."""
+    n = 2 if setting.task is Task.PAIRWISE else 4
+    moved = ("coupled", "order", "label") if setting.layouts == "all" else ("coupled",)
+    sets = [presentations(setting.orders, n, protocol=protocol) for protocol in moved]
+    return tuple(dict.fromkeys(shown for group in sets for shown in group))
 
 
 def prompts_of(items: Sequence[Item], shown: Sequence[Presentation]) -> IntArray:
@@ -78,13 +93,18 @@ def prompts_of(items: Sequence[Item], shown: Sequence[Presentation]) -> IntArray
             prompt_tokens(
                 items[0].task,
                 question,
-                by_candidate[:, list(one.order)],
-                np.tile(one.labels, (len(items), 1)),
+                by_candidate[:, list(presentation.order)],
+                np.tile(presentation.labels, (len(items), 1)),
             )
-            for one in shown
+            for presentation in shown
         ],
         axis=1,
     )
+
+
+def orders_of(shown: Sequence[Presentation]) -> IntArray:
+    """Candidate at each label, shape (presentations, n)."""
+    return np.array([presentation.candidates_by_label() for presentation in shown])
 
 
 def label_ids(n: int) -> IntArray:
@@ -98,41 +118,52 @@ def answer_log_probs(model: nn.Module, prompts: torch.Tensor) -> torch.Tensor:
     return F.log_softmax(model.lm_head(hidden).float(), dim=-1)
 
 
+def by_candidate(values: torch.Tensor, orders: IntArray) -> torch.Tensor:
+    """Values of the labels as values of the candidates, shape (items, presentations, n).
+
+    Args:
+        values: By label, shape (items, presentations, n).
+        orders: Candidate at each label, shape (presentations, n), or such for each item.
+    """
+    label = torch.from_numpy(orders.argsort(axis=-1)).to(values.device)
+    return values.gather(-1, label.expand(values.shape))
+
+
 @torch.no_grad()
-def choices_of(
+def label_log_probs(
     model: nn.Module, items: Sequence[Item], shown: Sequence[Presentation], *, batch: int = 1024
-) -> IntArray:
-    """The candidate chosen greedily among the labels, shape (items, presentations)."""
+) -> torch.Tensor:
+    """Log-probability of every label among all tokens, shape (items, presentations, n), on the CPU."""
     prompts = prompts_of(items, shown)
     flat = torch.from_numpy(prompts.reshape(-1, prompts.shape[-1]))
     device = next(model.parameters()).device
     labels = torch.from_numpy(label_ids(items[0].n)).to(device)
     model.eval()
-    chosen = [
-        answer_log_probs(model, flat[at : at + batch].to(device))[:, labels].argmax(1).cpu()
+    parts = [
+        answer_log_probs(model, flat[at : at + batch].to(device))[:, labels].cpu()
         for at in range(0, len(flat), batch)
     ]
-    label = torch.cat(chosen).numpy().reshape(len(items), len(shown))
-    at_label = np.array([one.candidates_by_label() for one in shown])
-    return at_label[np.arange(len(shown))[None], label]
+    return torch.cat(parts).view(len(items), len(shown), -1)
 
 
 def inconsistent_items(
-    base: nn.Module, task: Task, seed: int, *, wanted: int = 1600
+    base: nn.Module, setting: Setting, seed: int, *, wanted: int = 1600
 ) -> tuple[tuple[Item, ...], float]:
     """Training items that the base model is inconsistent on, and the share of items that are.
 
     The filter is the paper's: both orders, or the cyclic ones. Items of the evaluation set are
-    left out.
+    left out, and so is what the setting holds out.
     """
-    draw = judge_items if task is Task.PAIRWISE else mcq_items
-    n = 2 if task is Task.PAIRWISE else 4
+    draw = judge_items if setting.task is Task.PAIRWISE else mcq_items
+    n = 2 if setting.task is Task.PAIRWISE else 4
     asked = presentations("swap" if n == 2 else "cyclic", n)
-    forbidden = {content_of(item) for item in evaluation_items(task)}
-    drawn, kept = 2 * wanted, []
+    candidates = orders_of(asked)
+    forbidden = {content_of(item) for item in evaluation_items(setting, seed)}
+    drawn = 2 * wanted
     while True:
-        items = draw(drawn, 10_000 + seed).items
-        choices = choices_of(base, items, asked)
+        items = trained_part(draw(drawn, 10_000 + seed).items, setting, seed)
+        labels = label_log_probs(base, items, asked).argmax(-1).numpy()
+        choices = candidates[np.arange(len(asked)), labels]
         inconsistent = (choices != choices[:, :1]).any(axis=1)
         kept = [
             item
@@ -144,9 +175,16 @@ def inconsistent_items(
         drawn *= 2
 
 
+def trained_part(items: Sequence[Item], setting: Setting, seed: int) -> Sequence[Item]:
+    """What of the items drawn may be trained on."""
+    if setting.held_out == "topic":
+        return [item for item in items if item.prompt != topic_of(seed)]
+    return halved(items, 0) if setting.held_out == "words" else items
+
+
 def make_pool(items: Sequence[Item], kept: float, setting: Setting, seed: int) -> Pool:
     """The training items in the setting's presentations, with its kind of gold."""
-    shown = presentations(setting.orders, items[0].n)
+    shown = shown_in(setting)
     utility = np.array([item.meta["utility"] for item in items])
     gold = noisy_gold(utility, setting.gold, setting.task, np.random.default_rng(20_000 + seed))
     return Pool(
@@ -155,7 +193,7 @@ def make_pool(items: Sequence[Item], kept: float, setting: Setting, seed: int) -
             for item, right in zip(items, gold, strict=True)
         ),
         prompts=prompts_of(items, shown),
-        orders=np.array([one.candidates_by_label() for one in shown]),
+        orders=orders_of(shown),
         gold=gold,
         wrong_gold=float((gold != utility.argmax(axis=1)).mean()),
         kept=kept,

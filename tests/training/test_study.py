@@ -1,69 +1,50 @@
-"""The study's ordering on three fixed seeds, and that its loop is the paper's objective."""
+"""The study's ordering on three fixed seeds, its items, its runs and its tables."""
 
 import json
 import statistics
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from studied import modules, pool_of, setting_of, untrained
 
+from unswayed.items import Task
 from unswayed.presentation import presentations
 from unswayed.tiny.backend import WEIGHTS
-
-STUDY = Path(__file__).parents[2] / "examples" / "study"
+from unswayed.tiny.items import NOUNS, WORDS, worth
 
 
 @pytest.fixture(scope="module")
 def study():
-    """The study's modules, imported as its script does."""
-    sys.path.insert(0, str(STUDY))
-    try:
-        import arms
-        import inference
-        import loop
-        import outcome
-        import run
-        import supervised
-        import tables
-        import world
-
-        modules = (arms, inference, loop, outcome, run, supervised, tables, world)
-        yield {module.__name__: module for module in modules}
-    finally:
-        sys.path.remove(str(STUDY))
+    return modules()
 
 
 @pytest.fixture(scope="module")
 def base():
-    torch.set_num_threads(1)
-    model = AutoModelForCausalLM.from_pretrained(WEIGHTS, dtype=torch.float32)
-    return model.requires_grad_(False)
+    return untrained()
 
 
 @pytest.fixture(scope="module")
 def trained(study, base):
-    """Con and CA after 100 steps on noisy gold, per arm, mean of three fixed seeds."""
-    arms, world = study["arms"], study["world"]
-    setting = arms.SETTINGS[0]
-    held_out = world.evaluation_items(setting.task)
-    found = {arm: [] for arm in ("GRPO", "PA-GRPO")}
+    """Con, CA and ECE after 100 steps on noisy gold, per arm, mean of three fixed seeds."""
+    world = study["world"]
+    setting = setting_of(study, "judge-noisy")
+    held_out = world.evaluation_items(setting)
+    rows = {arm: [] for arm in ("GRPO", "PA-GRPO", "exact inv + distill")}
     for seed in range(3):
-        items, kept = world.inconsistent_items(base, setting.task, seed)
+        items, kept = world.inconsistent_items(base, setting, seed)
         pool = world.make_pool(items, kept, setting, seed)
-        for arm, figures in found.items():
-            job = arms.Job(setting, arm, seed)
+        for arm, figures in rows.items():
+            job = study["settings"].Job(setting, arm, seed)
 
             def note(model, figures=figures):
                 figures.append(study["outcome"].measure_model(model, held_out))
 
             study["loop"].train_arm(base, pool, job, at_steps={100: note})
     means = {
-        arm: {name: statistics.fmean(row[name] for row in rows) for name in ("Con", "CA")}
-        for arm, rows in found.items()
+        arm: {name: statistics.fmean(row[name] for row in figures) for name in ("Con", "CA", "ECE")}
+        for arm, figures in rows.items()
     }
     means["base"] = study["outcome"].measure_model(base, held_out)
     return means
@@ -77,6 +58,12 @@ def test_with_noisy_gold_pa_grpo_has_the_higher_consistent_accuracy(trained):
     assert trained["PA-GRPO"]["CA"] > trained["GRPO"]["CA"]
 
 
+def test_with_noisy_gold_invariance_and_distillation_are_a_point_above_pa_grpo(trained):
+    better, paper = trained["exact inv + distill"], trained["PA-GRPO"]
+    assert better["CA"] > paper["CA"] + 1
+    assert better["ECE"] < paper["ECE"]
+
+
 def test_the_prompts_are_those_of_the_template_and_the_tokenizer(study):
     from transformers import AutoTokenizer
 
@@ -88,9 +75,10 @@ def test_the_prompts_are_those_of_the_template_and_the_tokenizer(study):
     writer = ChatWriter(AutoTokenizer.from_pretrained(WEIGHTS), model="tiny/judge")
     chat = ChatTokens(writer, thinking=False)
     settings = PromptSettings(template=str(WEIGHTS / "prompt_template.jinja"))
-    for setting in (study["arms"].SETTINGS[0], study["arms"].SETTINGS[4]):
-        items = study["world"].evaluation_items(setting.task)[:3]
-        shown = presentations(setting.orders, items[0].n)
+    for name in ("judge-noisy", "mcq-noisy", "judge-layouts"):
+        setting = setting_of(study, name)
+        items = study["world"].evaluation_items(setting)[:3]
+        shown = study["world"].shown_in(setting)
         made = study["world"].prompts_of(items, shown)
         for row, item in zip(made, items, strict=True):
             for tokens, one in zip(row, shown, strict=True):
@@ -99,58 +87,122 @@ def test_the_prompts_are_those_of_the_template_and_the_tokenizer(study):
 
 
 def test_training_items_are_inconsistent_and_not_evaluation_items(study, base):
-    world, setting = study["world"], study["arms"].SETTINGS[0]
-    items, kept = world.inconsistent_items(base, setting.task, 0, wanted=200)
-    choices = world.choices_of(base, items, presentations("swap", 2))
-    assert (choices[:, 0] != choices[:, 1]).all()
+    world, setting = study["world"], setting_of(study, "judge-noisy")
+    items, kept = world.inconsistent_items(base, setting, 0, wanted=200)
+    labels = world.label_log_probs(base, items, presentations("swap", 2)).argmax(-1)
+    assert (labels[:, 0] == labels[:, 1]).all()  # the same label in both orders: another candidate
     assert 0.4 < kept < 0.7
-    evaluated = {world.content_of(item) for item in world.evaluation_items(setting.task)}
+    evaluated = {world.content_of(item) for item in world.evaluation_items(setting)}
     assert not evaluated & {world.content_of(item) for item in items}
 
 
 def test_gold_is_as_noisy_as_the_setting_says(study, base):
-    world, settings = study["world"], study["arms"].SETTINGS
-    items, kept = world.inconsistent_items(base, settings[0].task, 0, wanted=400)
-    wrong = {s.gold: world.make_pool(items, kept, s, 0).wrong_gold for s in settings[:3]}
+    world = study["world"]
+    settings = [setting_of(study, f"judge-{gold}") for gold in ("clean", "noisy", "flips")]
+    items, kept = world.inconsistent_items(base, settings[0], 0, wanted=400)
+    wrong = {s.gold: world.make_pool(items, kept, s, 0).wrong_gold for s in settings}
     assert wrong["clean"] == 0
     assert 0.2 < wrong["noisy"] < 0.4
     assert 0.28 < wrong["flips"] < 0.42
 
 
-def test_a_step_without_advantages_moves_towards_the_reference_only(study, base):
-    # With zero advantages the loss is beta * KL - entropy bonus: at the reference, KL is 0.
-    arms, world, loop = (study[name] for name in ("arms", "world", "loop"))
-    setting = arms.SETTINGS[0]
-    items, kept = world.inconsistent_items(base, setting.task, 0, wanted=50)
-    pool = world.make_pool(items, kept, setting, 0)
-    batch = np.arange(4)
-    from unswayed.reward_settings import RewardSettings
+def test_a_topic_is_held_out_by_seed(study, base):
+    setting = setting_of(study, "judge-topic")
+    topics = {study["held_out"].topic_of(seed) for seed in range(5)}
+    assert len(topics) == 5
+    for seed in (0, 3):
+        topic = study["held_out"].topic_of(seed)
+        assert {item.prompt for item in study["world"].evaluation_items(setting, seed)} == {topic}
+        trained_on = {item.prompt for item in pool_of(study, base, setting, 200, seed).items}
+        assert len(trained_on) == 9
+        assert topic not in trained_on
 
-    still = RewardSettings(delta=100.0)
-    loss = loop._loss(base, base, pool, batch, still, 8, torch.device("cpu")).item()
-    log_p = world.answer_log_probs(base, torch.from_numpy(pool.prompts[batch].reshape(8, -1)))
-    entropy = -(log_p.exp() * log_p).sum(1).mean().item()
-    assert loss == pytest.approx(-1e-3 * entropy, rel=1e-4)
+
+@pytest.mark.parametrize(("name", "listed"), [("judge-words", WORDS), ("mcq-nouns", NOUNS)])
+def test_training_and_evaluation_share_no_word_of_the_held_out_half(study, base, name, listed):
+    setting = setting_of(study, name)
+    pool, evaluated = pool_of(study, base, setting, 300), study["world"].evaluation_items(setting)
+    for items, parity in ((pool.items, 0), (evaluated, 1)):
+        words = {word for item in items for text in item.candidates for word in text.split()}
+        assert words == set(listed[parity::2])
+        assert all(len(set(item.candidates)) == item.n for item in items)
+    assert len(evaluated) > 250
+    for item in evaluated[:50]:
+        places = [
+            [worth().words[WORDS.index(word)] for word in text.split()]
+            if listed is WORDS
+            else [worth().sizes[NOUNS.index(text)]]
+            for text in item.candidates
+        ]
+        assert item.gold == int(np.argmax([sum(values) for values in places]))
+
+
+def test_the_confirmation_has_other_items_and_other_seeds(study):
+    settings, world = study["settings"], study["world"]
+    first, second = setting_of(study, "judge-noisy"), setting_of(study, "second-judge-noisy")
+    contents = [
+        {world.content_of(item) for item in world.evaluation_items(setting)}
+        for setting in (first, second)
+    ]
+    assert not contents[0] & contents[1]
+    seeds = {part: {job.seed for job in settings.jobs(5, [part])} for part in settings.PARTS}
+    assert seeds["confirmation"] == {5, 6, 7, 8, 9}
+    assert seeds["main"] == seeds["robustness"] == {0, 1, 2, 3, 4}
+
+
+def test_calibration_by_hand(study):
+    outcome = study["outcome"]
+    p = np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
+    gold = np.array([0, 1, 1, 1])
+    # one bin holds .9 twice, right once: |.9 - .5|, half of all; .6 and .8 are alone and right
+    assert outcome.calibration_error(p, gold) == pytest.approx(0.5 * 0.4 + 0.25 * 0.4 + 0.25 * 0.2)
+    squares = 2 * (0.1**2 + 0.9**2 + 0.4**2 + 0.2**2)
+    assert outcome.brier(p, gold) == pytest.approx(squares / 4)
+    assert outcome.calibration_error(np.array([[1.0, 0.0]]), np.array([0])) == 0
+
+
+def test_the_averaged_base_gives_one_verdict_to_every_order(study, base):
+    items = study["world"].evaluation_items(setting_of(study, "mcq-noisy"))[:60]
+    averaged = study["outcome"].measure_average(base, items)
+    one_call = study["outcome"].measure_model(base, items)
+    assert averaged["Con"] == 100
+    assert averaged["CA"] == averaged["Acc"] > one_call["Acc"]
+    assert averaged["Brier"] < one_call["Brier"]
+
+
+def arms_of(setting, whole):
+    """All arms of some settings, two of the others."""
+    if setting.name in whole:
+        return setting.arms
+    return tuple(arm for arm in setting.arms if arm in ("PA-GRPO", "distill"))
 
 
 @pytest.fixture
 def small(study, tmp_path_factory):
     """The study of one step with a few items, its base measured."""
     whole, draw = study["world"].evaluation_items, study["run"].inconsistent_items
-    few = tuple(replace(study["arms"].SETTINGS[place], steps=1) for place in (0, 4))
+    whole_arms = ("judge-noisy", "mcq-noisy")
+    parts = {
+        part: tuple(
+            replace(setting, steps=1, arms=arms_of(setting, whole_arms)) for setting in settings
+        )
+        for part, settings in study["settings"].PARTS.items()
+    }
+    every = tuple(setting for settings in parts.values() for setting in settings)
     with pytest.MonkeyPatch.context() as patch:
         for name in ("inference", "run", "world"):
-            patch.setattr(study[name], "evaluation_items", lambda task: whole(task)[:24])
-        for name in ("arms", "run", "tables"):
-            patch.setattr(study[name], "SETTINGS", few)
-        for name in ("arms", "tables"):
+            patch.setattr(study[name], "evaluation_items", lambda *given: whole(*given)[:24])
+        for name in ("inference", "run", "settings", "tables"):
+            patch.setattr(study[name], "PARTS", parts)
+        for name in ("settings", "tables"):
+            patch.setattr(study[name], "SETTINGS", every)
             patch.setattr(study[name], "SWEEPS", {})
         patch.setattr(
             study["run"], "inconsistent_items", lambda *given, wanted: draw(*given, wanted=32)
         )
-        patch.setattr(study["run"], "MEASURED_AT", (1,))
-        patch.setattr(study["tables"], "STEPS", ("1",))
-        patch.setattr(study["tables"], "LAST", "1")
+        patch.setattr(study["settings"], "HEADLINE", ())
+        patch.setattr(study["tables"], "STEPS", (1,))
+        patch.setattr(study["tables"], "EARLY", (1,))
         out = tmp_path_factory.mktemp("study")
         (out / "runs").mkdir()
         small = study["run"].Study(WEIGHTS, out, torch.device("cpu"))
@@ -160,52 +212,50 @@ def small(study, tmp_path_factory):
 
 def test_a_run_of_every_arm_makes_the_tables(study, small):
     base = json.loads((small.out / "base.json").read_text())
-    for setting, calls in zip(study["run"].SETTINGS, (2, 24), strict=True):
-        assert list(base[setting.task.value]) == ["coupled", "label", "order"]
-        rows = base["methods"][setting.task.value]
+    for task, calls in ((Task.PAIRWISE, 2), (Task.MCQ, 24)):
+        assert list(base[task.value]) == ["coupled", "label", "order"]
+        rows = base["methods"][task.value]
         assert max(row["calls"] for row in rows.values()) == calls
-        assert study["tables"]._averaged(base, setting, "Con") == 100  # over all orders
-    for job in study["arms"].jobs(1):
+        assert rows["canonical"]["Con"] == 100  # by construction: one order for every order
+    for job in study["settings"].jobs(1):
         small.run(job)
         assert small.done(job)
     text = study["tables"].write_tables(small.out, seeds=1, command="this")
     assert "nan" not in text
-    for rival in ("GRPO", "permuted SFT", "PIF", "base averaged"):
-        assert f"| judge, noisy gold | {rival} |" in text
+    for arm in study["arms"].ARMS:
+        assert f"\n| {arm} |" in text
+    for setting in study["settings"].SETTINGS:
+        assert f"## {setting.title} (" in text
+    assert (small.out / "study.svg").exists()
     record = json.loads((small.out / "runs" / "mcq-noisy__permuted-sft__seed0.json").read_text())
     assert record["arm"] == "permuted SFT"
     assert record["steps"]["1"] == record["protocols"]["coupled"]
+    assert record["untrained"]["base averaged"]["Con"] == 100
 
 
-@pytest.mark.parametrize("place", [0, 4])
-def test_permuted_sft_is_the_cross_entropy_on_the_gold_label(study, base, place):
-    arms, world = study["arms"], study["world"]
-    setting = arms.SETTINGS[place]
-    items, kept = world.inconsistent_items(base, setting.task, 0, wanted=50)
-    pool = world.make_pool(items, kept, setting, 0)
-    batch = np.array([3, 0, 17])
-    loss_of = study["supervised"].supervised_loss
-    found = loss_of(base, pool, arms.Job(setting, "permuted SFT", 0), torch.device("cpu"))(batch)
-    prompts = torch.from_numpy(pool.prompts[batch].reshape(-1, pool.prompts.shape[-1]))
-    label = (pool.orders[None] == pool.gold[batch][:, None, None]).argmax(axis=2).ravel()
-    gold = torch.from_numpy(world.label_ids(pool.orders.shape[1])[label])
-    expected = torch.nn.functional.nll_loss(world.answer_log_probs(base, prompts), gold)
-    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
-    taught = loss_of(base, pool, arms.Job(setting, "PIF", 0), torch.device("cpu"))(batch)
-    assert taught.item() > found.item()  # content and negatives come on top
-
-
-def test_supervised_arms_learn_the_noisy_gold_that_the_rewarded_ones_are_paid_for(study, base):
-    arms, world = study["arms"], study["world"]
-    items, kept = world.inconsistent_items(base, arms.SETTINGS[0].task, 0, wanted=200)
-    pool = world.make_pool(items, kept, arms.SETTINGS[0], 0)
-    assert [item.gold for item in pool.items] == pool.gold.tolist()
-    assert [item.gold for item in pool.items] != [item.gold for item in items]
-
-
-def test_sweeps_share_the_runs_of_the_main_table(study):
-    arms = study["arms"]
-    names = [job.name for job in arms.jobs(2)]
+def test_sweeps_and_kinds_of_gold_share_the_runs_that_are_the_same(study):
+    settings, arms = study["settings"], study["arms"]
+    names = [job.name for job in settings.jobs(2)]
     assert len(names) == len(set(names))
-    swept = {setting.name for settings in arms.SWEEPS.values() for setting in settings}
+    swept = {setting.name for group in settings.SWEEPS.values() for setting in group}
     assert {"judge-noisy", "mcq-noisy", "mcq-quarter"} <= swept
+    assert "judge-noisy__distill__seed0" in names
+    assert "judge-clean__distill__seed0" not in names  # it reads no gold
+    second = settings.trained_in(setting_of(study, "second-mcq-clean"), "distill")
+    assert second.name == "second-mcq-noisy"
+    runs = {(job.setting.name, job.arm) for job in settings.jobs(1)}
+    for setting in settings.SETTINGS:
+        for arm in setting.arms:
+            assert (settings.trained_in(setting, arm).name, arm) in runs
+    assert set(arms.FINALISTS) <= set(arms.ARMS)
+
+
+def test_a_run_is_another_one_if_its_setting_or_its_arm_is(study):
+    job = study["settings"].Job(setting_of(study, "judge-noisy"), "inv", 0)
+    same = study["settings"].Job(setting_of(study, "judge-noisy", title="another"), "inv", 0)
+    other = study["settings"].Job(setting_of(study, "judge-noisy", lam=2.0), "inv", 0)
+    assert job.fingerprint("b") == same.fingerprint("b") != other.fingerprint("b")
+    before = job.fingerprint("b")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(study["arms"].ARMS, "inv", study["arms"].Arm(reward="inv"))
+        assert job.fingerprint("b") != before
