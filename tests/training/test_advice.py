@@ -291,14 +291,16 @@ def test_few_items_leave_the_temperature_alone():
 
 
 def test_gold_is_compared_once_a_question_with_one_right_candidate_of_one_number():
-    pairs, fours = items_of([0, 1, 0, 1]), items_of([2, (0, 1)], 4)
+    choices = [0, 1] * (ENOUGH_GOLD // 2)
+    pairs, fours = items_of(choices), items_of([2, (0, 1)], 4)
     fours = [msgspec.structs.replace(item, id=f"four-{item.id}") for item in fours]
     again = msgspec.structs.replace(pairs[0], id="again", gold=1)
     untold = msgspec.structs.replace(pairs[3], id="untold", prompt="another", gold="tie")
     items = [*pairs, *fours, again, untold]
     answers = answers_of(items, [np.arange(item.n) + number for number, item in enumerate(items)])
     against = compared(items, answers)
-    assert list(against.gold) == [0, 1, 0, 1]
-    assert against.mean_logits.shape == (4, 2)
+    assert list(against.gold) == choices
+    assert against.mean_logits.shape == (ENOUGH_GOLD, 2)
     np.testing.assert_allclose(against.mean_logits[2], answers["i2"].mean(axis=0))
-    assert compared([untold], answers).mean_logits.shape == (0, 0)
+    assert compared([untold], answers) is None
+    assert compared(pairs[1:], answers) is None  # one too few

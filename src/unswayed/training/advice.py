@@ -25,7 +25,7 @@ from unswayed.rewards import FloatArray
 from unswayed.training.gold import usable_items
 from unswayed.training.recipe_parts import Data, Prompt
 from unswayed.training.targets import wrong_gold
-from unswayed.training.teacher import ENOUGH_GOLD, compared, questions
+from unswayed.training.teacher import compared, questions
 
 __all__ = ["CLEAN", "FEWEST", "Advice", "advise"]
 
@@ -61,7 +61,7 @@ class Advice:
     Attributes:
         objective: A registered name.
         changes: Fields of a recipe with their values, as for `--set`.
-        reasons: Sentences, the decisive first.
+        reasons: Sentences: what goes before any training, then the decisive one.
         figures: What was counted and estimated; shares from 0 to 1, the ends of intervals as
             `..._low` and `..._high`. What was not estimated is not there.
     """
@@ -257,8 +257,8 @@ def _answers(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Answer
 
 
 def _gold(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Gold:
-    golden = usable_items(items, Data(without_gold="drop")).items
-    asked = questions(golden)
+    usable = usable_items(items, Data(without_gold="drop")).items
+    asked = questions(usable)
     right = [item.gold_candidates() for item in asked]
     hits = sum(
         _preferred(answers[item.id].mean(axis=0, keepdims=True)) in candidates
@@ -266,15 +266,14 @@ def _gold(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Gold:
     )
     shares = [len(set(candidates)) / item.n for item, candidates in zip(asked, right, strict=True)]
     chance = sum(shares) / max(len(shares), 1)
-    against = compared(golden, answers)
-    enough = len(against.gold) >= ENOUGH_GOLD
+    against = compared(usable, answers)
     return Gold(
-        items=len(golden),
-        several=sum(len(set(item.gold_candidates())) > 1 for item in golden),
+        items=len(usable),
+        several=sum(len(set(item.gold_candidates())) > 1 for item in usable),
         agreement=_share(hits, len(asked)),
         chance=chance,
         by_lot=_by_lot(hits, len(asked), chance),
-        wrong=wrong_gold(against.mean_logits, against.gold) if enough else None,
+        wrong=None if against is None else wrong_gold(against.mean_logits, against.gold),
     )
 
 

@@ -12,7 +12,7 @@ from unswayed.training.plan import Plan
 from unswayed.training.protocol import Stop
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.table import OBJECTIVES
-from unswayed.training.teacher import ENOUGH_GOLD, golden
+from unswayed.training.teacher import golden
 
 __all__ = ["TrainingResult", "finish", "result_of"]
 
@@ -87,10 +87,9 @@ def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
 def _origin(plan: Plan, folder: RunFolder, *, needs_gold: bool) -> Origin:
     """What was shown, and trained towards, in this run."""
     views = [view for shown in plan.groups.views.values() for view in shown]
-    judged = len(golden(plan.groups.items))
     return Origin(
         needs_gold=needs_gold,
-        golden=judged if judged >= ENOUGH_GOLD else 0,
+        golden=len(golden(plan.groups.items)),
         temperature=plan.recipe.target.temperature,
         labels_move=any(view.labels != tuple(range(view.n)) for view in views),
         settled=folder.settled(),

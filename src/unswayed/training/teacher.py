@@ -69,7 +69,7 @@ def gold_noise(
 ) -> GoldNoise:
     """The temperature of the average and the share of wrong gold under which gold is likeliest.
 
-    Temperature 1 and share 0 where fewer than `ENOUGH_GOLD` items can be `compared`.
+    Temperature 1 and share 0 where too few items can be `compared`.
 
     Args:
         items: The items.
@@ -77,39 +77,37 @@ def gold_noise(
         temperature: Of the average, where it is given.
     """
     against = compared(items, answers)
-    given = TAUS if temperature is None else (temperature,)
-    if len(against.gold) < ENOUGH_GOLD:
+    if against is None:
         return GoldNoise(temperature or 1.0, 0.0)
+    given = TAUS if temperature is None else (temperature,)
     return noise_of_gold(against.mean_logits, against.gold, taus=given)
 
 
 def own_temperature(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> float:
     """The temperature at which the average is a target: as near to 1 as the gold there is allows.
 
-    1 where fewer than `ENOUGH_GOLD` items can be `compared`; else `shared_temperature`.
+    1 where too few items can be `compared`; else `shared_temperature`.
     """
     against = compared(items, answers)
-    if len(against.gold) < ENOUGH_GOLD:
-        return 1.0
-    return shared_temperature(against.mean_logits, against.gold)
+    return 1.0 if against is None else shared_temperature(against.mean_logits, against.gold)
 
 
-def compared(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Compared:
-    """Gold beside the averages, of the items that are `golden`."""
+def compared(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Compared | None:
+    """Gold beside the averages, of the items that are `golden`; None where there are none."""
     judged = golden(items)
-    n = judged[0].n if judged else 0
-    logits = [answers[item.id].mean(axis=0) for item in judged]
+    if not judged:
+        return None
     return Compared(
-        np.array(logits).reshape(len(judged), n),
+        np.array([answers[item.id].mean(axis=0) for item in judged]),
         [item.gold_candidates()[0] for item in judged],
     )
 
 
 def golden(items: Sequence[Item]) -> list[Item]:
-    """Items with one right candidate, of the most frequent number of candidates.
+    """Items with one right candidate, of the most frequent number of candidates; none if too few.
 
-    Levels of a scale are left out, since gold is then wrong by one level more often than by three;
-    so are items of the same question as an earlier one.
+    Too few are fewer than `ENOUGH_GOLD`. Levels of a scale are left out, since gold is then wrong by
+    one level more often than by three; so are items of the same question as an earlier one.
     """
     single = [
         item for item in items if len(item.gold_candidates()) == 1 and not task_of(item.task).scaled
@@ -117,7 +115,7 @@ def golden(items: Sequence[Item]) -> list[Item]:
     asked = questions(single)
     numbers = Counter(item.n for item in asked)
     n = max(numbers, key=lambda number: (numbers[number], -number), default=0)
-    return [item for item in asked if item.n == n]
+    return [item for item in asked if item.n == n] if numbers[n] >= ENOUGH_GOLD else []
 
 
 def questions(items: Sequence[Item]) -> list[Item]:
