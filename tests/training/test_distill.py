@@ -132,7 +132,7 @@ def test_base_answers_are_by_item_and_view_whatever_the_sizes(word_model, tmp_pa
     ]
     plan = planned("distill", items, word_model, n=4, data_orders="random:2")
     views = {n: presentations("full", n) for n in (2, 3, 4)}
-    answers = ask_base(plan, views, tmp_path / "calls")
+    answers = ask_base(plan, tmp_path / "run", views=views)
     for item in items:
         assert answers[item.id].shape == (math.factorial(item.n), item.n)
         assert (np.exp(answers[item.id]).sum(1) < 1 + 1e-9).all()
@@ -190,7 +190,7 @@ def test_sft_weighs_gold_against_the_average_and_splits_what_several_share(word_
     )
     share, tau = auto.constants["target/wrong_gold"], auto.constants["target/temperature"]
     assert 0 < share < 0.5  # gold drawn at random and a random model: much of it is wrong
-    before = ask_base(plain, {2: balanced(2)}, tmp_path / "calls")
+    before = ask_base(plain, tmp_path / "run")
     for item, example in zip(plain.groups.items, auto.train_dataset, strict=True):
         weighed = own_average(before[item.id], tau=tau) * np.where(
             gold_mask(item), 1 - share, share

@@ -11,7 +11,7 @@ import msgspec
 from unswayed.backends.model_folders import locate
 from unswayed.items import Item
 from unswayed.training.advice import Advice, advise
-from unswayed.training.base_answers import ANSWERS, ask_base, balanced
+from unswayed.training.base_answers import ask_base
 from unswayed.training.data import prompt_settings
 from unswayed.training.distill import DISTILL
 from unswayed.training.planning import base_of, first_prompt, plan_training, with_own_prompt
@@ -47,9 +47,7 @@ def advise_training(items: Sequence[Item], *, model: str, recipe: Recipe, out: P
     plan = plan_training(
         OBJECTIVES.name_of(ASKING), items, model=model, recipe=_asking_least(recipe)
     )
-    views = {n: balanced(n) for n in plan.groups.views}
-    answers = ask_base(plan, views, out / ANSWERS)
-    return advise(plan.groups.items, answers, answer_only=True)
+    return advise(plan.groups.items, ask_base(plan, out), answer_only=True)
 
 
 def _asking_least(recipe: Recipe) -> Recipe:

@@ -43,7 +43,7 @@ def balanced(n: int) -> tuple[Presentation, ...]:
 
 
 def ask_base(
-    plan: Plan, views: Mapping[int, Sequence[Presentation]], directory: Path
+    plan: Plan, out: Path, *, views: Mapping[int, Sequence[Presentation]] | None = None
 ) -> dict[str, FloatArray]:
     """Log-probabilities of the candidates' labels among all tokens, from the untrained model.
 
@@ -51,8 +51,8 @@ def ask_base(
 
     Args:
         plan: Its items and prompts, whose answer is the label alone.
-        views: The presentations asked for, by number of candidates.
-        directory: Of the recorded calls.
+        out: The run's folder, in which the calls are recorded.
+        views: The presentations asked for, by number of candidates; None for `balanced`.
 
     Returns:
         By item id, shape (presentations, n), candidates in the item's own order.
@@ -61,7 +61,8 @@ def ask_base(
         BackendError: If an answer is missing; the same command asks the rest.
         KeyboardInterrupt: In all processes, if a signal stopped it; what was answered is recorded.
     """
-    answers = on_main(lambda: _answers(plan, views, directory), patient=True)
+    asked = {n: balanced(n) for n in plan.groups.views} if views is None else views
+    answers = on_main(lambda: _answers(plan, asked, out / ANSWERS), patient=True)
     if answers is None:
         raise KeyboardInterrupt
     return answers
@@ -104,7 +105,10 @@ def _by_item(
         table = DecisionTable.of(own, decisions).select([Ask(view) for view in views[n]])
         probs, mass = table.probs, table.label_mass
         if probs is None or mass is None or not np.isfinite(probs).all():
-            raise BackendError("an answer of the untrained model has no probabilities of labels.")
+            raise BackendError(
+                "a recorded answer of the untrained model has no probabilities of labels. Remove the "
+                f"run's folder {ANSWERS}: the same command asks anew."
+            )
         log_p = np.log(np.maximum(probs * mass[..., None], TINY))
         answers |= {item.id: row for item, row in zip(own, log_p, strict=True)}
     return answers

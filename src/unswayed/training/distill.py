@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unswayed.reward_settings import Advantage, RewardSettings
-from unswayed.training.base_answers import ANSWERS, ask_base, balanced
+from unswayed.training.base_answers import ask_base
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.expected import distillation_loss
@@ -79,7 +79,7 @@ class DistillObjective:
     def build(self, plan: Plan, out: Path) -> Any:
         """A trainer of transformers with the cross-entropy to the average as its loss."""
         recipe, items = plan.recipe, plan.groups.items
-        before = ask_base(plan, {n: balanced(n) for n in plan.groups.views}, out / ANSWERS)
+        before = ask_base(plan, out)
         temperature = recipe.target.temperature or own_temperature(items, before)
         averages = own_averages(items, before, temperature=temperature)
         examples = [

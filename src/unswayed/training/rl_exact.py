@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from unswayed.errors import UsageError
 from unswayed.reward_settings import REWARDS, Advantage, RewardSettings
 from unswayed.rewards import right_mask
-from unswayed.training.base_answers import ANSWERS, ask_base, balanced
+from unswayed.training.base_answers import ask_base, balanced
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.expected import distillation_loss, expected_reward
@@ -145,7 +145,7 @@ def _examples(plan: Plan, out: Path) -> tuple[list[Example], dict[str, float]]:
         n: tuple(dict.fromkeys((*(balanced(n) if pulls else ()), *(views if holds else ()))))
         for n, views in shown.items()
     }
-    before = ask_base(plan, asked, out / ANSWERS) if pulls or holds else {}
+    before = ask_base(plan, out, views=asked) if pulls or holds else {}
     targets: Sequence[FloatArray | None] = [None] * len(items)
     constants: dict[str, float] = {}
     if pulls:

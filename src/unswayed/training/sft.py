@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from unswayed.reward_settings import Advantage, RewardSettings
 from unswayed.rewards import right_mask
-from unswayed.training.base_answers import ANSWERS, ask_base, balanced
+from unswayed.training.base_answers import ask_base
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.expected import distillation_loss, variance_over_presentations
@@ -32,7 +32,7 @@ from unswayed.training.one_token import (
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.sampling import Split
-from unswayed.training.teacher import gold_noise, own_averages, weighed_gold
+from unswayed.training.teacher import gold_noise, own_averages, plain_gold, weighed_gold
 
 if TYPE_CHECKING:
     import torch
@@ -115,9 +115,8 @@ def _targets(plan: Plan, out: Path) -> tuple[list[FloatArray], dict[str, float]]
     """What each item is trained towards, and what was settled for it."""
     items, target = plan.groups.items, plan.recipe.target
     if target.gold_noise == "none":
-        masks = [right_mask(item.gold_candidates(), item.n) for item in items]
-        return [mask / mask.sum() for mask in masks], {}
-    before = ask_base(plan, {n: balanced(n) for n in plan.groups.views}, out / ANSWERS)
+        return plain_gold(items), {}
+    before = ask_base(plan, out)
     noise = gold_noise(items, before, temperature=target.temperature)
     averages = own_averages(items, before, temperature=noise.tau)
     return weighed_gold(items, averages, epsilon=noise.epsilon), {

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from unswayed.items import Item, question_mark
-from unswayed.rewards import FloatArray
+from unswayed.rewards import FloatArray, right_mask
 from unswayed.tasks import task_of
 from unswayed.training.targets import (
     TAUS,
@@ -28,6 +28,7 @@ __all__ = [
     "golden",
     "own_averages",
     "own_temperature",
+    "plain_gold",
     "questions",
     "weighed_gold",
 ]
@@ -126,6 +127,12 @@ def questions(items: Sequence[Item]) -> list[Item]:
     return list(first.values())
 
 
+def plain_gold(items: Sequence[Item]) -> list[FloatArray]:
+    """The gold of each item, shape (n,), equally much for each right candidate."""
+    masks = [right_mask(item.gold_candidates(), item.n) for item in items]
+    return [mask / mask.sum() for mask in masks]
+
+
 def weighed_gold(
     items: Sequence[Item], averages: Sequence[FloatArray], *, epsilon: float
 ) -> list[FloatArray]:
@@ -134,12 +141,10 @@ def weighed_gold(
     Items with several right candidates keep their gold, equally much for each.
     """
     targets = []
-    for item, average in zip(items, averages, strict=True):
-        right = item.gold_candidates()
-        if len(right) > 1:
-            target = np.zeros(item.n)
-            target[list(right)] = 1 / len(right)
-        else:
-            (target,) = gold_targets(np.array(right), item.n, own=average[None], epsilon=epsilon)
-        targets.append(target)
+    for item, gold, average in zip(items, plain_gold(items), averages, strict=True):
+        right = np.flatnonzero(gold)
+        single = len(right) == 1
+        targets.append(
+            gold_targets(right, item.n, own=average[None], epsilon=epsilon)[0] if single else gold
+        )
     return targets
