@@ -64,7 +64,11 @@ class DistillObjective:
         return None
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
-        """Check that answers are labels, and split a step into the processes."""
+        """Check that answers are labels, and split a step into the processes.
+
+        Raises:
+            UsageError: If the prompt asks for more than a label, or a step cannot be split.
+        """
         check_one_token(recipe, groups, objective="distill")
         _split(recipe, groups)
 

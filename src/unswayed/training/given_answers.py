@@ -8,13 +8,14 @@ from typing import Any
 
 from unswayed.errors import UsageError
 from unswayed.reward_settings import Advantage
+from unswayed.training.data import Groups
 from unswayed.training.plan import Plan
 from unswayed.training.processes import process_count
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.sampling import Split
 from unswayed.training.trainer_arguments import load_arguments, lora_config, trainer_arguments
 
-__all__ = ["given_answers_trainer", "refuse_reward", "split_given", "steps_in"]
+__all__ = ["given_answers_trainer", "refuse_reward", "split_given", "split_groups"]
 
 
 def given_answers_trainer(
@@ -102,7 +103,11 @@ def split_given(recipe: Recipe, examples_per_step: int, *, sequences: int) -> Sp
     return Split(micro, share // micro)
 
 
-def steps_in(examples: int, split: Split) -> int:
-    """Optimiser steps in one pass over the examples; the last one may be smaller."""
-    batches = examples // (split.micro * process_count())
-    return -(-batches // split.passes)
+def split_groups(recipe: Recipe, groups: Groups) -> Split:
+    """Divide the items of a step into micro batches of whole groups.
+
+    Raises:
+        UsageError: Stating the numbers, if a step cannot be split into the processes.
+    """
+    items = recipe.optimiser.items_per_step
+    return split_given(recipe, items, sequences=groups.n_presentations)

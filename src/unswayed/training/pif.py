@@ -33,10 +33,10 @@ from unswayed.training.given_answers import (
     given_answers_trainer,
     refuse_reward,
     split_given,
-    steps_in,
 )
 from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
+from unswayed.training.processes import process_count
 from unswayed.training.recipe_parts import Layouts, Pif, Recipe
 from unswayed.training.sampling import Split
 
@@ -124,7 +124,9 @@ class PifObjective:
 
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
         """Optimiser steps in one pass over the examples; the last one may be smaller."""
-        return steps_in(len(groups.rows), split_examples(recipe, groups))
+        split = split_examples(recipe, groups)
+        batches = len(groups.rows) // (split.micro * process_count())
+        return -(-batches // split.passes)
 
     def build(self, plan: Plan, out: Path) -> Any:
         """A trainer of transformers with the PIF-style loss."""

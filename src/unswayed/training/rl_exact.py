@@ -23,7 +23,7 @@ from unswayed.training.base_answers import ask_base, balanced
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.expected import distillation_loss, expected_reward
-from unswayed.training.given_answers import split_given
+from unswayed.training.given_answers import split_groups
 from unswayed.training.memory import Pass
 from unswayed.training.one_token import (
     Batch,
@@ -35,7 +35,6 @@ from unswayed.training.one_token import (
 )
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Layouts, Recipe
-from unswayed.training.sampling import Split
 from unswayed.training.teacher import own_averages, own_temperature
 
 if TYPE_CHECKING:
@@ -92,7 +91,11 @@ class ExactObjective:
         return dataclasses.replace(recipe.reward, consistency=name)
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
-        """Check that answers are labels, and split a step into the processes."""
+        """Check that answers are labels, and split a step into the processes.
+
+        Raises:
+            UsageError: If the prompt asks for more than a label, or a step cannot be split.
+        """
         check_one_token(recipe, groups, objective="rl --exact")
         split_groups(recipe, groups)
 
@@ -129,12 +132,6 @@ class ExactObjective:
 
 
 RL_EXACT = ExactObjective()
-
-
-def split_groups(recipe: Recipe, groups: Groups) -> Split:
-    """Divide the items of a step into micro batches of whole groups."""
-    items = recipe.optimiser.items_per_step
-    return split_given(recipe, items, sequences=groups.n_presentations)
 
 
 def _examples(plan: Plan, out: Path) -> tuple[list[Example], dict[str, float]]:

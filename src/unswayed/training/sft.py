@@ -20,7 +20,7 @@ from unswayed.training.base_answers import ask_base
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.expected import distillation_loss, variance_over_presentations
-from unswayed.training.given_answers import refuse_reward, split_given
+from unswayed.training.given_answers import refuse_reward, split_groups
 from unswayed.training.memory import Pass
 from unswayed.training.one_token import (
     Batch,
@@ -31,7 +31,6 @@ from unswayed.training.one_token import (
 )
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Layouts, Recipe
-from unswayed.training.sampling import Split
 from unswayed.training.teacher import gold_noise, own_averages, plain_gold, weighed_gold
 
 if TYPE_CHECKING:
@@ -64,13 +63,17 @@ class SftObjective:
         return None
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
-        """Check that answers are labels, and split a step into the processes."""
+        """Check that answers are labels, and split a step into the processes.
+
+        Raises:
+            UsageError: If the prompt asks for more than a label, or a step cannot be split.
+        """
         check_one_token(recipe, groups, objective="sft")
-        _split(recipe, groups)
+        split_groups(recipe, groups)
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
-        """Whole groups, of which one token of each prompt is looked at."""
-        return Pass(_split(recipe, groups).micro * groups.n_presentations, 1, answered=1)
+        """Whole groups, whose variance is one number; one token of each prompt is looked at."""
+        return Pass(split_groups(recipe, groups).micro * groups.n_presentations, 1, answered=1)
 
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
         """Optimiser steps in one pass; items that do not fill the last step are left out."""
@@ -98,17 +101,12 @@ class SftObjective:
             out,
             examples=examples,
             loss=loss,
-            split=_split(plan.recipe, plan.groups),
+            split=split_groups(plan.recipe, plan.groups),
             constants=constants,
         )
 
 
 SFT = SftObjective()
-
-
-def _split(recipe: Recipe, groups: Groups) -> Split:
-    """Whole groups, because the variance is that of a group."""
-    return split_given(recipe, recipe.optimiser.items_per_step, sequences=groups.n_presentations)
 
 
 def _targets(plan: Plan, out: Path) -> tuple[list[FloatArray], dict[str, float]]:
