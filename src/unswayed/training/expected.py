@@ -1,4 +1,4 @@
-"""The expected reward of one-token answers, instead of an average over samples.
+"""What losses of one-token answers are made of: expected rewards instead of averages over samples.
 
 Where the answer is one label, its probability in every presentation is known from one forward pass,
 and so is what a sample of it is worth on average: nothing has to be sampled. The gradient is that of
@@ -7,7 +7,8 @@ the sampled objective without its noise, before advantages are divided by a stan
     J = mean over presentations t of  sum_k p_t(k) R_t(k) + (1 - sum_k p_t(k)) R_unread
 
 R is a constant of the gradient, as a sampled reward is; 1 - sum_k p_t(k) is the probability of
-anything but a label.
+anything but a label. KL term and entropy bonus are those of the answer as its reader sees it: the
+labels, and everything else as one more outcome.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "distillation_loss",
     "expected_reward",
+    "regulariser",
     "reward_of_answers",
     "variance_over_presentations",
 ]
@@ -106,3 +108,30 @@ def variance_over_presentations(log_p: torch.Tensor) -> torch.Tensor:
         A scalar.
     """
     return log_p.exp().var(dim=-2, correction=1).sum(-1).mean()
+
+
+def regulariser(
+    log_p: torch.Tensor, base: torch.Tensor | None, *, beta: float, entropy: float
+) -> torch.Tensor:
+    """beta * KL(answer now || answer before) - entropy * H(answer now), a scalar.
+
+    Args:
+        log_p: As in `expected_reward`.
+        base: The same of the untrained model; None leaves the KL term out.
+        beta: Weight of the KL term.
+        entropy: Weight of the entropy bonus.
+    """
+    now = _with_rest(log_p)
+    p = now.exp()
+    total: torch.Tensor = entropy * (p * now).sum(-1).mean()
+    if base is not None:
+        total = total + beta * (p * (now - _with_rest(base))).sum(-1).mean()
+    return total
+
+
+def _with_rest(log_p: torch.Tensor) -> torch.Tensor:
+    """The log-probabilities with that of everything but the labels behind them."""
+    import torch
+
+    rest = (1.0 - log_p.exp().sum(-1, keepdim=True)).clamp(min=1e-7)
+    return torch.cat([log_p, rest.log()], dim=-1)

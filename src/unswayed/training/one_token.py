@@ -3,9 +3,6 @@
 An example is an item in some of its presentations. One forward pass gives the log-probability of
 each candidate's label in each of them; everything that an objective wants is a function of these and
 of what is known about the item before training. The labels' tokens are those that an audit counts.
-
-KL term and entropy bonus are those of the answer as its reader sees it: the labels, and everything
-else as one more outcome.
 """
 
 from __future__ import annotations
@@ -50,7 +47,6 @@ __all__ = [
     "label_log_probs",
     "one_token_trainer",
     "prompts_of",
-    "regulariser",
 ]
 
 NEVER: Final = -1e4
@@ -311,30 +307,6 @@ def collate(batch: Sequence[Example], *, pad: int) -> dict[str, torch.Tensor]:
             if parts[0] is not None
         },
     }
-
-
-def regulariser(batch: Batch, *, beta: float, entropy: float) -> torch.Tensor:
-    """beta * KL(answer now || answer before) - entropy * H(answer now), a scalar.
-
-    Args:
-        batch: With `base`, unless beta is 0.
-        beta: Weight of the KL term.
-        entropy: Weight of the entropy bonus.
-    """
-    log_p = with_rest(batch.log_p)
-    p = log_p.exp()
-    total: torch.Tensor = entropy * (p * log_p).sum(-1).mean()
-    if batch.base is not None:
-        total = total + beta * (p * (log_p - with_rest(batch.base))).sum(-1).mean()
-    return total
-
-
-def with_rest(log_p: torch.Tensor) -> torch.Tensor:
-    """The log-probabilities with that of everything but the labels behind them."""
-    import torch
-
-    rest = (1.0 - log_p.exp().sum(-1, keepdim=True)).clamp(min=1e-7)
-    return torch.cat([log_p, rest.log()], dim=-1)
 
 
 def _wide(values: Any, n: int, fill: float | bool) -> Any:

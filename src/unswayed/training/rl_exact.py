@@ -22,7 +22,7 @@ from unswayed.rewards import right_mask
 from unswayed.training.base_answers import ask_base, balanced
 from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
-from unswayed.training.expected import distillation_loss, expected_reward
+from unswayed.training.expected import distillation_loss, expected_reward, regulariser
 from unswayed.training.given_answers import split_groups
 from unswayed.training.memory import Pass
 from unswayed.training.one_token import (
@@ -31,7 +31,6 @@ from unswayed.training.one_token import (
     check_one_token,
     one_token_trainer,
     prompts_of,
-    regulariser,
 )
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Layouts, Recipe
@@ -115,7 +114,9 @@ class ExactObjective:
 
         def loss(batch: Batch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
             gain = expected_reward(batch.log_p, batch.right, settings)
-            held = regulariser(batch, beta=optimiser.beta, entropy=optimiser.entropy)
+            held = regulariser(
+                batch.log_p, batch.base, beta=optimiser.beta, entropy=optimiser.entropy
+            )
             if batch.target is None:
                 return held - gain, {"reward": gain}
             apart = distillation_loss(batch.log_p, batch.target)
