@@ -8,13 +8,11 @@ from typing import Final
 
 import msgspec
 
-from unswayed.backends.model_folders import locate
 from unswayed.items import Item
 from unswayed.training.advice import Advice, advise
 from unswayed.training.base_answers import ask_base
-from unswayed.training.data import prompt_settings
 from unswayed.training.distill import DISTILL
-from unswayed.training.planning import base_of, first_prompt, plan_training, with_own_prompt
+from unswayed.training.planning import answers_with_label, plan_training
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.table import OBJECTIVES
 
@@ -41,8 +39,7 @@ def advise_training(items: Sequence[Item], *, model: str, recipe: Recipe, out: P
         BackendError: If an answer is missing; the same call asks the rest.
         KeyboardInterrupt: If a signal stopped it; what was answered is recorded.
     """
-    own = with_own_prompt(recipe, locate(base_of(model)).prompt)
-    if not first_prompt(items, prompt_settings(own.prompt)).answer_only:
+    if not answers_with_label(items, model=model, recipe=recipe):
         return advise(items, None, answer_only=False)
     plan = plan_training(
         OBJECTIVES.name_of(ASKING), items, model=model, recipe=_asking_least(recipe)

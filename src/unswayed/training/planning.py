@@ -33,7 +33,7 @@ from unswayed.training.sharding import sharding_of
 from unswayed.training.table import ENGINES, OBJECTIVES
 from unswayed.training.weight_files import check_weight_files
 
-__all__ = ["base_of", "first_prompt", "plan_training", "with_own_prompt"]
+__all__ = ["answers_with_label", "plan_training"]
 
 
 def plan_training(
@@ -72,9 +72,9 @@ def plan_training(
     sampled = chosen.sampled
     runner = ENGINES.load(engine)
     runner.check(recipe, settings, sampled=sampled)
-    base = base_of(model)
+    base = _base_of(model)
     folder = locate(base)
-    recipe = with_own_prompt(recipe, folder.prompt)
+    recipe = _with_own_prompt(recipe, folder.prompt)
     skeleton = build_skeleton(folder.path)
     check_quantised(skeleton, recipe)
     prompts = prompt_settings(recipe.prompt)
@@ -84,7 +84,7 @@ def plan_training(
         folder.path,
         name=f"hf/{folder.name}",
         enable_thinking=recipe.chat.enable_thinking,
-        prompt=first_prompt(items, prompts),
+        prompt=_first_prompt(items, prompts),
     )
     groups = build_groups(
         items,
@@ -139,7 +139,22 @@ def plan_training(
     )
 
 
-def with_own_prompt(recipe: Recipe, own: OwnPrompt) -> Recipe:
+def answers_with_label(items: Sequence[Item], *, model: str, recipe: Recipe) -> bool:
+    """Whether the prompt that a training would use asks for a label and nothing else.
+
+    Args:
+        items: Of one task.
+        model: Path or hub id of the model, with or without `hf/`.
+        recipe: How items are asked.
+
+    Raises:
+        UsageError, ItemError, TemplateError: If the model is not found, or cannot be asked like this.
+    """
+    own = _with_own_prompt(recipe, locate(_base_of(model)).prompt)
+    return _first_prompt(items, prompt_settings(own.prompt)).answer_only
+
+
+def _with_own_prompt(recipe: Recipe, own: OwnPrompt) -> Recipe:
     """The recipe, with the base's own template and thinking mode where it leaves them open."""
     changes: dict[str, object] = {}
     if recipe.prompt.template is None and own.template is not None:
@@ -164,7 +179,7 @@ def _result_prompt(recipe: Recipe, own: OwnPrompt) -> OwnPrompt:
     )
 
 
-def first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:
+def _first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:
     """One of the run's prompts; items of one task and style are all asked for the same reply.
 
     Raises:
@@ -192,7 +207,7 @@ def _remarks(recipe: Recipe, demand: Demand, steps: int) -> Iterator[str]:
         )
 
 
-def base_of(model: str) -> str:
+def _base_of(model: str) -> str:
     """The model's path or hub id: what follows `hf/`, or the folder of a built-in judge.
 
     Raises:
