@@ -22,7 +22,6 @@ ADAPTER_CONFIG: Final = "adapter_config.json"
 OF_THE_MACHINE: Final = frozenset({"name", "model", "prompt.template", "rollout.server_url"})
 """Recipe fields that may name a path or a host; the base stands in the card by itself."""
 
-
 PARTIAL: Final = (
     "reward",
     "rollout",

@@ -98,7 +98,7 @@ class Groups:
     Attributes:
         rows: P consecutive rows per item, in presentation order.
         views: The P presentations for each number of candidates, held out or not.
-        moving: What moves in them, one after another.
+        moving: The protocols that their orders are shown in, one after another.
         items: The items trained on, in row order.
         held_out: Items kept apart to follow consistency.
         fingerprint: sha256 over the items trained on and held out.
@@ -120,6 +120,12 @@ class Groups:
     def n_presentations(self) -> int:
         """P, the same for every item."""
         return len(next(iter(self.views.values())))
+
+    @property
+    def labels_move(self) -> bool:
+        """Whether labels change their positions, as graeco-latin orders have it, too."""
+        shown = (view for views in self.views.values() for view in views)
+        return any(view.labels != tuple(range(view.n)) for view in shown)
 
     @property
     def first_rows(self) -> tuple[Row, ...]:

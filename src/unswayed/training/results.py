@@ -86,11 +86,10 @@ def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
 
 def _origin(plan: Plan, folder: RunFolder, *, needs_gold: bool) -> Origin:
     """What was shown, and trained towards, in this run."""
-    views = [view for shown in plan.groups.views.values() for view in shown]
     return Origin(
         needs_gold=needs_gold,
         golden=len(golden(plan.groups.items)),
         temperature=plan.recipe.target.temperature,
-        labels_move=any(view.labels != tuple(range(view.n)) for view in views),
+        labels_move=plan.groups.labels_move,
         settled=folder.settled(),
     )
