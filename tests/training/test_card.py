@@ -143,28 +143,28 @@ def test_the_reward_stands_once_as_it_was_settled():
     ("origin", "said"),
     [
         (
-            {"golden": 1151, "settled": {"target/temperature": 0.7}},
+            {"golden": 1151, "settled": {"temperature": 0.7}},
             "at temperature 0.7, chosen by the gold of 1,151 items.",
         ),
         (
-            {"golden": 1151, "temperature": 0.5, "settled": {"target/temperature": 0.5}},
+            {"golden": 1151, "temperature": 0.5, "settled": {"temperature": 0.5}},
             "at temperature 0.5, as the recipe gives it.",
         ),
         (
-            {"settled": {"target/temperature": 1.0}},
+            {"settled": {"temperature": 1.0}},
             "at temperature 1, because too few items had gold to choose another.",
         ),
         (
-            {"golden": 40, "settled": {"target/temperature": 1.0, "target/wrong_gold": 0.35}},
+            {"golden": 40, "settled": {"temperature": 1.0, "wrong_gold": 0.35}},
             "- Gold: weighed against that target; 35% of it was taken for wrong.",
         ),
         (
-            {"needs_gold": False, "golden": 40, "settled": {"target/temperature": 1.4}},
+            {"needs_gold": False, "golden": 40, "settled": {"temperature": 1.4}},
             "- Gold: for the temperature alone.",
         ),
-        ({"needs_gold": False, "settled": {"target/temperature": 1.0}}, "- Gold: none was used."),
+        ({"needs_gold": False, "settled": {"temperature": 1.0}}, "- Gold: none was used."),
         (
-            {"needs_gold": False, "golden": 9, "temperature": 1.0, "settled": {"target/temperature": 1}},
+            {"needs_gold": False, "golden": 9, "temperature": 1.0, "settled": {"temperature": 1}},
             "- Gold: none was used.",
         ),
         ({"labels_move": True}, "moved through the labels, and labels apart from candidates."),

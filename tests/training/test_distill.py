@@ -88,7 +88,7 @@ def test_gold_changes_the_temperature_alone(word_model, tmp_path):
     few, with_few = targets(
         [*items[: ENOUGH_GOLD - 1], *without_gold(items[ENOUGH_GOLD - 1 :])], "few"
     )
-    assert free == with_few == {"target/temperature": 1.0}
+    assert free == with_few == {"temperature": 1.0}
     assert np.array_equal(plain, few)
     best = [
         msgspec.structs.replace(item, gold=int(row.argmax()))
@@ -100,7 +100,7 @@ def test_gold_changes_the_temperature_alone(word_model, tmp_path):
     sharper = np.exp(np.log(plain) / temperature)
     np.testing.assert_allclose(chosen, sharper / sharper.sum(1, keepdims=True), atol=1e-9)
     fixed, told = targets(best, "fixed", target_temperature="1.0")
-    assert told == {"target/temperature": 1.0}
+    assert told == {"temperature": 1.0}
     assert np.array_equal(fixed, plain)
 
 
@@ -188,7 +188,7 @@ def test_sft_weighs_gold_against_the_average_and_splits_what_several_share(word_
     auto = OBJECTIVES.load("sft").build(
         planned("sft", items, word_model, target_gold_noise="auto"), tmp_path / "auto"
     )
-    share, tau = auto.constants["target/wrong_gold"], auto.constants["target/temperature"]
+    share, tau = auto.constants["wrong_gold"], auto.constants["temperature"]
     assert 0 < share < 0.5  # gold drawn at random and a random model: much of it is wrong
     before = ask_base(plain, tmp_path / "run")
     for item, example in zip(plain.groups.items, auto.train_dataset, strict=True):

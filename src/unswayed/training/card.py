@@ -67,7 +67,7 @@ class Origin(NamedTuple):
         golden: Items by whose gold a temperature can be chosen; 0 if they are too few.
         temperature: As the recipe gives it; None where it does not.
         labels_move: Whether labels changed their positions.
-        settled: What stands in the log, such as `target/temperature`; empty where nothing was.
+        settled: What was, such as a `temperature`, by name; empty where nothing was.
     """
 
     needs_gold: bool
@@ -210,8 +210,8 @@ def _held_out(
 
 def _targets(origin: Origin) -> list[str]:
     """What was trained towards, where that was settled before training."""
-    temperature = origin.settled.get("target/temperature")
-    wrong = origin.settled.get("target/wrong_gold")
+    temperature = origin.settled.get("temperature")
+    wrong = origin.settled.get("wrong_gold")
     lines = []
     if temperature is not None:
         if origin.temperature is not None:

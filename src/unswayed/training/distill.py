@@ -97,7 +97,7 @@ class DistillObjective:
             examples=examples,
             loss=_loss,
             split=_split(recipe, plan.groups),
-            constants={"target/temperature": temperature},
+            constants={"temperature": temperature},
         )
 
 

@@ -28,6 +28,7 @@ from unswayed.training.given_answers import given_answers_trainer
 from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone, process_count
 from unswayed.training.recipe_parts import Recipe
+from unswayed.training.run_folder import SETTLED
 from unswayed.training.sampling import GroupSampler, Split
 
 if TYPE_CHECKING:
@@ -153,8 +154,8 @@ def one_token_trainer(
         examples: All of them with equally many presentations.
         loss: What is minimised.
         split: Examples per process and backward pass, and passes per step.
-        constants: What was settled before training, by names that begin with `run_folder.SETTLED`;
-            stands in every line of the log.
+        constants: What was settled before training, such as a `temperature`; stands in every line of the
+            log, with `run_folder.SETTLED` before its name.
     """
     pad = plan.chat.tokenizer.pad_token_id
     return given_answers_trainer(
@@ -238,7 +239,8 @@ class OneToken(_Base):  # type: ignore[misc]
             shares = everyone(own)
             means = {name: sum(share[name] for share in shares) / len(shares) for name in own}
             self.parts.clear()
-            logs = {**logs, **means, **self.constants}
+            settled = {f"{SETTLED}{name}": value for name, value in self.constants.items()}
+            logs = {**logs, **means, **settled}
         super().log(logs, *values, **named)
 
 

@@ -150,7 +150,7 @@ def _examples(plan: Plan, out: Path) -> tuple[list[Example], dict[str, float]]:
         teachers = {item.id: before[item.id][: len(balanced(item.n))] for item in items}
         temperature = recipe.target.temperature or own_temperature(items, teachers)
         targets = own_averages(items, teachers, temperature=temperature)
-        constants = {"target/temperature": temperature}
+        constants = {"temperature": temperature}
     at = {n: [asked[n].index(view) for view in views] for n, views in shown.items() if holds}
     examples = [
         Example(

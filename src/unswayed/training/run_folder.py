@@ -231,10 +231,14 @@ class RunFolder:
         return by_step
 
     def settled(self) -> dict[str, float]:
-        """What was settled before training, such as `target/temperature`: stands in every step."""
+        """What was settled before training, such as a `temperature`: stands in every step."""
         choices: dict[str, float] = {}
         for logged in self._log_lines():
-            choices |= {key: value for key, value in logged.items() if key.startswith(SETTLED)}
+            choices |= {
+                key.removeprefix(SETTLED): value
+                for key, value in logged.items()
+                if key.startswith(SETTLED)
+            }
         return choices
 
     def _log_lines(self) -> Iterator[dict[str, Any]]:

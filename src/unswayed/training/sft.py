@@ -118,6 +118,6 @@ def _targets(plan: Plan, out: Path) -> tuple[list[FloatArray], dict[str, float]]
     noise = gold_noise(items, before, temperature=target.temperature)
     averages = own_averages(items, before, temperature=noise.tau)
     return weighed_gold(items, averages, epsilon=noise.epsilon), {
-        "target/temperature": noise.tau,
-        "target/wrong_gold": noise.epsilon,
+        "temperature": noise.tau,
+        "wrong_gold": noise.epsilon,
     }
