@@ -99,7 +99,7 @@ def test_items_without_gold_are_dropped_where_gold_is_needed_and_counted():
     assert (advice.figures["asked"], advice.figures["gold"]) == (800, 400)
     few = advise([*items[:100], *with_gold(items[100:], [None] * 700)], answers, answer_only=True)
     assert (few.objective, few.changes) == ("distill", {})
-    assert "only 100 of 800 items" in few.reasons[0]
+    assert "only 100 of 800 questions" in few.reasons[0]
 
 
 def test_several_right_candidates_agree_but_do_not_say_how_much_gold_is_wrong():
@@ -172,8 +172,19 @@ def test_a_question_asked_twice_counts_once():
     twice = answers | {f"{name}b": rows for name, rows in answers.items()}
     single = advise(items, answers, answer_only=True).figures
     double = advise([*items, *again], twice, answer_only=True).figures
-    for name in ("gold_preferred_low", "gold_preferred_of", "wrong_gold_high", "wrong_gold_of"):
+    estimates = ("gold_preferred", "wrong_gold", "steady")
+    for name in (f"{name}_{part}" for name in estimates for part in ("low", "high", "of")):
         assert double[name] == single[name]
+
+
+def test_a_question_asked_twice_does_not_make_little_gold_enough():
+    items, answers = world(FEWEST - 1, spread=6.0)
+    again = [msgspec.structs.replace(item, id=f"{item.id}b") for item in items]
+    twice = answers | {f"{name}b": rows for name, rows in answers.items()}
+    for given in ((twice, True), (None, False)):
+        advice = advise([*items, *again], given[0], answer_only=given[1])
+        assert advice.objective == "distill"
+        assert f"only {FEWEST - 1} of {FEWEST - 1} questions" in advice.reasons[0]
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -238,8 +249,8 @@ def test_agreement_and_its_interval_by_hand():
 
 
 def test_the_interval_of_the_share_is_that_of_the_profile_likelihood():
-    # all items alike and very sure: a share of 30 of 100 contradicted, whatever the temperature
-    logits = np.array([[600.0, 0.0]] * 100)
+    # all items alike and surer than any temperature undoes: a share of 30 of 100 contradicted
+    logits = np.array([[6000.0, 0.0]] * 100)
     share = wrong_gold(logits, [0] * 70 + [1] * 30)
     assert share.value == pytest.approx(0.3)
 
@@ -266,6 +277,15 @@ def calibrated_at(temperature, *, size=1600, wrong=0.0, n=2, seed=0):
     other = (truth + rng.integers(1, n, size)) % n
     gold = np.where(rng.random(size) < wrong, other, truth)
     return logits * temperature, gold.tolist()
+
+
+@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("temperature", [0.03, 0.3, 1.0, 30.0])
+def test_the_share_does_not_depend_on_how_sure_the_average_is(temperature, n):
+    right = wrong_gold(*calibrated_at(temperature, n=n))
+    assert (right.low, right.high < CLEAN) == (0.0, True)
+    wrong = wrong_gold(*calibrated_at(temperature, n=n, wrong=0.2))
+    assert 0.1 < wrong.low < 0.2 < wrong.high < 0.3
 
 
 @pytest.mark.parametrize("temperature", [0.5, 2.0])

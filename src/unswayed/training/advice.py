@@ -33,7 +33,7 @@ CLEAN: Final = 0.10
 """Gold counts as clean where the interval of the share that is wrong ends below this."""
 
 FEWEST: Final = 200
-"""Items with gold from which an objective that learns from it is advised."""
+"""Questions with gold from which an objective that learns from it is advised."""
 
 CHANCE: Final = 0.01
 """Gold is related to the average where lots would agree as often with less probability than this."""
@@ -49,8 +49,8 @@ CONDITION: Final = (
     "if it is not, train distill."
 )
 CLOSE_ITEMS: Final = (
-    "Gold that is wrong on close items only looks right here: then scores follow the annotators, "
-    "not the truth."
+    "Gold that is wrong on close items only looks right here, and so does more of it where the model "
+    "is never sure of what it knows: then scores follow the annotators, not the truth."
 )
 
 
@@ -79,7 +79,7 @@ class Answers:
     Attributes:
         items: Items asked.
         mass: Mean probability of all labels together.
-        steady: Share of items with one candidate most probable in every presentation.
+        steady: Share of questions with one candidate most probable in every presentation.
     """
 
     items: int
@@ -157,8 +157,8 @@ def advise(
 def _rule(said: Answers, gold: Gold) -> tuple[str, dict[str, str], list[str]]:
     """Objective, changes and reasons for answers of one label."""
     distill = ["It makes answers steadier without gold; what the average gets wrong stays wrong."]
-    if gold.items < FEWEST:
-        return "distill", {}, [_too_little(gold.items, said.items), *distill]
+    if gold.agreement.n < FEWEST:
+        return "distill", {}, [_too_little(gold.agreement.n, said.steady.n), *distill]
     agreement = (
         f"gold names what the model prefers on average in {_range(gold.agreement)} of "
         f"{gold.agreement.n:,} questions; gold by lot would in {gold.chance:.1%}"
@@ -194,12 +194,12 @@ def _after_reasoning(items: Sequence[Item]) -> Advice:
     """Of answers after reasoning nothing is known before they are written."""
     gold = usable_items(items, Data(without_gold="drop")).items
     figures = {"items": float(len(items)), "gold": float(len(gold))}
-    if len(gold) < FEWEST:
+    if len(questions(gold)) < FEWEST:
         return Advice(
             objective="distill",
             changes={"prompt.style": Prompt().style},
             reasons=(
-                _too_little(len(gold), len(items)),
+                _too_little(len(questions(gold)), len(questions(items))),
                 "Answers after reasoning cannot be trained without gold, so the prompt changes to "
                 "one whose answer is the label alone.",
             ),
@@ -228,13 +228,13 @@ def _warnings(said: Answers) -> Iterator[str]:
         )
     if said.steady.low is not None and said.steady.low > STEADY:
         yield (
-            f"There is little consistency to gain: in {_range(said.steady)} of {said.items:,} "
-            "items one candidate is preferred in every order asked."
+            f"There is little consistency to gain: in {_range(said.steady)} of {said.steady.n:,} "
+            "questions one candidate is preferred in every order asked."
         )
 
 
-def _too_little(gold: int, items: int) -> str:
-    amount = "no item has" if not gold else f"only {gold:,} of {items:,} items have"
+def _too_little(gold: int, questions: int) -> str:
+    amount = "no item has" if not gold else f"only {gold:,} of {questions:,} questions have"
     return (
         f"distill: {amount} gold that tells candidates apart; what learns from gold is advised from "
         f"{FEWEST} on."
@@ -252,8 +252,9 @@ def _range(estimate: Estimate) -> str:
 
 def _answers(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Answers:
     mass = [float(np.exp(answers[item.id]).sum(axis=-1).mean()) for item in items]
-    steady = sum(_preferred(answers[item.id]) is not None for item in items)
-    return Answers(items=len(items), mass=sum(mass) / len(items), steady=_share(steady, len(items)))
+    once = questions(items)
+    steady = sum(_preferred(answers[item.id]) is not None for item in once)
+    return Answers(items=len(items), mass=sum(mass) / len(items), steady=_share(steady, len(once)))
 
 
 def _gold(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Gold:

@@ -30,8 +30,8 @@ TAUS: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 EPSILONS: Final = tuple(round(0.05 * step, 2) for step in range(10))
 """Shares of wrong gold that are tried."""
 
-FINE_TAUS: Final = tuple(float(tau) for tau in np.geomspace(0.1, 10.0, 41))
-"""Temperatures of a profile; 1 is among them."""
+FINE_TAUS: Final = tuple(float(tau) for tau in np.geomspace(0.01, 100.0, 81))
+"""Temperatures of a profile, 1 among them; wide, since one that is missing looks like wrong gold or hides it."""
 
 FINE_STEPS: Final = 50
 """Steps of a profile from no wrong gold to gold by lot."""
@@ -100,7 +100,9 @@ def wrong_gold(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
 
     "Wrong" is as in `noise_of_gold`: as often on items where the average is sure as on others. An
     average that is sure and wrong counts in it, since gold alone cannot tell the two apart; gold that
-    is wrong on close items only does not, since a higher temperature says the same.
+    is wrong on close items only does not, since a higher temperature says the same. Nor does gold that
+    contradicts an average which is right more often than it is sure: one temperature, between .01
+    and 100, is taken for all items.
 
     Args:
         mean_logits: Mean over a balanced set of presentations, shape (items, n).
