@@ -85,7 +85,9 @@ class Costs:
     def of(cls, model: PreTrainedModel, *, budget: float) -> Costs:
         """The costs of a model, from its configuration and its weights."""
         config = model.config.get_text_config()
-        width, layers = int(config.hidden_size), int(config.num_hidden_layers)
+        rows, columns = _embedded(model)
+        width = int(getattr(config, "hidden_size", None) or columns)
+        layers = int(getattr(config, "num_hidden_layers", None) or 1)
         heads = int(getattr(config, "num_attention_heads", None) or 1)
         kv_heads = int(getattr(config, "num_key_value_heads", None) or heads)
         head = int(getattr(config, "head_dim", None) or width // heads)
@@ -108,7 +110,7 @@ class Costs:
             cached=size * 2 * kv_heads * head * layers,
             repeated=size * 2 * heads * head,
             scores=0 if tiled else heads * (2 * size + 4),
-            logits=int(config.vocab_size) * (size + 8),
+            logits=rows * (size + 8),
             budget=budget,
         )
 
@@ -172,6 +174,12 @@ class Costs:
             tokens, kept, masked=masked, rows=rows, caches=caches, scored=scored, held=held
         )
         return needed <= self.budget
+
+
+def _embedded(model: PreTrainedModel) -> tuple[int, int]:
+    """Tokens that a model knows, and the numbers that stand for each."""
+    weight = model.get_input_embeddings().weight
+    return int(weight.shape[0]), int(weight.shape[1])  # type: ignore[index]
 
 
 def free_memory(device: torch.device, given_gb: float | None) -> float:
