@@ -15,6 +15,7 @@ from random_llama import make_random_llama
 
 from unswayed.backends import huggingface
 from unswayed.backends.huggingface import HuggingFaceBackend
+from unswayed.backends.local_chats import LabelTokens
 from unswayed.calls import Failure, Query, Response
 from unswayed.errors import UsageError
 from unswayed.items import Message
@@ -69,25 +70,34 @@ def test_batches_do_not_change_the_answer(folder: Path, backend: HuggingFaceBack
         assert together.input_tokens == single.input_tokens
 
 
-def test_a_common_beginning_read_once_does_not_change_the_answer(
-    folder: Path, backend: HuggingFaceBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trees_do_not_change_the_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = opened(folder)
     scorer = backend._load().scorer
-    assert scorer.shares
+    assert scorer.takes_trees
     seen = []
     score = scorer.score
 
-    def noting(prompts: Sequence[Any], labels: Sequence[Any], *, shared: int) -> list[Any]:
-        seen.append((len(prompts), shared))
-        return score(prompts, labels, shared=shared)
+    def noting(prompts: Sequence[Any], labels: Sequence[Any], *, steps: Sequence[Any]) -> list[Any]:
+        seen.append((len(prompts), len(steps)))
+        return score(prompts, labels, steps=steps)
 
     monkeypatch.setattr(scorer, "score", noting)
     question = chat(200)[1].content
     chats = [(Message("user", f"{question} A: {a}. B: {b}."),) for a in WORDS for b in WORDS[:2]]
     answers = ask(backend, map(query, chats))
-    assert any(shared > 100 for _, shared in seen)
+    assert any(steps for _, steps in seen)
     for messages, response in list(zip(chats, answers, strict=True))[::5]:
         assert logprobs(response) == pytest.approx(plain_label_logprobs(folder, messages), abs=1e-4)
+    given = sum(one.input_tokens or 0 for one in answers if isinstance(one, Response))
+    distinct = {
+        tuple(tokens[:end])
+        for (written,) in (backend._load().writer.write([one], thinking=False) for one in chats)
+        for tokens in [written.tokens]
+        for end in range(1, len(tokens) + 1)
+    }
+    (remark,) = backend.remarks
+    assert "of 18 label prompts 18 were read as trees" in remark
+    assert f"{len(distinct):,} of {given:,} tokens" in remark
 
 
 def test_a_sampled_label_follows_the_probabilities_at_the_temperature(
@@ -123,6 +133,25 @@ def test_a_label_that_the_tokenizer_splits_counts_with_its_first_token(
 def test_labels_that_begin_with_the_same_token_are_refused(backend: HuggingFaceBackend) -> None:
     with pytest.raises(UsageError, match="'Zebra1'"):
         ask(backend, [query(chat(4), labels=("Zebra1", "Zebra2"))])
+
+
+def test_a_label_that_merges_with_what_precedes_it_counts_with_the_tokens_that_say_it(
+    tmp_path: Path,
+) -> None:
+    made = make_random_llama(tmp_path / "base", chat_template=None)
+    with pytest.warns(UserWarning, match="no chat template"):
+        loaded = opened(made)._load()
+    prompt = "Which?\n\nAnswer:"
+    before = loaded.labels.ids(("A", "B"), prompt)
+    loaded.tokenizer.add_tokens([":A"])
+    merged = loaded.tokenizer.convert_tokens_to_ids(":A")
+    (tokens,) = loaded.writer.encode([f"{prompt}A"])
+    assert tokens[-1] == merged
+    after = LabelTokens(loaded.writer).ids(("A", "B"), prompt)
+    said = loaded.tokenizer.convert_tokens_to_ids("A")
+    assert said in after[0]
+    assert set(after[0]) - {merged} == set(before[0])
+    assert after[1] == before[1]
 
 
 def test_no_token_stands_for_two_labels(backend: HuggingFaceBackend) -> None:
@@ -256,11 +285,13 @@ def test_a_batch_that_does_not_fit_is_halved(folder: Path, monkeypatch: pytest.M
     scorer = backend._load().scorer
     score, sizes = scorer.score, []
 
-    def small_memory(prompts: Sequence[Any], labels: Sequence[Any], *, shared: int) -> list[Any]:
+    def small_memory(
+        prompts: Sequence[Any], labels: Sequence[Any], *, steps: Sequence[Any]
+    ) -> list[Any]:
         sizes.append(len(prompts))
         if len(prompts) > 2 or len(prompts[0]) > 100:
             raise torch.OutOfMemoryError
-        return score(prompts, labels, shared=shared)
+        return score(prompts, labels, steps=steps)
 
     monkeypatch.setattr(scorer, "score", small_memory)
     *fitting, huge = ask(backend, [query(chat(3, start=k)) for k in range(7)] + [query(chat(200))])
@@ -276,9 +307,9 @@ def test_the_model_runs_outside_the_event_loops_thread(
     seen = set()
     run = backend._run
 
-    def noting(jobs: list[Any], shared: int) -> list[Any]:
+    def noting(jobs: list[Any], steps: tuple[Any, ...]) -> list[Any]:
         seen.add(threading.get_ident())
-        return run(jobs, shared)
+        return run(jobs, steps)
 
     monkeypatch.setattr(backend, "_run", noting)
     ask(backend, [query(chat(3))])

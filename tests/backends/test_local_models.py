@@ -22,7 +22,7 @@ from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.model_folders import fingerprint_folder, locate
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.calls import Failure
-from unswayed.errors import UnknownNameError, UsageError
+from unswayed.errors import MissingExtraError, UnknownNameError, UsageError
 from unswayed.items import Message
 
 torch = pytest.importorskip("torch")
@@ -120,7 +120,7 @@ def test_models_that_change_their_logits_are_asked_through_their_own_forward(
     chats = [chat(length) for length in (3, 12, 12, 30)]
     answers = ask(capped, map(query, chats))
     assert not capped._load().scorer.pads
-    assert not capped._load().scorer.shares
+    assert not capped._load().scorer.takes_trees
     for messages, response in zip(chats, answers, strict=True):
         assert logprobs(response) == pytest.approx(
             plain_label_logprobs(tmp_path, messages), abs=1e-4
@@ -381,3 +381,90 @@ def test_a_tokenizer_whose_length_is_no_number_is_refused(folder: Path, tmp_path
     file.write_text(json.dumps({**json.loads(file.read_text()), "model_max_length": {}}))
     with pytest.raises(UsageError, match="model_max_length"):
         ask(opened(made), [query(chat(6))])
+
+
+# --- how it is loaded --------------------------------------------------------------------------
+
+
+def test_a_map_of_devices_places_the_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("accelerate")
+    from transformers import AutoModelForCausalLM
+
+    load, maps = AutoModelForCausalLM.from_pretrained, []
+
+    def noting(path: Path, **options: Any) -> Any:
+        maps.append(options.get("device_map"))
+        return load(path, **options)
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", noting)
+    (found,) = ask(opened(folder, replace(CPU, device=None, device_map="cpu")), [query(chat(9))])
+    assert maps == ["cpu"]
+    assert logprobs(found) == pytest.approx(plain_label_logprobs(folder, chat(9)), abs=1e-3)
+    with pytest.raises(UsageError, match="both say where"):
+        ask(opened(folder, replace(CPU, device_map="auto")), [query(chat(3))])
+
+
+def test_an_attention_that_does_not_exist_is_refused(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot be loaded .*nonsense"):
+        ask(opened(folder, replace(CPU, attn_implementation="nonsense")), [query(chat(3))])
+
+
+def test_code_of_a_model_is_run_with_a_warning_only(folder: Path) -> None:
+    with pytest.warns(UserWarning, match="may run Python code .* with your rights"):
+        opened(folder, replace(CPU, trust_remote_code=True))._load()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        opened(folder)._load()
+
+
+def test_code_of_a_model_is_refused_by_default(folder: Path, tmp_path: Path) -> None:
+    made = shutil.copytree(folder, tmp_path / "made")
+    config = json.loads((made / "config.json").read_text())
+    config |= {
+        "model_type": "home_made",
+        "auto_map": {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"},
+    }
+    (made / "config.json").write_text(json.dumps(config))
+    ran = tmp_path / "ran"
+    (made / "code.py").write_text(f"open({str(ran)!r}, 'w').close()")
+    with pytest.raises(UsageError, match="cannot be loaded"):
+        ask(opened(made), [query(chat(3))])
+    assert not ran.exists()
+
+
+def test_rounded_weights_need_a_package_and_are_another_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = {"bitsandbytes"}
+    monkeypatch.setattr(model_folders, "find_spec", lambda name: None if name in missing else True)
+    with pytest.raises(MissingExtraError, match=r"need bitsandbytes.*pip install bitsandbytes"):
+        open_backend(f"hf/{folder}+bits=4", CPU)
+    missing.clear()
+    four, eight = (open_backend(f"hf/{folder}+bits={bits}", CPU).model for bits in (4, 8))
+    assert len({four, eight, opened(folder).model}) == 3
+    assert open_backend(four, CPU).model == four
+    for wrong in ("3", "", "4x"):
+        with pytest.raises(UsageError, match=r"Write \+bits=4 or \+bits=8"):
+            open_backend(f"hf/{folder}+bits={wrong}", CPU)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_transformers_is_told_how_to_round(
+    folder: Path, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import AutoModelForCausalLM
+
+    monkeypatch.setattr(model_folders, "find_spec", lambda name: True)
+    told: dict[str, Any] = {}
+
+    def load(path: Path, **options: Any) -> Any:
+        told.update(options)
+        raise OSError("no weights are rounded here")
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", load)
+    with pytest.raises(UsageError, match="no weights are rounded here"):
+        ask(opened(f"{folder}+bits={bits}"), [query(chat(3))])
+    config = told["quantization_config"]
+    assert (config.load_in_4bit, config.load_in_8bit) == (bits == 4, bits == 8)
+    assert config.bnb_4bit_compute_dtype == torch.float32
+    assert told["device_map"] == {"": torch.device("cpu")}

@@ -1,95 +1,212 @@
+"""Trees against rows, on tiny random models of every family that is named."""
+
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+import itertools
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
-from unswayed.backends.local_passes import Batch, by_length, common_length, plan
+import numpy as np
+import pytest
 
-PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=1, max_size=8)
+from unswayed.backends import local_plans
+from unswayed.backends.local_costs import Costs
+from unswayed.backends.local_passes import FloatArray, LabelScorer
+from unswayed.backends.local_plans import Batch, Step, plan
+from unswayed.backends.local_trees import shared_lengths
 
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
 
-def test_batches_are_capped_longest_first_and_lose_nothing() -> None:
-    lengths = [5, 1, 9, 3, 3, 20]
-    # 1 x 20 (over the cap, so alone), 2 x 9, 3 x 3
-    assert list(by_length(lengths, cap=18)) == [[5], [2, 0], [3, 4, 1]]
-    assert list(by_length(lengths, cap=100, same=True)) == [[5], [2], [0], [3, 4], [1]]
-    assert list(by_length([], cap=10)) == []
+VOCABULARY = 200
+LABELS = ((5,), (6, 7))
+EXACT = 1e-4
+"""Most that a label's log-probability may differ from plain scoring, in float32."""
 
+SIZES = {
+    "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "initializer_range": 0.3, "max_position_embeddings": 512,
+    "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
+}  # fmt: skip
+GROUPED = {**SIZES, "num_key_value_heads": 2}
+GPT2 = {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 2, "n_head": 4, "initializer_range": 0.3}
 
-def test_a_group_with_a_long_common_beginning_is_read_once() -> None:
-    question = list(range(300))
-    prompts = [[*question, 1, 2, 9], [7, 7], [*question, 2, 1, 9], [*question, 3, 9]]
-    found = list(
-        plan(
-            prompts, ["q", "other", "q", "q"], cap=10_000, cap_apart=10_000, pads=True, shares=True
-        )
-    )
-    assert found == [Batch([0, 2, 3], 300), Batch([1], 0)]
-
-
-def test_a_group_over_the_cap_is_divided_and_a_single_prompt_shares_nothing() -> None:
-    question = list(range(300))
-    prompts = [[*question, 1, own] for own in range(3)]
-    found = list(plan(prompts, ["q"] * 3, cap=700, cap_apart=700, pads=True, shares=True))
-    assert found == [Batch([0, 1], 301), Batch([2], 0)]
-
-
-def test_batches_that_share_nothing_may_have_a_cap_of_their_own() -> None:
-    prompts = [[*range(300), 1], [*range(300), 2], [1] * 5, [2] * 5, [3] * 5]
-    groups = ["q", "q", "a", "b", "c"]
-    found = list(plan(prompts, groups, cap=10_000, cap_apart=10, pads=True, shares=True))
-    assert found == [Batch([0, 1], 300), Batch([2, 3], 0), Batch([4], 0)]
-
-
-def test_sharing_is_left_where_it_saves_little() -> None:
-    # 200 tokens saved; and 300 saved of 6 600
-    short = [[*range(200), 1], [*range(200), 2]]
-    long = [[*range(300), *[own] * 3000] for own in (300, 301)]
-    for prompts in (short, long):
-        found = list(
-            plan(prompts, ["q", "q"], cap=10_000, cap_apart=10_000, pads=True, shares=True)
-        )
-        assert [batch.shared for batch in found] == [0]
-
-
-def test_nothing_is_shared_or_padded_where_the_model_cannot() -> None:
-    prompts = [[*range(300), 1], [*range(300), 2, 3]]
-    asked = {"cap": 10_000, "cap_apart": 10_000, "pads": False}
-    assert list(plan(prompts, ["q", "q"], shares=True, **asked)) == [Batch([1], 0), Batch([0], 0)]
+TREES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("Llama", GROUPED),
+    "qwen2": ("Qwen2", GROUPED),
+    "qwen3": ("Qwen3", {**GROUPED, "head_dim": 8}),
+    "mistral": ("Mistral", {**GROUPED, "sliding_window": None}),
+    "gemma": ("Gemma", {**GROUPED, "head_dim": 8}),
+    "gpt-neox": ("GPTNeoX", SIZES),
+    "phi": ("Phi", SIZES),
+    "phi3": ("Phi3", GROUPED),
+}
+ROWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "mistral with a window": ("Mistral", {**GROUPED, "sliding_window": 8}),
+    "gemma2, soft caps": ("Gemma2", {**GROUPED, "head_dim": 8, "sliding_window": 8}),
+    "bloom, no positions": ("Bloom", {**GPT2, "hidden_size": 32}),
+    "falcon with alibi": (
+        "Falcon",
+        {**{name: SIZES[name] for name in ("vocab_size", "hidden_size", "num_hidden_layers",
+         "num_attention_heads", "initializer_range")}, "alibi": True},
+    ),
+}  # fmt: skip
 
 
-@given(prompts=PROMPTS)
-def test_the_common_length_is_the_longest_that_leaves_every_prompt_a_token(
-    prompts: list[list[int]],
-) -> None:
-    found = common_length(prompts)
-    assert all(prompt[:found] == prompts[0][:found] for prompt in prompts)
-    assert all(len(prompt) > found for prompt in prompts)
-    longer = found + 1
-    assert any(
-        len(prompt) <= longer or prompt[:longer] != prompts[0][:longer] for prompt in prompts
-    )
+def model_of(family: str, sizes: dict[str, Any], attention: str | None = None) -> Any:
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{family}Config")(**sizes)
+    classes = transformers.AutoModelForCausalLM
+    named = {} if attention is None else {"attn_implementation": attention}
+    return classes.from_config(config, **named).float().eval()
 
 
-@given(
-    endings=PROMPTS,
-    question=st.sampled_from([0, 150]),
-    groups=st.lists(st.integers(0, 2), min_size=8, max_size=8),
-    cap=st.integers(1, 2000),
-    pads=st.booleans(),
-)
-def test_every_prompt_runs_once_within_the_cap(
-    endings: list[list[int]], question: int, groups: list[int], cap: int, pads: bool
-) -> None:
-    prompts = [[5] * question + ending for ending in endings]
-    batches = list(
-        plan(prompts, groups[: len(prompts)], cap=cap, cap_apart=cap, pads=pads, shares=True)
-    )
-    assert sorted(row for batch in batches for row in batch.rows) == list(range(len(prompts)))
+def orders(question: int, candidate: int, *, n: int = 4, items: int = 2) -> tuple[Any, list[int]]:
+    """Prompts of items in every order, and which item each is of."""
+    chance = random.Random(0)
+    prompts, groups = [], []
+    for item in range(items):
+        asked = [chance.randrange(3, VOCABULARY) for _ in range(question + 3 * item)]
+        texts = [[chance.randrange(3, VOCABULARY) for _ in range(candidate + k)] for k in range(n)]
+        for order in itertools.permutations(range(n)):
+            prompts.append([*asked, *itertools.chain.from_iterable(texts[k] for k in order), 1])
+            groups.append(item)
+    return prompts, groups
+
+
+def scored(
+    scorer: LabelScorer, prompts: Sequence[list[int]], batches: Sequence[Batch]
+) -> FloatArray:
+    result = np.full((len(prompts), 2), np.nan)
     for batch in batches:
-        lengths = [len(prompts[row]) for row in batch.rows]
-        assert len(lengths) == 1 or len(lengths) * max(lengths) <= cap
-        assert pads or len(set(lengths)) == 1
-        assert batch.shared == 0 or batch.shared >= question > 0
-        assert batch.shared < min(lengths)
-        assert len({tuple(prompts[row][: batch.shared]) for row in batch.rows}) == 1
+        rows = [prompts[row] for row in batch.rows]
+        result[batch.rows] = scorer.score(rows, [LABELS] * len(rows), steps=batch.steps)
+    return result
+
+
+def alone(scorer: LabelScorer, prompts: Sequence[list[int]]) -> FloatArray:
+    return scored(scorer, prompts, [Batch([row], len(prompts[row])) for row in range(len(prompts))])
+
+
+WAYS: dict[str, Callable[[Costs], Costs]] = {
+    "several trees in a pass": lambda costs: replace(costs, call=1e15),
+    "walked": lambda costs: replace(costs, call=0.0, pair=1e9),
+    "as chosen": lambda costs: costs,
+}
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("family", TREES)
+def test_trees_give_the_label_probabilities_of_rows(
+    family: str, attention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scorer = LabelScorer(model_of(*TREES[family], attention), pad=0)
+    assert scorer.takes_trees
+    costs = Costs.of(scorer.model, budget=1e9)
+    prompts, groups = orders(30, 5)
+    expected = alone(scorer, prompts)
+    assert float(expected.std()) > 0.1, "equal figures would show nothing"
+    monkeypatch.setattr(local_plans, "GAIN", 1e9)
+    for name, change in WAYS.items():
+        batches = list(
+            plan(
+                prompts,
+                groups,
+                costs=change(costs),
+                cap=4096,
+                cap_apart=4096,
+                pads=True,
+                trees=True,
+            )
+        )
+        assert {batch.form for batch in batches} <= {"trie", "prefix"}
+        passes = [len(batch.steps) for batch in batches]
+        assert name != "walked" or max(passes) > 10
+        assert name != "several trees in a pass" or passes == [1]
+        np.testing.assert_allclose(
+            scored(scorer, prompts, batches), expected, rtol=0, atol=EXACT, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("family", ROWS)
+def test_a_model_that_trees_would_change_is_scored_by_rows(family: str) -> None:
+    scorer = LabelScorer(model_of(*ROWS[family]), pad=0)
+    assert not scorer.takes_trees
+    costs = Costs.of(scorer.model, budget=1e9)
+    prompts, groups = orders(40, 5, n=3)
+    batches = list(
+        plan(
+            prompts, groups, costs=costs, cap=4096, cap_apart=4096,
+            pads=scorer.pads, trees=scorer.takes_trees,
+        )
+    )  # fmt: skip
+    assert {batch.form for batch in batches} == {"plain"}
+    own = [
+        scorer.model(torch.tensor([prompt])).logits[0, -1].detach().double().log_softmax(-1)
+        for prompt in prompts
+    ]
+    expected = [[float(row[5]), float(row[[6, 7]].logsumexp(0))] for row in own]
+    np.testing.assert_allclose(scored(scorer, prompts, batches), expected, rtol=0, atol=EXACT)
+
+
+def test_positions_that_a_body_ignores_are_noticed_at_load(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = model_of(*TREES["llama"])
+    body = model.base_model
+    stock = body.forward
+
+    def forward(
+        input_ids: Any = None, position_ids: Any = None, attention_mask: Any = None, **rest: Any
+    ) -> Any:
+        return stock(input_ids=input_ids, attention_mask=attention_mask, **rest)
+
+    assert LabelScorer(model, pad=0).takes_trees
+    monkeypatch.setattr(body, "forward", forward)
+    assert not LabelScorer(model, pad=0).takes_trees
+
+
+def test_a_mask_that_a_body_ignores_is_noticed_at_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of(*TREES["llama"])
+    stock = model.base_model.forward
+
+    def forward(input_ids: Any = None, position_ids: Any = None, **rest: Any) -> Any:
+        rest.pop("attention_mask", None)
+        return stock(input_ids=input_ids, position_ids=position_ids, **rest)
+
+    monkeypatch.setattr(model.base_model, "forward", forward)
+    assert not LabelScorer(model, pad=0).takes_trees
+
+
+def test_half_precision_takes_trees_within_its_own_rounding() -> None:
+    model = model_of(*TREES["llama"]).to(torch.bfloat16)
+    scorer = LabelScorer(model, pad=0)
+    assert scorer.takes_trees
+    prompts, groups = orders(30, 5)
+    batches = list(
+        plan(
+            prompts, groups, costs=Costs.of(model, budget=1e9),
+            cap=4096, cap_apart=4096, pads=True, trees=True,
+        )
+    )  # fmt: skip
+    assert "trie" in {batch.form for batch in batches}
+    gaps = np.abs(scored(scorer, prompts, batches) - alone(scorer, prompts))
+    assert float(gaps.max()) < 0.5
+    assert float(np.median(gaps)) < 0.05
+
+
+def test_a_pass_that_returns_to_a_beginning_finds_it_unchanged() -> None:
+    scorer = LabelScorer(model_of(*TREES["qwen3"]), pad=0)
+    prompts, _ = orders(10, 3, n=3, items=1)
+    prompts.sort()
+    assert min(shared_lengths(prompts)[1:]) == 10
+    steps = [Step(((0, 1),), 0, 10)]
+    steps += [Step(((row, row + 1),), 10) for row in range(6)]
+    steps.append(Step(((0, 1),), 10))
+    batch = Batch([*range(6), 0], 0, tuple(steps))
+    rows = [prompts[row] for row in batch.rows]
+    found = np.array(scorer.score(rows, [LABELS] * 7, steps=batch.steps))
+    np.testing.assert_allclose(found, alone(scorer, rows), rtol=0, atol=EXACT)
+    np.testing.assert_array_equal(found[0], found[6])

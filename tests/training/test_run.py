@@ -78,6 +78,10 @@ def test_models_behind_an_api_or_with_an_adapter_are_refused(word_model):
         plan_training(
             "grpo", colour_items(4), model=f"hf/{word_model}+lora=x", recipe=small_recipe()
         )
+    with pytest.raises(UsageError, match="has rounded weights"):
+        plan_training(
+            "grpo", colour_items(4), model=f"hf/{word_model}+bits=4", recipe=small_recipe()
+        )
 
 
 def test_a_recipe_of_another_task_is_refused(word_model):

@@ -47,10 +47,16 @@ class BackendSettings:
         patience: For how many seconds such a server is waited for before the run stops.
         prices: Path of a price table that overrides the shipped one.
         device: torch device of local models; None picks one.
+        device_map: How a local model is laid over several devices, such as "auto", in place of
+            `device` (needs accelerate).
+        attn_implementation: Attention of a local model, such as "sdpa" or "eager"; None leaves it
+            to transformers.
         dtype: torch dtype of local models; None for float32 on CPU, bfloat16 on a GPU.
         batch_tokens: Padded tokens per batch of local models.
+        memory_gb: Most memory in GB that a local model's passes take beside its weights; None for
+            half of what is free when it is loaded.
         threads: torch threads on CPU; None leaves torch's own.
-        trust_remote_code: Let a local model run code that it ships. Off by default.
+        trust_remote_code: Let a local model run code that it ships, with a warning. Off by default.
         pricing_only: No call will be made (`--dry-run`), so a missing key is no error.
     """
 
@@ -63,8 +69,11 @@ class BackendSettings:
     patience: Seconds = 180.0
     prices: str | None = None
     device: str | None = None
+    device_map: str | None = None
+    attn_implementation: str | None = None
     dtype: str | None = None
     batch_tokens: int = 8192
+    memory_gb: Annotated[float, msgspec.Meta(gt=0)] | None = None
     threads: int | None = None
     trust_remote_code: bool = False
     pricing_only: bool = False

@@ -1,4 +1,4 @@
-"""Models on this machine through transformers: `hf/<path or id>[@revision][+lora=DIR]`.
+"""Models on this machine through transformers: `hf/<path or id>[@revision][+bits=4|8][+lora=DIR]`.
 
 Where the answer is the label itself, the label's probability is read off the next-token
 distribution: one forward pass, exact, nothing generated. Everything else is generated, held to
@@ -13,6 +13,7 @@ import itertools
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
@@ -20,8 +21,10 @@ import numpy as np
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_chats import may_think
+from unswayed.backends.local_costs import Costs
 from unswayed.backends.local_models import LoadedModel, load_model
-from unswayed.backends.local_passes import FloatArray, Ids, by_length, plan
+from unswayed.backends.local_passes import FloatArray, Ids
+from unswayed.backends.local_plans import Batch, Step, by_length, plan
 from unswayed.backends.local_texts import generate, seed_of
 from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.backends.protocol import Answer, Backend, too_long
@@ -38,7 +41,7 @@ CPU_TOKENS: Final = 2048
 
 
 def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBackend:
-    """A local folder or Hub id, run here with transformers: `hf/<path or id>[+lora=DIR]` (extra: local).
+    """A local folder or Hub id, run here with transformers: `hf/<path or id>[+bits=4|8][+lora=DIR]` (extra: local).
 
     Finds and fingerprints the model; it is loaded with the first question.
 
@@ -64,6 +67,40 @@ class _Job(NamedTuple):
         return len(self.tokens) + (1 if self.label_ids else self.query.request.max_tokens)
 
 
+@dataclass(slots=True)
+class _Read:
+    """What label prompts took to read.
+
+    Attributes:
+        prompts: How many were read.
+        shared: Of them, those in trees.
+        given: Their tokens.
+        tokens: The tokens that went through the model.
+    """
+
+    prompts: int = 0
+    shared: int = 0
+    given: int = 0
+    tokens: int = 0
+
+    def add(self, jobs: Sequence[_Job], batch: Batch) -> None:
+        """Count a batch."""
+        self.prompts += len(jobs)
+        self.shared += len(jobs) if batch.steps else 0
+        self.given += sum(len(job.tokens) for job in jobs)
+        self.tokens += batch.tokens
+
+    def sentences(self, model: str) -> tuple[str, ...]:
+        """How they were read, if not each by itself."""
+        if not self.shared:
+            return ()
+        return (
+            f"{model}: of {self.prompts:,} label prompts {self.shared:,} were read as trees (what "
+            f"prompts begin with alike is read once; same probabilities): {self.tokens:,} of "
+            f"{self.given:,} tokens were read.",
+        )
+
+
 class HuggingFaceBackend(Backend):
     """Answers from a model on this machine.
 
@@ -86,6 +123,7 @@ class HuggingFaceBackend(Backend):
         # torch's settings are per thread, and a model takes one batch at a time
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-model")
         self._loaded: LoadedModel | None = None
+        self._read = _Read()
 
     async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer in windows of queries, each in batches of about equal length.
@@ -99,8 +137,8 @@ class HuggingFaceBackend(Backend):
             jobs, refused = await loop.run_in_executor(self._thread, self._prepare, window)
             for answered in refused:
                 yield answered
-            for batch, shared in self._batches(jobs):
-                for answered in await loop.run_in_executor(self._thread, self._run, batch, shared):
+            for batch, steps in self._batches(jobs):
+                for answered in await loop.run_in_executor(self._thread, self._run, batch, steps):
                     yield answered
 
     async def close(self) -> None:
@@ -126,38 +164,47 @@ class HuggingFaceBackend(Backend):
                 if loaded.longest is not None and job.room > loaded.longest:
                     refusal = too_long(query, job.room, longest=loaded.longest, model=self.model)
                     refused.append((query, refusal))
+                elif not loaded.costs.fits(job.room, scored=1, caches=ids is None):
+                    refused.append((query, self._over_budget(job, loaded.costs)))
                 else:
                     jobs.append(job)
         return jobs, refused
 
-    def _batches(self, jobs: Sequence[_Job]) -> Iterator[tuple[list[_Job], int]]:
-        """Jobs of one kind that run together, and how many leading tokens they share.
+    def _batches(self, jobs: Sequence[_Job]) -> Iterator[tuple[list[_Job], tuple[Step, ...]]]:
+        """Jobs of one kind that run together, and the passes where they are a tree.
 
         Label jobs first, then those that generate; the longest of each first.
         """
         scored = [job for job in jobs if job.label_ids]
         loaded = self._load()
         cap = self._settings.batch_tokens
-        for rows, shared in plan(
+        for batch in plan(
             [job.tokens for job in scored],
-            [(job.query.item.id, job.query.ask.prompt_id) for job in scored],
+            [job.query.item.id for job in scored],
+            costs=loaded.costs,
             cap=cap,
             cap_apart=min(cap, CPU_TOKENS) if loaded.model.device.type == "cpu" else cap,
             pads=loaded.scorer.pads,
-            shares=loaded.scorer.shares,
+            trees=loaded.scorer.takes_trees,
         ):
-            yield [scored[row] for row in rows], shared
+            jobs_together = [scored[row] for row in batch.rows]
+            self._read.add(jobs_together, batch)
+            yield jobs_together, batch.steps
         generated = [job for job in jobs if not job.label_ids]
-        for part in by_length([job.room for job in generated], cap=cap):
-            yield [generated[row] for row in part], 0
 
-    def _run(self, jobs: Sequence[_Job], shared: int) -> list[Answer]:
-        """Answer one batch, in halves if it does not fit into the accelerator's memory."""
+        def writing_fits(count: int, longest: int) -> bool:
+            return loaded.costs.fits(longest, rows=count, scored=count, caches=True)
+
+        for part in by_length([job.room for job in generated], cap=cap, fits=writing_fits):
+            yield [generated[row] for row in part], ()
+
+    def _run(self, jobs: Sequence[_Job], steps: tuple[Step, ...]) -> list[Answer]:
+        """Answer one batch, in halves and row by row if it does not fit into the memory after all."""
         import torch
 
         start = time.perf_counter()
         try:
-            responses = self._score(jobs, shared) if jobs[0].label_ids else self._write(jobs)
+            responses = self._score(jobs, steps) if jobs[0].label_ids else self._write(jobs)
         except torch.OutOfMemoryError:
             responses = None
         if responses is None:  # outside `except`: its traceback would keep the memory in use
@@ -165,7 +212,7 @@ class HuggingFaceBackend(Backend):
             if len(jobs) == 1:
                 return [(jobs[0].query, self._no_memory(jobs[0]))]
             half = len(jobs) // 2
-            return [*self._run(jobs[:half], shared), *self._run(jobs[half:], shared)]
+            return [*self._run(jobs[:half], ()), *self._run(jobs[half:], ())]
         share = (time.perf_counter() - start) / len(jobs)
         return [
             (
@@ -177,10 +224,11 @@ class HuggingFaceBackend(Backend):
             for job, response in zip(jobs, responses, strict=True)
         ]
 
-    def _score(self, jobs: Sequence[_Job], shared: int) -> list[Response | None]:
+    def _score(self, jobs: Sequence[_Job], steps: tuple[Step, ...]) -> list[Response | None]:
         """Label answers; None where the scores are not numbers."""
+        self._remark()
         logprobs = self._load().scorer.score(
-            [job.tokens for job in jobs], [job.label_ids or () for job in jobs], shared=shared
+            [job.tokens for job in jobs], [job.label_ids or () for job in jobs], steps=steps
         )
         return [
             label_response(job.query.request, row, model=self.model, input_tokens=len(job.tokens))
@@ -194,7 +242,7 @@ class HuggingFaceBackend(Backend):
         loaded = self._load()
         prompts, requests = [job.tokens for job in jobs], [job.query.request for job in jobs]
         hold = loaded.grammars.hold(requests)
-        self.remarks = loaded.grammars.remarks
+        self._remark()
         texts = generate(
             loaded.model,
             loaded.tokenizer,
@@ -216,6 +264,20 @@ class HuggingFaceBackend(Backend):
             )
             for job, generated in zip(jobs, texts, strict=True)
         ]
+
+    def _remark(self) -> None:
+        grammars = self._load().grammars
+        self.remarks = (*self._read.sentences(self.model), *grammars.remarks)
+
+    def _over_budget(self, job: _Job, costs: Costs) -> Failure:
+        needed = costs.memory(job.room, scored=1, caches=not job.label_ids) / 1e9
+        return Failure(
+            error="BackendError",
+            message=f"{job.query.item.id}: a prompt and answer of {job.room} tokens would take about "
+            f"{needed:.2g} GB of memory beside {self.model}, over the {costs.budget / 1e9:.2g} GB "
+            "that its passes may take. Raise BackendSettings(memory_gb=...), free memory (half of "
+            "what is free is taken by default), or choose a smaller model or dtype.",
+        )
 
     def _no_memory(self, job: _Job) -> Failure:
         return Failure(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_chats import ChatWriter, LabelTokens
+from unswayed.backends.local_costs import Costs, free_memory
 from unswayed.backends.local_grammars import Grammars
 from unswayed.backends.local_passes import LabelScorer
 from unswayed.backends.local_texts import end_ids
 from unswayed.backends.model_folders import ModelFolder
 from unswayed.errors import UsageError
+from unswayed.registry import require
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +36,7 @@ class LoadedModel:
 
     Attributes:
         pad: An id to pad with.
+        costs: Of forward passes, with the budget of memory.
         longest: Most tokens of prompt and answer together; None if the model does not say.
     """
 
@@ -41,6 +45,7 @@ class LoadedModel:
     writer: ChatWriter
     labels: LabelTokens
     scorer: LabelScorer
+    costs: Costs
     grammars: Grammars
     pad: int
     longest: int | None
@@ -52,10 +57,17 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
     Raises:
         UsageError: If the folder does not hold a causal language model that can be loaded, or
             the device or dtype does not exist.
+        MissingExtraError: If a map of devices needs accelerate, and it is not installed.
     """
     from transformers import AutoTokenizer
 
     device = _device(settings)
+    if settings.trust_remote_code:
+        warnings.warn(
+            f"{name} may run Python code of {folder.path} with your rights (trust_remote_code). "
+            "Read that code, and name a revision so that it stays as you read it.",
+            stacklevel=2,
+        )
     with _no_progress_bar():  # the run shows its own progress
         try:
             tokenizer = AutoTokenizer.from_pretrained(
@@ -70,7 +82,7 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
         raise UsageError(
             f"{name}: model_max_length in {folder.path / 'tokenizer_config.json'} is not a number."
         )
-    if device.type == "cpu":
+    if model.device.type == "cpu":
         _set_threads(settings, model.num_parameters())
     writer = ChatWriter(tokenizer, model=name, enable_thinking=folder.prompt.enable_thinking)
     pad = _pad(tokenizer, model)
@@ -81,6 +93,7 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
         writer=writer,
         labels=LabelTokens(writer),
         scorer=LabelScorer(model, pad=pad),
+        costs=Costs.of(model, budget=free_memory(model.device, settings.memory_gb)),
         grammars=Grammars(tokenizer, end_ids(model, tokenizer)),
         pad=pad,
         longest=longest if isinstance(longest, int) else None,
@@ -136,18 +149,54 @@ def _read_model(
 ) -> PreTrainedModel:
     from transformers import AutoModelForCausalLM, PreTrainedModel
 
+    placed = _placement(folder, settings, device)
+    attention = settings.attn_implementation
     model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(
         folder.path,
         dtype=_dtype(settings, device),
         use_safetensors=True,
         trust_remote_code=settings.trust_remote_code,
+        **({} if attention is None else {"attn_implementation": attention}),
+        **placed,
     )
     if folder.adapter is not None:
         model = _with_adapter(model, folder.adapter)
-    model = model.to(device).eval()
+    model = (model if placed else model.to(device)).eval()
     if not isinstance(model, PreTrainedModel):
         raise UsageError(f"{folder.path}: {type(model).__name__} is not a transformers model.")
     return model
+
+
+def _placement(
+    folder: ModelFolder, settings: BackendSettings, device: torch.device
+) -> dict[str, Any]:
+    """What `from_pretrained` is told of devices and rounded weights; nothing for one device.
+
+    Raises:
+        UsageError: If both a device and a map of devices are given.
+        MissingExtraError: If accelerate is not installed.
+    """
+    where: str | dict[str, torch.device] = {"": device}
+    if settings.device_map is not None:
+        if settings.device is not None:
+            raise UsageError(
+                f"device={settings.device!r} and device_map={settings.device_map!r} both say where "
+                "the model lies. Give one of them."
+            )
+        require("accelerate", extra="train", feature="a map of devices (device_map)")
+        where = settings.device_map
+    if folder.bits is None:
+        return {} if settings.device_map is None else {"device_map": where}
+    from transformers import BitsAndBytesConfig
+
+    eight = folder.bits == 8
+    config = BitsAndBytesConfig(  # type: ignore[no-untyped-call]
+        load_in_8bit=eight,
+        load_in_4bit=not eight,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_compute_dtype=_dtype(settings, device),
+    )
+    return {"device_map": where, "quantization_config": config}
 
 
 def _with_adapter(model: torch.nn.Module, adapter: Path) -> torch.nn.Module:

@@ -1,126 +1,42 @@
-"""A local model's forward passes: which prompts run together, label probabilities.
+"""A local model's forward passes: label probabilities of prompts that run together.
 
-Prompts are padded on the right: under a causal mask the padding cannot reach
-the last real token, so no attention mask is needed and only that token's hidden state goes through
-the output layer. The probabilities are over the full vocabulary, so the mass on the labels is exact.
-What all prompts of a batch begin with may be read once (2 to 4 times faster for 24 orders of one item).
+Rows are padded on the right: under a causal mask the padding cannot reach the last real token, so no
+attention mask is needed. Trees bring their own mask and positions. Only the hidden state of each
+prompt's last token goes through the output layer. The probabilities are over the full vocabulary,
+so the mass on the labels is exact. Which prompts run together, and how: `local_plans`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from unswayed.backends.local_costs import LOGITS_AT_ONCE
+from unswayed.backends.local_plans import Step
+from unswayed.backends.local_trees import Tree
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-__all__ = [
-    "Batch",
-    "LabelScorer",
-    "by_length",
-    "common_length",
-    "plan",
-]
+__all__ = ["FloatArray", "Ids", "LabelScorer"]
 
 FloatArray = NDArray[np.float64]
 Ids = tuple[tuple[int, ...], ...]
 """Token ids that stand for each label."""
 
-SAVED_TOKENS: Final = 256
-"""Sharing costs a second pass; below this many tokens saved it is not worth it."""
-SAVED_SHARE: Final = 0.1
-"""The same, as a share of all tokens of the group."""
-
-LOGITS_AT_ONCE: Final = 2**25
-"""Most logits (rows x vocabulary) held at once: 128 MiB in float32."""
-
 AGREEMENT: Final = 1e-3
 """How closely the direct path must agree with the model's own forward pass, in logits."""
 
-
-class Batch(NamedTuple):
-    """Prompts that run together.
-
-    Attributes:
-        rows: Their indices.
-        shared: Leading tokens that all of them begin with and that are read once; 0 for none.
-    """
-
-    rows: list[int]
-    shared: int
-
-
-def plan(
-    prompts: Sequence[list[int]],
-    groups: Sequence[Hashable],
-    *,
-    cap: int,
-    cap_apart: int,
-    pads: bool,
-    shares: bool,
-) -> Iterator[Batch]:
-    """Every prompt in one batch.
-
-    Args:
-        prompts: Token ids.
-        groups: Prompts of one group are likely to begin alike (presentations of one item).
-        cap: Most padded tokens of a batch (a longer prompt runs alone).
-        cap_apart: The same for the batches that share nothing.
-        pads: Whether prompts of different lengths may run together.
-        shares: Whether a common beginning may be read once.
-    """
-    alone: list[int] = []
-    members: dict[Hashable, list[int]] = {}
-    for row, group in enumerate(groups):
-        members.setdefault(group, []).append(row)
-    for rows in members.values():
-        shared = common_length([prompts[row] for row in rows]) if shares and pads else 0
-        saved = shared * (len(rows) - 1)
-        total = sum(len(prompts[row]) for row in rows)
-        if saved < max(SAVED_TOKENS, SAVED_SHARE * total):
-            alone += rows
-            continue
-        for part in by_length([len(prompts[row]) for row in rows], cap=cap):
-            yield Batch([rows[index] for index in part], shared if len(part) > 1 else 0)
-    for part in by_length([len(prompts[row]) for row in alone], cap=cap_apart, same=not pads):
-        yield Batch([alone[index] for index in part], 0)
-
-
-def by_length(lengths: Sequence[int], *, cap: int, same: bool = False) -> Iterator[list[int]]:
-    """Indices in batches of at most `cap` padded tokens (at least one each), longest first.
-
-    Args:
-        lengths: Tokens of each prompt.
-        cap: Rows x longest row of a batch.
-        same: Only equal lengths together.
-    """
-    batch: list[int] = []
-    longest = 0
-    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        full = (len(batch) + 1) * longest > cap
-        if batch and (full or (same and lengths[index] != longest)):
-            yield batch
-            batch = []
-        if not batch:
-            longest = lengths[index]
-        batch.append(index)
-    if batch:
-        yield batch
-
-
-def common_length(prompts: Sequence[list[int]]) -> int:
-    """Tokens that all prompts begin with, leaving each at least one of its own."""
-    first, last = min(prompts), max(prompts)  # what these two share, all share
-    limit = min(map(len, prompts)) - 1
-    pairs = enumerate(zip(first, last, strict=False))
-    differing = next((place for place, (left, right) in pairs if left != right), limit)
-    return max(min(differing, limit), 0)
+TREE_AGREEMENT: Final = 1e-4
+HALF_AGREEMENT: Final = 5e-2
+"""How closely trees must agree with rows when tried at load, in hidden states over their largest
+value: in float32, and in the formats of 16 bits, whose own rounding is 4e-3 a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +59,12 @@ class LabelScorer:
     """
 
     def __init__(self, model: PreTrainedModel, *, pad: int) -> None:
-        self._model = model
+        self.model = model
         self._pad = pad
         self._other = pad - 1 if pad else 1
         self._takes_keep = "logits_to_keep" in inspect.signature(model.forward).parameters
         self._direct = self._direct_path()
-        self.shares = self._can_share()
+        self.takes_trees = self._takes_trees()
 
     @property
     def pads(self) -> bool:
@@ -156,14 +72,14 @@ class LabelScorer:
         return self._direct is not None
 
     def score(
-        self, prompts: Sequence[list[int]], labels: Sequence[Ids], *, shared: int = 0
+        self, prompts: Sequence[list[int]], labels: Sequence[Ids], *, steps: Sequence[Step] = ()
     ) -> list[FloatArray]:
         """Log-probability of every label of every prompt.
 
         Args:
             prompts: Token ids; of one length, unless `pads`.
             labels: Token ids of the labels of each.
-            shared: Leading tokens that all prompts have in common; 0 unless `shares`.
+            steps: The passes that make up a tree, none for rows; see `Batch`.
 
         Returns:
             One array per prompt, shape (labels,).
@@ -174,8 +90,10 @@ class LabelScorer:
         with torch.inference_mode():
             if self._direct is None:
                 rows = self._logits(prompts)
+            elif steps:
+                rows = self._walked(self._direct.body, prompts, steps)
             else:
-                rows = self._hidden(self._direct.body, prompts, shared)
+                rows = self._hidden(self._direct.body, prompts)
             logprobs = self._logprobs(rows, ids)
         summed = {}
         with np.errstate(invalid="ignore"):  # not-a-number stays, for the caller to refuse
@@ -190,31 +108,82 @@ class LabelScorer:
 
         longest = max(map(len, prompts))
         rows = [prompt + [self._pad] * (longest - len(prompt)) for prompt in prompts]
-        return torch.tensor(rows, device=self._model.device)
+        return torch.tensor(rows, device=self.model.device)
 
-    def _hidden(
-        self, body: torch.nn.Module, prompts: Sequence[list[int]], shared: int
-    ) -> torch.Tensor:
+    def _hidden(self, body: torch.nn.Module, prompts: Sequence[list[int]]) -> torch.Tensor:
         """Hidden state at the last token of each prompt, shape (rows, width)."""
+        import torch
+
+        tokens = self._tokens(prompts)
+        states = body(input_ids=tokens, use_cache=False).last_hidden_state
+        last = torch.tensor([len(prompt) - 1 for prompt in prompts], device=states.device)
+        hidden: torch.Tensor = states[torch.arange(len(prompts), device=states.device), last]
+        return hidden
+
+    def _walked(
+        self, body: torch.nn.Module, prompts: Sequence[list[int]], steps: Sequence[Step]
+    ) -> torch.Tensor:
+        """The same through trees: `prompts` are those of a `Batch`, in its order."""
         import torch
         from transformers import DynamicCache
 
-        own = self._tokens([prompt[shared:] for prompt in prompts])
-        if shared:
-            cache = DynamicCache(config=self._model.config)
-            body(input_ids=self._tokens([prompts[0][:shared]]), past_key_values=cache)
-            cache.batch_repeat_interleave(len(prompts))
-            states = body(input_ids=own, past_key_values=cache).last_hidden_state
-        else:
-            states = body(input_ids=own, use_cache=False).last_hidden_state
-        last = torch.tensor([len(prompt) - shared - 1 for prompt in prompts], device=own.device)
-        hidden: torch.Tensor = states[torch.arange(len(prompts), device=own.device), last]
-        return hidden
+        rows: list[torch.Tensor] = []
+        trunks: list[_Trunk] = []
+        cache: Any = None
+        for step in steps:
+            while trunks and trunks[-1].tokens > step.kept:
+                trunks.pop()
+            if step.kept:
+                trunks[-1].put_back(cache)
+            else:
+                cache = DynamicCache(config=self.model.config) if step.trunk else None
+            trees = [
+                Tree.of([prompt[: step.trunk or None] for prompt in prompts[begin:end]], step.kept)
+                for begin, end in step.trees
+            ]
+            inputs = self._inputs(trees)
+            states = body(
+                **inputs, past_key_values=cache, use_cache=cache is not None
+            ).last_hidden_state
+            if step.trunk:
+                trunks.append(_Trunk.of(cache, step.trunk))
+                continue
+            for row, tree in enumerate(trees):
+                rows.append(states[row, torch.from_numpy(tree.last).to(states.device)])
+        return torch.cat(rows)
+
+    def _inputs(self, trees: Sequence[Tree]) -> dict[str, torch.Tensor]:
+        """What the body is called with for a pass over trees; a chain of its own needs no mask."""
+        import torch
+
+        device, kept = self.model.device, trees[0].kept
+        longest = max(len(tree.ids) for tree in trees)
+        ids = np.full((len(trees), longest), self._pad)
+        positions = np.full((len(trees), longest), kept)
+        for row, tree in enumerate(trees):
+            ids[row, : len(tree.ids)] = tree.ids
+            positions[row, : len(tree.ids)] = tree.positions
+        inputs = {"input_ids": torch.from_numpy(ids).to(device)}
+        if len(trees) == 1 and trees[0].is_chain and not kept:
+            return inputs
+        dtype = self.model.dtype
+        mask = torch.zeros(len(trees), 1, longest, kept + longest, dtype=dtype, device=device)
+        hidden = torch.finfo(dtype).min
+        for row, tree in enumerate(
+            trees
+        ):  # padding sees everything: no row without anything to see
+            nodes = len(tree.ids)
+            unseen = torch.from_numpy(~tree.sees()).to(device)
+            mask[row, 0, :nodes, : kept + nodes].masked_fill_(unseen, hidden)
+            mask[row, 0, :nodes, kept + nodes :] = hidden
+        inputs["attention_mask"] = mask
+        inputs["position_ids"] = torch.from_numpy(positions).to(device)
+        return inputs
 
     def _logits(self, prompts: Sequence[list[int]]) -> torch.Tensor:
         """Logits behind prompts of one length from the model's own forward, (rows, vocabulary)."""
         keep = {"logits_to_keep": 1} if self._takes_keep else {}
-        out = self._model(input_ids=self._tokens(prompts), use_cache=False, **keep)
+        out = self.model(input_ids=self._tokens(prompts), use_cache=False, **keep)
         logits: torch.Tensor = out.logits[:, -1]
         return logits
 
@@ -240,36 +209,84 @@ class LabelScorer:
         """Body and output layer, if together they are the model; None if it does more."""
         import torch
 
-        head: object = self._model.get_output_embeddings()  # type: ignore[no-untyped-call]
-        body = self._model.base_model
-        if not isinstance(head, torch.nn.Linear) or body is self._model:
+        head: object = self.model.get_output_embeddings()  # type: ignore[no-untyped-call]
+        body = self.model.base_model
+        if not isinstance(head, torch.nn.Linear) or body is self.model:
             return None
-        tokens = torch.tensor([[self._pad, self._other, self._pad]], device=self._model.device)
+        tokens = torch.tensor([[self._pad, self._other, self._pad]], device=self.model.device)
         with torch.inference_mode():
-            own = self._model(input_ids=tokens, use_cache=False).logits.float()
+            own = self.model(input_ids=tokens, use_cache=False).logits.float()
             states = body(input_ids=tokens, use_cache=False).last_hidden_state
             agrees = torch.allclose(head(states).float(), own, rtol=AGREEMENT, atol=AGREEMENT)
         return _DirectPath(body, head) if agrees else None
 
-    def _can_share(self) -> bool:
-        """Whether a common beginning read once gives the same: tried once, on the CPU only.
+    def _takes_trees(self) -> bool:
+        """Whether trees give what rows give: tried once, on a small tree, whole and walked.
 
-        There it was measured to pay (benchmarks/local.py); accelerators prefer larger batches.
+        Left out without a trial: kernels that take no mask, layers that keep a window or a state
+        in place of all keys and values, bodies that cannot be told where a token stands.
         """
         import torch
 
-        if self._direct is None or self._model.device.type != "cpu":
+        if self._direct is None or not self._attends_to_all(self._direct.body):
             return False
-        config = self._model.config.get_text_config()
-        kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-        if kinds != {"full_attention"} or getattr(config, "sliding_window", None):
+        trunk = [self._pad, self._other] * 3
+        ends = ([self._other, self._pad], [self._other, self._other, self._pad], [self._pad])
+        prompts = sorted([*trunk, *end] for end in ends)
+        two = sorted([*trunk[:3], *end] for end in ends)
+        whole = (Step(((0, 3), (3, 6))),)
+        walk = (
+            Step(((0, 1),), 0, 4),
+            Step(((0, 1),), 4),
+            Step(((1, 2),), 4, 6),
+            Step(((1, 3),), 6),
+        )
+        try:
+            with torch.inference_mode():
+                body = self._direct.body
+                apart = self._hidden(body, [*prompts, *two])
+                together = self._walked(body, [*prompts, *two], whole)
+                walked = self._walked(body, prompts, walk)
+        except (RuntimeError, TypeError, ValueError, LookupError, AttributeError):
+            return False  # a body that takes no mask of this kind says so in its own way
+        bound = TREE_AGREEMENT if self.model.dtype == torch.float32 else HALF_AGREEMENT
+        largest = float(apart.abs().max())
+        gaps = (together - apart, walked - apart[:3])
+        return all(float(gap.abs().max()) <= bound * largest for gap in gaps)
+
+    def _attends_to_all(self, body: torch.nn.Module) -> bool:
+        from transformers import DynamicCache
+        from transformers.cache_utils import DynamicLayer
+
+        config = self.model.config.get_text_config()
+        if config._attn_implementation not in ("sdpa", "eager"):
             return False
-        begin = [self._pad, self._other, self._pad]
-        prompts = [[*begin, self._other], [*begin, self._pad, self._other]]
-        with torch.inference_mode():
-            apart = self._hidden(self._direct.body, prompts, 0)
-            together = self._hidden(self._direct.body, prompts, len(begin))
-        return torch.allclose(apart, together, rtol=AGREEMENT, atol=AGREEMENT)
+        layers = DynamicCache(config=self.model.config).layers
+        takes = inspect.signature(body.forward).parameters
+        return all(type(layer) is DynamicLayer for layer in layers) and "position_ids" in takes
+
+
+@dataclass(frozen=True, slots=True)
+class _Trunk:
+    """Keys and values of a beginning, as they were when it had been read.
+
+    Attributes:
+        tokens: How many it is.
+        layers: Keys and values of each layer.
+    """
+
+    tokens: int
+    layers: list[tuple[torch.Tensor, torch.Tensor]]
+
+    @classmethod
+    def of(cls, cache: Any, tokens: int) -> _Trunk:
+        """What a cache holds now; going on replaces its tensors and leaves these as they are."""
+        return cls(tokens, [(layer.keys, layer.values) for layer in cache.layers])
+
+    def put_back(self, cache: Any) -> None:
+        """Make a cache hold this beginning alone."""
+        for layer, (keys, values) in zip(cache.layers, self.layers, strict=True):
+            layer.keys, layer.values = keys, values
 
 
 def _exact_logits(head: torch.nn.Linear, hidden: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:

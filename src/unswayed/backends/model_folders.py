@@ -1,4 +1,4 @@
-"""Where a local model lies and which one it is: `<path or id>[@revision][+lora=DIR]`.
+"""Where a local model lies and which one it is: `<path or id>[@revision][+bits=4|8][+lora=DIR]`.
 
 The name that goes into every call's key carries the revision of a hub model or a fingerprint of a
 folder's files, so a folder that is trained further is another model and its old answers are not
@@ -13,11 +13,12 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, cast
 
 from unswayed.backends.own_prompts import PROMPT_FILE, OwnPrompt, own_prompt_of
-from unswayed.errors import UnknownNameError, UsageError
+from unswayed.errors import MissingExtraError, UnknownNameError, UsageError
 from unswayed.files import whole_file
 from unswayed.registry import require
 
@@ -59,12 +60,15 @@ class ModelFolder:
         name: What was asked for, with revision or fingerprint; without the provider.
         prompt: How the model was trained to be asked: the adapter's, or else the folder's own.
         adapter: Folder of a LoRA adapter to put on top.
+        bits: Of its weights once they are rounded: 8, 4, or None for what the dtype says. It is part
+            of the name, since answers change with it.
     """
 
     path: Path
     name: str
     prompt: OwnPrompt
     adapter: Path | None = None
+    bits: Literal[4, 8] | None = None
 
 
 def locate(model: str) -> ModelFolder:
@@ -78,9 +82,11 @@ def locate(model: str) -> ModelFolder:
         UsageError: If the folder or the adapter is missing, holds no safetensors or a damaged
             `unswayed_prompt.json`, or has another fingerprint than the one asked for; if the hub cannot be reached and the model is not cached.
         UnknownNameError: If a `+` part is not known.
-        MissingExtraError: If a hub id is given and huggingface_hub is not installed.
+        MissingExtraError: If a hub id is given and huggingface_hub is not installed, or bits and
+            bitsandbytes is not.
     """
     base, adapter = _split_adapter(model)
+    base, bits = _split_bits(base, model)
     base, revision = _split_revision(base)
     folder = Path(base).expanduser()
     if folder.is_dir():
@@ -99,6 +105,9 @@ def locate(model: str) -> ModelFolder:
             f"hf/{model}: {folder} holds no *.safetensors file (pickled weights are not loaded). "
             "Save the model again with save_pretrained, or choose a revision with safetensors."
         )
+    if bits is not None:
+        _check_rounding(model)
+        name = f"{name}+bits={bits}"
     adapter_folder = None
     if adapter is not None:
         adapter, wanted = _split_revision(adapter)
@@ -108,15 +117,34 @@ def locate(model: str) -> ModelFolder:
         path=folder,
         name=name,
         adapter=adapter_folder,
+        bits=bits,
         prompt=own_prompt_of([folder] if adapter_folder is None else [adapter_folder, folder]),
     )
 
 
 def _split_adapter(model: str) -> tuple[str, str | None]:
     base, plus, adapter = model.partition("+lora=")
-    if unknown := re.search(r"\+\w+=", base):
-        raise UnknownNameError(f"hf/{model}: unknown part {unknown[0]}. Known: +lora=DIR.")
     return base, adapter if plus else None
+
+
+def _split_bits(base: str, model: str) -> tuple[str, Literal[4, 8] | None]:
+    base, plus, bits = base.partition("+bits=")
+    if unknown := re.search(r"\+\w+=", base + bits):
+        raise UnknownNameError(
+            f"hf/{model}: unknown part {unknown[0]}. Known: +bits=4, +bits=8, +lora=DIR."
+        )
+    if plus and bits not in ("4", "8"):
+        raise UsageError(f"hf/{model}: +bits={bits} cannot be. Write +bits=4 or +bits=8.")
+    return base, cast(Literal[4, 8], int(bits)) if plus else None
+
+
+def _check_rounding(model: str) -> None:
+    for module in ("bitsandbytes", "accelerate"):
+        if find_spec(module) is None:
+            raise MissingExtraError(
+                f"hf/{model}: weights of 4 or 8 bits need {module}, which is not installed. "
+                "Install it with: pip install bitsandbytes accelerate; or leave out +bits."
+            )
 
 
 def _split_revision(base: str) -> tuple[str, str | None]:

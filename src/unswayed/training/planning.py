@@ -211,7 +211,7 @@ def _base_of(model: str) -> str:
     """The model's path or hub id: what follows `hf/`, or the folder of a built-in judge.
 
     Raises:
-        UsageError: If it is a model behind an API, or has an adapter already.
+        UsageError: If it is a model behind an API, has an adapter already, or rounded weights.
     """
     provider, slash, rest = model.partition("/")
     if provider == "tiny":
@@ -224,6 +224,10 @@ def _base_of(model: str) -> str:
         raise UsageError(
             f"{model} cannot be trained: only open weights can. Give hf/<path or id>, a path, "
             "tiny/judge or tiny/rubric."
+        )
+    if "+bits=" in base:
+        raise UsageError(
+            f"{model} has rounded weights; training starts from whole ones. Leave out +bits."
         )
     if "+lora=" in base:
         raise UsageError(

@@ -1,0 +1,276 @@
+"""Which prompts of a local model run together, and how: side by side, or as a tree.
+
+Prompts of a group (presentations of one item) begin alike. Three forms give the same numbers:
+
+- *plain*: every prompt is a row;
+- *prefix*: what all begin with is read once, and each goes on from there by itself;
+- *trie*: whatever any two of them begin with alike is read once. A small tree is one row of its
+  own and trees of several items share a pass; a large one is walked: a trunk is read and kept, and
+  what grows from it follows, until what is left is cheaper as one pass.
+
+What is cheapest by predicted operations is taken, among what fits into the budget of memory. Prompts
+are sorted within a group, so equal beginnings are adjacent. Nothing is timed: equal prompts of equal
+models run alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple
+
+from unswayed.backends.local_costs import Costs
+from unswayed.backends.local_trees import shared_lengths
+
+__all__ = ["Batch", "Form", "Step", "by_length", "plan"]
+
+Form = Literal["plain", "prefix", "trie"]
+
+GAIN: Final = 0.9
+"""A tree is taken if it costs at most this share of plain rows, by prediction."""
+
+
+class Step(NamedTuple):
+    """One pass of a model over trees; see `Tree`.
+
+    Attributes:
+        trees: Which prompts of the batch each tree holds: from, up to. More than one only without
+            a cache.
+        kept: Leading tokens of these prompts that are in the cache.
+        trunk: Where a beginning ends that is read and kept in the cache; 0 for prompts read to
+            their ends, whose last tokens are scored.
+    """
+
+    trees: tuple[tuple[int, int], ...]
+    kept: int = 0
+    trunk: int = 0
+
+
+class Batch(NamedTuple):
+    """Prompts that run together.
+
+    Attributes:
+        rows: Their indices; those of a tree in lexicographic order.
+        tokens: That are read, padding left out.
+        steps: The passes that make up a tree; none where every prompt is a row.
+    """
+
+    rows: list[int]
+    tokens: int
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def form(self) -> Form:
+        """What is shared: nothing, one beginning, or every beginning."""
+        if not self.steps:
+            return "plain"
+        trunks = sum(step.trunk > 0 for step in self.steps)
+        alone = all(end - begin == 1 for step in self.steps for begin, end in step.trees)
+        return "prefix" if alone and trunks == 1 else "trie"
+
+
+def plan(
+    prompts: Sequence[list[int]],
+    groups: Sequence[Hashable],
+    *,
+    costs: Costs,
+    cap: int,
+    cap_apart: int,
+    pads: bool,
+    trees: bool,
+) -> Iterator[Batch]:
+    """Every prompt in one batch.
+
+    Args:
+        prompts: Token ids.
+        groups: Prompts of one group are likely to begin alike (presentations of one item).
+        costs: Of the model, with the budget of memory.
+        cap: Most tokens of a pass over one tree (a longer prompt runs alone).
+        cap_apart: Most padded tokens of a pass over rows, or over several trees.
+        pads: Whether prompts of different lengths may run together.
+        trees: Whether the model takes trees.
+    """
+    alone: list[int] = []
+    whole: list[_GroupTree] = []
+    members: dict[Hashable, list[int]] = {}
+    for row, group in enumerate(groups):
+        members.setdefault(group, []).append(row)
+    for rows in members.values():
+        tree = _tree(prompts, rows, costs, cap, cap_apart) if trees and len(rows) > 1 else None
+        if tree is None:
+            alone += rows
+        elif tree.steps:
+            yield Batch(tree.rows, tree.nodes, tree.steps)
+        else:
+            whole.append(tree)
+
+    def trees_fit(count: int, longest: int) -> bool:
+        return costs.fits(longest, masked=True, rows=count, scored=count)
+
+    for part in by_length([tree.nodes for tree in whole], cap=cap_apart, fits=trees_fit):
+        yield _together([whole[index] for index in part])
+
+    def rows_fit(count: int, longest: int) -> bool:
+        return costs.fits(longest, rows=count, scored=count)
+
+    lengths = [len(prompts[row]) for row in alone]
+    for part in by_length(lengths, cap=cap_apart, same=not pads, fits=rows_fit):
+        yield Batch([alone[index] for index in part], sum(lengths[index] for index in part))
+
+
+def by_length(
+    lengths: Sequence[int],
+    *,
+    cap: int,
+    same: bool = False,
+    fits: Callable[[int, int], bool] | None = None,
+) -> Iterator[list[int]]:
+    """Indices in batches of at most `cap` padded tokens (at least one each), longest first.
+
+    Args:
+        lengths: Tokens of each prompt.
+        cap: Rows x longest row of a batch.
+        same: Only equal lengths together.
+        fits: Whether so many rows of such a length fit into memory.
+    """
+    batch: list[int] = []
+    longest = 0
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        count = len(batch) + 1
+        full = count * longest > cap or (fits is not None and not fits(count, longest))
+        if batch and (full or (same and lengths[index] != longest)):
+            yield batch
+            batch = []
+        if not batch:
+            longest = lengths[index]
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+class _GroupTree(NamedTuple):
+    """The tree of one group.
+
+    Attributes:
+        rows: Of its prompts, in lexicographic order.
+        nodes: Its tokens.
+        steps: The passes of a walk; none for a tree that is one row of a pass.
+    """
+
+    rows: list[int]
+    nodes: int
+    steps: tuple[Step, ...] = ()
+
+
+def _tree(
+    prompts: Sequence[list[int]], rows: list[int], costs: Costs, cap: int, cap_apart: int
+) -> _GroupTree | None:
+    """The cheapest tree of a group; None where rows are cheaper, or nothing else fits."""
+    rows = sorted(rows, key=lambda row: prompts[row])
+    lengths = [len(prompts[row]) for row in rows]
+    growth = _Growth(lengths, shared_lengths([prompts[row] for row in rows]), costs, cap)
+
+    def share(tokens: int) -> float:
+        """What of a pass's start-up cost counts, where others share the pass."""
+        return costs.call * (1 - min(1.0, tokens / cap_apart))
+
+    plain = sum(costs.work(length) - share(length) for length in lengths)
+    nodes = growth.nodes(0, len(rows), 0)
+    # no tree has fewer tokens: most groups that share little are done here
+    if nodes * costs.token > GAIN * plain:
+        return None
+    whole = _INFINITE
+    if nodes <= cap_apart and costs.fits(nodes, masked=True, scored=len(rows)):
+        whole = costs.work(nodes, masked=True) - share(nodes)
+    walk = growth.cheapest(0, len(rows), 0, 0)
+    if min(whole, walk.work) > GAIN * plain:
+        return None
+    if whole <= walk.work:
+        return _GroupTree(rows, nodes)
+    return _GroupTree(rows, nodes, walk.steps)
+
+
+def _together(trees: Sequence[_GroupTree]) -> Batch:
+    """Trees of several groups in one pass."""
+    ends = [0]
+    for tree in trees:
+        ends.append(ends[-1] + len(tree.rows))
+    rows = [row for tree in trees for row in tree.rows]
+    return Batch(rows, sum(tree.nodes for tree in trees), (Step(tuple(pairwise(ends))),))
+
+
+_INFINITE: Final = float("inf")
+
+
+class _Walk(NamedTuple):
+    """Passes that read some prompts to their ends, and the operations they take."""
+
+    work: float
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """How the tree of sorted prompts may be walked.
+
+    Attributes:
+        lengths: Tokens of each.
+        shared: Tokens that each shares with the one before it.
+        costs: Of the model.
+        cap: Most tokens of a pass over more than one prompt.
+    """
+
+    lengths: list[int]
+    shared: list[int]
+    costs: Costs
+    cap: int
+
+    def nodes(self, begin: int, end: int, kept: int) -> int:
+        """Nodes of the tree of some prompts beyond a beginning."""
+        return sum(self.lengths[begin:end]) - sum(self.shared[begin + 1 : end]) - kept
+
+    def cheapest(self, begin: int, end: int, kept: int, held: int) -> _Walk:
+        """The cheapest way to read some prompts.
+
+        Args:
+            begin: The first of them.
+            end: Behind the last of them.
+            kept: Their leading tokens that are in the cache.
+            held: Tokens of all caches that are kept meanwhile.
+        """
+        nodes, alone = self.nodes(begin, end, kept), end - begin == 1
+        masked = not alone or kept > 0
+        fits = self.costs.fits(
+            nodes, kept, masked=masked, caches=kept > 0, scored=end - begin, held=held
+        )
+        work = _INFINITE
+        if fits and (alone or nodes <= self.cap):
+            work = self.costs.work(nodes, kept, masked=masked)
+        at_once = _Walk(work, (Step(((begin, end),), kept),))
+        if alone:
+            return at_once
+        trunk = min(*self.shared[begin + 1 : end], min(self.lengths[begin:end]) - 1)
+        parts = [place for place in range(begin + 1, end) if self.shared[place] == trunk]
+        if not parts:
+            return at_once
+        branched = self._branched(begin, end, kept, held, trunk, parts)
+        return min(at_once, branched, key=lambda walk: walk.work)
+
+    def _branched(
+        self, begin: int, end: int, kept: int, held: int, trunk: int, parts: list[int]
+    ) -> _Walk:
+        """What all begin with first, then each part of them from there."""
+        work, steps = 0.0, list[Step]()
+        if trunk > kept:
+            tokens = trunk - kept
+            if not self.costs.fits(tokens, kept, masked=kept > 0, caches=True, held=held):
+                return _Walk(_INFINITE, ())
+            work = self.costs.work(tokens, kept, masked=kept > 0)
+            steps.append(Step(((begin, begin + 1),), kept, trunk))
+            held += trunk
+        for first, behind in pairwise([begin, *parts, end]):
+            walk = self.cheapest(first, behind, trunk, held)
+            work += walk.work
+            steps += walk.steps
+        return _Walk(work, tuple(steps))
