@@ -75,7 +75,7 @@ def checked_items(plan: Plan) -> tuple[Item, ...]:
 
 
 def figures(items: Sequence[Item], decisions: Iterable[Decision]) -> dict[str, float]:
-    """Accuracy, consistency and the share of unparsed answers, as an audit defines them.
+    """Accuracy, consistency and the share of unparsed answers, over the presentations that are trained.
 
     Returns:
         Each with the ends of its interval (`accuracy`, `accuracy/low`, `accuracy/high`), and the
