@@ -102,6 +102,15 @@ def test_an_option_goes_before_set_as_reward_does(
         (["rl", "--exact", "--distill=-1"], "'--distill'"),
         (["rl", "--exact", "--distill", "inf"], "target.distill: inf is not a finite number"),
         (["rl", "--exact", "--set", "target.distil=1"], "Did you mean 'distill'?"),
+        (
+            ["rl", "--exact", "--set", "target.invariance=1"],
+            "no target.invariance. Leave it out, or",
+        ),
+        (["distill", "--set", "target.gold_noise=auto"], "Leave it out, or use train sft."),
+        (
+            ["pa-grpo", "--set", "target.temperature=2"],
+            "train distill or train rl --exact or train sft",
+        ),
         (["sft", "--set", "target.gold_noise=maybe"], "Known: auto, none."),
         (["sft", "--set", "target=1"], "It is a table: set target.distill or "),
         (["sft", "--set", "data.layout=all"], "Did you mean 'layouts'?"),

@@ -187,6 +187,7 @@ def test_figures_stand_with_their_intervals_and_what_was_checked():
     assert "| accuracy | 0.750 (0.500 to 0.875) | 0.750 (0.500 to 0.875) |" in card
     assert "| accuracy | not measured | 0.750 (0.500 to 0.875) |" in card_of(HUB, before={})
     assert "where `unswayed filter` chose those" in card
+    assert "agreement with the gold given, wrong gold included" in card
     assert "## Held-out items" not in card_of(HUB, before={}, after={})
 
 

@@ -95,9 +95,10 @@ def train(
     fields = {"--distill": distill, "--gold-noise": gold_noise, "--layouts": layouts}
     if exact:
         objective = exact_form(objective)
-    check_read(objective, fields)
+    changes = changes_of(change or (), fields)
+    check_read(objective, changes)
     chosen = load_recipe(recipe)
-    if changes := changes_of(change or (), fields):
+    if changes:
         chosen = with_changes(chosen, changes)
     name = model or chosen.model
     if not name:

@@ -35,30 +35,32 @@ def exact_form(objective: str) -> str:
         return name
     others = " or ".join(f"train {typed(other)}" for other in OBJECTIVES if other.endswith(EXACT))
     raise UsageError(
-        f"train {objective} has no --exact: nothing computes what it does without sampling, or it "
-        f"samples nothing. Leave --exact out, or use {others}."
+        f"train {objective} has no --exact, which stands for computing rewards instead of sampling "
+        f"them. Leave it out, or use {others}."
     )
 
 
-def check_read(objective: str, options: Mapping[str, object]) -> None:
-    """Check that an objective reads the fields of a recipe's table `target` that options set.
+def check_read(objective: str, changes: Mapping[str, str]) -> None:
+    """Check that an objective reads the fields of a recipe's table `target` that the command changes.
+
+    A field that no objective reads is left to the recipe, which knows no such field.
 
     Args:
         objective: A registered name.
-        options: Option to value; None is not given.
+        changes: Field to value, of `changes_of`.
 
     Raises:
         UsageError: Naming the objectives that read it.
     """
-    for option, value in options.items():
-        field = FIELDS[option]
-        if value is None or not field.startswith("target."):
+    option_of = {field: option for option, field in FIELDS.items()}
+    for field in changes:
+        if not field.startswith("target."):
             continue
         readers = [name for name in OBJECTIVES if field in OBJECTIVES.load(name).uses]
-        if objective in readers:
+        if objective in readers or not readers:
             continue
         raise UsageError(
-            f"train {typed(objective)} has no {option}. Leave it out, or use "
+            f"train {typed(objective)} has no {option_of.get(field, field)}. Leave it out, or use "
             f"{' or '.join(f'train {typed(name)}' for name in readers)}."
         )
 

@@ -200,7 +200,8 @@ def _held_out(
         "presentations with one greedy answer per presentation. In brackets 95 % "
         "intervals, clustered by item; they hold for this one training run. They were taken from "
         "the data given: where `unswayed filter` chose those, the figures before training show "
-        "that choice and not the base.",
+        "that choice and not the base. Accuracy, where it stands, is agreement with the gold given, "
+        "wrong gold included.",
         "",
         "| figure | before | after |",
         "|---|---|---|",

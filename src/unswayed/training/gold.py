@@ -48,9 +48,14 @@ def usable_items(items: Sequence[Item], data: Data, *, needs_gold: bool = True) 
     faulty = [(item, fault) for item, fault in zip(items, faults, strict=True) if fault]
     if faulty and data.without_gold == "stop":
         first, fault = faulty[0]
+        remedy = (
+            "Mend gold, or leave these items out with --set data.without_gold=drop."
+            if len(faulty) < len(items)
+            else "Give gold, or train what needs none: train distill."
+        )
         raise ItemError(
             f"{first.id}: gold {fault}; {len(faulty)} of {len(items)} items name no right "
-            'candidate, or no wrong one. Mend gold, or set data.without_gold = "drop" in the recipe.'
+            f"candidate, or no wrong one. {remedy}"
         )
     golden = [item for item, fault in zip(items, faults, strict=True) if not fault]
     distinct = tuple(item for item in golden if not _repeats_a_candidate(item))

@@ -118,8 +118,8 @@ def check_one_token(recipe: Recipe, groups: Groups, *, objective: str) -> None:
     if not groups.answer_only or task_of(recipe.task).reply is not LABEL:
         raise UsageError(
             f"train {objective} needs prompts whose answer is the label alone, such as direct: after "
-            "reasoning a label's probability is not known before it is written. Sample instead: "
-            "train rl --reward inv; or give it --set prompt.style=direct."
+            "reasoning a label's probability is not known before it is written. Give it "
+            "--set prompt.style=direct; or, with gold, sample: train rl --reward inv."
         )
 
 
