@@ -87,8 +87,8 @@ def test_an_option_goes_before_set_as_reward_does(
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (["pa-grpo", "--exact"], "Leave --exact out, or use train rl --exact."),
-        (["distill", "--exact"], "Leave --exact out, or use train rl --exact."),
+        (["pa-grpo", "--exact"], "Leave it out, or use train rl --exact."),
+        (["distill", "--exact"], "Leave it out, or use train rl --exact."),
         (["rl", "--distill", "0.5"], "train rl has no --distill. Leave it out, or use train rl --"),
         (["distill", "--distill", "1"], "train distill has no --distill."),
         (["pa-grpo", "--distill", "0"], "or use train rl --exact."),
@@ -133,7 +133,9 @@ def test_reasoning_is_refused_for_answers_of_one_label(run: Run, objective: str)
     reasoning = ("--set", "prompt.style=reasoning", "--set", "data.max_prompt_tokens=4096")
     ran = run("train", objective, *DATA, "--model", judge_without_template("judge"), *reasoning)
     assert ran.code == 2
-    assert "train rl --reward inv; or give it --set prompt.style=direct" in ran.err
+    assert (
+        "Give it --set prompt.style=direct; or, with gold, sample: train rl --reward inv" in ran.err
+    )
 
 
 @pytest.mark.parametrize(

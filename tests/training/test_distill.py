@@ -222,7 +222,7 @@ def test_a_prompt_that_asks_for_reasoning_is_refused_with_the_remedy(tmp_path, o
     model = save_word_model(tmp_path / "model", context=1024)
     (model / "prompt_template.jinja").unlink()
     changes = {"prompt_style": "reasoning", "data_max_prompt_tokens": "900"}
-    with pytest.raises(UsageError, match=r"train rl --reward inv.*prompt\.style=direct"):
+    with pytest.raises(UsageError, match=r"prompt\.style=direct.*train rl --reward inv"):
         planned(objective, colour_items(4), model, **changes)
 
 
