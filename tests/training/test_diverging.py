@@ -6,7 +6,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from small_models import colour_items, save_word_model, small_recipe, trained
 
-from unswayed.errors import UsageError
+from unswayed.errors import BackendError, UsageError
 
 ITEMS = colour_items(6)
 ALONE = {"optimiser_beta": "0", "target_distill": "0"}
@@ -37,10 +37,21 @@ def test_weights_that_run_away_in_the_last_step_are_not_saved(word_model, tmp_pa
     assert said.startswith("step 1 of 1: a weight")
 
 
-def test_a_base_that_computes_no_numbers_is_told_at_the_first_step(tmp_path):
+@pytest.fixture
+def broken_model(tmp_path):
     model = save_word_model(tmp_path / "model")
     weights = load_file(model / "model.safetensors")
     weights["model.norm.weight"][3] = float("nan")
     save_file(weights, model / "model.safetensors", metadata={"format": "pt"})
-    said = refused("rl-exact", model, tmp_path / "out", **ALONE)
+    return model
+
+
+def test_a_base_that_computes_no_numbers_is_told_at_the_first_step(broken_model, tmp_path):
+    said = refused("rl-exact", broken_model, tmp_path / "out", **ALONE)
     assert said.startswith("step 1 of 2: loss is nan")
+
+
+def test_a_base_that_answers_in_no_numbers_is_told_before_training(broken_model, tmp_path):
+    recipe = small_recipe()
+    with pytest.raises(BackendError, match=r"12 calls failed.*such as q.*weights are damaged"):
+        trained("distill", ITEMS, model=str(broken_model), recipe=recipe, out=tmp_path / "out")
