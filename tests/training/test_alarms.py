@@ -1,14 +1,14 @@
 """An alarm is raised once, after some steps in a row, and not for a batch that is empty by chance."""
 
 import pytest
-from small_models import colour_items, small_recipe, trained
+from small_models import colour_items, save_word_model, small_recipe, trained
 
 from unswayed.training import scoring
 from unswayed.training.alarms import ALARMS, RECENT, Alarms, steps_before_alarm
 from unswayed.training.progress import TrainingWarning
 from unswayed.training.responses import Reading
 
-UNPARSED, EQUAL = (alarm.text.format(recent=RECENT) for alarm in ALARMS)
+UNPARSED, EQUAL, FLAT = (alarm.text.format(recent=RECENT) for alarm in ALARMS)
 
 
 def raised(lines):
@@ -76,6 +76,25 @@ def test_a_run_that_cannot_learn_says_so_once(word_model, tmp_path, monkeypatch,
 @pytest.mark.parametrize(("items", "steps"), [(1, 40), (3, 14), (8, 5), (64, 5)])
 def test_few_groups_a_step_need_more_steps_before_an_alarm(items, steps):
     alarms = Alarms(steps_before_alarm(items))
-    said = [alarms.of({ALARMS[-1].metric: 1.0}) for _ in range(steps + 3)]
+    said = [alarms.of({"group/zero_advantage": 1.0}) for _ in range(steps + 3)]
     assert [at for at, text in enumerate(said, start=1) if text] == [steps]
     assert f"last {steps} logged" in said[steps - 1]
+
+
+def test_a_gradient_of_nothing_is_told_unless_another_alarm_explains_it():
+    assert raised([{"loss": 1.0, "grad_norm": 0.0}] * 7) == [None] * (RECENT - 1) + [
+        FLAT,
+        None,
+        None,
+    ]
+    assert not any(raised([{"grad_norm": 0.0}, {"grad_norm": 1e-9}] * 9))
+    lines = [{**step, "grad_norm": 0.0} for step in steps([0.5] * 12, [1.0] * 12)]
+    assert [text for text in raised(lines) if text] == [EQUAL]
+
+
+def test_a_model_that_never_answers_with_a_label_is_told_to_learn_nothing(tmp_path):
+    model = save_word_model(tmp_path / "model", pull=-1e4)
+    alone = {"optimiser_beta": "0", "optimiser_entropy": "0", "target_distill": "0"}
+    recipe = small_recipe(optimiser_steps="6", optimiser_items_per_step="8", **alone)
+    with pytest.warns(TrainingWarning, match=f"step {RECENT}: no weight had a gradient"):
+        trained("rl-exact", colour_items(8), model=str(model), recipe=recipe, out=tmp_path / "out")

@@ -253,14 +253,17 @@ def test_a_stop_while_the_base_is_asked_loses_no_answer(
     assert largest_difference(weights(out), command.undisturbed(tmp_path / "whole")) < 1e-6
 
 
-def test_processes_that_wait_for_the_first_one_stop_with_it(word_model, tmp_path):
+@pytest.mark.parametrize("to_all", [False, True], ids=["one", "all"])
+def test_processes_that_wait_for_the_first_one_stop_with_it(word_model, tmp_path, to_all):
     command = Asking(tmp_path, word_model, "rl-exact")
     out = tmp_path / "out"
     with command.started(out, seconds=0.1, processes=2) as children:
         wait_for_batches(command, 2, children)
-        children[0].send_signal(signal.SIGINT)
+        for child in children if to_all else children[:1]:  # a terminal tells all of them
+            child.send_signal(signal.SIGINT)
         said = [child.communicate(timeout=100)[1] for child in children]
     assert [child.returncode for child in children] == [130, 130], said
+    assert "Traceback" not in "".join(said)
     command.finished(out, processes=2)
     assert sum(command.batches()) == QUESTIONS
     assert largest_difference(weights(out), command.undisturbed(tmp_path / "whole")) < 1e-5

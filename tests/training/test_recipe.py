@@ -92,6 +92,8 @@ def test_an_unknown_recipe_gets_a_suggestion():
         ("[optimiser]\nepochs = nan\n", "optimiser.epochs: Expected `float` > 0.0"),
         ("[optimiser]\nepochs = inf\n", "optimiser.epochs: inf is not a finite number"),
         ("[optimiser]\nweight_decay = inf\n", "optimiser.weight_decay: inf is not a finite"),
+        ("[optimiser]\nlearning_rate = 1e31\n", "optimiser.learning_rate: 1e+31 is above 1e+30"),
+        ("[target]\ntemperature = 1e-10\n", "target.temperature: Expected `float` >= 1e-09"),
         (f"[run]\nseed = {'9' * 5000}\n", "not valid TOML"),
         (f"a = {'[' * 5000}", "not valid TOML"),
         ("[optimiser]\ninner_updates = 2\n[run]\nsave_every = 3\n", "must be a multiple of"),

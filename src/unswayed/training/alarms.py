@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,15 +17,17 @@ GROUPS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A share that means that nothing is learned, if it is 1 for some steps.
+    """A figure that means that nothing is learned, if it stays what it is for some steps.
 
     Attributes:
-        metric: The share in the log.
+        metric: Its name in the log.
         text: What it means and what to do; `{recent}` stands for the number of steps.
+        holds: Whether a value means it; for a share, all of them.
     """
 
     metric: str
     text: str
+    holds: Callable[[float], bool] = lambda share: share >= 1.0
 
 
 ALARMS: Final = (
@@ -44,8 +46,16 @@ ALARMS: Final = (
         "are 1, the model is done with these items; else give it items on which it wavers "
         "(unswayed filter), or raise rollout.samples or rollout.temperature.",
     ),
+    Alarm(
+        "grad_norm",
+        "no weight had a gradient in the last {recent} logged steps, so nothing is learned: in every "
+        "prompt the model gives its labels no probability, or all of it to one. Look at what it "
+        "answers with unswayed train advise, mend the prompt, or set target.distill above 0.",
+        holds=lambda norm: norm == 0.0,
+    ),
 )
-"""The first that holds is raised: where nothing is read all rewards are equal, too."""
+"""The first that holds is raised: where nothing is read all rewards are equal, too, and where they
+are equal there may be no gradient."""
 
 
 def steps_before_alarm(items_per_step: int) -> int:
@@ -59,7 +69,7 @@ class Alarms:
 
     Attributes:
         recent: Logged steps in a row before an alarm.
-        streaks: Logged steps with responses in a row, by metric, in which its share was 1.
+        streaks: Logged steps with responses in a row, by metric, in which its alarm held.
         raised: The metrics whose alarm has been raised.
     """
 
@@ -70,13 +80,13 @@ class Alarms:
     def of(self, metrics: Mapping[str, float]) -> str | None:
         """What to be told after this line of the log, if anything.
 
-        A line without a share says nothing about it: a check of the held-out items, or a further
+        A line without a figure says nothing about it: a check of the held-out items, or a further
         update with the same responses.
         """
         for alarm in ALARMS:
             if (share := metrics.get(alarm.metric)) is not None:
-                full = share >= 1.0
-                self.streaks[alarm.metric] = self.streaks.get(alarm.metric, 0) + 1 if full else 0
+                streak = self.streaks.get(alarm.metric, 0)
+                self.streaks[alarm.metric] = streak + 1 if alarm.holds(share) else 0
         for alarm in ALARMS:
             if self.streaks.get(alarm.metric, 0) >= self.recent:
                 if alarm.metric in self.raised:

@@ -7,6 +7,7 @@ are recorded beside the run, so a run that goes on, or is done again, asks nothi
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ from unswayed.items import Item, ItemSet, blind
 from unswayed.presentation import Ask, Presentation, presentations
 from unswayed.rewards import FloatArray
 from unswayed.runner import Question
+from unswayed.store import CallStore
 from unswayed.sync import run_sync
 from unswayed.training.asking import ask_recorded
 from unswayed.training.data import prompt_settings
@@ -87,11 +89,18 @@ def _answers(
         return None
     if counts.exit_code:
         raise BackendError(
-            f"hf/{plan.base} did not answer everything that is asked before training "
-            f"({counts.fatal or f'{counts.failed:,} calls failed or were not made'}). The same "
-            "command asks the rest."
+            f"hf/{plan.base} did not answer everything that is asked before training: "
+            f"{counts.fatal or _failures(directory, counts.failed)}. The same command asks the rest."
         )
     return _by_item(items, views, decisions)
+
+
+def _failures(directory: Path, failed: int) -> str:
+    """How many calls failed, and what the last one says."""
+    with CallStore.open(directory) as store:
+        last = deque(store.failures(), maxlen=1)
+    example = f", such as {last[0].failure.message.rstrip('.')}" if last else ""
+    return f"{failed:,} calls failed or were not made{example}"
 
 
 def _by_item(

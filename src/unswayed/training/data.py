@@ -191,8 +191,16 @@ def group_presentations(
 
 def _moving(data: Data, default: str, layouts: Layouts) -> tuple[Protocol, ...]:
     """What moves with a presentation, one after another."""
-    if (data.layouts or layouts) == "coupled" or (data.orders or default) == "graeco-latin":
-        return ("coupled",)  # graeco-latin orders have labels of their own
+    if (data.orders or default) == "graeco-latin":  # its orders have labels of their own
+        if data.layouts == "all":
+            raise UsageError(
+                'data.layouts "all" cannot be had with data.orders "graeco-latin", whose orders have '
+                "labels of their own. Leave data.layouts out, or take other orders: cyclic shows each "
+                "candidate once in each place."
+            )
+        return ("coupled",)
+    if (data.layouts or layouts) == "coupled":
+        return ("coupled",)
     return ("coupled", "label", "order")
 
 

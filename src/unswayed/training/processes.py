@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from unswayed.errors import RunDirectoryError
+from unswayed.runner.interrupts import SIGNALS, catch_interrupt
 from unswayed.training.devices import on_cpu
 from unswayed.training.recipe_parts import Recipe
 
@@ -79,6 +80,7 @@ def on_main(action: Callable[[], T], *, patient: bool = False) -> T:
 
     Raises:
         RunDirectoryError: In the other processes, with the message of the first one's error.
+        KeyboardInterrupt: In another process that a signal reached while it waited patiently.
     """
     if not _several():
         return action()
@@ -92,9 +94,15 @@ def on_main(action: Callable[[], T], *, patient: bool = False) -> T:
             outcome[0] = action()
         except Exception as error:
             failure, outcome[1] = error, str(error)
-    dist.broadcast_object_list(outcome, src=0, group=group)
+    waits = patient and dist.get_rank() != 0
+    with catch_interrupt(
+        signals=SIGNALS if waits else ()
+    ) as interrupt:  # the first one heard it too
+        dist.broadcast_object_list(outcome, src=0, group=group)
     if group is not None:
         dist.destroy_process_group(group)
+    if interrupt.is_set():
+        raise KeyboardInterrupt
     if failure is not None:
         raise failure
     if outcome[1] is not None:

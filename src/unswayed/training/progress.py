@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,14 +10,14 @@ from dataclasses import dataclass, field
 from logging import LogRecord
 from typing import Any
 
-from unswayed.errors import first_line
+from unswayed.errors import UsageError, first_line
 from unswayed.training.alarms import Alarms, steps_before_alarm
 from unswayed.training.plan import Plan
-from unswayed.training.processes import everyone, is_main
+from unswayed.training.processes import any_process, everyone, is_main
 from unswayed.training.protocol import AnswerError, Report
 from unswayed.training.run_folder import RunFolder
 
-__all__ = ["RunHooks", "TrainingWarning", "quiet"]
+__all__ = ["RunHooks", "TrainingWarning", "check_weights", "quiet"]
 
 
 class TrainingWarning(UserWarning):
@@ -101,9 +102,18 @@ class RunHooks:
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
     ) -> None:
-        """Append the metrics of a step or a check to the log file and report them."""
-        if logs is None or "train_loss" in logs or not is_main():
+        """Append the metrics of a step or a check to the log file and report them.
+
+        Raises:
+            UsageError: On all processes, if the loss or its gradient is not a number any more.
+        """
+        if logs is None or "train_loss" in logs:
             return  # the summary at the end is no step
+        for name in ("loss", "grad_norm"):
+            if not math.isfinite(logs.get(name, 0.0)):
+                raise _diverged(state, f"{name} is {logs[name]}")
+        if not is_main():
+            return
         metrics = {key: value for key, value in logs.items() if isinstance(value, int | float)}
         line = {**_place(state), **metrics}
         self.folder.append(line)
@@ -140,6 +150,29 @@ class RunHooks:
         if is_main():
             self.folder.append({**_place(state), "warning": text})
             warnings.warn(TrainingWarning(text), stacklevel=2)
+
+
+def check_weights(trainer: Any) -> None:
+    """Check that the trained weights are numbers: nobody has computed with those of the last step.
+
+    Raises:
+        UsageError: On all processes, if one is not.
+    """
+    import torch
+    from torch.distributed.tensor import DTensor
+
+    trained = (weight.detach() for weight in trainer.model.parameters() if weight.requires_grad)
+    own = (weight.to_local() if isinstance(weight, DTensor) else weight for weight in trained)
+    if any_process(not all(bool(torch.isfinite(weight).all()) for weight in own)):
+        raise _diverged(trainer.state, "a weight is no finite number")
+
+
+def _diverged(state: Any, what: str) -> UsageError:
+    return UsageError(
+        f"step {state.global_step} of {state.max_steps}: {what}, so there is no model to save. Lower "
+        "optimiser.learning_rate or the weights in the recipe (target, reward, optimiser) and choose "
+        "another --out; if it is the first step, look whether the model answers at all: unswayed audit."
+    )
 
 
 def _place(state: Any) -> dict[str, float]:

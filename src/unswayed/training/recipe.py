@@ -20,6 +20,9 @@ __all__ = ["load_recipe", "recipe_names", "with_changes"]
 
 FOLDER: Final = Path(__file__).with_name("recipes")
 
+LARGEST: Final = 1e30
+"""What single precision holds, with room for what it is multiplied by."""
+
 
 def recipe_names() -> tuple[str, ...]:
     """The shipped recipes."""
@@ -147,6 +150,10 @@ def _check_values(recipe: Recipe, where: str) -> None:
     for name, number in recipe.identity().items():
         if isinstance(number, float) and not math.isfinite(number):
             raise UsageError(f"{where}: {name}: {number} is not a finite number.")
+        if isinstance(number, float) and abs(number) > LARGEST:
+            raise UsageError(
+                f"{where}: {name}: {number} is above {LARGEST:.0e}; weights cannot be computed with it."
+            )
     rollout, run, inner_updates = recipe.rollout, recipe.run, recipe.optimiser.inner_updates
     if rollout.engine == "vllm-server" and rollout.server_url is None:
         raise UsageError(f"{where}: rollout.engine vllm-server needs rollout.server_url.")

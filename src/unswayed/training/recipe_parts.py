@@ -36,6 +36,7 @@ Count = Annotated[int, Meta(ge=0, lt=2**31)]
 Positive = Annotated[int, Meta(ge=1, lt=2**31)]
 Weight = Annotated[float, Meta(ge=0)]
 AboveZero = Annotated[float, Meta(gt=0)]
+Temperature = Annotated[float, Meta(ge=1e-9)]
 Share = Annotated[float, Meta(gt=0, lt=1)]
 
 Layouts = Literal["coupled", "all"]
@@ -194,7 +195,7 @@ class Target(_Part, frozen=True):
 
     distill: Weight = 0.5
     invariance: Weight = 0.0
-    temperature: AboveZero | None = None
+    temperature: Temperature | None = None
     gold_noise: Literal["none", "auto"] = "none"
 
 

@@ -62,6 +62,7 @@ def trainer_arguments(
         "bf16": computed_in(recipe, on_gpu=not on_cpu(recipe)) == "bfloat16",
         "gradient_checkpointing": run.gradient_checkpointing,
         "logging_steps": run.log_every,
+        "logging_nan_inf_filter": False,  # it would log the loss of the steps before instead
         "save_strategy": "steps" if every else "no",
         "save_steps": every or 1,
         "save_total_limit": run.keep,

@@ -13,7 +13,7 @@ from unswayed.training.fsdp2 import save_whole, settle_sharding
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone
-from unswayed.training.progress import RunHooks, quiet
+from unswayed.training.progress import RunHooks, check_weights, quiet
 from unswayed.training.protocol import Report, Stop
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.run_folder import RunFolder
@@ -64,6 +64,7 @@ class TrlEngine:
                     stop.over()
                 except Stopped:
                     return Stop(stop.save(), interrupted=True)
+            check_weights(trainer)
             save_whole(trainer, str(folder.path))
             hooks.measure(trainer.state)
             everyone(None)  # all read the log that one has written
