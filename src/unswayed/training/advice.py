@@ -134,8 +134,8 @@ class Gold:
 def surest_contradicted(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
     """How often gold contradicts the average on the tenth of the questions where it is surest.
 
-    On any items gold by lot in a share e contradicts the average in at least e (up to gold that is
-    all by lot), whether or not the average is calibrated. Surest is where the largest mean logit
+    Gold that is wrong by lot in a share e is expected to contradict the average on at least a share
+    e of any items, whether or not the average is calibrated. Surest is where the largest mean logit
     leads the second by most, which no temperature changes.
 
     Args:
