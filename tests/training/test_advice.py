@@ -9,7 +9,7 @@ from scipy.stats import binom, binomtest
 
 from unswayed.errors import UsageError
 from unswayed.items import Item, Task
-from unswayed.training.advice import CLEAN, FEWEST, advise
+from unswayed.training.advice import CLEAN, FEWEST, advise, surest_contradicted
 from unswayed.training.base_answers import balanced
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.table import OBJECTIVES
@@ -41,13 +41,18 @@ def answers_of(items, logits, *, bias=1.0, mass=1.0):
     return answers
 
 
-def world(size, *, n=2, wrong=0.0, spread=2.0, seed=0, **shown):
-    """Items whose truth is drawn from the average, with this share of wrong gold."""
+def world(size, *, n=2, wrong=0.0, spread=2.0, limit=None, seed=0, **shown):
+    """Items whose truth is drawn from the average, with this share of wrong gold.
+
+    The average's logits stay below a limit, where there is one.
+    """
     rng = np.random.default_rng(seed)
     logits = rng.normal(size=(size, n)) * spread
     truth = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
     other = (truth + rng.integers(1, n, size)) % n
     items = items_of(np.where(rng.random(size) < wrong, other, truth).tolist(), n)
+    if limit:
+        logits = limit * np.tanh((logits - logits.mean(axis=1, keepdims=True)) / limit)
     return items, answers_of(items, logits, **shown)
 
 
@@ -68,6 +73,8 @@ WORLDS = {
     "by lot, four": (world(800, n=4, wrong=0.75), "distill"),
     "worse than lot": (world(800, wrong=0.9), "distill"),
     "too few": (world(FEWEST - 1), "distill"),
+    "never sure, wrong in part": (world(1600, wrong=0.15, spread=5.0, limit=0.6), "rl-exact"),
+    "never sure": (world(1600, spread=5.0, limit=0.6), "sft"),
     "enough": (world(FEWEST, spread=6.0), "sft"),
     "low mass": (world(800, mass=0.2), "sft"),
     "steady": (world(800, bias=0.0), "sft"),
@@ -219,10 +226,14 @@ def test_every_share_in_a_reason_is_a_figure_and_every_state_has_its_evidence(se
     assert ("little consistency" in text) == (figures["steady_low"] > 0.95)
     if advice.objective == "sft":
         assert figures["wrong_gold_high"] < CLEAN
+        assert figures["surest_contradicted"] < CLEAN
     if "is wrong at random, unless" in text:
         assert figures["wrong_gold_low"] > 0
         assert figures["wrong_gold_high"] >= CLEAN
-    if "cannot be said" in text:
+    if "cannot be said: even" in text:
+        assert figures["wrong_gold_high"] < CLEAN
+        assert figures["surest_contradicted"] >= CLEAN
+    elif "cannot be said" in text:
         assert figures["wrong_gold_low"] == 0
         assert figures["wrong_gold_high"] >= CLEAN
     if advice.objective != "distill":
@@ -243,6 +254,23 @@ def test_agreement_and_its_interval_by_hand():
     assert figures["gold_preferred_high"] == pytest.approx(interval.high)
     assert figures["steady"] == 0.0  # a bias of 1 outweighs .4
     assert figures["mass"] == pytest.approx(1.0)
+
+
+def test_an_average_that_is_never_sure_does_not_make_wrong_gold_clean():
+    advice = advise(*WORLDS["never sure, wrong in part"][0], answer_only=True)
+    assert advice.figures["wrong_gold_high"] < CLEAN  # the interval alone would call it clean
+    assert advice.figures["surest_contradicted"] >= CLEAN
+    assert "160 questions where the model's average is surest" in advice.reasons[0]
+
+
+def test_where_the_average_is_surest_is_where_the_first_leads_the_second_by_most():
+    logits = np.zeros((21, 3))
+    logits[[4, 9, 17]] = [(5.0, 4.9, 0.0), (0.0, 3.0, 1.0), (1.0, 0.0, 4.0)]  # leads .1, 2 and 3
+    logits[0, 0] = 1.5
+    gold = [1] * 21
+    share = surest_contradicted(logits, gold)  # a tenth of 21, rounded up: items 17, 9 and 0
+    assert (share.value, share.n) == (pytest.approx(2 / 3), 3)
+    assert surest_contradicted(logits * 7, gold) == share
 
 
 # --- how much gold is wrong, and the temperature ----------------------------------------------

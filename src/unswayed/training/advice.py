@@ -27,10 +27,13 @@ from unswayed.training.recipe_parts import Data, Prompt
 from unswayed.training.targets import wrong_gold
 from unswayed.training.teacher import compared, questions
 
-__all__ = ["CLEAN", "FEWEST", "Advice", "advise"]
+__all__ = ["CLEAN", "FEWEST", "Advice", "advise", "hardly_wrong", "surest_contradicted"]
 
 CLEAN: Final = 0.10
 """Gold counts as clean where the interval of the share that is wrong ends below this."""
+
+SUREST: Final = 0.1
+"""Share of the questions, those on which the average is surest, that bounds how much gold is wrong."""
 
 FEWEST: Final = 200
 """Questions with gold from which an objective that learns from it is advised."""
@@ -49,8 +52,8 @@ CONDITION: Final = (
     "if it is not, train distill."
 )
 CLOSE_ITEMS: Final = (
-    "Gold that is wrong on close items only looks right here, and so does more of it where the model "
-    "is never sure of what it knows: then scores follow the annotators, not the truth."
+    "Gold that is wrong on close items only looks right here: then scores follow the annotators, not "
+    "the truth."
 )
 
 
@@ -99,6 +102,7 @@ class Gold:
         chance: What the agreement of gold by lot would be.
         by_lot: Probability that gold by lot agrees as often.
         wrong: Share of gold that is wrong; None where too few can be compared.
+        surest: As `surest_contradicted`; None where too few can be compared.
     """
 
     items: int
@@ -107,16 +111,51 @@ class Gold:
     chance: float
     by_lot: float
     wrong: Estimate | None
+    surest: Estimate | None
 
     @property
     def clean(self) -> bool:
         """Whether hardly any of it is wrong."""
-        return self.wrong is not None and self.wrong.high is not None and self.wrong.high < CLEAN
+        if self.wrong is None or self.surest is None:
+            return False
+        return hardly_wrong(self.wrong, self.surest)
+
+    @property
+    def unsure(self) -> bool:
+        """Whether it counts as clean only if the average is trusted to be unsure everywhere."""
+        return self.wrong is not None and not self.clean and _below(self.wrong.high)
 
     @property
     def noisy(self) -> bool:
         """Whether some of it is wrong, unless the average is where it is sure."""
         return bool(self.wrong is not None and self.wrong.low)
+
+
+def surest_contradicted(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
+    """How often gold contradicts the average on the tenth of the questions where it is surest.
+
+    Gold that is wrong by lot in a share e is expected to contradict the average on at least a share
+    e of any items, whether or not the average is calibrated. Surest is where the largest mean logit
+    leads the second by most, which no temperature changes.
+
+    Args:
+        mean_logits: Mean over a balanced set of presentations, shape (items, n).
+        gold: The candidate that gold names, of each item.
+    """
+    ordered = np.sort(mean_logits, axis=1)
+    surest = np.argsort(ordered[:, -2] - ordered[:, -1], kind="stable")
+    surest = surest[: int(np.ceil(SUREST * len(surest)))]
+    others = mean_logits[surest].argmax(axis=1) != np.asarray(gold)[surest]
+    return _share(int(others.sum()), len(surest))
+
+
+def hardly_wrong(wrong: Estimate, surest: Estimate) -> bool:
+    """Whether gold counts as clean: by the interval of the wrong share and where the average is surest.
+
+    An average that is unsure everywhere explains whatever gold says, so that the interval alone
+    would call wrong gold clean.
+    """
+    return _below(wrong.high) and _below(surest.value)
 
 
 def advise(
@@ -175,7 +214,14 @@ def _rule(said: Answers, gold: Gold) -> tuple[str, dict[str, str], list[str]]:
             CONDITION,
         ]  # fmt: skip
     changes = {"reward.consistency": "inv", "target.distill": "0.5"}
-    if gold.noisy:
+    if gold.unsure:
+        assert gold.surest is not None
+        reason = (
+            "rl-exact: how much of the gold is wrong cannot be said: even in the "
+            f"{gold.surest.n:,} questions where the model's average is surest gold contradicts it in "
+            f"{_range(gold.surest)}, so the model may be unsure there or the gold wrong."
+        )
+    elif gold.noisy:
         reason = (
             f"rl-exact: {_wrong(gold.wrong)}, unless the model's average is wrong where it is sure: "
             "gold alone cannot tell the two apart."
@@ -274,7 +320,8 @@ def _gold(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Gold:
         agreement=_share(hits, len(asked)),
         chance=chance,
         by_lot=_by_lot(hits, len(asked), chance),
-        wrong=None if against is None else wrong_gold(against.mean_logits, against.gold),
+        wrong=None if against is None else wrong_gold(*against),
+        surest=None if against is None else surest_contradicted(*against),
     )
 
 
@@ -292,6 +339,10 @@ def _by_lot(hits: int, questions: int, chance: float) -> float:
     return float(bdtrc(hits - 1, questions, chance)) if hits else 1.0
 
 
+def _below(share: float | None) -> bool:
+    return share is not None and share < CLEAN
+
+
 def _share(count: int, total: int) -> Estimate:
     if not total:
         return Estimate(value=None, reason="nothing to count")
@@ -305,6 +356,7 @@ def _figures(said: Answers, gold: Gold) -> dict[str, float]:
         "steady": said.steady,
         "gold_preferred": gold.agreement,
         "wrong_gold": gold.wrong,
+        "surest_contradicted": gold.surest,
     }
     figures: dict[str, float] = {
         "asked": said.items,
