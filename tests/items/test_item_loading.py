@@ -70,6 +70,8 @@ def test_lines_an_array_a_table_and_records_give_the_same_items(tmp_path: Path) 
         ("candidate_0", "candidate_1", "candidate_2"),
         ("option_a", "option_b", "option_c"),
         ("Option_A", "Option_B", "Option_C"),
+        ("answer_a", "answer_b", "answer_c"),
+        ("response_a", "response_b", "response_c"),
         ("A", "B", "C"),
         ("c", "a", "b"),
     ],
@@ -205,11 +207,26 @@ def test_all_bad_lines_are_counted_and_five_are_shown(tmp_path: Path) -> None:
         load_items(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: 7 bad lines:\n  {path}:2: gold: 'A' is not")
-    assert f"{path}:6:" in message
-    assert f"{path}:7:" not in message
-    assert "and 2 more" in message
+    assert message.count("'A' is not") == 1
+    assert "(so it is on line 3, 4, 5, 6 and 2 more)" in message
     assert message.endswith("--on-bad-item skip.")
     assert len(load_items(path, on_bad_item="skip").bad_lines) == 7
+
+
+def test_lines_with_one_fault_are_said_once(tmp_path: Path) -> None:
+    good = {**PAIR, "candidates": ["a", "b"]}
+    faults = [*([{"rating": 1}] * 2), *({f"own_{k}": 1} for k in range(6))]
+    path = lines(
+        tmp_path / "x.jsonl", *({**good, "id": str(k), **own} for k, own in enumerate(faults))
+    )
+    with pytest.raises(ItemError) as caught:
+        load_items(path)
+    said = str(caught.value).splitlines()
+    assert said[0] == f"{path}: 8 bad lines:"
+    assert said[1].startswith(f"  {path}:1: rating: is no field")
+    assert said[1].endswith("(so it is on line 2)")
+    assert said[2].startswith(f"  {path}:3: own_0: ")
+    assert said[6] == "  and 2 more"
 
 
 def test_bad_rows_of_a_table_are_named_by_their_first_line(tmp_path: Path) -> None:

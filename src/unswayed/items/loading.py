@@ -133,10 +133,24 @@ def _collect(
 
 
 def _refusal(source: str, bad: Sequence[BadLine]) -> str:
-    """All bad lines counted, the first five shown, and the way out."""
+    """All bad lines counted, five faults shown with lines that have them, and the way out."""
     way_out = "or leave bad lines out with --on-bad-item skip."
     if len(bad) == 1:
         return f"{bad[0]}. Mend the line, {way_out}"
-    shown = "\n".join(f"  {problem}" for problem in bad[:5])
-    more = f"\n  and {len(bad) - 5:,} more" if len(bad) > 5 else ""
+    faults: dict[tuple[str, str], list[BadLine]] = {}
+    for problem in bad:
+        faults.setdefault((problem.field, problem.reason), []).append(problem)
+    alike = list(faults.values())
+    shown = "\n".join(f"  {lines[0]}{_others(lines[1:])}" for lines in alike[:5])
+    rest = sum(map(len, alike[5:]))
+    more = f"\n  and {rest:,} more" if rest else ""
     return f"{source}: {len(bad):,} bad lines:\n{shown}{more}\nMend them, {way_out}"
+
+
+def _others(lines: Sequence[BadLine]) -> str:
+    """The other lines with the same fault, four of them by number."""
+    if not lines:
+        return ""
+    numbers = ", ".join(f"{line.line:,}" for line in lines[:4])
+    more = f" and {len(lines) - 4:,} more" if len(lines) > 4 else ""
+    return f" (so it is on line {numbers}{more})"

@@ -1,8 +1,8 @@
 """Tables: the rows of CSV and TSV, and the fields of an item whose candidates stand in columns.
 
-A record without `candidates` may give them one by one, in one of three families of columns, counted
-from 0 or a: `candidate_0, candidate_1, …`, `option_a, option_b, …`, or `a, b, …`. The levels of a
-scale stand in columns by their values: `level_1, level_2, …`. `meta.x` is the field x of `meta`.
+A record without `candidates` may give them one by one, in one family of columns, counted from 0 or
+a: `candidate_0, candidate_1, …`, `option_a, option_b, …`, likewise `answer_…` and `response_…`, or
+`a, b, …`. The levels of a scale stand in columns by their values: `level_1, level_2, …`. `meta.x` is the field x of `meta`.
 Everything else is named as in `formats.md`.
 """
 
@@ -22,7 +22,9 @@ from unswayed.errors import ItemError
 
 __all__ = ["BadFieldError", "fields_of", "is_table", "read_rows", "typed_cells"]
 
-_CANDIDATE: Final = re.compile(r"(?:(candidate|option)_(\d+|[a-z])|([a-z]))", re.IGNORECASE)
+_CANDIDATE: Final = re.compile(
+    r"(?:(candidate|option|answer|response)_(\d+|[a-z])|([a-z]))", re.IGNORECASE
+)
 _LEVEL: Final = re.compile(r"level_(-?\d+(?:\.\d+)?)", re.IGNORECASE)
 _JSON_CELLS: Final = ("gold", "values", "criteria", "permutable", "candidates", "meta")
 _TEXT_CELLS: Final = ("id", "prompt")
