@@ -63,7 +63,7 @@ def test_a_pass_costs_what_its_parts_cost(costs: Costs) -> None:
 
 
 MEASURE = """
-import itertools, json, random, resource, sys
+import itertools, json, pathlib, random, sys
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 from unswayed.backends.local_costs import Costs
@@ -84,7 +84,10 @@ prompts = [
     [*question, *itertools.chain.from_iterable(texts[k] for k in order)]
     for order in itertools.permutations(range(4))
 ]
-peak = lambda: 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak():  # of this program alone; ru_maxrss begins with the parent's
+    status = pathlib.Path("/proc/self/status").read_text()
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
 before = peak()
 batches = list(plan(
     prompts, [0] * 24, costs=costs, cap=8192, cap_apart=8192, pads=True,
