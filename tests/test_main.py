@@ -1,5 +1,6 @@
 """Ctrl-C ends the command with 130 at the moments at which Python itself would end with -2."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -83,3 +84,16 @@ def test_interrupts_stay_ignored_where_the_caller_ignores_them(tmp_path: Path) -
         tmp_path, "signal.signal(signal.SIGINT, signal.SIG_IGN)", "interrupt(); return 0"
     )
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_one_of_several_processes_ends_without_tidying_up(processes: str) -> None:
+    main = 'import atexit; atexit.register(print, "tidied"); print("done"); return 3'
+    ran = subprocess.run(
+        [sys.executable, "-c", COMMAND.format(main=main, before="")],
+        env={**os.environ, "WORLD_SIZE": processes},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 3
+    assert ran.stdout.split() == (["done", "tidied"] if processes == "1" else ["done"])

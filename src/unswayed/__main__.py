@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from typing import NoReturn
 
 INTERRUPTED = 130
 
@@ -13,7 +14,7 @@ def run() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         from unswayed.cli import main
 
-        sys.exit(main())  # whoever started it has decided about interrupts (nohup)
+        _end(main())  # whoever started it has decided about interrupts (nohup)
 
     signal.signal(signal.SIGINT, _leave)  # before the imports, in which nothing is to be tidied up
     sys.unraisablehook = _leave_if_interrupted
@@ -34,6 +35,20 @@ def run() -> None:
         with suppress(OSError, ValueError):
             sys.stdout.flush()
         _leave()
+    _end(code)
+
+
+def _end(code: int) -> NoReturn:
+    """Exit; one of several processes at once.
+
+    Threads that torch's process groups leave behind abort it now and then while Python ends, which a
+    launcher takes for a failure of a run that has finished.
+    """
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 
