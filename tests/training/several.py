@@ -92,3 +92,4 @@ def main():
 
 if __name__ == "__main__":
     main()
+    os._exit(0)  # as the command ends each of several processes
