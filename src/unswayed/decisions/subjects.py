@@ -54,7 +54,7 @@ class Subjects(tuple[Item, ...]):
         """Which may be shown in other orders, shape (I,)."""
         if self._whole is not None:
             return self._whole.permutable[self._index]
-        return np.fromiter((item.permutable for item in self), dtype=np.bool_, count=len(self))
+        return np.array([item.permutable for item in self], dtype=np.bool_)
 
     @cached_property
     def values(self) -> FloatArray | None:

@@ -105,21 +105,19 @@ def plurality(counts: FloatArray) -> tuple[IntArray, BoolArray]:
         Choices (candidate, TIE, or UNPARSED without any vote), shape (I,), and the tied
         candidates, shape (I, n).
     """
-    votes, ties = counts[:, :-1], counts[:, -1]
-    top = votes.max(axis=1)
-    leaders: BoolArray = votes == top[:, None]
-    leaders[ties >= top] = True
-    leaders[(top == 0) & (ties == 0)] = False
+    votes, ties = counts[:, :-1], counts[:, -1:]
+    top = votes.max(axis=1, keepdims=True)
+    leaders: BoolArray = ((votes == top) | (ties >= top)) & (top + ties > 0)
     choices = choices_of(leaders)
-    leaders[choices != TIE] = False
-    return choices, leaders
+    return choices, leaders & (choices == TIE)[:, None]
 
 
 def choices_of(leaders: BoolArray) -> IntArray:
     """The leader of each row: TIE where there are several, UNPARSED without any; (I, n) -> (I,)."""
     choices: IntArray = leaders.argmax(axis=1).astype(np.int16)
-    choices[leaders.sum(axis=1) > 1] = TIE
-    choices[~leaders.any(axis=1)] = UNPARSED
+    count = leaders.sum(axis=1)
+    choices[count > 1] = TIE
+    choices[count == 0] = UNPARSED
     return choices
 
 
@@ -151,10 +149,12 @@ def verdict_table(
     """
     rows = len(table)
     cells = table.allowed if cells is None else cells
-    missing = ((table.choices == MISSING) & cells).any(axis=1) | ~cells.any(axis=1)
-    choices = np.where(missing, MISSING, choices).astype(np.int16)
-    named = choices >= 0
-    silent = ~named & (choices != TIE)
+    read = (cells & (table.choices != MISSING)).sum(axis=1, dtype=np.int32)
+    missing = read < np.maximum(cells.sum(axis=1), 1)
+    choices = choices.astype(np.int16)
+    choices[missing] = MISSING
+    named, declared = choices >= 0, choices == TIE
+    silent = ~(named | declared)
     if scores is not None and silent.any():
         scores = np.where(silent[:, None], np.nan, scores)
     if confidence is None:
@@ -165,18 +165,18 @@ def verdict_table(
         tied = np.zeros((rows, table.n), dtype=np.bool_)
     if consistent is None:
         consistent = agreement(table.choices, cells)
-    tied = tied & (choices == TIE)[:, None]
+    tied = tied & declared[:, None]
     if table.values is not None and score is None:
         score = value_of_choices(choices[:, None], table.values, tied[:, None])[:, 0]
-        declared = ((table.choices == TIE) & cells).any(axis=1) & tied.all(axis=1)
-        score = np.where(declared, np.nan, score)
+        nameless = ((table.choices == TIE) & cells).any(axis=1) & tied.all(axis=1)
+        score = np.where(nameless, np.nan, score)
     return VerdictTable(
         choices=choices,
         tied=tied,
         scores=scores,
         confidence=np.where(named, confidence, np.nan),
         consistent=consistent,
-        n_calls=(cells & (table.choices != MISSING)).sum(axis=1).astype(np.int32),
+        n_calls=read,
         score=score if score is None else np.where(missing, np.nan, score),
         sd=None
         if table.values is None

@@ -47,10 +47,9 @@ SCORE_TOLERANCE: Final = 1e-6
 
 def count_votes(choices: IntArray, cells: BoolArray, n: int, weights: FloatArray) -> FloatArray:
     """Votes for the n candidates and for "tie", shape (I, n + 1); unparsed answers do not vote."""
-    counts = np.empty((len(choices), n + 1))
-    for category, code in enumerate([*range(n), TIE]):
-        counts[:, category] = ((choices == code) & cells) @ weights
-    return counts
+    codes = np.array([*range(n), TIE], dtype=np.int16)[:, None, None]
+    votes: FloatArray = (((choices == codes) & cells) @ weights).T
+    return votes
 
 
 def mean_probs(table: DecisionTable, cells: BoolArray, weights: FloatArray) -> FloatArray:
@@ -75,10 +74,9 @@ def mean_by_candidate(values: FloatArray, cells: BoolArray, weights: FloatArray)
         part = weight * values[:, column]
         total += part if read.all() else np.where(read[:, None], part, 0.0)
     share = cells @ weights
-    total[share == 0] = np.nan
-    total[np.isnan(total).any(axis=1)] = np.nan
-    result: FloatArray = total / np.maximum(share, 1.0)[:, None]
-    return result
+    mean: FloatArray = total / np.where(share, share, np.nan)[:, None]
+    mean[np.isnan(mean).any(axis=1)] = np.nan
+    return mean
 
 
 def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None) -> VerdictTable:
