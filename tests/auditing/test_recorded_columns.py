@@ -101,7 +101,11 @@ def test_tables_hold_what_a_loop_over_decisions_finds(seed: int, tmp_path: Path)
         check_table(table, PlainTable(stratum.items, content))
     for stratum in strata:
         check_table(
-            DecisionTable.of(stratum.items, recording), PlainTable(stratum.items, decisions)
+            DecisionTable.of_recording(stratum.items, recording),
+            PlainTable(stratum.items, decisions),
+        )
+        check_table(
+            DecisionTable.of(stratum.items, decisions), PlainTable(stratum.items, decisions)
         )
         asks = tuple(decision.ask for decision in decisions[:3])
         chosen = DecisionTable.of(stratum.items, iter(decisions), asks=asks)

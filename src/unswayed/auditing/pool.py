@@ -57,7 +57,7 @@ def build_tables(
             dtype=np.bool_,
         )
         own = recording.rows(of_kind[recording.kind])
-        tables.append(DecisionTable.of(stratum.subjects, own))
+        tables.append(DecisionTable.of_recording(stratum.subjects, own))
     return tuple(tables)
 
 

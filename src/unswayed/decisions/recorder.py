@@ -19,7 +19,7 @@ from unswayed.decisions.recording import ByCandidate, Originals, Recording
 from unswayed.errors import ShapeError
 from unswayed.items import BadLine
 
-__all__ = ["Block", "Recorder", "are_usual", "record"]
+__all__ = ["Block", "Recorder", "are_usual", "codes_of", "record"]
 
 SHARED: Final = (
     "order",
@@ -81,7 +81,7 @@ class Recorder:
         return Block(
             kind=np.array([kinds[shared] for shared in map(_SHARED, decisions)], dtype=np.int32),
             item=np.array([items[item_id] for item_id in item_ids], dtype=np.int32),
-            choices=_codes(decisions),
+            choices=codes_of(decisions),
             finish=np.array([finish[d.finish_reason] for d in decisions], dtype=np.int32),
             label_mass=np.array(mass, dtype=np.float64).reshape(size),  # None becomes NaN
             probs=_by_candidate([decision.probs for decision in decisions]),
@@ -178,15 +178,19 @@ def _is_plain(kind: Decision) -> bool:
     return kind.criteria_order is None and has_sound_presentation(kind)
 
 
-def _codes(decisions: Sequence[Decision]) -> IntArray:
+def codes_of(decisions: Sequence[Decision]) -> IntArray:
+    """The column codes of what decisions chose, shape (D,).
+
+    Raises:
+        ShapeError: If one has a number that no column holds.
+    """
     try:
         codes = [CODES[decision.choice] for decision in decisions]
     except KeyError:
         codes = [code_of(decision.choice) for decision in decisions]
     if max(codes, default=0) > MOST_CANDIDATE:
         raise ShapeError(f"a choice is {max(codes):,}: at most {MOST_CANDIDATE:,} can be counted.")
-    choices: IntArray = np.array(codes, dtype=np.int64).astype(np.int16)
-    return choices
+    return np.array(codes, dtype=np.int16)
 
 
 def _ratings(decisions: Sequence[Decision]) -> dict[str, ByCandidate]:

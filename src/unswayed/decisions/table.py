@@ -19,7 +19,7 @@ from unswayed.decisions.codes import (
     renumbered,
 )
 from unswayed.decisions.decision import Decision
-from unswayed.decisions.recorder import record
+from unswayed.decisions.recorder import codes_of
 from unswayed.decisions.recording import Recording
 from unswayed.decisions.subjects import Subjects
 from unswayed.errors import ShapeError
@@ -89,10 +89,10 @@ class DecisionTable:
         through another view nothing of them is allowed.
         """
         cells: BoolArray = np.ones(self.choices.shape, dtype=np.bool_)
-        fixed = np.flatnonzero(~self.subjects.permutable).tolist()
-        if fixed:
+        permutable = self.subjects.permutable
+        if not permutable.all():
             own = canonical(self.n)
-            for row in fixed:
+            for row in np.flatnonzero(~permutable).tolist():
                 m = len(self.items[row].criteria or ())
                 cells[row] = [
                     (shown == own or ask.arranged == "content") and not ask.criteria_order(m)
@@ -192,7 +192,7 @@ class DecisionTable:
     def of(
         cls,
         items: Sequence[Item],
-        decisions: Iterable[Decision] | Recording,
+        decisions: Iterable[Decision],
         *,
         asks: Sequence[Ask] | None = None,
     ) -> DecisionTable:
@@ -207,25 +207,75 @@ class DecisionTable:
             ShapeError: If there is no item, the items differ in their number of candidates, or the
                 decisions in their label set.
         """
-        if not items:
-            raise ShapeError("a decision table needs at least one item")
-        n = items[0].n
-        if any(item.n != n for item in items):
-            raise ShapeError("items of one decision table need the same number of candidates")
-        recording = decisions if isinstance(decisions, Recording) else record(decisions)
+        n = _size_of(items)
         row_of = {item.id: row for row, item in enumerate(items)}
-        rows_of_ids = np.array([row_of.get(name, -1) for name in recording.item_ids], dtype=np.intp)
-        recording = recording.rows(rows_of_ids[recording.item] >= 0)
-        label_set = _label_set(recording) or label_symbols(n)
+        own = [decision for decision in decisions if decision.item_id in row_of]
+        label_set = own[0].label_set if own else label_symbols(n)
+        for decision in own:
+            if decision.label_set != label_set:
+                raise _differs(decision.item_id, decision.label_set, label_set)
+        questions = [decision.ask for decision in own]
+        column_of = _numbered(questions if asks is None else asks)
         if asks is not None:
-            wanted = set(asks)
-            of_kind = np.array([ask in wanted for ask in recording.asks], dtype=np.bool_)
-            recording = recording.rows(of_kind[recording.kind])
-        asks = tuple(dict.fromkeys(recording.asks if asks is None else asks))
+            own = [own[k] for k, ask in enumerate(questions) if ask in column_of]
+            questions = [ask for ask in questions if ask in column_of]
+        rows = np.array([row_of[decision.item_id] for decision in own], dtype=np.intp)
+        columns = np.array([column_of[ask] for ask in questions], dtype=np.intp)
+        rated = dict.fromkeys(name for decision in own for name in decision.ratings)
+        return cls._filled(
+            items,
+            column_of,
+            label_set,
+            (rows, columns),
+            choices=codes_of(own),
+            probs=_by_candidate([decision.probs for decision in own], n),
+            label_mass=np.array([decision.label_mass for decision in own], dtype=np.float64),
+            ratings={
+                name: _by_candidate([decision.ratings.get(name) for decision in own], n)
+                for name in rated
+            },
+        )
+
+    @classmethod
+    def of_recording(cls, items: Sequence[Item], recording: Recording) -> DecisionTable:
+        """`of` decisions that are columns already: a column for every question that occurs.
+
+        Raises:
+            ShapeError: As `of`.
+        """
+        n = _size_of(items)
+        row_of = {item.id: row for row, item in enumerate(items)}
+        is_own = np.array([name in row_of for name in recording.item_ids], dtype=np.bool_)
+        recording = recording.rows(is_own[recording.item])
+        column_of = _numbered(recording.asks)
         rows = np.array([row_of[name] for name in recording.item_ids], dtype=np.intp)
-        column_of = {ask: column for column, ask in enumerate(asks)}
         columns = np.array([column_of[ask] for ask in recording.asks], dtype=np.intp)
-        cells = rows[recording.item], columns[recording.kind]
+        return cls._filled(
+            items,
+            column_of,
+            _label_set(recording) or label_symbols(n),
+            (rows[recording.item], columns[recording.kind]),
+            choices=recording.choices,
+            probs=recording.probs.cells(n),
+            label_mass=recording.label_mass,
+            ratings={name: values.cells(n) for name, values in recording.ratings.items()},
+        )
+
+    @classmethod
+    def _filled(
+        cls,
+        items: Sequence[Item],
+        asks: Iterable[Ask],
+        label_set: tuple[str, ...],
+        cells: tuple[NDArray[np.intp], NDArray[np.intp]],
+        *,
+        choices: IntArray,
+        probs: FloatArray | None,
+        label_mass: FloatArray,
+        ratings: Mapping[str, FloatArray | None],
+    ) -> DecisionTable:
+        """The table of D decisions, by row and column of each; shapes (D,) and (D, n)."""
+        asks = tuple(asks)
         shape = len(items), len(asks)
 
         def filled(values: NDArray[Any], unknown: float) -> NDArray[Any]:  # Any: codes or numbers
@@ -233,21 +283,45 @@ class DecisionTable:
             whole[cells] = values  # of answers to the same question the last one stays
             return whole
 
-        has_mass = not np.isnan(recording.label_mass).all()
-        return DecisionTable(
+        is_massless = np.isnan(label_mass).all()
+        return cls(
             items=Subjects.blind(items),
             asks=asks,
-            shown=tuple(ask.presentation for ask in asks),
+            shown=tuple([ask.presentation for ask in asks]),
             label_set=label_set,
-            choices=filled(recording.choices, MISSING),
-            probs=None if recording.probs.is_empty else filled(recording.probs.cells(n), np.nan),
-            label_mass=filled(recording.label_mass, np.nan) if has_mass else None,
+            choices=filled(choices, MISSING),
+            probs=None if probs is None else filled(probs, np.nan),
+            label_mass=None if is_massless else filled(label_mass, np.nan),
             ratings={
-                name: filled(values.cells(n), np.nan)
-                for name, values in recording.ratings.items()
-                if not values.is_empty
+                name: filled(values, np.nan)
+                for name, values in ratings.items()
+                if values is not None
             },
         )
+
+
+def _size_of(items: Sequence[Item]) -> int:
+    if not items:
+        raise ShapeError("a decision table needs at least one item")
+    n = items[0].n
+    if any(item.n != n for item in items):
+        raise ShapeError("items of one decision table need the same number of candidates")
+    return n
+
+
+def _numbered(asks: Iterable[Ask]) -> dict[Ask, int]:
+    return {ask: column for column, ask in enumerate(dict.fromkeys(asks))}
+
+
+def _by_candidate(given: Sequence[Sequence[float | None] | None], n: int) -> FloatArray | None:
+    """What decisions have by candidate, (D, n), NaN where one has nothing; None if none has."""
+    if all(values is None for values in given):
+        return None
+    unknown = (None,) * n
+    whole: FloatArray = np.array(
+        [unknown if values is None else values for values in given], dtype=np.float64
+    )
+    return whole
 
 
 def _label_set(recording: Recording) -> tuple[str, ...] | None:
@@ -257,11 +331,14 @@ def _label_set(recording: Recording) -> tuple[str, ...] | None:
         differs = np.array([kind.label_set != first for kind in recording.kinds])
         row = int(differs[recording.kind].argmax())
         own = recording.kinds[recording.kind[row]].label_set
-        raise ShapeError(
-            f"{recording.item_ids[recording.item[row]]}: label set {list(own)} differs from "
-            f"{list(first or ())} of the other decisions."
-        )
+        raise _differs(recording.item_ids[recording.item[row]], own, first or ())
     return first
+
+
+def _differs(item_id: str, own: tuple[str, ...], first: tuple[str, ...]) -> ShapeError:
+    return ShapeError(
+        f"{item_id}: label set {list(own)} differs from {list(first)} of the other decisions."
+    )
 
 
 def _columns_of(
