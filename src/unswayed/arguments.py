@@ -69,8 +69,15 @@ def _parts(kind: object) -> tuple[object, tuple[object, ...]]:
     return get_origin(kind), get_args(kind)
 
 
+@functools.cache
+def _plain(kind: object) -> frozenset[object]:
+    """The types whose own values are of a kind without a second look."""
+    union = get_origin(kind) in (Union, types.UnionType)
+    return frozenset(part for part in (get_args(kind) if union else (kind,)))
+
+
 def _is_of(value: object, kind: object) -> bool:
-    if type(value) is kind:
+    if type(value) in _plain(kind):
         return True
     origin, inner = _parts(kind)
     if origin in (Union, types.UnionType):

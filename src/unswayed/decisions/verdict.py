@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, isnan, nan
 from typing import Final, Literal
 
 import msgspec
@@ -112,19 +112,17 @@ class VerdictTable:
 
     def verdict(self, row: int, *, item_id: str, method: str) -> Verdict:
         """One row as a record."""
-        code = int(self.choices[row])
-        tie = tuple(int(c) for c in np.flatnonzero(self.tied[row])) if code == TIE else None
-        scores = None
-        if self.scores is not None and not np.isnan(self.scores[row]).any():
-            scores = tuple(float(score) for score in self.scores[row])
+        code, agreed = int(self.choices[row]), int(self.consistent[row])
+        tie = tuple(np.flatnonzero(self.tied[row]).tolist()) if code == TIE else None
+        scores = None if self.scores is None else tuple(self.scores[row].tolist())
         return Verdict(
             item_id=item_id,
             choice=choice_of(code),
             method=method,
             tie=tie,
-            scores=scores,
+            scores=None if scores is None or any(map(isnan, scores)) else scores,
             confidence=_number(self.confidence, row),
-            consistent=None if self.consistent[row] < 0 else bool(self.consistent[row]),
+            consistent=None if agreed < 0 else bool(agreed),
             n_calls=int(self.n_calls[row]),
             score=_number(self.score, row),
             sd=_number(self.sd, row),
@@ -152,4 +150,5 @@ class VerdictTable:
 
 def _number(values: FloatArray | None, row: int) -> float | None:
     """The number of a row; None where it is unknown."""
-    return None if values is None or np.isnan(values[row]) else float(values[row])
+    number = nan if values is None else float(values[row])
+    return None if isnan(number) else number

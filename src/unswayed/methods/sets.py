@@ -28,6 +28,7 @@ Turning = Literal["given", "rotate"]
 """Criteria that are asked at once: in the item's own order, or rotated from call to call."""
 
 
+@lru_cache(maxsize=256)
 def canonical_ask(n: int, *, prompt_id: str = "default", sample: int = 0) -> Ask:
     """The one question of a single-call method: the item as it was given."""
     own = tuple(range(n))
