@@ -81,7 +81,7 @@ class Recorder:
         return Block(
             kind=np.array([kinds[shared] for shared in map(_SHARED, decisions)], dtype=np.int32),
             item=np.array([items[item_id] for item_id in item_ids], dtype=np.int32),
-            choices=codes_of(decisions),
+            choices=np.array(codes_of(decisions), dtype=np.int16),
             finish=np.array([finish[d.finish_reason] for d in decisions], dtype=np.int32),
             label_mass=np.array(mass, dtype=np.float64).reshape(size),  # None becomes NaN
             probs=_by_candidate([decision.probs for decision in decisions]),
@@ -178,8 +178,8 @@ def _is_plain(kind: Decision) -> bool:
     return kind.criteria_order is None and has_sound_presentation(kind)
 
 
-def codes_of(decisions: Sequence[Decision]) -> IntArray:
-    """The column codes of what decisions chose, shape (D,).
+def codes_of(decisions: Sequence[Decision]) -> list[int]:
+    """The column codes of what decisions chose.
 
     Raises:
         ShapeError: If one has a number that no column holds.
@@ -190,7 +190,7 @@ def codes_of(decisions: Sequence[Decision]) -> IntArray:
         codes = [code_of(decision.choice) for decision in decisions]
     if max(codes, default=0) > MOST_CANDIDATE:
         raise ShapeError(f"a choice is {max(codes):,}: at most {MOST_CANDIDATE:,} can be counted.")
-    return np.array(codes, dtype=np.int16)
+    return codes
 
 
 def _ratings(decisions: Sequence[Decision]) -> dict[str, ByCandidate]:

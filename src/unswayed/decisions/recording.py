@@ -52,13 +52,8 @@ class ByCandidate:
         """Whether no row has any."""
         return not bool((self.start >= 0).any())
 
-    def cells(self, n: int) -> FloatArray | None:
-        """Those of rows with n candidates each, shape (R, n); NaN where a row has none.
-
-        None if no row has any.
-        """
-        if self.is_empty:
-            return None
+    def cells(self, n: int) -> FloatArray:
+        """Those of rows with n candidates each, shape (R, n); NaN where a row has none."""
         cells = np.full((len(self.start), n), np.nan)
         held = self.start >= 0
         cells[held] = self.values[self.start[held][:, None] + np.arange(n)]

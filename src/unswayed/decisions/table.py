@@ -219,21 +219,25 @@ class DecisionTable:
         if asks is not None:
             own = [own[k] for k, ask in enumerate(questions) if ask in column_of]
             questions = [ask for ask in questions if ask in column_of]
-        rows = np.array([row_of[decision.item_id] for decision in own], dtype=np.intp)
-        columns = np.array([column_of[ask] for ask in questions], dtype=np.intp)
-        rated = dict.fromkeys(name for decision in own for name in decision.ratings)
-        return cls._filled(
-            items,
-            column_of,
-            label_set,
-            (rows, columns),
-            choices=codes_of(own),
-            probs=_by_candidate([decision.probs for decision in own], n),
-            label_mass=np.array([decision.label_mass for decision in own], dtype=np.float64),
-            ratings={
-                name: _by_candidate([decision.ratings.get(name) for decision in own], n)
-                for name in rated
-            },
+        n_columns = len(column_of)
+        cells = [-1] * (len(items) * n_columns)  # which decision stands there; none where -1
+        for k, ask in enumerate(questions):
+            cells[row_of[own[k].item_id] * n_columns + column_of[ask]] = k
+        codes = [*codes_of(own), MISSING]
+        shape = len(items), n_columns
+        ratings = {
+            name: _by_cell([decision.ratings.get(name) for decision in own], cells, (*shape, n))
+            for name in dict.fromkeys(name for decision in own for name in decision.ratings)
+        }
+        return cls(
+            items=Subjects.blind(items),
+            asks=tuple(column_of),
+            shown=tuple([ask.presentation for ask in column_of]),
+            label_set=label_set,
+            choices=np.array([codes[k] for k in cells], dtype=np.int16).reshape(shape),
+            probs=_by_cell([decision.probs for decision in own], cells, (*shape, n)),
+            label_mass=_by_cell([decision.label_mass for decision in own], cells, shape),
+            ratings={name: rated for name, rated in ratings.items() if rated is not None},
         )
 
     @classmethod
@@ -250,52 +254,27 @@ class DecisionTable:
         column_of = _numbered(recording.asks)
         rows = np.array([row_of[name] for name in recording.item_ids], dtype=np.intp)
         columns = np.array([column_of[ask] for ask in recording.asks], dtype=np.intp)
-        return cls._filled(
-            items,
-            column_of,
-            _label_set(recording) or label_symbols(n),
-            (rows[recording.item], columns[recording.kind]),
-            choices=recording.choices,
-            probs=recording.probs.cells(n),
-            label_mass=recording.label_mass,
-            ratings={name: values.cells(n) for name, values in recording.ratings.items()},
-        )
-
-    @classmethod
-    def _filled(
-        cls,
-        items: Sequence[Item],
-        asks: Iterable[Ask],
-        label_set: tuple[str, ...],
-        cells: tuple[NDArray[np.intp], NDArray[np.intp]],
-        *,
-        choices: IntArray,
-        probs: FloatArray | None,
-        label_mass: FloatArray,
-        ratings: Mapping[str, FloatArray | None],
-    ) -> DecisionTable:
-        """The table of D decisions, by row and column of each; shapes (D,) and (D, n)."""
-        asks = tuple(asks)
-        shape = len(items), len(asks)
+        cells = rows[recording.item], columns[recording.kind]
+        shape = len(items), len(column_of)
 
         def filled(values: NDArray[Any], unknown: float) -> NDArray[Any]:  # Any: codes or numbers
             whole = np.full((*shape, *values.shape[1:]), unknown, dtype=values.dtype)
             whole[cells] = values  # of answers to the same question the last one stays
             return whole
 
-        is_massless = np.isnan(label_mass).all()
+        has_mass = not np.isnan(recording.label_mass).all()
         return cls(
             items=Subjects.blind(items),
-            asks=asks,
-            shown=tuple([ask.presentation for ask in asks]),
-            label_set=label_set,
-            choices=filled(choices, MISSING),
-            probs=None if probs is None else filled(probs, np.nan),
-            label_mass=None if is_massless else filled(label_mass, np.nan),
+            asks=tuple(column_of),
+            shown=tuple([ask.presentation for ask in column_of]),
+            label_set=_label_set(recording) or label_symbols(n),
+            choices=filled(recording.choices, MISSING),
+            probs=None if recording.probs.is_empty else filled(recording.probs.cells(n), np.nan),
+            label_mass=filled(recording.label_mass, np.nan) if has_mass else None,
             ratings={
-                name: filled(values, np.nan)
-                for name, values in ratings.items()
-                if values is not None
+                name: filled(values.cells(n), np.nan)
+                for name, values in recording.ratings.items()
+                if not values.is_empty
             },
         )
 
@@ -313,15 +292,21 @@ def _numbered(asks: Iterable[Ask]) -> dict[Ask, int]:
     return {ask: column for column, ask in enumerate(dict.fromkeys(asks))}
 
 
-def _by_candidate(given: Sequence[Sequence[float | None] | None], n: int) -> FloatArray | None:
-    """What decisions have by candidate, (D, n), NaN where one has nothing; None if none has."""
-    if all(values is None for values in given):
+def _by_cell(
+    given: Sequence[float | Sequence[float | None] | None],
+    cells: Sequence[int],
+    shape: tuple[int, ...],
+) -> FloatArray | None:
+    """What decisions have, in the cells where they stand, NaN where one has nothing.
+
+    None if no decision has any.
+    """
+    if all(numbers is None for numbers in given):
         return None
-    unknown = (None,) * n
-    whole: FloatArray = np.array(
-        [unknown if values is None else values for values in given], dtype=np.float64
-    )
-    return whole
+    unknown = None if len(shape) == 2 else (None,) * shape[2]
+    known = [*(unknown if numbers is None else numbers for numbers in given), unknown]
+    # None becomes NaN
+    return np.array([known[k] for k in cells], dtype=np.float64).reshape(shape)
 
 
 def _label_set(recording: Recording) -> tuple[str, ...] | None:
