@@ -2,9 +2,11 @@
 
 import asyncio
 import math
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -342,6 +344,38 @@ def test_what_is_reserved_and_not_used_is_waited_for() -> None:
     assert plan.most_cost_usd is not None
     assert plan.most_cost_usd > 0.02
     assert asyncio.run(made(plan.most_cost_usd + 0.0205)) == 3  # never two at once: 0.01 each
+
+
+@dataclass
+class InStep(Slow):
+    """Callers in two threads are told a price at the same time, where both ask for one."""
+
+    per_token: float | None = 1e-6
+    meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(2, timeout=1))
+
+    def price(self, input_tokens: int, output_tokens: int) -> float | None:
+        with suppress(threading.BrokenBarrierError):
+            self.meeting.wait()
+        return super().price(input_tokens, output_tokens)
+
+
+def test_a_budget_for_one_call_makes_one_in_event_loops_of_two_threads() -> None:
+    plan = Judge(Slow(per_token=1e-6), method="direct", budget=1.0).price([pair(0)])
+    most = plan.most_cost_usd or 0.0
+    backend = InStep(lambda query: Response(text="A", cost_usd=most))
+    judge = Judge(backend, method="direct", budget=1.5 * most)
+
+    async def judged(number: int) -> Verdict | BackendError:
+        try:
+            return await judge.ajudge(pair(number))
+        except BackendError as error:
+            return error
+
+    with ThreadPoolExecutor(2) as threads:
+        verdicts = list(threads.map(lambda number: asyncio.run(judged(number)), range(2)))
+    assert len(backend.asked) == judge.counts.made == 1
+    assert sorted(type(verdict).__name__ for verdict in verdicts) == ["BackendError", "Verdict"]
+    judge.close()
 
 
 def test_a_budget_without_a_price_is_refused_before_any_call() -> None:

@@ -271,6 +271,8 @@ class _Asking:
             return
         if len(self._ready) == 1:
             query = self._take_off()
+            if query is None:  # another thread was quicker
+                return
             self._land(query, await answers.backend.call(query), writer)
             await writer.room()
         else:
@@ -296,15 +298,16 @@ class _Asking:
                 self._stop(outcome.message)
 
     def _pull(self) -> Iterator[Query]:
-        answers = self._answers
-        while not answers.is_closed and (draft := self._next()):
-            if not answers.flights.affordable(self._most(draft)):
-                return
-            yield self._take_off()
+        while not self._answers.is_closed and self._next() and (query := self._take_off()):
+            yield query
 
-    def _take_off(self) -> Query:
-        draft = self._ready.popleft()
+    def _take_off(self) -> Query | None:
+        """Send the next draft; None if the budget does not reach for it."""
+        draft = self._ready[0]
         flight = self._answers.flights.start(draft, self._most(draft), self._loop)
+        if flight is None:
+            return None
+        self._ready.popleft()
         self._sent[draft.request] = flight
         return draft.query
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import NamedTuple
 
 from unswayed.backends.protocol import Outcome
@@ -42,11 +43,13 @@ class Flights:
         self._budget = budget
         self._n_reserved = 0
         self._by_key: dict[bytes, Flight] = {}
+        self._purse = threading.Lock()  # event loops of several threads spend from it
 
     @property
     def is_busy(self) -> bool:
         """Whether calls are under way, in any event loop that still runs."""
-        return any(flight.outcome.get_loop().is_running() for flight in self._by_key.values())
+        flights = tuple(self._by_key.values())
+        return any(flight.outcome.get_loop().is_running() for flight in flights)
 
     def of(self, key: bytes, loop: asyncio.AbstractEventLoop) -> Flight | None:
         """The call of a key that is under way in an event loop."""
@@ -57,18 +60,22 @@ class Flights:
         """Whether the budget reaches for a call that may cost so much."""
         return self._budget is None or self.spent + self.reserved + most <= self._budget
 
-    def start(self, draft: Draft, most: float, loop: asyncio.AbstractEventLoop) -> Flight:
-        """Set money aside for a call that is sent now."""
+    def start(self, draft: Draft, most: float, loop: asyncio.AbstractEventLoop) -> Flight | None:
+        """Set money aside for a call that is sent now; None if the budget does not reach for it."""
+        with self._purse:
+            if not self.affordable(most):
+                return None
+            self._n_reserved += 1
+            self.reserved += most
         flight = self._by_key[draft.key] = Flight(draft, most, loop.create_future())
-        self._n_reserved += 1
-        self.reserved += most
         return flight
 
     def pay(self, flight: Flight, cost: float) -> None:
         """A call has cost so much, and nothing is set aside for it any more."""
-        self.spent += cost
-        self._n_reserved -= 1
-        self.reserved = self.reserved - flight.most if self._n_reserved else 0.0
+        with self._purse:
+            self.spent += cost
+            self._n_reserved -= 1
+            self.reserved = self.reserved - flight.most if self._n_reserved else 0.0
 
     def land(self, flight: Flight, outcome: Outcome | None) -> None:
         """A call is no longer under way: its outcome is recorded, or there will be none."""
