@@ -304,9 +304,9 @@ def _by_cell(
     if all(numbers is None for numbers in given):
         return None
     unknown = None if len(shape) == 2 else (None,) * shape[2]
-    known = [*(unknown if numbers is None else numbers for numbers in given), unknown]
+    values = [*(unknown if numbers is None else numbers for numbers in given), unknown]
     # None becomes NaN
-    return np.array([known[k] for k in cells], dtype=np.float64).reshape(shape)
+    return np.array([values[k] for k in cells], dtype=np.float64).reshape(shape)
 
 
 def _label_set(recording: Recording) -> tuple[str, ...] | None:

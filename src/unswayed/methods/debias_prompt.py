@@ -13,7 +13,7 @@ from typing import ClassVar
 from unswayed.decisions import DecisionTable, VerdictTable
 from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import canonical_ask
-from unswayed.methods.voting import decide_by_vote
+from unswayed.methods.voting import decide_by_answer
 from unswayed.presentation import Ask
 
 __all__ = ["DebiasPrompt"]
@@ -41,4 +41,4 @@ class DebiasPrompt(Method):
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The answer in the only column."""
-        return decide_by_vote(table)
+        return decide_by_answer(table)

@@ -25,6 +25,7 @@ from unswayed.methods.tables import (
     TOLERANCE,
     choices_of,
     plurality,
+    probs_of,
     softmax,
     verdict_table,
 )
@@ -33,6 +34,7 @@ from unswayed.tasks import task_of
 __all__ = [
     "SCORE_TOLERANCE",
     "count_votes",
+    "decide_by_answer",
     "decide_by_average",
     "decide_by_score",
     "decide_by_vote",
@@ -79,28 +81,41 @@ def mean_by_candidate(values: FloatArray, cells: BoolArray, weights: FloatArray)
     return mean
 
 
+def decide_by_answer(table: DecisionTable) -> VerdictTable:
+    """What the answer in the only column names; a declared tie is one of all candidates.
+
+    Scores are the call's own numbers, which say more than its choice: what it rated every candidate
+    with, or else its probabilities, or else 1 for the candidate named. Of a declared tie those are
+    tied that were rated highest, where several were. Confidence is the probability of the
+    candidate named, or else 1.
+    """
+    choices, probs = table.choices[:, 0], probs_of(table, 0)
+    probable = np.where(np.isnan(probs), choices[:, None] == np.arange(table.n), probs)
+    scores, tied = probable, np.ones(probable.shape, dtype=np.bool_)
+    if SCORE in table.ratings:
+        rated = table.ratings[SCORE][:, 0]
+        partial: BoolArray = np.asarray(np.isnan(rated).any(axis=1), dtype=np.bool_)
+        scores = np.where(partial[:, None], scores, rated)
+        best = leaders_of(rated, SCORE_TOLERANCE)
+        tied = best | (best.sum(axis=1, keepdims=True) < 2)
+    confidence = probable[np.arange(len(table)), np.maximum(choices, 0)]
+    return verdict_table(table, choices, scores=scores, tied=tied, confidence=confidence)
+
+
 def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None) -> VerdictTable:
-    """The plurality of the answers in all columns.
+    """The plurality of the answers in all columns; one answer is taken as it is.
 
     Equal counts are a TIE with the set of tied candidates. Confidence is the mean probability of
     the chosen candidate where all calls have probabilities, else its share of the calls read.
     """
+    if len(table.asks) == 1:
+        return decide_by_answer(table)
     weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)
-    cells, choices = table.allowed, table.choices
-    counts = count_votes(choices, cells, table.n, weight)
+    counts = count_votes(table.choices, table.allowed, table.n, weight)
     verdict, tied = plurality(counts)
     shares, probable = shares_of(table, counts, weight)
-    scores = shares
-    if len(table.asks) == 1:  # the call's own numbers say more than its choice
-        scores = probable
-        if SCORE in table.ratings:
-            rated = table.ratings[SCORE][:, 0]
-            partial: BoolArray = np.asarray(np.isnan(rated).any(axis=1), dtype=np.bool_)
-            scores = np.where(partial[:, None], scores, rated)
-            best = leaders_of(rated, SCORE_TOLERANCE)
-            tied = np.where(best.sum(axis=1, keepdims=True) > 1, tied & best, tied)
     confidence = probable[np.arange(len(table)), np.maximum(verdict, 0)]
-    return verdict_table(table, verdict, scores=scores, tied=tied, confidence=confidence)
+    return verdict_table(table, verdict, scores=shares, tied=tied, confidence=confidence)
 
 
 def shares_of(
