@@ -25,7 +25,6 @@ from unswayed.methods.tables import (
     TOLERANCE,
     choices_of,
     plurality,
-    probs_of,
     softmax,
     verdict_table,
 )
@@ -89,8 +88,11 @@ def decide_by_answer(table: DecisionTable) -> VerdictTable:
     tied that were rated highest, where several were. Confidence is the probability of the
     candidate named, or else 1.
     """
-    choices, probs = table.choices[:, 0], probs_of(table, 0)
-    probable = np.where(np.isnan(probs), choices[:, None] == np.arange(table.n), probs)
+    choices = table.choices[:, 0]
+    probable = (choices[:, None] == np.arange(table.n)).astype(np.float64)
+    if table.probs is not None:
+        probs = table.probs[:, 0]
+        probable = np.where(np.isnan(probs).any(axis=1, keepdims=True), probable, probs)
     scores, tied = probable, np.ones(probable.shape, dtype=np.bool_)
     if SCORE in table.ratings:
         rated = table.ratings[SCORE][:, 0]
