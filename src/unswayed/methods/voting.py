@@ -49,7 +49,8 @@ SCORE_TOLERANCE: Final = 1e-6
 def count_votes(choices: IntArray, cells: BoolArray, n: int, weights: FloatArray) -> FloatArray:
     """Votes for the n candidates and for "tie", shape (I, n + 1); unparsed answers do not vote."""
     codes = np.array([*range(n), TIE], dtype=np.int16)[:, None, None]
-    votes: FloatArray = (((choices == codes) & cells) @ weights).T
+    # a matrix product would hold all masks as numbers
+    votes: FloatArray = np.einsum("kit,t->ik", (choices == codes) & cells, weights)
     return votes
 
 
