@@ -73,7 +73,7 @@ def _parts(kind: object) -> tuple[object, tuple[object, ...]]:
 def _plain(kind: object) -> frozenset[object]:
     """The types whose own values are of a kind without a second look."""
     union = get_origin(kind) in (Union, types.UnionType)
-    return frozenset(part for part in (get_args(kind) if union else (kind,)))
+    return frozenset(get_args(kind) if union else (kind,))
 
 
 def _is_of(value: object, kind: object) -> bool:
