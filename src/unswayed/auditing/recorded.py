@@ -131,7 +131,7 @@ def _exchanges(source: AnswerSource, questions: Iterable[Question]) -> Iterator[
             for label, candidate in zip(decision.labels, decision.order, strict=True):
                 pieces.append((f"\n\n{label}: ", NO_CANDIDATE))
                 pieces.append((texts[candidate], candidate))
-            layout = Message("shown", "".join(text for text, _ in pieces))
+            layout = Message("shown", "".join([text for text, _ in pieces]))
             spans = spans_of(pieces, item.n, place=0)
             yield Exchange(question, (layout,), spans, decision.text)
         else:

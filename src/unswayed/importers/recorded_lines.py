@@ -105,9 +105,12 @@ class RecordedLines:
         at = np.array(places, dtype=np.int64)
         starts, ends = self._offsets[at], self._offsets[at + 1]
         apart = (starts[1:] < ends[:-1]) | (starts[1:] > ends[:-1] + MOST_BETWEEN)
+        first, last = starts.tolist(), ends.tolist()
         lines: list[bytes] = []
-        for first, last in pairwise([0, *(np.flatnonzero(apart) + 1).tolist(), len(at)]):
-            lines.extend(self._read(starts[first:last].tolist(), ends[first:last].tolist()))
+        for begin, end in pairwise([0, *(np.flatnonzero(apart) + 1).tolist(), len(at)]):
+            lines.extend(self._read(first[begin:end], last[begin:end]))
+        if self._was_written_over():
+            raise self._changed()
         return lines
 
     def _read(self, starts: list[int], ends: list[int]) -> list[bytes]:
@@ -117,8 +120,8 @@ class RecordedLines:
         begin = starts[0]
         self._file.seek(begin)
         data = self._file.read(ends[-1] - begin)
-        if len(data) < ends[-1] - begin or self._was_written_over():
-            raise UsageError(f"{self.path} has changed since it was read. Run it again.")
+        if len(data) < ends[-1] - begin:
+            raise self._changed()
         if starts[1:] == ends[:-1]:
             lines = list(map(bytes.strip, data.split(b"\n")[: len(starts)]))
         else:
@@ -130,6 +133,9 @@ class RecordedLines:
         """Whether what was read is another text now; lines that came behind it do no harm."""
         now = os.fstat(self._file.fileno())
         return self._is_plain and now.st_size == self._size and now.st_mtime_ns != self._written
+
+    def _changed(self) -> UsageError:
+        return UsageError(f"{self.path} has changed since it was read. Run it again.")
 
     def read(self, places: Sequence[int]) -> Iterator[Decision]:
         """The decisions at some places."""
