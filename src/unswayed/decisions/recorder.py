@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
-from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions.codes import Choice, FloatArray, IntArray, code_of
-from unswayed.decisions.decision import Decision, has_sound_presentation
+from unswayed.decisions.decision import MOST_COUNT, Decision, has_sound_presentation
 from unswayed.decisions.recording import ByCandidate, Originals, Recording
 from unswayed.errors import ShapeError
 from unswayed.items import BadLine
@@ -34,7 +33,6 @@ SHARED: Final = (
     "substitute_prompt",
 )
 """What a decision says of its question, apart from the item."""
-_SHARED: Final = attrgetter(*SHARED)
 AT_ONCE: Final = 4096
 SURE: Final = 9e-4
 """Sums of probabilities nearer to 1 than this pass the check, however they are rounded."""
@@ -78,8 +76,23 @@ class Recorder:
         kinds, items, finish = self._kinds, self._items, self._finish
         size = len(decisions)
         mass: list[float | None] = [decision.label_mass for decision in decisions]
+        of_kind = [
+            kinds[
+                d.order,  # as SHARED names them
+                d.labels,
+                d.label_set,
+                d.sample,
+                d.prompt_id,
+                d.model,
+                d.criterion,
+                d.criteria_order,
+                d.substitute,
+                d.substitute_prompt,
+            ]
+            for d in decisions
+        ]
         return Block(
-            kind=np.array([kinds[shared] for shared in map(_SHARED, decisions)], dtype=np.int32),
+            kind=np.array(of_kind, dtype=np.int32),
             item=np.array([items[item_id] for item_id in item_ids], dtype=np.int32),
             choices=_codes(decisions),
             finish=np.array([finish[d.finish_reason] for d in decisions], dtype=np.int32),
@@ -156,9 +169,13 @@ def record(
 
 
 def are_usual(decisions: Sequence[Decision]) -> bool:
-    """Whether each has no ratings, and names one of the first candidates, a tie or nothing."""
+    """Whether each has no ratings, counts tokens, and names one of the first candidates, a tie or
+    nothing.
+    """
     chosen = {own.choice for own in decisions}
-    return chosen <= CODES.keys() and not _is_any_rated(decisions)
+    tokens = {own.input_tokens for own in decisions} | {own.output_tokens for own in decisions}
+    counted = not tokens or (min(tokens) >= 0 and max(tokens) < MOST_COUNT)
+    return counted and chosen <= CODES.keys() and not _is_any_rated(decisions)
 
 
 def _is_any_rated(decisions: Sequence[Decision]) -> bool:
@@ -175,7 +192,8 @@ def _kind_of(shared: tuple[object, ...]) -> Decision:
 
 
 def _is_plain(kind: Decision) -> bool:
-    return kind.criteria_order is None and has_sound_presentation(kind)
+    counted = 0 <= kind.sample < MOST_COUNT
+    return counted and kind.criteria_order is None and has_sound_presentation(kind)
 
 
 def _codes(decisions: Sequence[Decision]) -> IntArray:

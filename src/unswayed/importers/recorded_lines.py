@@ -28,8 +28,8 @@ from unswayed.items import (
 
 __all__ = ["RecordedLines"]
 
-AT_ONCE: Final = 1 << 20
-"""Bytes read at once."""
+AT_ONCE: Final = 1 << 18
+"""Bytes read at once: what is made of them stays in the processor's caches."""
 ROWS_AT_ONCE: Final = 1024
 MOST_BETWEEN: Final = 1 << 12
 """Bytes that are read over rather than sought over."""
