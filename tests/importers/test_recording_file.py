@@ -77,7 +77,9 @@ def test_a_number_that_is_no_count_is_refused_by_both_readers(
     path = tmp_path / "d.jsonl"
     write_decisions(path, [decision("a"), decision("b", **{field: count})])
     for read in (read_decisions_file, read_recording):
-        with pytest.raises(ItemError, match=f"d.jsonl:2: decision: b: sample or tokens: {count} is"):
+        with pytest.raises(
+            ItemError, match=f"d.jsonl:2: decision: b: sample or tokens: {count} is"
+        ):
             read(path)
     write_decisions(path, [decision("a", **{field: 2**53 - 1}), decision("b")])
     assert decisions_of(read_recording(path)) == list(read_decisions_file(path))

@@ -108,8 +108,13 @@ def _thresholds(
             own.fitted[0] if own.fitted else plan.methods[name] for name, own in scored.items()
         ]
         single = [method for method in fitted if len(method.asks(2)) == 1]
-        rights = [item.gold_candidates() for item in stratum.items]
-        gold = [right[0] if len(right) == 1 else None for right in rights]
+        named = stratum.unanswered.gold
+        gold = [
+            candidate if count == 1 else None
+            for candidate, count in zip(
+                named.argmax(axis=1).tolist(), named.sum(axis=1).tolist(), strict=True
+            )
+        ]
         return threshold_view(single, table, gold)
     return UNSET
 

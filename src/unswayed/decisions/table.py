@@ -210,19 +210,17 @@ class DecisionTable:
         if not items:
             raise ShapeError("a decision table needs at least one item")
         n = items[0].n
-        if any(item.n != n for item in items):
+        if any(len(item.candidates) != n for item in items):
             raise ShapeError("items of one decision table need the same number of candidates")
         recording = decisions if isinstance(decisions, Recording) else record(decisions)
-        row_of = {item.id: row for row, item in enumerate(items)}
-        rows_of_ids = np.array([row_of.get(name, -1) for name in recording.item_ids], dtype=np.intp)
-        recording = recording.rows(rows_of_ids[recording.item] >= 0)
+        recording = recording.rows(recording.rows_among(items)[recording.item] >= 0)
         label_set = _label_set(recording) or label_symbols(n)
         if asks is not None:
             wanted = set(asks)
             of_kind = np.array([ask in wanted for ask in recording.asks], dtype=np.bool_)
             recording = recording.rows(of_kind[recording.kind])
         asks = tuple(dict.fromkeys(recording.asks if asks is None else asks))
-        rows = np.array([row_of[name] for name in recording.item_ids], dtype=np.intp)
+        rows = recording.rows_among(items)
         column_of = {ask: column for column, ask in enumerate(asks)}
         columns = np.array([column_of[ask] for ask in recording.asks], dtype=np.intp)
         cells = rows[recording.item], columns[recording.kind]
