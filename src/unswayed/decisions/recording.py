@@ -54,7 +54,13 @@ class ByCandidate:
         return not bool((self.start >= 0).any())
 
     def cells(self, n: int) -> FloatArray:
-        """Those of rows with n candidates each, shape (R, n); NaN where a row has none."""
+        """Those of rows with n candidates each, shape (R, n); NaN where a row has none.
+
+        They may be these very numbers: write into a copy.
+        """
+        whole = len(self.values) == n * len(self.start)
+        if whole and np.array_equal(self.start, np.arange(0, len(self.values), n)):
+            return self.values.reshape(-1, n)
         cells = np.full((len(self.start), n), np.nan)
         held = self.start >= 0
         cells[held] = self.values[self.start[held][:, None] + np.arange(n)]

@@ -225,8 +225,12 @@ class DecisionTable:
         columns = np.array([column_of[ask] for ask in recording.asks], dtype=np.intp)
         cells = rows[recording.item], columns[recording.kind]
         shape = len(items), len(asks)
+        # as files are written, item by item: the columns of the recording are those of the table
+        whole_rows = np.array_equal(cells[0] * shape[1] + cells[1], np.arange(shape[0] * shape[1]))
 
         def filled(values: NDArray[Any], unknown: float) -> NDArray[Any]:  # Any: codes or numbers
+            if whole_rows:
+                return values.reshape(*shape, *values.shape[1:])
             whole = np.full((*shape, *values.shape[1:]), unknown, dtype=values.dtype)
             whole[cells] = values  # of answers to the same question the last one stays
             return whole

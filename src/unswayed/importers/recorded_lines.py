@@ -55,8 +55,7 @@ class RecordedLines:
     def __init__(self, path: str | Path, decode: Callable[[bytes], Decision]) -> None:
         self.path = path
         self._decode = decode
-        self._ends: list[NDArray[np.int64]] = [np.zeros(1, dtype=np.int64)]
-        self._offsets: NDArray[np.int64] | None = None
+        self._offsets: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
         self._source = open_text(path)
         once = str(path) == "-" or is_packed(path) or is_parquet(path)
         self._is_plain = not once and self._source.seekable()
@@ -71,13 +70,15 @@ class RecordedLines:
         Raises:
             UsageError: If the file cannot be read, or no temporary file be written.
         """
-        place = 0
+        place, end = 0, 0
+        offsets = [self._offsets]
         try:
             for lines in self._blocks():
                 if not self._is_plain:
                     self._file.writelines(lines)
                 sizes = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
-                self._ends.append(self._ends[-1][-1] + sizes.cumsum())
+                offsets.append(end + sizes.cumsum())
+                end = int(offsets[-1][-1])
                 yield place, [text_begun(lines[0], self.path), *lines[1:]] if place == 0 else lines
                 place += len(lines)
         except READ_ERRORS as error:
@@ -85,7 +86,7 @@ class RecordedLines:
         finally:
             if not self._is_plain and str(self.path) != "-":
                 self._source.close()
-        self._offsets = np.concatenate(self._ends)
+            self._offsets = np.concatenate(offsets)
 
     def _blocks(self) -> Iterator[list[bytes]]:
         if is_parquet(self.path):
@@ -100,8 +101,6 @@ class RecordedLines:
         Raises:
             UsageError: If the file is shorter than it was.
         """
-        if self._offsets is None:
-            self._offsets = np.concatenate(self._ends)
         at = np.array(places, dtype=np.int64)
         starts, ends = self._offsets[at], self._offsets[at + 1]
         apart = (starts[1:] < ends[:-1]) | (starts[1:] > ends[:-1] + MOST_BETWEEN)
