@@ -18,7 +18,6 @@ from unswayed.methods.threshold import ThresholdView, threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
 from unswayed.metrics.improvements import Improvements, improved_regressed
 from unswayed.metrics.levels import level_choices
-from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rows import Beside
 
 __all__ = ["evaluate"]
