@@ -106,20 +106,24 @@ class Recorder:
 
         It decides about blocks with a decision near a limit of the rules.
         """
-        new = itertools.islice(self._kinds, len(self._sizes), None)
-        sizes = [len(own.order) if _is_plain(own) else 0 for own in map(_kind_of, new)]
-        self._sizes = np.concatenate([self._sizes, np.array(sizes, dtype=np.int64)])
+        if len(self._sizes) < len(self._kinds):
+            new = itertools.islice(self._kinds, len(self._sizes), None)
+            sizes = [len(own.order) if _is_plain(own) else 0 for own in map(_kind_of, new)]
+            self._sizes = np.append(self._sizes, sizes)
         n, mass = self._sizes[block.kind], block.label_mass
-        right = (block.choices < n) & (np.isnan(mass) | ((mass > 0) & (mass <= 1)))
-        held = block.probs.start >= 0
-        if held.any():
-            start, values = block.probs.start[held], block.probs.values
-            given = np.diff(start, append=len(values))
-            if not (given == n[held]).all() or not given.all():
-                return False
-            total, least = np.add.reduceat(values, start), np.minimum.reduceat(values, start)
-            right[held] &= (least >= 0) & (np.abs(total - 1) < SURE)
-        return bool(right.all() and n.all())
+        shares = np.isnan(mass) | ((mass > 0) & (mass <= 1))
+        if not (n.all() and (block.choices < n).all() and shares.all()):
+            return False
+        start, values = block.probs.start, block.probs.values
+        held = start >= 0
+        if not held.all():
+            start, n = start[held], n[held]
+        if not np.array_equal(np.append(start[1:], len(values)) - start, n):
+            return False
+        if not len(start):
+            return True
+        totals = np.add.reduceat(values, start)
+        return bool(values.min() >= 0 and (np.abs(totals - 1) < SURE).all())
 
     def add(self, block: Block, places: NDArray[np.int64]) -> None:
         """Take a block of decisions that lie at some places."""
