@@ -82,14 +82,13 @@ class Registry(Generic[T]):
                 thing.
             MissingExtraError: If the entry needs an optional dependency that is not installed.
         """
+        if name in self._loaded:
+            return self._loaded[name]
         if name not in self._all:
             raise UnknownNameError(f"unknown {self.kind} {name!r}. {did_you_mean(name, self._all)}")
-        if name not in self._loaded:
-            where = self._all[name]
-            self._loaded[name] = (
-                _imported(where) if name in self._table else self._checked(name, where)
-            )
-        return self._loaded[name]
+        where = self._all[name]
+        entry = _imported(where) if name in self._table else self._checked(name, where)
+        return self._loaded.setdefault(name, entry)
 
     def _is_usable(self, name: str) -> bool:
         try:

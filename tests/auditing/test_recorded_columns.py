@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from random_decisions import random_file
-from unswayed.auditing.answered import AnswerSource, answers_of_strata, rows_of_items
+from unswayed.auditing.answered import AnswerSource, answers_of_strata
 from unswayed.auditing.design import (
     Stratum,
     asked_rows,
@@ -205,9 +205,9 @@ def test_recorded_items_are_found_among_others_in_any_order() -> None:
         Decision(item_id=name, order=(0, 1), labels=("A", "B"), label_set=("A", "B"), choice=0)
         for name in "abcd"
     ]
-    assert rows_of_items(record(asked), items).tolist() == [0, 1, 2, 3]
-    assert rows_of_items(record(asked), items[::-1]).tolist() == [3, 2, 1, 0]
-    assert rows_of_items(record(asked[1:]), items[:3]).tolist() == [1, 2, -1]
+    assert record(asked).rows_among(items).tolist() == [0, 1, 2, 3]
+    assert record(asked).rows_among(items[::-1]).tolist() == [3, 2, 1, 0]
+    assert record(asked[1:]).rows_among(items[:3]).tolist() == [1, 2, -1]
 
 
 def test_questions_by_rows_are_the_questions_one_by_one() -> None:

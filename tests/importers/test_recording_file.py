@@ -69,6 +69,22 @@ def decision(name: str = "q", order: tuple[int, ...] = (0, 1), **fields: object)
     return Decision(item_id=name, order=order, labels=letters, label_set=letters, **given)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("field", ["sample", "input_tokens", "output_tokens"])
+@pytest.mark.parametrize("count", [-1, 2**53])
+def test_a_number_that_is_no_count_is_refused_by_both_readers(
+    field: str, count: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "d.jsonl"
+    write_decisions(path, [decision("a"), decision("b", **{field: count})])
+    for read in (read_decisions_file, read_recording):
+        with pytest.raises(
+            ItemError, match=f"d.jsonl:2: decision: b: sample or tokens: {count} is"
+        ):
+            read(path)
+    write_decisions(path, [decision("a", **{field: 2**53 - 1}), decision("b")])
+    assert decisions_of(read_recording(path)) == list(read_decisions_file(path))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_compressed_piped_and_parquet_files_are_the_same(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

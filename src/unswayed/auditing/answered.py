@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
-from operator import eq
+from operator import lt
 
 import msgspec
 import numpy as np
@@ -16,15 +16,16 @@ from unswayed.auditing.design import Stratum, asked_rows, stratum_asks
 from unswayed.auditing.planning import Answered, AuditPlan
 from unswayed.decisions import Decision, Recording
 from unswayed.importers import line_of
-from unswayed.items import Item, suffix
+from unswayed.items import suffix
 from unswayed.metrics.patterns import unique_rows
 from unswayed.presentation import Ask
 from unswayed.runner import Question
 
-__all__ = ["AnswerSource", "answers_of_strata", "rows_of_items"]
+__all__ = ["AnswerSource", "answers_of_strata"]
 
 QUESTIONS_AT_ONCE = 1024
-ITEMS_AT_ONCE = 2048
+ITEMS_AT_ONCE = 128
+"""Whose lines are copied at once: they stay in the processor's caches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,7 @@ class AnswerSource:
         wanted = np.zeros(len(rows), dtype=np.bool_)
         item, asked = np.divmod(cells, max(len(codes), 1))
         for stratum in plan.strata:
-            row_of_item = rows_of_items(self.recording, stratum.items)
+            row_of_item = self.recording.rows_among(stratum.items)
             for ask, about in asked_rows(stratum, stratum_asks(stratum, plan.methods.values())):
                 if ask in codes:
                     answers = np.flatnonzero(asked == codes[ask])
@@ -128,17 +129,10 @@ def _ranks(recording: Recording) -> NDArray[np.intp]:
             for name, kind in zip(names, kinds, strict=True)
         ]
     keys = msgspec.json.Encoder().encode_lines(names).splitlines()
+    if all(map(lt, keys, keys[1:])):  # as files are written
+        return np.arange(len(keys), dtype=np.intp)
     ranks = {key: place for place, key in enumerate(sorted(set(keys)))}
     return np.array([ranks[key] for key in keys], dtype=np.intp)
-
-
-def rows_of_items(recording: Recording, items: Sequence[Item]) -> NDArray[np.intp]:
-    """The row of each recorded item among `items`, -1 where it is none of them."""
-    ids = [item.id for item in items]
-    if len(ids) == len(recording.item_ids) and all(map(eq, ids, recording.item_ids)):
-        return np.arange(len(ids), dtype=np.intp)
-    rows = {name: row for row, name in enumerate(ids)}
-    return np.array([rows.get(name, -1) for name in recording.item_ids], dtype=np.intp)
 
 
 def answers_of_strata(recording: Recording, strata: Sequence[Stratum]) -> tuple[Answered, ...]:
@@ -149,7 +143,7 @@ def answers_of_strata(recording: Recording, strata: Sequence[Stratum]) -> tuple[
 def _answered(recording: Recording, stratum: Stratum) -> Answered:
     codes = recording.ask_codes
     asks = [ask for ask in codes if ask.presentation.n == stratum.n and ask.substitute is None]
-    row_of_item = rows_of_items(recording, stratum.items)
+    row_of_item = recording.rows_among(stratum.items)
     columns_of_asks = np.full(len(codes), -1, dtype=np.intp)
     columns_of_asks[[codes[ask] for ask in asks]] = np.arange(len(asks))
     of_kind = np.array([codes[ask] for ask in recording.asks], dtype=np.intp)

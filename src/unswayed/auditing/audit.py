@@ -28,7 +28,7 @@ from unswayed.auditing.pool import (
 )
 from unswayed.auditing.records import Metrics, Prompt, Run
 from unswayed.auditing.rows import as_json
-from unswayed.auditing.run_directory import json_text, write_text
+from unswayed.auditing.run_directory import json_text, write_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
 from unswayed.calibration import evidence_of, prompts_for
@@ -298,4 +298,4 @@ def write_record(directory: Path, record: AuditRecord) -> None:
     write_text(directory / "run.json", json_text(record.run.to_json()))
     write_text(directory / "metrics.json", json_text(as_json(record.metrics)))
     answers = msgspec.json.encode(answers_of(record.plan, record.tables))
-    write_text(directory / ANSWERS_FILE, answers.decode("utf-8"))
+    write_bytes(directory / ANSWERS_FILE, answers)

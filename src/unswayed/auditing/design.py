@@ -20,7 +20,7 @@ from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
 from unswayed.decisions import BoolArray, Subjects
 from unswayed.digests import digest
 from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, question_mark, text_of
+from unswayed.items import Item, question_mark
 from unswayed.methods import Method
 from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.outcomes import Outcomes, with_gold
@@ -119,7 +119,7 @@ def _digest(item: Item, seed: int) -> bytes:
 
     Recorded decisions may come without text; there the id is all there is to tell items apart.
     """
-    has_text = text_of(item.prompt) and all(map(text_of, item.candidates))
+    has_text = item.prompt and all(item.candidates)
     name = question_mark(item) if has_text else item.asked_as
     return digest(str(seed), name)
 

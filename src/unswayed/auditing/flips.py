@@ -97,22 +97,22 @@ class Flips(msgspec.Struct, frozen=True):
 
 def flips_of(record: AuditRecord) -> Flips:
     """The flipped items of an audit, with what was said about them."""
-    flipped: list[tuple[float, int, int]] = []
-    tables = []
-    for place, table in enumerate(record.tables):
-        stratum = record.plan.strata[place]
+    tables, rows, sure = [], [], []
+    for stratum, table in zip(record.plan.strata, record.tables, strict=True):
         seen = table.select([Ask(view) for view in stratum.views])
         tables.append(seen)
-        rows = np.flatnonzero(answered(stratum.unanswered, seen).flipped)
-        sure = _least_sure(seen, rows).tolist()
-        flipped.extend((p, place, row) for p, row in zip(sure, rows.tolist(), strict=True))
-    flipped.sort(key=lambda item: (-item[0], *item[1:]))  # ties and unknown: last
+        rows.append(np.flatnonzero(answered(stratum.unanswered, seen).flipped))
+        sure.append(_least_sure(seen, rows[-1]))
+    places = np.repeat(np.arange(len(rows)), list(map(len, rows)))
+    surest = (-np.concatenate(sure)).argsort(kind="stable")[:MOST_FLIPS]  # ties and unknown: last
     kept = [
         (record.plan.strata[place].items[row], tables[place], row)
-        for _, place, row in flipped[:MOST_FLIPS]
+        for place, row in zip(
+            places[surest].tolist(), np.concatenate(rows)[surest].tolist(), strict=True
+        )
     ]
     return Flips(
-        n_flipped=len(flipped),
+        n_flipped=len(places),
         flipped=tuple(_described(kept, record.exchanges)),
         unparsed_examples=tuple(_unparsed(record)),
     )
@@ -144,8 +144,8 @@ def _described(
             for item, seen, row in flipped[start : start + ITEMS_AT_ONCE]
         ]
         questions = [
-            Question(blind(item), seen.asks[view])
-            for item, seen, _, views in part
+            Question(seen.items[row], seen.asks[view])
+            for _, seen, row, views in part
             for view in views
         ]
         words = {(said.question.item.id, said.question.ask): said for said in read(questions)}

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from unswayed.auditing.answered import AnswerSource, answers_of_strata, rows_of_items
+from unswayed.auditing.answered import AnswerSource, answers_of_strata
 from unswayed.auditing.audit import AuditRecord, Exchange
 from unswayed.auditing.design import check_group_by, group_items
 from unswayed.auditing.measurement import metrics_of, run_of
@@ -131,7 +131,7 @@ def _exchanges(source: AnswerSource, questions: Iterable[Question]) -> Iterator[
             for label, candidate in zip(decision.labels, decision.order, strict=True):
                 pieces.append((f"\n\n{label}: ", NO_CANDIDATE))
                 pieces.append((texts[candidate], candidate))
-            layout = Message("shown", "".join(text for text, _ in pieces))
+            layout = Message("shown", "".join([text for text, _ in pieces]))
             spans = spans_of(pieces, item.n, place=0)
             yield Exchange(question, (layout,), spans, decision.text)
         else:
@@ -250,8 +250,8 @@ def _bad_lines(recording: Recording) -> list[str]:
 
 
 def _matching(recording: Recording, items: ItemSet) -> tuple[Recording, int]:
-    sizes = np.array([*(item.n for item in items), 0], dtype=np.intp)
-    of_item = sizes[rows_of_items(recording, items)]  # those of no item have none
+    sizes = np.array([*(len(item.candidates) for item in items), 0], dtype=np.intp)
+    of_item = sizes[recording.rows_among(items)]  # those of no item have none
     expected, own = of_item[recording.item], recording.sizes[recording.kind]
     wrong = np.flatnonzero((expected > 0) & (expected != own))
     if len(wrong):

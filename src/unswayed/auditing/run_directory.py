@@ -26,6 +26,7 @@ __all__ = [
     "prepare_directory",
     "read_bytes",
     "read_json",
+    "write_bytes",
     "write_lines",
     "write_sums",
     "write_text",
@@ -75,6 +76,15 @@ def prepare_directory(path: Path) -> Path:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a file of UTF-8 text whole or not at all.
+
+    Raises:
+        RunDirectoryError: If it cannot be written (disk full, read-only).
+    """
+    write_bytes(path, text.encode("utf-8", errors="replace"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
     """Write a file whole or not at all.
 
     Raises:
@@ -82,7 +92,7 @@ def write_text(path: Path, text: str) -> None:
     """
     try:
         with whole_file(path) as file:
-            file.write(text.encode("utf-8", errors="replace"))
+            file.write(data)
     except OSError as error:
         raise RunDirectoryError(f"cannot write {path}: {error.strerror or error}.") from None
 

@@ -18,7 +18,6 @@ from unswayed.methods.threshold import ThresholdView, threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
 from unswayed.metrics.improvements import Improvements, improved_regressed
 from unswayed.metrics.levels import level_choices
-from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rows import Beside
 
 __all__ = ["evaluate"]
@@ -31,11 +30,12 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
         resamples=settings.resamples, seed=settings.seed, gold_ties=settings.gold_ties
     )
     scored = {name: _scored(plan, method, tables, source) for name, method in plan.methods.items()}
-    calls = {
-        protocol: direct_outcomes(plan.strata, tables, protocol, group_by=settings.group_by)
+    protocols: dict[str, Row] = {
+        protocol: measure(
+            direct_outcomes(plan.strata, tables, protocol, group_by=settings.group_by), **options
+        )
         for protocol in plan.strata[0].protocols
     }
-    protocols: dict[str, Row] = {name: measure(own, **options) for name, own in calls.items()}
     rows = {name: _row(own, options) for name, own in scored.items()}
     groups, macro = _groups(scored, options)
     comparison = compare_methods(plan, tables, scored, rows, options)
@@ -59,7 +59,7 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
         estimation_curve=_estimation_curve(plan, tables, source, options),
         order_curve=_order_curve(plan, tables, source, options),
         improvements=_improvements(tables, scored),
-        level_choices=_level_choices(tables, calls["coupled"]),
+        level_choices=_level_choices(plan, tables),
     )
 
 
@@ -79,10 +79,13 @@ def _improvements(
 
 
 def _level_choices(
-    tables: Sequence[DecisionTable], calls: Sequence[Outcomes]
+    plan: AuditPlan, tables: Sequence[DecisionTable]
 ) -> dict[int, LevelChoices] | UnsetType:
     """Which level was chosen at which position, where the candidates are levels with values."""
+    if all(table.values is None for table in tables):
+        return UNSET
     counted = {}
+    calls = direct_outcomes(plan.strata, tables, "coupled", group_by=plan.settings.group_by)
     for table, outcomes in zip(tables, calls, strict=True):
         values = table.values
         if values is None:
@@ -108,8 +111,13 @@ def _thresholds(
             own.fitted[0] if own.fitted else plan.methods[name] for name, own in scored.items()
         ]
         single = [method for method in fitted if len(method.asks(2)) == 1]
-        rights = [item.gold_candidates() for item in stratum.items]
-        gold = [right[0] if len(right) == 1 else None for right in rights]
+        named = stratum.unanswered.gold
+        gold = [
+            candidate if count == 1 else None
+            for candidate, count in zip(
+                named.argmax(axis=1).tolist(), named.sum(axis=1).tolist(), strict=True
+            )
+        ]
         return threshold_view(single, table, gold)
     return UNSET
 

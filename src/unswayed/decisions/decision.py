@@ -13,6 +13,7 @@ from unswayed.permutations import invert
 from unswayed.presentation import Ask, Presentation, Substitution, label_symbols
 
 __all__ = [
+    "MOST_COUNT",
     "RANK",
     "SCORE",
     "Decision",

@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
-from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions.codes import Choice, FloatArray, IntArray, code_of
-from unswayed.decisions.decision import Decision, has_sound_presentation
+from unswayed.decisions.decision import MOST_COUNT, Decision, has_sound_presentation
 from unswayed.decisions.recording import ByCandidate, Originals, Recording
 from unswayed.errors import ShapeError
 from unswayed.items import BadLine
@@ -34,7 +33,6 @@ SHARED: Final = (
     "substitute_prompt",
 )
 """What a decision says of its question, apart from the item."""
-_SHARED: Final = attrgetter(*SHARED)
 AT_ONCE: Final = 4096
 SURE: Final = 9e-4
 """Sums of probabilities nearer to 1 than this pass the check, however they are rounded."""
@@ -78,8 +76,23 @@ class Recorder:
         kinds, items, finish = self._kinds, self._items, self._finish
         size = len(decisions)
         mass: list[float | None] = [decision.label_mass for decision in decisions]
+        of_kind = [
+            kinds[
+                d.order,  # as SHARED names them
+                d.labels,
+                d.label_set,
+                d.sample,
+                d.prompt_id,
+                d.model,
+                d.criterion,
+                d.criteria_order,
+                d.substitute,
+                d.substitute_prompt,
+            ]
+            for d in decisions
+        ]
         return Block(
-            kind=np.array([kinds[shared] for shared in map(_SHARED, decisions)], dtype=np.int32),
+            kind=np.array(of_kind, dtype=np.int32),
             item=np.array([items[item_id] for item_id in item_ids], dtype=np.int32),
             choices=np.array(codes_of(decisions), dtype=np.int16),
             finish=np.array([finish[d.finish_reason] for d in decisions], dtype=np.int32),
@@ -93,20 +106,24 @@ class Recorder:
 
         It decides about blocks with a decision near a limit of the rules.
         """
-        new = itertools.islice(self._kinds, len(self._sizes), None)
-        sizes = [len(own.order) if _is_plain(own) else 0 for own in map(_kind_of, new)]
-        self._sizes = np.concatenate([self._sizes, np.array(sizes, dtype=np.int64)])
+        if len(self._sizes) < len(self._kinds):
+            new = itertools.islice(self._kinds, len(self._sizes), None)
+            sizes = [len(own.order) if _is_plain(own) else 0 for own in map(_kind_of, new)]
+            self._sizes = np.append(self._sizes, sizes)
         n, mass = self._sizes[block.kind], block.label_mass
-        right = (block.choices < n) & (np.isnan(mass) | ((mass > 0) & (mass <= 1)))
-        held = block.probs.start >= 0
-        if held.any():
-            start, values = block.probs.start[held], block.probs.values
-            given = np.diff(start, append=len(values))
-            if not (given == n[held]).all() or not given.all():
-                return False
-            total, least = np.add.reduceat(values, start), np.minimum.reduceat(values, start)
-            right[held] &= (least >= 0) & (np.abs(total - 1) < SURE)
-        return bool(right.all() and n.all())
+        shares = np.isnan(mass) | ((mass > 0) & (mass <= 1))
+        if not (n.all() and (block.choices < n).all() and shares.all()):
+            return False
+        start, values = block.probs.start, block.probs.values
+        held = start >= 0
+        if not held.all():
+            start, n = start[held], n[held]
+        if not np.array_equal(np.append(start[1:], len(values)) - start, n):
+            return False
+        if not len(start):
+            return True
+        totals = np.add.reduceat(values, start)
+        return bool(values.min() >= 0 and (np.abs(totals - 1) < SURE).all())
 
     def add(self, block: Block, places: NDArray[np.int64]) -> None:
         """Take a block of decisions that lie at some places."""
@@ -156,9 +173,13 @@ def record(
 
 
 def are_usual(decisions: Sequence[Decision]) -> bool:
-    """Whether each has no ratings, and names one of the first candidates, a tie or nothing."""
+    """Whether each has no ratings, counts tokens, and names one of the first candidates, a tie or
+    nothing.
+    """
     chosen = {own.choice for own in decisions}
-    return chosen <= CODES.keys() and not _is_any_rated(decisions)
+    tokens = {own.input_tokens for own in decisions} | {own.output_tokens for own in decisions}
+    counted = not tokens or (min(tokens) >= 0 and max(tokens) < MOST_COUNT)
+    return counted and chosen <= CODES.keys() and not _is_any_rated(decisions)
 
 
 def _is_any_rated(decisions: Sequence[Decision]) -> bool:
@@ -175,7 +196,8 @@ def _kind_of(shared: tuple[object, ...]) -> Decision:
 
 
 def _is_plain(kind: Decision) -> bool:
-    return kind.criteria_order is None and has_sound_presentation(kind)
+    counted = 0 <= kind.sample < MOST_COUNT
+    return counted and kind.criteria_order is None and has_sound_presentation(kind)
 
 
 def codes_of(decisions: Sequence[Decision]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import eq
 from typing import Protocol
 
 import msgspec
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from unswayed.decisions.codes import BoolArray, FloatArray, IntArray
 from unswayed.decisions.decision import RANK, SCORE, Decision
-from unswayed.items import BadLine
+from unswayed.items import BadLine, Item
 from unswayed.presentation import Ask
 
 __all__ = ["ByCandidate", "Originals", "Recording"]
@@ -53,7 +54,13 @@ class ByCandidate:
         return not bool((self.start >= 0).any())
 
     def cells(self, n: int) -> FloatArray:
-        """Those of rows with n candidates each, shape (R, n); NaN where a row has none."""
+        """Those of rows with n candidates each, shape (R, n); NaN where a row has none.
+
+        They may be these very numbers: write into a copy.
+        """
+        whole = len(self.values) == n * len(self.start)
+        if whole and np.array_equal(self.start, np.arange(0, len(self.values), n)):
+            return self.values.reshape(-1, n)
         cells = np.full((len(self.start), n), np.nan)
         held = self.start >= 0
         cells[held] = self.values[self.start[held][:, None] + np.arange(n)]
@@ -119,6 +126,14 @@ class Recording:
         """Item and question of each row as one number, shape (R,)."""
         of_kind = np.array([self.ask_codes[ask] for ask in self.asks], dtype=np.int64)
         return self.item.astype(np.int64) * len(self.ask_codes) + of_kind[self.kind]
+
+    def rows_among(self, items: Sequence[Item]) -> NDArray[np.intp]:
+        """The row of each item of `item_ids` among `items`, -1 where it is none of them."""
+        ids = [item.id for item in items]
+        if len(ids) == len(self.item_ids) and all(map(eq, ids, self.item_ids)):
+            return np.arange(len(ids), dtype=np.intp)
+        rows = {name: row for row, name in enumerate(ids)}
+        return np.array([rows.get(name, -1) for name in self.item_ids], dtype=np.intp)
 
     def counts(self) -> NDArray[np.intp]:
         """How many rows there are of each kind."""

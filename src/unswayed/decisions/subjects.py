@@ -71,7 +71,8 @@ class Subjects(tuple[Item, ...]):
         if self._whole is not None:
             orders = self._whole.content_orders
             return tuple(orders[row] for row in self._index.tolist())
-        return tuple(map(content_order, self))
+        distinct: dict[Order | None, Order | None] = {}  # a few, each held once
+        return tuple(distinct.setdefault(order, order) for order in map(content_order, self))
 
     @cached_property
     def alike(self) -> Alike:

@@ -248,16 +248,18 @@ class DecisionTable:
             ShapeError: As `of`.
         """
         n = _size_of(items)
-        row_of = {item.id: row for row, item in enumerate(items)}
-        is_own = np.array([name in row_of for name in recording.item_ids], dtype=np.bool_)
-        recording = recording.rows(is_own[recording.item])
+        recording = recording.rows(recording.rows_among(items)[recording.item] >= 0)
         column_of = _numbered(recording.asks)
-        rows = np.array([row_of[name] for name in recording.item_ids], dtype=np.intp)
+        rows = recording.rows_among(items)
         columns = np.array([column_of[ask] for ask in recording.asks], dtype=np.intp)
         cells = rows[recording.item], columns[recording.kind]
         shape = len(items), len(column_of)
+        # as files are written, item by item: the columns of the recording are those of the table
+        whole_rows = np.array_equal(cells[0] * shape[1] + cells[1], np.arange(shape[0] * shape[1]))
 
         def filled(values: NDArray[Any], unknown: float) -> NDArray[Any]:  # Any: codes or numbers
+            if whole_rows:
+                return values.reshape(*shape, *values.shape[1:])
             whole = np.full((*shape, *values.shape[1:]), unknown, dtype=values.dtype)
             whole[cells] = values  # of answers to the same question the last one stays
             return whole
@@ -283,7 +285,7 @@ def _size_of(items: Sequence[Item]) -> int:
     if not items:
         raise ShapeError("a decision table needs at least one item")
     n = items[0].n
-    if any(item.n != n for item in items):
+    if any(len(item.candidates) != n for item in items):
         raise ShapeError("items of one decision table need the same number of candidates")
     return n
 

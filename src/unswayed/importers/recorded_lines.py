@@ -28,8 +28,8 @@ from unswayed.items import (
 
 __all__ = ["RecordedLines"]
 
-AT_ONCE: Final = 1 << 20
-"""Bytes read at once."""
+AT_ONCE: Final = 1 << 18
+"""Bytes read at once: what is made of them stays in the processor's caches."""
 ROWS_AT_ONCE: Final = 1024
 MOST_BETWEEN: Final = 1 << 12
 """Bytes that are read over rather than sought over."""
@@ -55,8 +55,7 @@ class RecordedLines:
     def __init__(self, path: str | Path, decode: Callable[[bytes], Decision]) -> None:
         self.path = path
         self._decode = decode
-        self._ends: list[NDArray[np.int64]] = [np.zeros(1, dtype=np.int64)]
-        self._offsets: NDArray[np.int64] | None = None
+        self._offsets: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
         self._source = open_text(path)
         once = str(path) == "-" or is_packed(path) or is_parquet(path)
         self._is_plain = not once and self._source.seekable()
@@ -71,13 +70,15 @@ class RecordedLines:
         Raises:
             UsageError: If the file cannot be read, or no temporary file be written.
         """
-        place = 0
+        place, end = 0, 0
+        offsets = [self._offsets]
         try:
             for lines in self._blocks():
                 if not self._is_plain:
                     self._file.writelines(lines)
                 sizes = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
-                self._ends.append(self._ends[-1][-1] + sizes.cumsum())
+                offsets.append(end + sizes.cumsum())
+                end = int(offsets[-1][-1])
                 yield place, [text_begun(lines[0], self.path), *lines[1:]] if place == 0 else lines
                 place += len(lines)
         except READ_ERRORS as error:
@@ -85,7 +86,7 @@ class RecordedLines:
         finally:
             if not self._is_plain and str(self.path) != "-":
                 self._source.close()
-        self._offsets = np.concatenate(self._ends)
+            self._offsets = np.concatenate(offsets)
 
     def _blocks(self) -> Iterator[list[bytes]]:
         if is_parquet(self.path):
@@ -100,14 +101,15 @@ class RecordedLines:
         Raises:
             UsageError: If the file is shorter than it was.
         """
-        if self._offsets is None:
-            self._offsets = np.concatenate(self._ends)
         at = np.array(places, dtype=np.int64)
         starts, ends = self._offsets[at], self._offsets[at + 1]
         apart = (starts[1:] < ends[:-1]) | (starts[1:] > ends[:-1] + MOST_BETWEEN)
+        first, last = starts.tolist(), ends.tolist()
         lines: list[bytes] = []
-        for first, last in pairwise([0, *(np.flatnonzero(apart) + 1).tolist(), len(at)]):
-            lines.extend(self._read(starts[first:last].tolist(), ends[first:last].tolist()))
+        for begin, end in pairwise([0, *(np.flatnonzero(apart) + 1).tolist(), len(at)]):
+            lines.extend(self._read(first[begin:end], last[begin:end]))
+        if self._was_written_over():
+            raise self._changed()
         return lines
 
     def _read(self, starts: list[int], ends: list[int]) -> list[bytes]:
@@ -117,8 +119,8 @@ class RecordedLines:
         begin = starts[0]
         self._file.seek(begin)
         data = self._file.read(ends[-1] - begin)
-        if len(data) < ends[-1] - begin or self._was_written_over():
-            raise UsageError(f"{self.path} has changed since it was read. Run it again.")
+        if len(data) < ends[-1] - begin:
+            raise self._changed()
         if starts[1:] == ends[:-1]:
             lines = list(map(bytes.strip, data.split(b"\n")[: len(starts)]))
         else:
@@ -130,6 +132,9 @@ class RecordedLines:
         """Whether what was read is another text now; lines that came behind it do no harm."""
         now = os.fstat(self._file.fileno())
         return self._is_plain and now.st_size == self._size and now.st_mtime_ns != self._written
+
+    def _changed(self) -> UsageError:
+        return UsageError(f"{self.path} has changed since it was read. Run it again.")
 
     def read(self, places: Sequence[int]) -> Iterator[Decision]:
         """The decisions at some places."""

@@ -233,6 +233,9 @@ class ItemSet(Sequence[Item]):
     def __len__(self) -> int:
         return len(self.items)
 
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
     @overload
     def __getitem__(self, index: int) -> Item: ...
     @overload
@@ -259,8 +262,8 @@ class ItemSet(Sequence[Item]):
         if not kept:
             left_out = f" ({len(bad)} bad lines left out)" if bad else ""
             raise ItemError(f"{name}: no items{left_out}.")
-        tasks = Counter(item.task for item in kept)
-        if len(tasks) > 1:
+        if len({item.task for item in kept}) > 1:
+            tasks = Counter(item.task for item in kept)
             counts = ", ".join(f"{count} {task.value}" for task, count in tasks.most_common())
             raise ItemError(f"{name}: mixed tasks ({counts}). Choose one with --task.")
         seen: set[str] = set()
@@ -268,13 +271,7 @@ class ItemSet(Sequence[Item]):
             if item.id in seen:
                 raise ItemError(f"{name}: id {item.id!r} occurs more than once.")
             seen.add(item.id)
-        return cls(
-            name=name,
-            items=kept,
-            fingerprint=fingerprint(kept),
-            bad_lines=bad,
-            origin={} if origin is None else origin,
-        )
+        return cls(name, kept, fingerprint(kept), bad, origin or {})
 
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -22,20 +23,17 @@ GOLD_TIE: Final = 3
 
 def gold_of(items: Sequence[Item], n: int) -> tuple[BoolArray, NDArray[np.int8]]:
     """The right candidates, shape (I, n), and the kind of gold of each item, shape (I,)."""
-    right = [item.gold_candidates() for item in items]
+    readers = {task: task_of(task).gold for task in {item.task for item in items}}
+    right = [readers[item.task](item) for item in items]
+    counts = np.fromiter(map(len, right), dtype=np.intp, count=len(right))
     gold = np.zeros((len(items), n), dtype=np.bool_)
-    gold[
-        [row for row, named in enumerate(right) for _ in named],
-        [candidate for named in right for candidate in named],
-    ] = True
-    kind = np.array([_kind(item, named) for item, named in zip(items, right, strict=True)])
-    return gold, kind.astype(np.int8)
-
-
-def _kind(item: Item, right: tuple[int, ...]) -> int:
-    if right:
-        return GOLD_ONE if len(right) == 1 else GOLD_SEVERAL
-    return GOLD_TIE if item.gold == "tie" else GOLD_NONE
+    rows = np.arange(len(items)).repeat(counts)
+    gold[rows, np.fromiter(chain.from_iterable(right), dtype=np.intp, count=len(rows))] = True
+    kind = np.minimum(counts, GOLD_SEVERAL).astype(np.int8)  # none, one, several
+    for row in np.flatnonzero(counts == 0).tolist():
+        if items[row].gold == "tie":
+            kind[row] = GOLD_TIE
+    return gold, kind
 
 
 def human_of(items: Sequence[Item]) -> FloatArray | None:

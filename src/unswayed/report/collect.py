@@ -12,7 +12,7 @@ from unswayed.auditing.audit import AuditRecord
 from unswayed.auditing.comparison import changes, load_answers
 from unswayed.auditing.flips import FLIPS_FILE, Flips, flips_of
 from unswayed.auditing.records import Metrics, Run, read_metrics, read_run
-from unswayed.auditing.run_directory import belongs, read_bytes, write_text
+from unswayed.auditing.run_directory import belongs, read_bytes, write_bytes, write_text
 from unswayed.errors import RunDirectoryError
 from unswayed.methods import METHODS
 from unswayed.report.data import RunData
@@ -61,7 +61,7 @@ def write_report(directory: Path, record: AuditRecord) -> RunData:
 
     flips = flips_of(record)
     data = _data(record.metrics, record.run, flips)
-    write_text(directory / FLIPS_FILE, msgspec.json.encode(flips).decode("utf-8"))
+    write_bytes(directory / FLIPS_FILE, msgspec.json.encode(flips))
     write_text(directory / "report.html", render_report([data]))
     return data
 

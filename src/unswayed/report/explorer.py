@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -21,6 +21,8 @@ from unswayed.visible import one_line, visible
 
 __all__ = ["Embedded", "ItemView", "View", "embed", "item_view", "script_json"]
 
+Number = Callable[[str], int]
+"""The number of a text."""
 SIDE_BY_SIDE = 4
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -41,6 +43,17 @@ class View(Struct, frozen=True, array_like=True, gc=False):
     quiet: str
     details: tuple[tuple[str, str], ...]
 
+    def numbered(self, number: Number) -> tuple[object, ...]:
+        """Its fields with numbers for their texts."""
+        return (
+            number(self.heading),
+            [(number(kind), number(text), candidate) for kind, text, candidate in self.parts],
+            self.choice,
+            [(number(text), strong) for text, strong in self.said],
+            number(self.quiet),
+            [(number(title), number(text)) for title, text in self.details],
+        )
+
 
 class ItemView(Struct, frozen=True, array_like=True, gc=False):
     """A flipped item ready to show, by the page and by its script (`page.js`, in this order).
@@ -59,6 +72,19 @@ class ItemView(Struct, frozen=True, array_like=True, gc=False):
     summary: str
     views: tuple[View, ...]
     others: tuple[View, ...]
+
+    def numbered(self, number: Number) -> tuple[object, ...]:
+        """Its fields with numbers for their texts."""
+        return (
+            number(self.item_id),
+            number(self.group),
+            self.run,
+            number(self.noun),
+            [number(text) for text in self.candidates],
+            number(self.summary),
+            [view.numbered(number) for view in self.views],
+            [view.numbered(number) for view in self.others],
+        )
 
 
 def distinct(shown: Sequence[Shown]) -> tuple[list[Shown], list[Shown]]:
@@ -149,7 +175,7 @@ def _view(
         heading=plain(heading),
         parts=parts_of(view, item.candidates),
         choice=view.choice if isinstance(view.choice, int) else -1,
-        said=tuple(spans(phrase("items.said", view.label, view.choice, noun))),
+        said=spans(phrase("items.said", view.label, view.choice, noun)),
         quiet=_quiet(view, item, noun),
         details=tuple(details),
     )
@@ -170,25 +196,30 @@ class Embedded:
     count: str
 
 
-class _Texts:
-    """Texts by number: templates, questions and sentences repeat from item to item."""
+class _Texts(dict[str, int]):
+    """Texts by number: templates, questions and sentences repeat from item to item.
+
+    Attributes:
+        written: As JSON, by number.
+        size: Their length in bytes with a comma each.
+    """
 
     def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
+        self.written: list[str] = []
         self.size = 0
 
-    def add(self, text: str) -> int:
-        """The number of a text."""
-        number = self.numbers.get(text)
-        if number is None:
-            number = self.numbers[text] = len(self.numbers)
-            self.size += byte_length(script_json(text)) + 1
+    def __missing__(self, text: str) -> int:
+        """The number of a text that is new."""
+        number = self[text] = len(self.written)
+        self.written.append(script_json(text))
+        self.size += byte_length(self.written[-1]) + 1
         return number
 
     def keep(self, count: int) -> None:
         """Forget all but the first `count` texts."""
-        while len(self.numbers) > count:
-            self.numbers.popitem()
+        del self.written[count:]
+        while len(self) > count:
+            self.popitem()
 
 
 def byte_length(text: str) -> int:
@@ -201,18 +232,6 @@ def script_json(value: object) -> str:
     text = _JSON(value)
     text = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     return visible(text)
-
-
-def _numbered(parts: Iterable[object], texts: _Texts) -> list[object]:
-    """Nested lists with numbers for their texts."""
-    return [
-        texts.add(part)
-        if isinstance(part, str)
-        else _numbered(part, texts)
-        if isinstance(part, list | tuple)
-        else part
-        for part in parts
-    ]
 
 
 def _in_turn(findings: Sequence[Finding]) -> Iterable[tuple[int, FlippedItem]]:
@@ -231,9 +250,9 @@ def embed(findings: Sequence[Finding], *, embed_mb: float) -> Embedded:
     for run, item in _in_turn(findings):
         finding = findings[run]
         view = item_view(item, finding.noun, run, finding.metrics.protocol.n_presentations)
-        before = len(texts.numbers)
-        text = script_json(_numbered(msgspec.to_builtins(view), texts))
-        size += byte_length(text) + 1
+        before = len(texts)
+        text = msgspec.json.encode(view.numbered(texts.__getitem__)).decode("ascii")
+        size += len(text) + 1
         if packed and size + texts.size > limit:
             texts.keep(before)
             break
@@ -257,7 +276,7 @@ def embed(findings: Sequence[Finding], *, embed_mb: float) -> Embedded:
         "total": total,
         "count": shown,
         "runs": [one_line(finding.name) for finding in findings],
-        "texts": list(texts.numbers),
     }
-    data = f'{script_json(head)[:-1]},"items":[{",".join(packed)}]}}'
+    listed = f'"texts":[{",".join(texts.written)}],"items":[{",".join(packed)}]'
+    data = f"{script_json(head)[:-1]},{listed}}}"
     return Embedded(first, data, shown)

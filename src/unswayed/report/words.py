@@ -10,7 +10,7 @@ import functools
 import html
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -73,14 +73,16 @@ def joined(sentences: Sequence[Markup]) -> Markup:
     return Markup(" ").join(sentences)
 
 
-def spans(sentence: Markup) -> Iterator[tuple[str, bool]]:
+@functools.lru_cache(maxsize=4096)
+def spans(sentence: Markup) -> tuple[tuple[str, bool], ...]:
     """The pieces of a sentence with whether each is emphasised."""
-    strong = False
+    strong, pieces = False, []
     for piece in _TAG.split(sentence):
         if piece in ("<b>", "</b>"):
             strong = piece == "<b>"
         elif piece:
-            yield html.unescape(piece), strong
+            pieces.append((html.unescape(piece), strong))
+    return tuple(pieces)
 
 
 def plain(sentence: Markup) -> str:
