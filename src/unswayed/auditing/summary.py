@@ -13,6 +13,7 @@ from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.records import LevelChoices, Metrics
 from unswayed.decisions import SCORE, DecisionTable
+from unswayed.items import Item, of_kinds
 from unswayed.methods import BASE, Method
 from unswayed.methods.threshold import ThresholdView, threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
@@ -108,7 +109,7 @@ def _thresholds(
             own.fitted[0] if own.fitted else plan.methods[name] for name, own in scored.items()
         ]
         single = [method for method in fitted if len(method.asks(2)) == 1]
-        rights = [item.gold_candidates() for item in stratum.items]
+        rights = of_kinds(stratum.items, Item.gold_candidates)
         gold = [right[0] if len(right) == 1 else None for right in rights]
         return threshold_view(single, table, gold)
     return UNSET

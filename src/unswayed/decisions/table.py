@@ -23,7 +23,7 @@ from unswayed.decisions.recorder import record
 from unswayed.decisions.recording import Recording
 from unswayed.decisions.subjects import Subjects
 from unswayed.errors import ShapeError
-from unswayed.items import Item
+from unswayed.items import Item, by_kind, ids_of
 from unswayed.permutations import Order, compose, invert
 from unswayed.presentation import Ask, Presentation, canonical, label_symbols, settled_by
 from unswayed.presentation import through as seen_through
@@ -49,7 +49,7 @@ class DecisionTable:
         outer: The view the table is seen through; candidate j is `items[i].candidates[outer[j]]`.
     """
 
-    items: tuple[Item, ...]
+    items: Sequence[Item]
     asks: tuple[Ask, ...]
     shown: tuple[Presentation, ...]
     label_set: tuple[str, ...]
@@ -209,11 +209,12 @@ class DecisionTable:
         """
         if not items:
             raise ShapeError("a decision table needs at least one item")
-        n = items[0].n
-        if any(item.n != n for item in items):
+        subjects = Subjects.blind(items)
+        n = subjects[0].n
+        if any(item.n != n for item in by_kind(subjects.items)):
             raise ShapeError("items of one decision table need the same number of candidates")
         recording = decisions if isinstance(decisions, Recording) else record(decisions)
-        row_of = {item.id: row for row, item in enumerate(items)}
+        row_of = {name: row for row, name in enumerate(ids_of(subjects.items))}
         rows_of_ids = np.array([row_of.get(name, -1) for name in recording.item_ids], dtype=np.intp)
         recording = recording.rows(rows_of_ids[recording.item] >= 0)
         label_set = _label_set(recording) or label_symbols(n)
@@ -235,7 +236,7 @@ class DecisionTable:
 
         has_mass = not np.isnan(recording.label_mass).all()
         return DecisionTable(
-            items=Subjects.blind(items),
+            items=subjects,
             asks=asks,
             shown=tuple(ask.presentation for ask in asks),
             label_set=label_set,
