@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, cast
 import msgspec
 
 from unswayed.digests import digest
-from unswayed.errors import ItemError, field_and_reason
+from unswayed.errors import field_and_reason
 from unswayed.items.tables import BadFieldError, fields_of
 from unswayed.registry import Registry, did_you_mean
 

@@ -52,7 +52,7 @@ class _File:
         self._ends = array("q", [0])
         self._guard = threading.Lock()
         try:
-            self._file: IO[Any] = tempfile.TemporaryFile()
+            self._file: IO[Any] = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the object
         except OSError as error:
             raise _unwritable(error) from None
         weakref.finalize(self, self._file.close)

@@ -279,7 +279,7 @@ class Outcomes:
         columns = [self.choices, self.gold, self.gold_kind[:, None], self.permutable[:, None]]
         if self.tied is not None:
             columns.append(self.tied.reshape(len(self), -1))
-        return unique_rows(np.hstack([column.astype(np.int64) for column in columns]))
+        return unique_rows(np.hstack([column.astype(np.int16) for column in columns]))
 
     @cached_property
     def choice_counts(self) -> FloatArray:
