@@ -614,7 +614,7 @@ def test_an_index_changes_nothing_of_what_is_read(data: st.DataObject) -> None:
         keys = [alike(n) for n in data.draw(st.permutations(range(41)))]
         at_once = store.recorded(keys), dict(store.responses(keys)), store.damaged
         assert list(at_once[1]) == [key for key in keys if key in at_once[0]]
-        store._index = None
+        store._index, store._is_many, store._expected = None, False, None
         assert at_once == (store.recorded(keys), dict(store.responses(keys)), store.damaged)
         assert at_once[0] == {k: call for key in keys for k, call in store.recorded([key]).items()}
         for key, response in at_once[1].items():

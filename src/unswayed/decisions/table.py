@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -214,16 +215,18 @@ class DecisionTable:
         if any(item.n != n for item in by_kind(subjects.items)):
             raise ShapeError("items of one decision table need the same number of candidates")
         recording = decisions if isinstance(decisions, Recording) else record(decisions)
-        row_of = {name: row for row, name in enumerate(ids_of(subjects.items))}
-        rows_of_ids = np.array([row_of.get(name, -1) for name in recording.item_ids], dtype=np.intp)
-        recording = recording.rows(rows_of_ids[recording.item] >= 0)
+        ids = ids_of(subjects.items)
+        names = recording.item_ids
+        rows = _places(names, ids)
+        recording = recording.rows(rows[recording.item] >= 0)
         label_set = _label_set(recording) or label_symbols(n)
         if asks is not None:
             wanted = set(asks)
             of_kind = np.array([ask in wanted for ask in recording.asks], dtype=np.bool_)
             recording = recording.rows(of_kind[recording.kind])
         asks = tuple(dict.fromkeys(recording.asks if asks is None else asks))
-        rows = np.array([row_of[name] for name in recording.item_ids], dtype=np.intp)
+        if recording.item_ids is not names:
+            rows = _places(recording.item_ids, ids)
         column_of = {ask: column for column, ask in enumerate(asks)}
         columns = np.array([column_of[ask] for ask in recording.asks], dtype=np.intp)
         cells = rows[recording.item], columns[recording.kind]
@@ -249,6 +252,14 @@ class DecisionTable:
                 if not values.is_empty
             },
         )
+
+
+def _places(names: Sequence[str], ids: Sequence[str]) -> NDArray[np.intp]:
+    """Where each name stands among the ids, -1 where it does not."""
+    if len(names) == len(ids) and all(map(eq, names, ids)):  # as they are asked
+        return np.arange(len(ids), dtype=np.intp)
+    place_of = {name: place for place, name in enumerate(ids)}
+    return np.array([place_of.get(name, -1) for name in names], dtype=np.intp)
 
 
 def _label_set(recording: Recording) -> tuple[str, ...] | None:
