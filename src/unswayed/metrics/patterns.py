@@ -32,8 +32,8 @@ def unique_rows(rows: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], NDArr
     generator = np.random.default_rng(_MULTIPLIER_SEED)
     multipliers = generator.integers(-(2**62), 2**62, size=rows.shape[1], dtype=np.int64) | 1
     keys = np.zeros(len(rows), dtype=np.int64)
-    for column in range(rows.shape[1]):  # by column: less memory
-        keys += rows[:, column] * multipliers[column]
+    for column, multiplier in zip(rows.T, np.atleast_1d(multipliers), strict=True):
+        keys += column * multiplier  # one by one, in less memory than all at once
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     if not all(np.array_equal(column[first][inverse], column) for column in rows.T):
         _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
