@@ -26,7 +26,7 @@ __all__ = ["Gathered", "ItemLines", "blinded", "by_kind", "ids_of", "of_kinds", 
 
 T = TypeVar("T")
 
-LARGE: Final = 1 << 26
+LARGE: Final = 1 << 24
 """Bytes of JSON from which items are kept as lines."""
 AT_ONCE: Final = 256
 """Lines decoded at a time."""
