@@ -14,7 +14,7 @@ import threading
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import eq, index
+from operator import attrgetter, eq, index
 from typing import IO, Any, Final, TypeVar, overload
 
 import msgspec
@@ -30,6 +30,7 @@ LARGE: Final = 1 << 24
 """Bytes of JSON from which items are kept as lines."""
 AT_ONCE: Final = 256
 """Lines decoded at a time."""
+_SHARED: Final = attrgetter("task", "group", "permutable", "criterion", "criteria", "values")
 _DECODER: Final = msgspec.json.Decoder(Item)
 
 
@@ -69,9 +70,10 @@ class _File:
             raise _unwritable(error) from None
         self.ids.append(item.id)
         self._ends.append(self._ends[-1] + len(line))
-        gold = tuple(item.gold.items()) if isinstance(item.gold, dict) else item.gold
-        given = (type(gold), gold, item.group, item.permutable, item.criterion, item.criteria)
-        key = (*given, item.values, item.task, item.n)
+        gold: object = item.gold
+        if isinstance(gold, dict):
+            gold = tuple(gold.items())
+        key = len(item.candidates), type(gold), gold, _SHARED(item)  # 1 and 1.0 are not the same
         code = self._codes.setdefault(key, len(self.kinds))
         if code == len(self.kinds):
             self.kinds.append(_kind(item))

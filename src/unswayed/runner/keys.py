@@ -42,8 +42,12 @@ class KeyBook:
         distinct = {id(ask): ask for _, ask in questions}
         code_of = {name: self._asks.get(ask) for name, ask in distinct.items()}
         entered: list[bytes | None] = []
+        last: Item | None = None
+        first = NOWHERE
         for item, ask in questions:
-            place, wanted = newest.get(item.id, NOWHERE), code_of[id(ask)]
+            if item is not last:  # the questions about an item come one after the other
+                last, first = item, newest.get(item.id, NOWHERE)
+            place, wanted = first, code_of[id(ask)]
             while place != NOWHERE and asked[place] != wanted:
                 place = older[place]
             start = 32 * place
