@@ -250,10 +250,13 @@ def _check_content(items: Iterable[Item], labels: tuple[str, ...]) -> list[str]:
                         "that quotes it could not be told from a verdict. Choose labels that do "
                         "not occur in the texts, such as A and B."
                     )
-        texts = [text for _, text in _texts_of(item)]
-        if mentioned is None or mentioned.search("\n".join(texts)) is None:
-            continue
-        if any(_looks_labelled(text, alone) for text in texts):
+        texts = [*turns_of(item.prompt), *chain.from_iterable(map(turns_of, item.candidates))]
+        if item.reference is not None:
+            texts.append(item.reference)
+        whole = "\n".join(texts)
+        if any(label.search(whole) for label in mentioned) and any(
+            _looks_labelled(text, alone) for text in texts
+        ):
             hits.append(item.id)
     if not hits:
         return []
@@ -299,9 +302,12 @@ def _as_label(labels: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     )
 
 
-def _mentioned(labels: Sequence[str]) -> re.Pattern[str] | None:
-    """A label at the end of a word, as each pattern of `_as_label` has one; few texts do."""
-    return re.compile(f"(?:{'|'.join(map(re.escape, labels))})(?!\\w)") if labels else None
+def _mentioned(labels: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+    """A label at the end of a word, as each pattern of `_as_label` has one; few texts do.
+
+    One pattern for each label, whose first letter is looked for without the machinery of patterns.
+    """
+    return tuple(re.compile(rf"{re.escape(label)}(?!\w)") for label in labels)
 
 
 def _looks_labelled(text: str, patterns: tuple[re.Pattern[str], ...]) -> bool:
