@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.calls import Frame, Request, key_of
+from unswayed.calls import Frame, Request, inside, key_of
 from unswayed.errors import ItemError
 from unswayed.items import Item, Message, Task
 from unswayed.presentation import Ask, Presentation, Substitution, canonical
@@ -38,7 +38,22 @@ REQUESTS = st.builds(
 def test_a_frame_tells_the_key_of_a_request(request: Request) -> None:
     *before, last = request.messages
     blank = msgspec.structs.replace(request, messages=(*before, Message(last.role, "")), nonce=None)
-    assert Frame.of(blank).key(last.content, request.nonce) == key_of(request)
+    assert Frame.of(blank).key([inside(last.content)], request.nonce) == key_of(request)
+
+
+@given(REQUESTS, st.lists(TEXT, max_size=5), st.randoms())
+def test_a_frame_with_holes_is_filled_with_texts(
+    request: Request, texts: list[str], rng: random.Random
+) -> None:
+    *before, last = request.messages
+    parts = [last.content, *texts, last.content]
+    holes = rng.sample(range(len(parts)), rng.randint(0, len(parts)))
+    whole = msgspec.structs.replace(request, messages=(*before, Message(last.role, "".join(parts))))
+    blank = msgspec.structs.replace(request, messages=(*before, Message(last.role, "")), nonce=None)
+    frame = Frame.of(blank, ["" if k in holes else part for k, part in enumerate(parts)], holes)
+    filled = [inside(parts[hole]) for hole in holes]
+    assert frame.key(filled, request.nonce) == key_of(whole)
+    assert frame.key(filled, request.nonce) == key_of(whole)  # it can be filled again
 
 
 def drafter(*, keyed_by_item: bool = True, **options: object) -> Drafter:
@@ -101,13 +116,13 @@ def test_a_book_of_keys_is_a_table_by_item_and_ask(
         return Question(item, Ask(canonical(2), sample=sample))
 
     for pair in pairs:
-        assert book.get(question(*pair)) == expected.get(pair)
+        assert book.get([question(*pair)]) == [expected.get(pair)]
         if pair not in expected:
             expected[pair] = rng.randbytes(32)
             book.enter(question(*pair), expected[pair])
-    assert {pair: book.get(question(*pair)) for pair in expected} == expected
-    assert book.get(question(6, 0)) is None
-    assert book.get(question(0, 6)) is None
+    assert book.get([question(*pair) for pair in expected]) == list(expected.values())
+    assert book.get([question(6, 0), question(0, 6)]) == [None, None]
+    assert book.get([]) == []
 
 
 def test_a_drafter_keeps_few_frames_however_many_orders_there_are(

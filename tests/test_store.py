@@ -614,7 +614,7 @@ def test_an_index_changes_nothing_of_what_is_read(data: st.DataObject) -> None:
         keys = [alike(n) for n in data.draw(st.permutations(range(41)))]
         at_once = store.recorded(keys), dict(store.responses(keys)), store.damaged
         assert list(at_once[1]) == [key for key in keys if key in at_once[0]]
-        store._index = None
+        store._index, store._is_many, store._expected = None, False, None
         assert at_once == (store.recorded(keys), dict(store.responses(keys)), store.damaged)
         assert at_once[0] == {k: call for key in keys for k, call in store.recorded([key]).items()}
         for key, response in at_once[1].items():
@@ -623,15 +623,30 @@ def test_an_index_changes_nothing_of_what_is_read(data: st.DataObject) -> None:
             assert call[1] == response
 
 
+def test_calls_in_the_order_of_recording_are_found_without_an_index(store: CallStore) -> None:
+    store.put_many([row(n) for n in range(1_700)])
+    keys = [row(n)[0] for n in range(1_700)]
+    store.index()
+    asked: list[str] = []
+    store._connection.set_trace_callback(asked.append)
+    for _ in range(2):  # going on, and over again
+        assert len(store.known(keys)) == 1_700
+        assert [key for key, _ in store.responses(keys)] == keys
+    assert not any("ORDER BY key" in sql or "IN (" in sql for sql in asked)
+
+
 def test_an_index_of_more_than_one_batch_finds_every_row(
     store: CallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lookup, "INDEXED_AT_ONCE", 7)
+    monkeypatch.setattr(lookup, "CHUNK", 5)
     store.put_many([row(n) for n in range(50)])
+    keys = [row(19 * n % 50)[0] for n in range(50)]
     store.index()
     asked: list[str] = []
     store._connection.set_trace_callback(asked.append)
-    assert len(store.known(row(n)[0] for n in range(50))) == 50
+    assert len(store.known(keys)) == 50
+    assert any("ORDER BY key" in sql for sql in asked)
     assert not any("key IN" in sql for sql in asked)
     assert store.known([row(50)[0]]) == set()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from unswayed.items import Item, Message
 from unswayed.presentation import Ask
 
-__all__ = ["Failure", "Frame", "Query", "Request", "Response", "TokenLogprob", "key_of"]
+__all__ = ["Failure", "Frame", "Query", "Request", "Response", "TokenLogprob", "inside", "key_of"]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -119,32 +120,50 @@ def key_of(request: Request) -> bytes:
 
 
 class Frame(NamedTuple):
-    """The canonical JSON of requests that differ in their last message and their nonce only.
+    """The canonical JSON of requests that differ in the texts in their last message and their nonce.
 
     Attributes:
-        head: Up to the last message's content.
-        middle: From there to the nonce.
-        tail: What follows it.
+        pieces: From front to back; nothing yet where a text or the nonce goes.
+        holes: `holes[k]` = piece that text k fills; the last one is the nonce's.
     """
 
-    head: bytes
-    middle: bytes
-    tail: bytes
+    pieces: list[bytes]
+    holes: tuple[int, ...]
 
     @classmethod
-    def of(cls, request: Request) -> Frame:
-        """The frame of a request whose last message is empty and whose nonce is None."""
+    def of(
+        cls, request: Request, parts: Sequence[str] = ("",), holes: Sequence[int] = (0,)
+    ) -> Frame:
+        """The frame of a request whose last message is empty and whose nonce is None.
+
+        Args:
+            request: What is sent, but for the last message and the nonce.
+            parts: The last message, with holes.
+            holes: `holes[k]` = part that text k fills.
+        """
         # quotation marks inside texts are escaped, so that these stand in one place only
         head, _, rest = _ENCODER.encode(request).partition(b'""}],"labels":')
         middle, _, tail = rest.partition(b',"nonce":null')
-        return cls(head, b'}],"labels":' + middle + b',"nonce":', tail)
+        pieces = [head + b'"', *map(inside, parts), b'"}],"labels":' + middle + b',"nonce":']
+        return cls([*pieces, b"", tail], (*(hole + 1 for hole in holes), len(pieces)))
 
-    def key(self, text: str, nonce: str | None) -> bytes:
-        """`key_of` the request with this last message and this nonce.
+    def key(self, texts: Sequence[bytes], nonce: str | None) -> bytes:
+        """`key_of` the request with these texts, as `inside` writes them, and this nonce.
 
         Raises:
-            UnicodeEncodeError: If one of them has half a character.
+            UnicodeEncodeError: If the nonce has half a character.
         """
-        encode = _ENCODER.encode
-        whole = b"".join((self.head, encode(text), self.middle, encode(nonce), self.tail))
-        return hashlib.sha256(whole).digest()
+        pieces = self.pieces.copy()
+        for hole, text in zip(self.holes, texts, strict=False):
+            pieces[hole] = text
+        pieces[self.holes[-1]] = _ENCODER.encode(nonce)
+        return hashlib.sha256(b"".join(pieces)).digest()
+
+
+def inside(text: str) -> bytes:
+    """A text as it stands between the quotation marks of JSON, character by character.
+
+    Raises:
+        UnicodeEncodeError: If it has half a character.
+    """
+    return _ENCODER.encode(text)[1:-1]

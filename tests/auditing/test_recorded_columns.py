@@ -35,7 +35,7 @@ from unswayed.importers import (
     read_recording,
     write_decisions,
 )
-from unswayed.items import Item, ItemSet, question_mark
+from unswayed.items import Item, ItemSet, ids_of, question_mark
 from unswayed.parsing import was_refused
 from unswayed.presentation import X2, Ask, canonical
 
@@ -205,9 +205,9 @@ def test_recorded_items_are_found_among_others_in_any_order() -> None:
         Decision(item_id=name, order=(0, 1), labels=("A", "B"), label_set=("A", "B"), choice=0)
         for name in "abcd"
     ]
-    assert record(asked).rows_among(items).tolist() == [0, 1, 2, 3]
-    assert record(asked).rows_among(items[::-1]).tolist() == [3, 2, 1, 0]
-    assert record(asked[1:]).rows_among(items[:3]).tolist() == [1, 2, -1]
+    assert record(asked).places_among(ids_of(items)).tolist() == [0, 1, 2, 3]
+    assert record(asked).places_among(ids_of(items[::-1])).tolist() == [3, 2, 1, 0]
+    assert record(asked[1:]).places_among(ids_of(items[:3])).tolist() == [1, 2, -1]
 
 
 def test_questions_by_rows_are_the_questions_one_by_one() -> None:

@@ -20,6 +20,7 @@ from unswayed.auditing.recommendation import (
     steadiest,
 )
 from unswayed.decisions import MISSING, UNPARSED, DecisionTable, Estimate
+from unswayed.items import Item, by_kind
 from unswayed.methods import BASE, CONTROL
 from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
 from unswayed.metrics.metric import Criterion
@@ -182,7 +183,7 @@ def _recommendation(
         compared.candidates(key),
         compared.gain(key),
         criterion=criterion,
-        n_items=len({item.asked_as for item in plan.items}),
+        n_items=_n_asked(plan.items.items),
         unparsed=_share(tables, UNPARSED),
         missing=_missing_share(compared.scored[BASE].outcomes),
     )
@@ -191,6 +192,13 @@ def _recommendation(
     ]
     steady = next(name for name, metric in ranked_metrics().items() if metric.steadiness)
     return steadiest(recommendation, compared.candidates(steady), compared.gain(steady), harmless)
+
+
+def _n_asked(items: Sequence[Item]) -> int:
+    """How many items there are, those with several criteria counted once."""
+    if all(item.criterion is None for item in by_kind(items)):
+        return len(items)
+    return len({item.asked_as for item in items})
 
 
 def _criterion(rows: Mapping[str, Row]) -> tuple[str, Criterion] | None:

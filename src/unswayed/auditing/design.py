@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
 from unswayed.decisions import BoolArray, Subjects
 from unswayed.digests import digest
 from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, question_mark
+from unswayed.items import Item, by_kind, ids_of, of_kinds, picked, question_mark
 from unswayed.methods import Method
 from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.outcomes import Outcomes, with_gold
@@ -68,7 +69,7 @@ class Stratum:
     """
 
     n: int
-    items: tuple[Item, ...]
+    items: Sequence[Item]
     protocols: Mapping[Protocol, tuple[Presentation, ...]]
     folds: NDArray[np.int8]
     rank: NDArray[np.intp]
@@ -134,9 +135,9 @@ def strata_of(
             message names an item.
     """
     named = tuple(protocols)
-    turns = {item.n: 0 for item in items}
-    for item in items:
-        turns[item.n] = max(turns[item.n], len(item.criteria or ()))
+    turns: dict[int, int] = {}
+    for item in by_kind(items):
+        turns[item.n] = max(turns.get(item.n, 0), len(item.criteria or ()))
 
     def shown(n: int, first: Item) -> dict[Protocol, tuple[Presentation, ...]]:
         try:
@@ -160,18 +161,19 @@ def group_items(
     seed: int,
 ) -> tuple[Stratum, ...]:
     """Strata with the presentations that `shown` gives for n candidates (and a first item)."""
-    by_n: dict[int, list[Item]] = defaultdict(list)
-    for item in items:
-        by_n[item.n].append(item)
+    by_n: dict[int, list[int]] = defaultdict(list)
+    for place, n in enumerate(of_kinds(items, attrgetter("n"))):
+        by_n[n].append(place)
     strata = []
-    for n, members in sorted(by_n.items()):
+    for n, places in sorted(by_n.items()):
+        members = picked(items, places)
         marks = [_digest(item, seed) for item in members]
         words = np.frombuffer(b"".join(marks), dtype=">u4").reshape(len(marks), -1)
         rank, clusters = _shuffled(members, marks, words)
         strata.append(
             Stratum(
                 n=n,
-                items=tuple(members),
+                items=members,
                 protocols=shown(n, members[0]),
                 folds=(words[:, 0] % FOLDS).astype(np.int8),
                 rank=rank,
@@ -190,7 +192,7 @@ def _shuffled(
     if (first[rank][1:] != first[rank][:-1]).all():
         return rank, None
     # the id orders duplicates, so that the order of the file does not matter
-    named = [(mark, item.id) for mark, item in zip(marks, items, strict=True)]
+    named = list(zip(marks, ids_of(items), strict=True))
     order = sorted(range(len(items)), key=named.__getitem__)
     return np.array(order, dtype=np.intp), Clusters.of(marks)
 

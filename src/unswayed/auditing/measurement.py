@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from unswayed.auditing.summary import evaluate
 from unswayed.backends import BackendSettings, local_options
 from unswayed.backends.addresses import shown_address
 from unswayed.decisions import UNPARSED, DecisionTable
+from unswayed.items import of_kinds
 from unswayed.metrics.outcomes import GOLD_NONE, GOLD_TIE
 from unswayed.prompts import PromptSettings
 from unswayed.runner import RunCounts
@@ -52,15 +54,16 @@ def metrics_of(
 def _data(plan: AuditPlan) -> Data:
     items = plan.items
     kinds = np.concatenate([stratum.unanswered.gold_kind for stratum in plan.strata])
+    criteria = of_kinds(items.items, attrgetter("criterion"))
     return Data(
         name=items.name,
         n_items=len(items),
         task=items.task.value,
         bad_lines=len(items.bad_lines),
-        not_permutable=sum(not item.permutable for item in items),
+        not_permutable=sum(not own for own in of_kinds(items.items, attrgetter("permutable"))),
         no_gold=int((kinds == GOLD_NONE).sum()),
         gold_ties=int((kinds == GOLD_TIE).sum()),
-        criteria=dict(Counter(own for item in items if (own := item.criterion))) or UNSET,
+        criteria=dict(Counter(filter(None, criteria))) or UNSET,
     )
 
 

@@ -25,7 +25,7 @@ from unswayed.auditing.settings import (
 )
 from unswayed.decisions import MISSING, UNPARSED, Decision, DecisionTable, Evidence
 from unswayed.errors import MethodError
-from unswayed.items import BadLine, Item, ItemSet, Task, blind
+from unswayed.items import BadLine, Item, ItemSet, Task, blind, by_kind
 from unswayed.methods import BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
@@ -146,14 +146,15 @@ def plan_audit(
     check_group_by(items, settings.group_by)
     samples = samples_per_call(settings.probs)
     orders = settings.orders or task.orders
-    criteria = any(item.criteria and item.criterion for item in items)
+    kinds = by_kind(items.items)
+    criteria = any(item.criteria and item.criterion for item in kinds)
     strata = strata_of(
         items.items,
         orders=orders,
         protocols=protocols_of(settings.protocol, criteria=criteria),
         seed=settings.seed,
     )
-    groups = any(item.group is not None for item in items)
+    groups = any(item.group is not None for item in kinds)
     chosen, skipped = choose_methods(
         settings.methods,
         strata,

@@ -232,4 +232,4 @@ def shots_from(shots: Path | None) -> tuple[Item, ...]:
         return ()
     from unswayed.items import load_items
 
-    return load_items(shots).items
+    return tuple(load_items(shots))

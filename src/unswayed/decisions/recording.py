@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unswayed.decisions.codes import BoolArray, FloatArray, IntArray
 from unswayed.decisions.decision import RANK, SCORE, Decision
-from unswayed.items import BadLine, Item
+from unswayed.items import BadLine
 from unswayed.presentation import Ask
 
 __all__ = ["ByCandidate", "Originals", "Recording"]
@@ -127,9 +127,8 @@ class Recording:
         of_kind = np.array([self.ask_codes[ask] for ask in self.asks], dtype=np.int64)
         return self.item.astype(np.int64) * len(self.ask_codes) + of_kind[self.kind]
 
-    def rows_among(self, items: Sequence[Item]) -> NDArray[np.intp]:
-        """The row of each item of `item_ids` among `items`, -1 where it is none of them."""
-        ids = [item.id for item in items]
+    def places_among(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        """Where each of `item_ids` stands among ids, -1 where it does not."""
         if len(ids) == len(self.item_ids) and all(map(eq, ids, self.item_ids)):
             return np.arange(len(ids), dtype=np.intp)
         rows = {name: row for row, name in enumerate(ids)}

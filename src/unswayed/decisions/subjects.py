@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Self
+from operator import attrgetter
+from typing import Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions.codes import BoolArray, FloatArray, IntArray
 from unswayed.digests import digest
-from unswayed.items import Item, blind, text_of
+from unswayed.items import Item, blinded, by_kind, of_kinds, picked, text_of
 from unswayed.permutations import Order, invert
 from unswayed.presentation import content_order
 
@@ -22,29 +23,48 @@ Alike = Mapping[tuple[Order | None, int, bool], NDArray[np.intp]]
 """Rows by order of the candidates by content, number of criteria, and whether they are permutable."""
 
 
-class Subjects(tuple[Item, ...]):
+class Subjects(Sequence[Item]):
     """Items with the same number of candidates; what is computed of them is computed once.
 
     Tables that are seen through views, or of a part of the items, share it.
+
+    Attributes:
+        items: The same, as a plain sequence.
     """
 
-    _whole: Subjects | None = None
-    _index: NDArray[np.intp]
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.items = items
+        self._whole: Subjects | None = None
+        self._index = np.empty(0, dtype=np.intp)
 
     @classmethod
-    def of(cls, items: Iterable[Item]) -> Self:
+    def of(cls, items: Sequence[Item]) -> Self:
         """The items; themselves where they are subjects already."""
         return items if isinstance(items, cls) else cls(items)
 
     @classmethod
-    def blind(cls, items: Iterable[Item]) -> Self:
+    def blind(cls, items: Sequence[Item]) -> Self:
         """The items without their gold; themselves where they are blind subjects already."""
         own = cls.of(items)
-        return own if all(item.gold is None for item in own) else cls(map(blind, own))
+        blind = all(item.gold is None for item in by_kind(own.items))
+        return own if blind else cls(blinded(own.items))
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Item]: ...
+    def __getitem__(self, place: int | slice) -> Item | Sequence[Item]:
+        return self.items[place]
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
 
     def rows(self, index: NDArray[np.intp]) -> Subjects:
         """Some of them."""
-        chosen = Subjects(map(self.__getitem__, index.tolist()))
+        chosen = Subjects(picked(self.items, index.tolist()))
         chosen._whole = self if self._whole is None else self._whole
         chosen._index = index if self._whole is None else self._index[index]
         return chosen
@@ -54,7 +74,7 @@ class Subjects(tuple[Item, ...]):
         """Which may be shown in other orders, shape (I,)."""
         if self._whole is not None:
             return self._whole.permutable[self._index]
-        return np.array([item.permutable for item in self], dtype=np.bool_)
+        return np.array(of_kinds(self.items, attrgetter("permutable")), dtype=np.bool_)
 
     @cached_property
     def values(self) -> FloatArray | None:
@@ -62,7 +82,7 @@ class Subjects(tuple[Item, ...]):
         if not self or self[0].values is None:
             return None
         unknown = (np.nan,) * self[0].n
-        given = [item.values or unknown for item in self]
+        given = [own or unknown for own in of_kinds(self.items, attrgetter("values"))]
         return np.array(given, dtype=np.float64).reshape(len(self), self[0].n)
 
     @cached_property
@@ -77,12 +97,14 @@ class Subjects(tuple[Item, ...]):
     @cached_property
     def alike(self) -> Alike:
         """Rows that are alike but for their texts: criteria, permutability."""
-        return _alike(self, (None,) * len(self))
+        return _alike(self.items, (None,) * len(self))
 
     @cached_property
     def alike_by_content(self) -> Alike:
         """Rows that are alike in their order by content as well; those without text are left out."""
-        return {key: rows for key, rows in _alike(self, self.content_orders).items() if key[0]}
+        return {
+            key: rows for key, rows in _alike(self.items, self.content_orders).items() if key[0]
+        }
 
     @cached_property
     def _ranks(self) -> tuple[IntArray, BoolArray]:
@@ -104,8 +126,9 @@ class Subjects(tuple[Item, ...]):
 
 def _alike(items: Sequence[Item], orders: Sequence[Order | None]) -> Alike:
     rows_of: dict[tuple[Order | None, int, bool], list[int]] = {}
-    for row, (item, order) in enumerate(zip(items, orders, strict=True)):
-        rows_of.setdefault((order, len(item.criteria or ()), item.permutable), []).append(row)
+    kinds = of_kinds(items, lambda item: (len(item.criteria or ()), item.permutable))
+    for row, (kind, order) in enumerate(zip(kinds, orders, strict=True)):
+        rows_of.setdefault((order, *kind), []).append(row)
     return {key: np.array(rows, dtype=np.intp) for key, rows in rows_of.items()}
 
 

@@ -23,7 +23,7 @@ from unswayed.decisions.recorder import codes_of
 from unswayed.decisions.recording import Recording
 from unswayed.decisions.subjects import Subjects
 from unswayed.errors import ShapeError
-from unswayed.items import Item
+from unswayed.items import Item, by_kind, ids_of
 from unswayed.permutations import Order, compose, invert
 from unswayed.presentation import Ask, Presentation, canonical, label_symbols, settled_by
 from unswayed.presentation import through as seen_through
@@ -49,7 +49,7 @@ class DecisionTable:
         outer: The view the table is seen through; candidate j is `items[i].candidates[outer[j]]`.
     """
 
-    items: tuple[Item, ...]
+    items: Sequence[Item]
     asks: tuple[Ask, ...]
     shown: tuple[Presentation, ...]
     label_set: tuple[str, ...]
@@ -207,8 +207,9 @@ class DecisionTable:
             ShapeError: If there is no item, the items differ in their number of candidates, or the
                 decisions in their label set.
         """
-        n = _size_of(items)
-        row_of = {item.id: row for row, item in enumerate(items)}
+        subjects = Subjects.blind(items)
+        n = _size_of(subjects)
+        row_of = {name: row for row, name in enumerate(ids_of(subjects.items))}
         own = [decision for decision in decisions if decision.item_id in row_of]
         label_set = own[0].label_set if own else label_symbols(n)
         for decision in own:
@@ -230,7 +231,7 @@ class DecisionTable:
             for name in dict.fromkeys(name for decision in own for name in decision.ratings)
         }
         return cls(
-            items=Subjects.blind(items),
+            items=subjects,
             asks=tuple(column_of),
             shown=tuple([ask.presentation for ask in column_of]),
             label_set=label_set,
@@ -247,10 +248,12 @@ class DecisionTable:
         Raises:
             ShapeError: As `of`.
         """
-        n = _size_of(items)
-        recording = recording.rows(recording.rows_among(items)[recording.item] >= 0)
+        subjects = Subjects.blind(items)
+        n = _size_of(subjects)
+        ids = ids_of(subjects.items)
+        recording = recording.rows(recording.places_among(ids)[recording.item] >= 0)
         column_of = _numbered(recording.asks)
-        rows = recording.rows_among(items)
+        rows = recording.places_among(ids)
         columns = np.array([column_of[ask] for ask in recording.asks], dtype=np.intp)
         cells = rows[recording.item], columns[recording.kind]
         shape = len(items), len(column_of)
@@ -266,7 +269,7 @@ class DecisionTable:
 
         has_mass = not np.isnan(recording.label_mass).all()
         return cls(
-            items=Subjects.blind(items),
+            items=subjects,
             asks=tuple(column_of),
             shown=tuple([ask.presentation for ask in column_of]),
             label_set=_label_set(recording) or label_symbols(n),
@@ -281,11 +284,11 @@ class DecisionTable:
         )
 
 
-def _size_of(items: Sequence[Item]) -> int:
+def _size_of(items: Subjects) -> int:
     if not items:
         raise ShapeError("a decision table needs at least one item")
     n = items[0].n
-    if any(len(item.candidates) != n for item in items):
+    if any(len(item.candidates) != n for item in by_kind(items.items)):
         raise ShapeError("items of one decision table need the same number of candidates")
     return n
 

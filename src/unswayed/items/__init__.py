@@ -22,7 +22,6 @@ from unswayed.items.item import (
     BadLine,
     Gold,
     Item,
-    ItemSet,
     Message,
     Task,
     Text,
@@ -39,7 +38,9 @@ from unswayed.items.item import (
     to_json,
     turns_of,
 )
+from unswayed.items.lines import Gathered, blinded, by_kind, ids_of, of_kinds, picked
 from unswayed.items.loading import items_of, load_items
+from unswayed.items.sets import ItemSet
 from unswayed.items.tables import BadFieldError, is_table
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "TOO_DEEP",
     "BadFieldError",
     "BadLine",
+    "Gathered",
     "Gold",
     "Item",
     "ItemSet",
@@ -56,12 +58,15 @@ __all__ = [
     "Task",
     "Text",
     "blind",
+    "blinded",
     "by_criterion",
+    "by_kind",
     "check_item",
     "decode_item",
     "encode_item",
     "expanded",
     "fingerprint",
+    "ids_of",
     "is_packed",
     "is_parquet",
     "is_table",
@@ -70,8 +75,10 @@ __all__ = [
     "iter_lines",
     "iter_objects",
     "load_items",
+    "of_kinds",
     "open_parquet",
     "open_text",
+    "picked",
     "question_mark",
     "read_parquet",
     "read_table",

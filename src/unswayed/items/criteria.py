@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from unswayed.errors import ItemError
-from unswayed.items.item import Item, ItemSet, Task, suffix
+from unswayed.items.item import Item, Task, suffix
+from unswayed.items.lines import Gathered, ItemLines, by_kind, of_kinds
+from unswayed.items.sets import ItemSet
 
 __all__ = ["by_criterion", "expanded"]
 
@@ -45,14 +47,13 @@ def expanded(items: ItemSet) -> ItemSet:
     Raises:
         ItemError: If some items have criteria and others have none, or two ids become the same.
     """
-    with_criteria = sum(bool(item.criteria) for item in items)
-    if not any(item.criteria and item.criterion is None for item in items):
+    if not any(item.criteria and item.criterion is None for item in by_kind(items.items)):
         return items
+    with_criteria = sum(of_kinds(items.items, lambda item: bool(item.criteria)))
     if with_criteria < len(items):
         raise ItemError(
             f"{items.name}: {with_criteria} of {len(items)} items have criteria. Give the others "
             "some too (one is enough), or put them into a file of their own."
         )
-    return ItemSet.of(
-        by_criterion(items), name=items.name, bad_lines=items.bad_lines, origin=items.origin
-    )
+    taken_apart = Gathered(by_criterion(items), are_json=isinstance(items.items, ItemLines))
+    return ItemSet.of(taken_apart, name=items.name, bad_lines=items.bad_lines, origin=items.origin)

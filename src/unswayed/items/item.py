@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Protocol, cast, overload
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 
 from unswayed.digests import digest
-from unswayed.errors import ItemError, field_and_reason
+from unswayed.errors import field_and_reason
 from unswayed.items.tables import BadFieldError, fields_of
 from unswayed.registry import Registry, did_you_mean
 
@@ -21,7 +20,6 @@ __all__ = [
     "TASKS",
     "BadLine",
     "Item",
-    "ItemSet",
     "Message",
     "Task",
     "TaskRules",
@@ -205,73 +203,6 @@ class BadLine:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.field}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class ItemSet(Sequence[Item]):
-    """Items of one task, with where they came from.
-
-    Attributes:
-        name: Name for reports and run directories.
-        items: In file order; ids are unique.
-        fingerprint: sha256 over the items' canonical JSON.
-        bad_lines: Lines left out with `on_bad_item="skip"`.
-        origin: Of a benchmark: where it was fetched, revision, licence, as `run.json` keeps them.
-    """
-
-    name: str
-    items: tuple[Item, ...]
-    fingerprint: str
-    bad_lines: tuple[BadLine, ...] = field(default=())
-    origin: Mapping[str, str | int] = field(default_factory=dict)
-
-    @property
-    def task(self) -> Task:
-        """The one task of the set."""
-        return self.items[0].task
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(self.items)
-
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
-    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
-        return self.items[index]
-
-    @classmethod
-    def of(
-        cls,
-        items: Iterable[Item],
-        *,
-        name: str,
-        bad_lines: Iterable[BadLine] = (),
-        origin: Mapping[str, str | int] | None = None,
-    ) -> ItemSet:
-        """Collect items, checking that ids are unique and the task is one.
-
-        Raises:
-            ItemError: If the set is empty, mixes tasks or repeats an id.
-        """
-        kept = tuple(items)
-        bad = tuple(bad_lines)
-        if not kept:
-            left_out = f" ({len(bad)} bad lines left out)" if bad else ""
-            raise ItemError(f"{name}: no items{left_out}.")
-        if len({item.task for item in kept}) > 1:
-            tasks = Counter(item.task for item in kept)
-            counts = ", ".join(f"{count} {task.value}" for task, count in tasks.most_common())
-            raise ItemError(f"{name}: mixed tasks ({counts}). Choose one with --task.")
-        seen: set[str] = set()
-        for item in kept:
-            if item.id in seen:
-                raise ItemError(f"{name}: id {item.id!r} occurs more than once.")
-            seen.add(item.id)
-        return cls(name, kept, fingerprint(kept), bad, origin or {})
 
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")

@@ -11,7 +11,9 @@ from typing import Literal, TypeVar
 
 from unswayed.errors import ItemError
 from unswayed.items.files import is_parquet, iter_objects, read_parquet, read_table
-from unswayed.items.item import BadLine, Item, ItemSet, Task, decode_item, item_of
+from unswayed.items.item import BadLine, Item, Task, decode_item, item_of
+from unswayed.items.lines import Gathered
+from unswayed.items.sets import ItemSet
 from unswayed.items.tables import BadFieldError, is_table, typed_cells, typed_values
 
 __all__ = ["items_of", "load_items"]
@@ -52,7 +54,7 @@ def load_items(
         return collect(read_table(path), _item_of_row)
     if is_parquet(path):
         return collect(read_parquet(path), _item_of_values)
-    return collect(iter_objects(path), decode_item)
+    return collect(iter_objects(path), decode_item, are_json=True)
 
 
 def items_of(
@@ -108,9 +110,10 @@ def _collect(
     task: Task | str | None,
     on_bad_item: Literal["stop", "skip"],
     limit: int | None,
+    are_json: bool = False,
 ) -> ItemSet:
     """The items that `read` makes of numbered lines, rows or records."""
-    kept: list[Item] = []
+    kept = Gathered(are_json=are_json)
     bad: list[BadLine] = []
     seen: dict[str, int] = {}
     others: Counter[str] = Counter()
@@ -124,14 +127,14 @@ def _collect(
             continue
         seen[item.id] = number
         if task is None or item.task == task:
-            kept.append(item)
+            kept.add(item)
         else:
             others[item.task.value] += 1
         if limit is not None and len(kept) >= limit:
             break
     if bad and on_bad_item == "stop":
         raise ItemError(_refusal(source, bad))
-    if not kept:
+    if not len(kept):
         counts = ", ".join(f"{count} {other}" for other, count in others.most_common())
         why = f" of task {task} ({counts})" if counts else ""
         left_out = f" ({len(bad)} bad lines left out, the first: {bad[0]})" if bad else ""

@@ -162,7 +162,7 @@ class Apoc(Method):
         named = (own != MISSING) & (swapped != MISSING) & (swapped != UNPARSED)
         disputed = cells[:, 1] & named & (own != swapped)
         skips = SKIPS.load(self.skip)
-        for row in np.flatnonzero(disputed):
+        for row in np.flatnonzero(disputed).tolist():
             disputed[row] = not skips(table.items[row])
         cells[:, 2] &= disputed
         return cells

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import BoolArray, FloatArray
-from unswayed.items import Item
+from unswayed.items import Item, by_kind, of_kinds
 from unswayed.tasks import task_of
 
 __all__ = ["GOLD_NONE", "GOLD_ONE", "GOLD_SEVERAL", "GOLD_TIE", "gold_of", "human_of"]
@@ -23,22 +23,23 @@ GOLD_TIE: Final = 3
 
 def gold_of(items: Sequence[Item], n: int) -> tuple[BoolArray, NDArray[np.int8]]:
     """The right candidates, shape (I, n), and the kind of gold of each item, shape (I,)."""
-    readers = {task: task_of(task).gold for task in {item.task for item in items}}
-    right = [readers[item.task](item) for item in items]
+    readers = {task: task_of(task).gold for task in {item.task for item in by_kind(items)}}
+    right = of_kinds(items, lambda item: readers[item.task](item))
     counts = np.fromiter(map(len, right), dtype=np.intp, count=len(right))
     gold = np.zeros((len(items), n), dtype=np.bool_)
     rows = np.arange(len(items)).repeat(counts)
     gold[rows, np.fromiter(chain.from_iterable(right), dtype=np.intp, count=len(rows))] = True
     kind = np.minimum(counts, GOLD_SEVERAL).astype(np.int8)  # none, one, several
-    for row in np.flatnonzero(counts == 0).tolist():
-        if items[row].gold == "tie":
-            kind[row] = GOLD_TIE
+    if not counts.all():
+        ties = of_kinds(items, lambda item: item.gold == "tie")
+        kind[(counts == 0) & np.array(ties, dtype=np.bool_)] = GOLD_TIE
     return gold, kind
 
 
 def human_of(items: Sequence[Item]) -> FloatArray | None:
     """The scores that people gave, NaN where unknown, shape (I,); None if there are none."""
-    if all(task_of(name).human is None for name in {item.task for item in items}):
+    if all(task_of(name).human is None for name in {item.task for item in by_kind(items)}):
         return None
-    human = np.array([np.nan if (own := item.human_score()) is None else own for item in items])
+    said = of_kinds(items, Item.human_score)
+    human = np.array([np.nan if own is None else own for own in said])
     return None if np.isnan(human).all() else human

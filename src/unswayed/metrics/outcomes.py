@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,7 @@ from unswayed.decisions import (
     value_of_choices,
 )
 from unswayed.errors import ShapeError
-from unswayed.items import Item
+from unswayed.items import Item, ids_of, of_kinds
 from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE, gold_of, human_of
 from unswayed.metrics.moments import Merged
@@ -278,7 +279,7 @@ class Outcomes:
         columns = [self.choices, self.gold, self.gold_kind[:, None], self.permutable[:, None]]
         if self.tied is not None:
             columns.append(self.tied.reshape(len(self), -1))
-        return unique_rows(np.hstack([column.astype(np.int64) for column in columns]))
+        return unique_rows(np.hstack([column.astype(np.int16) for column in columns]))
 
     @cached_property
     def choice_counts(self) -> FloatArray:
@@ -343,7 +344,7 @@ def answered(items: Outcomes, table: DecisionTable) -> Outcomes:
         label_mass=table.label_mass,
         score=None if table.values is None else value_of_choices(choices, table.values),
         scores=table.ratings.get(SCORE),
-        places=criterion_places(table.items, table.asks),
+        places=criterion_places(table.subjects.items, table.asks),
     )
 
 
@@ -380,14 +381,14 @@ def with_gold(
     """
     gold, kind = gold_of(items, len(label_set))
     return Outcomes(
-        item_ids=tuple(item.id for item in items),
-        groups=tuple(item.group for item in items) if groups is None else groups,
+        item_ids=tuple(ids_of(items)),
+        groups=tuple(of_kinds(items, attrgetter("group"))) if groups is None else groups,
         shown=tuple(shown),
         label_set=label_set,
         choices=choices,
         gold=gold,
         gold_kind=kind,
-        permutable=np.array([item.permutable for item in items], dtype=np.bool_),
+        permutable=np.array(of_kinds(items, attrgetter("permutable")), dtype=np.bool_),
         probs=probs,
         label_mass=label_mass,
         tied=tied,

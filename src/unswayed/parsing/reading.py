@@ -128,15 +128,10 @@ def decision_of(
         flags: By name, by candidate.
         criteria_order: The order in which criteria were asked, where the reply is about several.
     """
-    substitute = ask.substitute
-    label_set = tuple(labels)
-    return Decision(
+    kind = _kind(ask, tuple(labels), model, item.criterion, criteria_order)
+    return msgspec.structs.replace(
+        kind,
         item_id=item.id,
-        order=ask.presentation.order,
-        labels=_symbols(ask.presentation, label_set),
-        label_set=label_set,
-        sample=ask.sample,
-        prompt_id=ask.prompt_id,
         choice=choice,
         probs=probs,
         label_mass=label_mass,
@@ -145,21 +140,37 @@ def decision_of(
         ranking=ranking,
         flags=flags,
         text=text,
-        model=model,
         input_tokens=response.input_tokens,
         output_tokens=response.output_tokens,
         cost_usd=response.cost_usd,
         latency_s=response.latency_s,
         finish_reason=response.finish_reason,
-        criterion=item.criterion,
+    )
+
+
+@lru_cache(maxsize=8192)  # few questions are asked about very many items
+def _kind(
+    ask: Ask,
+    label_set: tuple[str, ...],
+    model: str,
+    criterion: str | None,
+    criteria_order: tuple[int, ...] | None,
+) -> Decision:
+    """What all decisions about a question share."""
+    substitute = ask.substitute
+    return Decision(
+        item_id="",
+        order=ask.presentation.order,
+        labels=ask.presentation.symbols(label_set),
+        label_set=label_set,
+        sample=ask.sample,
+        prompt_id=ask.prompt_id,
+        model=model,
+        criterion=criterion,
         criteria_order=criteria_order,
         substitute=None if substitute is None else substitute.candidates,
         substitute_prompt=None if substitute is None else substitute.prompt,
     )
-
-
-# few presentations are read of very many items
-_symbols = lru_cache(maxsize=8192)(Presentation.symbols)
 
 
 @lru_cache(maxsize=8192)

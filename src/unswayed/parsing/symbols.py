@@ -180,6 +180,8 @@ def _is_letter(character: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _symbols_of(labels: tuple[str, ...]) -> Symbols:
+    if not labels or "" in labels:
+        raise ValueError("a label set needs labels, none of them empty")
     return Symbols(labels)
 
 
@@ -189,7 +191,4 @@ def symbols_of(labels: Sequence[str]) -> Symbols:
     Raises:
         ValueError: If there are no labels or an empty one.
     """
-    key = labels if isinstance(labels, tuple) else tuple(labels)
-    if not key or "" in key:
-        raise ValueError("a label set needs labels, none of them empty")
-    return _symbols_of(key)
+    return _symbols_of(labels if isinstance(labels, tuple) else tuple(labels))

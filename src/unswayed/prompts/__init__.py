@@ -7,8 +7,9 @@ the examples (`PromptSettings.shots`).
 
 from __future__ import annotations
 
+from unswayed.prompts.blocks import plain_texts
 from unswayed.prompts.checks import check_prompts, prompt_fingerprint
-from unswayed.prompts.rendering import candidate_spans, plain_prompt, render
+from unswayed.prompts.rendering import Wordings, candidate_spans, render
 from unswayed.prompts.settings import (
     PromptSettings,
     Rendered,
@@ -29,11 +30,12 @@ __all__ = [
     "Spans",
     "Style",
     "Wording",
+    "Wordings",
     "candidate_spans",
     "check_labels",
     "check_prompts",
     "label_set_of",
-    "plain_prompt",
+    "plain_texts",
     "prompt_fingerprint",
     "prompt_settings",
     "render",

@@ -6,10 +6,11 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from unswayed.errors import TemplateError
-from unswayed.items import Item, Task, encode_item, to_json, turns_of
+from unswayed.items import Item, Task, by_kind, encode_item, to_json, turns_of
 from unswayed.permutations import compose
 from unswayed.presentation import Ask, Presentation, canonical
 from unswayed.prompts.blocks import layout_of
@@ -42,17 +43,18 @@ def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
     if settings.max_tokens is not None and settings.max_tokens < 1:
         raise TemplateError(f"max_tokens is {settings.max_tokens}; give at least 1 or leave it out")
     sets: dict[int, tuple[str, ...]] = {}
-    for item in (*items, *settings.shots):
-        if item.n not in sets:
-            try:
-                sets[item.n] = label_set_of(item.n, settings)
-            except TemplateError as error:
-                raise TemplateError(f"{item.id}: {error}") from None
+    kinds = by_kind(items)
+    for n in dict.fromkeys(item.n for item in (*kinds, *settings.shots)):
+        try:
+            sets[n] = label_set_of(n, settings)
+        except TemplateError as error:
+            first = next(item for item in chain(items, settings.shots) if item.n == n)
+            raise TemplateError(f"{first.id}: {error}") from None
     warnings: list[str] = []
     template = template_of(settings)
-    for task in dict.fromkeys(item.task for item in items):
+    for task in dict.fromkeys(item.task for item in kinds):
         if template is not None:
-            for n in sorted({item.n for item in items if item.task == task}):
+            for n in sorted({item.n for item in kinds if item.task == task}):
                 check_template(template, n, task=task)
             _check_points(next(item for item in items if item.task == task), template)
         else:
@@ -67,7 +69,7 @@ def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
             f"the labels {', '.join(longest)} differ only in case: answers are read "
             "case-sensitively."
         )
-    warnings += _check_content((*items, *settings.shots), longest)
+    warnings += _check_content(chain(items, settings.shots), longest)
     return warnings
 
 
@@ -248,10 +250,13 @@ def _check_content(items: Iterable[Item], labels: tuple[str, ...]) -> list[str]:
                         "that quotes it could not be told from a verdict. Choose labels that do "
                         "not occur in the texts, such as A and B."
                     )
-        texts = [text for _, text in _texts_of(item)]
-        if mentioned is None or mentioned.search("\n".join(texts)) is None:
-            continue
-        if any(_looks_labelled(text, alone) for text in texts):
+        texts = [*turns_of(item.prompt), *chain.from_iterable(map(turns_of, item.candidates))]
+        if item.reference is not None:
+            texts.append(item.reference)
+        whole = "\n".join(texts)
+        if any(label.search(whole) for label in mentioned) and any(
+            _looks_labelled(text, alone) for text in texts
+        ):
             hits.append(item.id)
     if not hits:
         return []
@@ -297,9 +302,12 @@ def _as_label(labels: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     )
 
 
-def _mentioned(labels: Sequence[str]) -> re.Pattern[str] | None:
-    """A label at the end of a word, as each pattern of `_as_label` has one; few texts do."""
-    return re.compile(f"(?:{'|'.join(map(re.escape, labels))})(?!\\w)") if labels else None
+def _mentioned(labels: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+    """A label at the end of a word, as each pattern of `_as_label` has one; few texts do.
+
+    One pattern for each label, whose first letter is looked for without the machinery of patterns.
+    """
+    return tuple(re.compile(rf"{re.escape(label)}(?!\w)") for label in labels)
 
 
 def _looks_labelled(text: str, patterns: tuple[re.Pattern[str], ...]) -> bool:

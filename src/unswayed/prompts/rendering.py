@@ -26,7 +26,7 @@ from unswayed.prompts.styles import PROMPTS, Style, sentences
 from unswayed.prompts.template import Template, read_template
 from unswayed.tasks import TaskSpec, points_of, task_of
 
-__all__ = ["candidate_spans", "plain_prompt", "render", "template_of"]
+__all__ = ["Wordings", "candidate_spans", "render", "template_of"]
 
 Chat = tuple[Message, ...]
 
@@ -242,11 +242,12 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
         UnknownNameError: If there is no prompt of that name, or the task is not available.
         ShapeError: If the presentation is for another number of candidates.
     """
-    form, points = _form(item, ask, settings)
+    form, points = _form(item, ask, _book(_Same(settings)))
     locate = partial(candidate_spans, item, ask, settings)
-    plain = _plain(form, points, item, ask)
-    if plain is not None:
-        wording, text = plain
+    texts = plain_texts(item)
+    wording = None if texts is None else _wording(form, points, item, ask)
+    if texts is not None and wording is not None:
+        text = wording.outline.filled(texts)
         return Rendered(
             (*wording.before, Message("user", text)),
             wording.labels,
@@ -273,33 +274,35 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
     )
 
 
-def plain_prompt(item: Item, ask: Ask, settings: PromptSettings) -> tuple[Wording, str] | None:
-    """What `render` says, in two parts: what the item shares with others, and the last message.
+class Wordings:
+    """What `render` says about items whose texts are all plain (`plain_texts`), but for the texts.
 
-    None where nothing is shared: of templates, conversations, content-free texts, and texts with
-    bars such as those of headings.
-
-    Raises:
-        UnswayedError: As `render`.
+    Args:
+        settings: Of all the prompts.
     """
-    form, points = _form(item, ask, settings)
-    return _plain(form, points, item, ask)
+
+    def __init__(self, settings: PromptSettings) -> None:
+        self._book = _book(_Same(settings))
+
+    def of(self, item: Item, ask: Ask) -> Wording | None:
+        """What the item shares with others that are asked alike; None of templates and such.
+
+        Raises:
+            UnswayedError: As `render`.
+        """
+        return _wording(*_form(item, ask, self._book), item, ask)
 
 
-def _plain(
-    form: _Form, points: tuple[str, ...], item: Item, ask: Ask
-) -> tuple[Wording, str] | None:
-    texts = plain_texts(item) if ask.substitute is None and not points else None
-    if texts is None:
+def _wording(form: _Form, points: tuple[str, ...], item: Item, ask: Ask) -> Wording | None:
+    if points or ask.substitute is not None:
         return None
     try:
-        wording = form.wording(item, ask.presentation)
+        return form.wording(item, ask.presentation)
     except TemplateError as error:
         raise TemplateError(f"{item.id}: {error}") from None
-    return None if wording is None else (wording, wording.outline.filled(texts))
 
 
-def _form(item: Item, ask: Ask, settings: PromptSettings) -> tuple[_Form, tuple[str, ...]]:
+def _form(item: Item, ask: Ask, book: _Book) -> tuple[_Form, tuple[str, ...]]:
     """The form of a prompt, and the points that it is about."""
     order = ask.presentation.order
     n = len(item.candidates)
@@ -309,7 +312,6 @@ def _form(item: Item, ask: Ask, settings: PromptSettings) -> tuple[_Form, tuple[
         raise ShapeError(
             f"{item.id}: {n} candidates, but {len(ask.substitute.candidates)} content-free texts"
         )
-    book = _book(_Same(settings))
     if item.id in book.shot_ids:
         raise TemplateError(
             f"{item.id}: is one of the examples and is to be judged as well, which would show its "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from unswayed.items import Item
@@ -34,18 +35,24 @@ class KeyBook:
         self._older = array("i")
         self._keys = bytearray()
 
-    def get(self, question: Question) -> bytes | None:
-        """The key of a question; None if it was not entered."""
-        item, ask = question
-        place = self._newest.get(item.id, NOWHERE)
-        if place == NOWHERE:
-            return None
-        wanted = self._asks.get(ask)
-        while place != NOWHERE:
-            if self._ask[place] == wanted:
-                return bytes(self._keys[32 * place : 32 * place + 32])
-            place = self._older[place]
-        return None
+    def get(self, questions: Sequence[Question]) -> list[bytes | None]:
+        """The key of each question; None if it was not entered."""
+        newest, older, asked, keys = self._newest, self._older, self._ask, self._keys
+        # few questions are asked about very many items, and to hash one takes a while
+        distinct = {id(ask): ask for _, ask in questions}
+        code_of = {name: self._asks.get(ask) for name, ask in distinct.items()}
+        entered: list[bytes | None] = []
+        last: Item | None = None
+        first = NOWHERE
+        for item, ask in questions:
+            if item is not last:  # the questions about an item come one after the other
+                last, first = item, newest.get(item.id, NOWHERE)
+            place, wanted = first, code_of[id(ask)]
+            while place != NOWHERE and asked[place] != wanted:
+                place = older[place]
+            start = 32 * place
+            entered.append(None if place == NOWHERE else bytes(keys[start : start + 32]))
+        return entered
 
     def enter(self, question: Question, key: bytes) -> None:
         """Remember the key of a question that is not in the book, 32 bytes."""

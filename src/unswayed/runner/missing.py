@@ -77,8 +77,8 @@ class MissingCalls:
         self.n_questions += len(chunk)
         first: dict[bytes, Question] = {}
         drafted: dict[bytes, Draft] = {}
-        for question in chunk:
-            key, draft = self._drafter.address(question)
+        addresses = self._drafter.addresses(chunk)
+        for question, (key, draft) in zip(chunk, addresses, strict=True):
             first.setdefault(key, question)
             if draft is not None:
                 drafted[key] = draft

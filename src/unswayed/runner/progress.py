@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol, TextIO
 
 from unswayed.backends.protocol import Wait
-from unswayed.runner.questions import RunCounts
+from unswayed.runner.counts import RunCounts
 
 __all__ = ["Progress", "ShowsProgress", "describe", "duration"]
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
 
-from unswayed.backends.protocol import Backend, Wait
-from unswayed.calls import Frame, Query, Request, Response, key_of
+from unswayed.backends.protocol import Backend
+from unswayed.calls import Frame, Query, Request, Response, inside, key_of
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError
 from unswayed.items import Item, Message
-from unswayed.parsing import was_refused, was_truncated
+from unswayed.parsing import was_truncated
 from unswayed.presentation import Ask
-from unswayed.prompts import PromptSettings, Rendered, Wording, plain_prompt, render
+from unswayed.prompts import PromptSettings, Rendered, Wording, Wordings, plain_texts, render
+from unswayed.runner.counts import RunCounts
 from unswayed.runner.keys import KeyBook, Question
-from unswayed.runner.writer import Answered, Failed
+from unswayed.runner.writer import Answered
 from unswayed.store import Pool, prompt_bytes
 from unswayed.tasks import task_of
 
@@ -57,80 +58,6 @@ class RunSettings:
     sample_temperature: float = 1.0
     budget_usd: float | None = None
     retry_max_tokens: int = 4
-
-
-@dataclass(slots=True)
-class RunCounts:
-    """What a run did. The runner counts up while it works; only committed calls are counted.
-
-    Attributes:
-        planned: Distinct calls met so far, recorded or not, retries of cut-off answers included.
-        made: Answered and committed in this run.
-        cached: Recorded by an earlier run.
-        failed: Given up in this run; they are in the store's error table.
-        retried: Attempts beyond the first, over all calls.
-        truncated_retries: Calls that repeat a cut-off answer with a larger cap.
-        unparsed: Answers of this run that could not be read, refusals among them.
-        refused: Answers of this run that are refusals, or what a content filter left.
-        input_tokens, output_tokens, cost_usd: Of the calls made in this run.
-        unknown_usage: Answers of this run whose tokens the server did not state, or stated
-            impossibly; they are in no token count, and in the cost with the most they can cost.
-        budget_spent: True if the next call could have exceeded the budget.
-        interrupted: True if it was stopped before it was done.
-        fatal: Why no further call can succeed; None if all is well.
-        waiting: What holds up all calls just now.
-    """
-
-    planned: int = 0
-    made: int = 0
-    cached: int = 0
-    failed: int = 0
-    retried: int = 0
-    truncated_retries: int = 0
-    unparsed: int = 0
-    refused: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float = 0.0
-    unknown_usage: int = 0
-    budget_spent: bool = False
-    interrupted: bool = False
-    fatal: str | None = None
-    waiting: Wait | None = None
-
-    def plus(self, later: RunCounts) -> RunCounts:
-        """The counts of two runs one after the other."""
-        pairs = ((name, getattr(self, name), getattr(later, name)) for name in self.__slots__)
-        return RunCounts(
-            **{
-                name: mine + theirs if type(mine) in (int, float) else mine or theirs
-                for name, mine, theirs in pairs
-            }
-        )
-
-    def add(self, answered: Iterable[Answered], failed: Iterable[Failed]) -> None:
-        """Count calls that were committed."""
-        for row in answered:
-            response = row.response
-            self.made += 1
-            self.retried += response.retries
-            self.truncated_retries += row.is_retry
-            self.unparsed += row.unparsed
-            self.refused += was_refused(response.finish_reason)
-            self.unknown_usage += not response.usage_known
-            self.input_tokens += response.input_tokens
-            self.output_tokens += response.output_tokens
-            self.cost_usd += response.cost_usd or 0.0
-        for lost in failed:
-            self.failed += 1
-            self.retried += lost.failure.attempts - 1
-
-    @property
-    def exit_code(self) -> int:
-        """0 done, 3 calls failed or the budget ran out, 130 interrupted."""
-        if self.interrupted:
-            return 130
-        return 3 if self.failed or self.budget_spent or self.fatal else 0
 
 
 class Layout(NamedTuple):
@@ -213,6 +140,7 @@ class Drafter:
         self.gives_logprobs = gives_logprobs
         self.settings = settings
         self._keys = KeyBook()
+        self._wordings = Wordings(settings.prompts)
         self._frames: dict[tuple[Wording, int], Frame] = {}
         self._longer: dict[bytes, bytes] = {}
         self._layouts: dict[tuple[str, str, int], Layout] = {}
@@ -227,53 +155,70 @@ class Drafter:
             TemplateError: If it cannot be rendered.
             ItemError: If its text is not valid Unicode.
         """
-        item, ask = question
-        entered = self._keys.get(question)
+        (entered,) = self._keys.get((question,))
         if entered is not None and (kept := self._take(entered)) is not None:
             return kept
+        return self._drafted(question, entered)
+
+    def _drafted(self, question: Question, key: bytes | None) -> Draft:
+        item, ask = question
         rendered = render(item, ask, self.settings.prompts)
         request = self._request(ask, rendered, rendered.messages, item.asked_as)
-        if entered is None:
+        if key is None:
             try:
-                entered = key_of(request)
+                key = key_of(request)
             except UnicodeEncodeError as error:
                 raise _not_unicode(item, error) from None
-            self._enter(question, entered)
-        return Draft(question, request, entered, self._layout(question, rendered))
+            self._enter(question, key)
+        return Draft(question, request, key, self._layout(question, rendered))
 
     def key(self, question: Question) -> bytes:
         """The key of a question, whose draft is not needed."""
-        return self.address(question)[0]
+        return self.addresses((question,))[0][0]
 
-    def address(self, question: Question) -> tuple[bytes, Draft | None]:
-        """The key of a question, and its draft where the key cannot be told without.
+    def addresses(self, questions: Sequence[Question]) -> list[tuple[bytes, Draft | None]]:
+        """The key of each question, and its draft where the key cannot be told without.
 
         Raises:
-            TemplateError: If it cannot be rendered.
-            ItemError: If its text is not valid Unicode.
+            TemplateError: If one cannot be rendered.
+            ItemError: If a text is not valid Unicode.
         """
-        entered = self._keys.get(question)
-        if entered is not None:
-            return entered, None
-        item, ask = question
-        plain = plain_prompt(item, ask, self.settings.prompts)
-        if plain is None:
-            draft = self.draft(question)
-            return draft.key, draft
-        wording, text = plain
+        addresses: list[tuple[bytes, Draft | None]] = []
+        last: Item | None = None
+        texts: list[bytes] | None = None
+        for question, entered in zip(questions, self._keys.get(questions), strict=True):
+            if entered is not None:
+                addresses.append((entered, None))
+                continue
+            item, ask = question
+            if item is not last:  # the questions about an item come one after the other
+                last, texts = item, _texts_inside(item)
+            wording = None if texts is None else self._wordings.of(item, ask)
+            if texts is None or wording is None:
+                draft = self._drafted(question, None)
+                addresses.append((draft.key, draft))
+                continue
+            try:
+                key = self._frame(question, wording).key(
+                    texts, item.asked_as if self.keyed_by_item else None
+                )
+            except UnicodeEncodeError as error:
+                raise _not_unicode(item, error) from None
+            self._enter(question, key)
+            addresses.append((key, None))
+        return addresses
+
+    def _frame(self, question: Question, wording: Wording) -> Frame:
+        ask = question.ask
         frame = self._frames.get((wording, ask.sample))
         if frame is None:
             self._layout(question, wording)
             messages = (*wording.before, Message("user", ""))
-            frame = Frame.of(self._request(ask, wording, messages, None))
+            request = self._request(ask, wording, messages, None)
+            frame = Frame.of(request, wording.outline.parts, wording.outline.holes)
             if len(self._frames) < MOST_FRAMES:
                 self._frames[wording, ask.sample] = frame
-        try:
-            key = frame.key(text, item.asked_as if self.keyed_by_item else None)
-        except UnicodeEncodeError as error:
-            raise _not_unicode(item, error) from None
-        self._enter(question, key)
-        return key, None
+        return frame
 
     def _request(
         self,
@@ -343,6 +288,15 @@ class Drafter:
         if draft is not None:
             self._room += DRAFT_BYTES + prompt_bytes(draft.request)
         return draft
+
+
+def _texts_inside(item: Item) -> list[bytes] | None:
+    """The plain texts of an item as JSON has them; None where they are not plain."""
+    texts = plain_texts(item)
+    try:
+        return None if texts is None else list(map(inside, texts))
+    except UnicodeEncodeError as error:
+        raise _not_unicode(item, error) from None
 
 
 def _not_unicode(item: Item, error: UnicodeEncodeError) -> ItemError:

@@ -41,7 +41,7 @@ def read_decisions(
     """
     remaining = iter(questions)
     while chunk := list(itertools.islice(remaining, CHUNK)):
-        keys = [drafter.key(question) for question in chunk]
+        keys = [key for key, _ in drafter.addresses(chunk)]
         responses = dict(store.responses(dict.fromkeys(keys)))
         decisions: list[Decision] = []
         retries: dict[int, tuple[Question, bytes]] = {}

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from unswayed.errors import ItemError, RunDirectoryError, StoreError
-from unswayed.items import Item, ItemSet, decode_item, encode_item
+from unswayed.items import Gathered, Item, ItemSet, decode_item, encode_item
 from unswayed.store.database import NOTE, Database
 
 __all__ = ["bind", "bound_items"]
@@ -51,7 +51,8 @@ def bound_items(database: Database) -> ItemSet:
     if not rows:
         raise RunDirectoryError(f"{database.directory} holds no items: no run was made in it.")
     try:
-        items = ItemSet.of((decode_item(row) for (row,) in rows), name=database.noted("data") or "")
+        kept = Gathered((decode_item(row) for (row,) in rows), are_json=True)
+        items = ItemSet.of(kept, name=database.noted("data") or "")
     except ItemError as error:
         raise StoreError(f"the items in {database.directory} are damaged ({error}).") from None
     if items.fingerprint != database.noted("fingerprint"):

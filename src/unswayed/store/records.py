@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -20,7 +21,7 @@ __all__ = [
     "decode_failure",
     "decode_request",
     "decode_response",
-    "decode_whole_response",
+    "decode_whole_responses",
     "encode_failure",
     "encode_request",
     "encode_response",
@@ -166,9 +167,16 @@ def decode_response(data: bytes, key: bytes) -> Response:
     return _decoded(_RESPONSE, data, key)
 
 
-def decode_whole_response(data: bytes, key: bytes) -> Response:
-    """The response of a row that `is_whole`; see `decode_response`."""
-    return _opened(_RESPONSE, data, key)
+def decode_whole_responses(rows: Sequence[tuple[bytes, bytes]]) -> list[Response]:
+    """The responses of keys and rows that are `is_whole`, at once; see `decode_response`."""
+    try:
+        lines = [_json(data) for _, data in rows]
+        responses = _RESPONSE.decode_lines(b"\n".join(lines))
+    except (msgspec.MsgspecError, zlib.error, ValueError, RecursionError):
+        responses = []
+    if len(responses) == len(rows):
+        return responses
+    return [_opened(_RESPONSE, data, key) for key, data in rows]  # which says what is wrong
 
 
 def decode_failure(data: bytes, key: bytes) -> Failure:
@@ -205,11 +213,14 @@ def _decoded(decoder: msgspec.json.Decoder[Record], data: bytes, key: bytes) -> 
 
 
 def _opened(decoder: msgspec.json.Decoder[Record], data: bytes, key: bytes) -> Record:
-    data = data[SEALED:]
     try:
-        return decoder.decode(data if data[:1] == b"{" else zlib.decompress(data))
+        return decoder.decode(_json(data))
     except (msgspec.MsgspecError, zlib.error, ValueError, RecursionError) as error:
         raise _damaged(key, error) from error
+
+
+def _json(data: bytes) -> bytes:
+    return data[SEALED:] if data[SEALED : SEALED + 1] == b"{" else zlib.decompress(data[SEALED:])
 
 
 def _damaged(key: bytes, reason: object) -> StoreError:

@@ -37,7 +37,8 @@ class TaskSpec:
         listed: Whether candidates of one line each stand in one list; else in blocks of their own.
         check: Raises `BadFieldError` where an item is none of this task (an item has an id and
             two candidates at least when it comes here).
-        gold: The right candidates of an item; empty where gold is a tie or unknown.
+        gold: The right candidates of an item; empty where gold is a tie or unknown. Like `human` it
+            looks at gold, values, criteria and the number of candidates, at no text, id or `meta`.
         human: The score that humans gave an item, None where there is none; None if gold names
             candidates.
         orders: Set of orders that an audit asks for unless told otherwise. One name for every

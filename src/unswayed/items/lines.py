@@ -1,0 +1,288 @@
+"""Items of large sets: lines of a temporary file, decoded when they are asked for.
+
+A million items as objects take more than a gigabyte, their texts most of it, and hardly any step of
+an audit looks at a text. So only what is no text stays in memory: ids, and of everything else one
+item for each *kind*, the items that differ in nothing but their texts, their `meta` and their id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import tempfile
+import threading
+import weakref
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter, eq, index
+from typing import IO, Any, Final, TypeVar, overload
+
+import msgspec
+
+from unswayed.errors import UsageError
+from unswayed.items.item import Item, blind, encode_item
+
+__all__ = ["Gathered", "ItemLines", "blinded", "by_kind", "ids_of", "of_kinds", "picked"]
+
+T = TypeVar("T")
+
+LARGE: Final = 1 << 24
+"""Bytes of JSON from which items are kept as lines."""
+AT_ONCE: Final = 256
+"""Lines decoded at a time."""
+_SHARED: Final = attrgetter("task", "group", "permutable", "criterion", "criteria", "values")
+_DECODER: Final = msgspec.json.Decoder(Item)
+
+
+class _File:
+    """The canonical JSON of items in a temporary file, and what of them is no text.
+
+    The file has no name and lasts as long as the object, so that nobody can change it.
+
+    Attributes:
+        ids: Of the items, in order.
+        kinds: One item for each kind, without id, texts and `meta`; in order of appearance.
+        kind_of: The kind of each item.
+    """
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.kinds: list[Item] = []
+        self.kind_of = array("i")
+        self._codes: dict[tuple[object, ...], int] = {}
+        self._ends = array("q", [0])
+        self._guard = threading.Lock()
+        try:
+            self._file: IO[Any] = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the object
+        except OSError as error:
+            raise _unwritable(error) from None
+        weakref.finalize(self, self._file.close)
+
+    def add(self, item: Item, line: bytes) -> None:
+        """Take an item and its canonical JSON, which ends with a newline.
+
+        Raises:
+            UsageError: If the file cannot be written.
+        """
+        try:
+            self._file.write(line)
+        except OSError as error:
+            raise _unwritable(error) from None
+        self.ids.append(item.id)
+        self._ends.append(self._ends[-1] + len(line))
+        gold: object = item.gold
+        if isinstance(gold, dict):
+            gold = tuple(gold.items())
+        key = len(item.candidates), type(gold), gold, _SHARED(item)  # 1 and 1.0 are not the same
+        code = self._codes.setdefault(key, len(self.kinds))
+        if code == len(self.kinds):
+            self.kinds.append(_kind(item))
+        self.kind_of.append(code)
+
+    def read(self, first: int, last: int) -> bytes:
+        """The lines from one place to before another.
+
+        Raises:
+            UsageError: If they are not there.
+        """
+        begin, end = self._ends[first], self._ends[last]
+        try:
+            with self._guard:
+                self._file.seek(begin)  # which writes what is still buffered
+                data: bytes = self._file.read(end - begin)
+        except OSError as error:
+            raise _unwritable(error) from None
+        if len(data) < end - begin:
+            raise UsageError("the temporary file of the items is damaged. Run it again.")
+        return data
+
+
+def _unwritable(error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot keep the items in a temporary file: {error.strerror or error}. Set TMPDIR to a "
+        "directory with room for as much as the items take."
+    )
+
+
+def _kind(item: Item) -> Item:
+    return msgspec.structs.replace(
+        item,
+        id="",
+        prompt="",
+        candidates=("",) * item.n,
+        reference=None,
+        response=None,
+        meta={},
+    )
+
+
+class ItemLines(Sequence[Item]):
+    """Items that lie in a file, all or some of them: a sequence of items like any other.
+
+    An item is another object each time it is asked for.
+
+    Args:
+        file: Where they lie.
+        rows: Which of them; None for all.
+        is_blind: Whether they are without their gold.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # as lists
+
+    def __init__(
+        self, file: _File, rows: Sequence[int] | None = None, *, is_blind: bool = False
+    ) -> None:
+        self._file = file
+        self._rows: Sequence[int] = range(len(file.ids)) if rows is None else array("q", rows)
+        self._is_blind = is_blind
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, place: int | slice) -> Item | tuple[Item, ...]:
+        if isinstance(place, slice):
+            return tuple(self._decoded(self._rows[place]))
+        row = self._rows[index(place)]
+        return next(self._decoded((row,)))
+
+    def __iter__(self) -> Iterator[Item]:
+        for start in range(0, len(self._rows), AT_ONCE):
+            yield from self._decoded(self._rows[start : start + AT_ONCE])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple | ItemLines):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (list(self),)
+
+    def _decoded(self, rows: Sequence[int]) -> Iterator[Item]:
+        """The items of some rows, at once where they lie one behind the other."""
+        if not rows:
+            return
+        ids, change = self._file.ids, msgspec.structs.force_setattr
+        together = rows[-1] - rows[0] == len(rows) - 1 and list(rows) == list(
+            range(rows[0], rows[-1] + 1)
+        )
+        parts = [(rows[0], rows[-1] + 1)] if together else [(row, row + 1) for row in rows]
+        for first, last in parts:
+            items = _DECODER.decode_lines(self._file.read(first, last))
+            for row, item in enumerate(items, start=first):
+                change(item, "id", ids[row])  # equal, and one object for all that remember it
+                if self._is_blind:
+                    change(item, "gold", None)
+                yield item
+
+    def ids(self) -> list[str]:
+        """Of the items."""
+        ids = self._file.ids
+        return ids.copy() if isinstance(self._rows, range) else [ids[row] for row in self._rows]
+
+    def kinds(self) -> list[Item]:
+        """One for each kind, without id, texts and `meta`; of some of the items there may be more."""
+        kinds = self._file.kinds
+        return [blind(kind) for kind in kinds] if self._is_blind else kinds
+
+    def kind_of(self) -> Sequence[int]:
+        """The kind of each item."""
+        codes = self._file.kind_of
+        return codes if isinstance(self._rows, range) else [codes[row] for row in self._rows]
+
+    def blind(self) -> ItemLines:
+        """The items without their gold."""
+        return ItemLines(self._file, self._chosen(), is_blind=True)
+
+    def picked(self, places: Iterable[int]) -> ItemLines:
+        """Some of the items, by place."""
+        rows = self._rows
+        return ItemLines(self._file, [rows[place] for place in places], is_blind=self._is_blind)
+
+    def _chosen(self) -> Sequence[int] | None:
+        return None if isinstance(self._rows, range) else self._rows
+
+
+class Gathered:
+    """Items as they come: objects, or lines once their JSON takes more than `LARGE`.
+
+    Args:
+        are_json: Whether items are what JSON says, nothing else in `meta`, so that they may become
+            lines.
+    """
+
+    def __init__(self, items: Iterable[Item] = (), *, are_json: bool = False) -> None:
+        self._objects: list[Item] = []
+        self._file: _File | None = None
+        self._room = LARGE if are_json else math.inf
+        self._whole = hashlib.sha256()
+        for item in items:
+            self.add(item)
+
+    def add(self, item: Item) -> None:
+        """Take an item.
+
+        Raises:
+            UsageError: If no temporary file can be written.
+        """
+        line = encode_item(item) + b"\n"
+        self._whole.update(line)
+        self._room -= len(line)
+        if self._file is not None:
+            self._file.add(item, line)
+            return
+        self._objects.append(item)
+        if self._room < 0:
+            self._file = _File()
+            for earlier in self._objects:
+                self._file.add(earlier, encode_item(earlier) + b"\n")
+            self._objects = []
+
+    def __len__(self) -> int:
+        return len(self._objects if self._file is None else self._file.ids)
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """The items."""
+        return tuple(self._objects) if self._file is None else ItemLines(self._file)
+
+    @property
+    def fingerprint(self) -> str:
+        """As `fingerprint` of the items."""
+        return f"sha256:{self._whole.hexdigest()}"
+
+
+def by_kind(items: Sequence[Item]) -> Sequence[Item]:
+    """Items among which there is one of each kind: of lines the kinds, else the items themselves.
+
+    What is asked of them must be no text, id or `meta`.
+    """
+    return items.kinds() if isinstance(items, ItemLines) else items
+
+
+def of_kinds(items: Sequence[Item], read: Callable[[Item], T]) -> list[T]:
+    """What `read` says of each item; it looks at no text, id or `meta`."""
+    if not isinstance(items, ItemLines):
+        return list(map(read, items))
+    said = list(map(read, items.kinds()))
+    return [said[code] for code in items.kind_of()]
+
+
+def ids_of(items: Sequence[Item]) -> list[str]:
+    """The id of each item."""
+    return items.ids() if isinstance(items, ItemLines) else [item.id for item in items]
+
+
+def blinded(items: Sequence[Item]) -> Sequence[Item]:
+    """The items without their gold: what methods and backends are given."""
+    return items.blind() if isinstance(items, ItemLines) else tuple(map(blind, items))
+
+
+def picked(items: Sequence[Item], places: Iterable[int]) -> Sequence[Item]:
+    """Some of the items, by place."""
+    if isinstance(items, ItemLines):
+        return items.picked(places)
+    return tuple(items[place] for place in places)

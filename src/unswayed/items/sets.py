@@ -1,0 +1,88 @@
+"""`ItemSet`: the items of one task, with where they came from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import overload
+
+from unswayed.errors import ItemError
+from unswayed.items.item import BadLine, Item, Task
+from unswayed.items.lines import Gathered, ids_of, of_kinds
+
+__all__ = ["ItemSet"]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSet(Sequence[Item]):
+    """Items of one task, with where they came from.
+
+    Attributes:
+        name: Name for reports and run directories.
+        items: In file order; ids are unique. A tuple, or of large sets lines of a temporary file.
+        fingerprint: sha256 over the items' canonical JSON.
+        bad_lines: Lines left out with `on_bad_item="skip"`.
+        origin: Of a benchmark: where it was fetched, revision, licence, as `run.json` keeps them.
+    """
+
+    name: str
+    items: Sequence[Item]
+    fingerprint: str
+    bad_lines: tuple[BadLine, ...] = field(default=())
+    origin: Mapping[str, str | int] = field(default_factory=dict)
+
+    @property
+    def task(self) -> Task:
+        """The one task of the set."""
+        return self.items[0].task
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        return self.items[index] if isinstance(index, int) else tuple(self.items[index])
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    @classmethod
+    def of(
+        cls,
+        items: Iterable[Item] | Gathered,
+        *,
+        name: str,
+        bad_lines: Iterable[BadLine] = (),
+        origin: Mapping[str, str | int] | None = None,
+    ) -> ItemSet:
+        """Collect items, checking that ids are unique and the task is one.
+
+        Raises:
+            ItemError: If the set is empty, mixes tasks or repeats an id.
+        """
+        gathered = items if isinstance(items, Gathered) else Gathered(items)
+        kept = gathered.items
+        bad = tuple(bad_lines)
+        if not kept:
+            left_out = f" ({len(bad)} bad lines left out)" if bad else ""
+            raise ItemError(f"{name}: no items{left_out}.")
+        tasks = Counter(of_kinds(kept, attrgetter("task")))
+        if len(tasks) > 1:
+            counts = ", ".join(f"{count} {task.value}" for task, count in tasks.most_common())
+            raise ItemError(f"{name}: mixed tasks ({counts}). Choose one with --task.")
+        ids = ids_of(kept)
+        if len(set(ids)) < len(ids):
+            twice = next(item_id for item_id, count in Counter(ids).items() if count > 1)
+            raise ItemError(f"{name}: id {twice!r} occurs more than once.")
+        return cls(
+            name=name,
+            items=kept,
+            fingerprint=gathered.fingerprint,
+            bad_lines=bad,
+            origin={} if origin is None else origin,
+        )

@@ -1,0 +1,86 @@
+"""What a run did, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from unswayed.backends.protocol import Wait
+from unswayed.parsing import was_refused
+from unswayed.runner.writer import Answered, Failed
+
+__all__ = ["RunCounts"]
+
+
+@dataclass(slots=True)
+class RunCounts:
+    """What a run did. The runner counts up while it works; only committed calls are counted.
+
+    Attributes:
+        planned: Distinct calls met so far, recorded or not, retries of cut-off answers included.
+        made: Answered and committed in this run.
+        cached: Recorded by an earlier run.
+        failed: Given up in this run; they are in the store's error table.
+        retried: Attempts beyond the first, over all calls.
+        truncated_retries: Calls that repeat a cut-off answer with a larger cap.
+        unparsed: Answers of this run that could not be read, refusals among them.
+        refused: Answers of this run that are refusals, or what a content filter left.
+        input_tokens, output_tokens, cost_usd: Of the calls made in this run.
+        unknown_usage: Answers of this run whose tokens the server did not state, or stated
+            impossibly; they are in no token count, and in the cost with the most they can cost.
+        budget_spent: True if the next call could have exceeded the budget.
+        interrupted: True if it was stopped before it was done.
+        fatal: Why no further call can succeed; None if all is well.
+        waiting: What holds up all calls just now.
+    """
+
+    planned: int = 0
+    made: int = 0
+    cached: int = 0
+    failed: int = 0
+    retried: int = 0
+    truncated_retries: int = 0
+    unparsed: int = 0
+    refused: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    unknown_usage: int = 0
+    budget_spent: bool = False
+    interrupted: bool = False
+    fatal: str | None = None
+    waiting: Wait | None = None
+
+    def plus(self, later: RunCounts) -> RunCounts:
+        """The counts of two runs one after the other."""
+        pairs = ((name, getattr(self, name), getattr(later, name)) for name in self.__slots__)
+        return RunCounts(
+            **{
+                name: mine + theirs if type(mine) in (int, float) else mine or theirs
+                for name, mine, theirs in pairs
+            }
+        )
+
+    def add(self, answered: Iterable[Answered], failed: Iterable[Failed]) -> None:
+        """Count calls that were committed."""
+        for row in answered:
+            response = row.response
+            self.made += 1
+            self.retried += response.retries
+            self.truncated_retries += row.is_retry
+            self.unparsed += row.unparsed
+            self.refused += was_refused(response.finish_reason)
+            self.unknown_usage += not response.usage_known
+            self.input_tokens += response.input_tokens
+            self.output_tokens += response.output_tokens
+            self.cost_usd += response.cost_usd or 0.0
+        for lost in failed:
+            self.failed += 1
+            self.retried += lost.failure.attempts - 1
+
+    @property
+    def exit_code(self) -> int:
+        """0 done, 3 calls failed or the budget ran out, 130 interrupted."""
+        if self.interrupted:
+            return 130
+        return 3 if self.failed or self.budget_spent or self.fatal else 0
