@@ -15,7 +15,8 @@ has every client ask it as many calls, one process after the other in every roun
 
 Peers send the judge's prompts (system and user message, temperature, logprobs), and read the answer's
 text. CPU time is that of the whole process, its start and imports included, and *the calls alone* what it
-used from its first call on; medians of the rounds. A peer that is not given is skipped.
+used from its first call on; medians of the rounds. Everybody's modules (and our templates) were compiled
+by a round of four calls before. A peer that is not given is skipped.
 
     python -m venv openai && openai/bin/pip install openai         # litellm; inspect_ai openai
 """
@@ -38,6 +39,8 @@ from typing import NamedTuple
 import http_calls
 
 PROMPTS = "prompts.json"
+COMPILING = 4
+"""Calls of the first round, which is not measured: it compiles what an installed package has compiled."""
 OURS = {
     "aiohttp": """
 import aiohttp
@@ -157,12 +160,14 @@ def write_prompts(n: int, path: Path) -> None:
 def measured(python: str, code: str, url: str, connections: int, prompts: Path) -> Measured:
     """One process that makes all calls."""
     n = len(json.loads(prompts.read_text())["prompts"])
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [python, "-c", FRAME + code + END, url, str(connections), str(prompts)],
         capture_output=True,
         text=True,
         check=False,
+        env={**kept, "PYTHONPYCACHEPREFIX": str(prompts.parent / "bytecode")},
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
@@ -224,20 +229,21 @@ def main() -> None:
         assert server.stdout is not None
         url = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
         with tempfile.TemporaryDirectory() as folder:
-            prompts = Path(folder) / PROMPTS
+            few, prompts = Path(folder) / "few.json", Path(folder) / PROMPTS
+            write_prompts(COMPILING, few)
             write_prompts(arguments.calls, prompts)
-            rounds = [
+            _, *rounds = [
                 {
                     name: measured(
                         pythons.get(name) or sys.executable,
                         work,
                         url,
                         arguments.connections,
-                        prompts,
+                        asked,
                     )
                     for name, work in code.items()
                 }
-                for _ in range(arguments.rounds)
+                for asked in (few, *[prompts] * arguments.rounds)
             ]
     finally:
         server.kill()

@@ -11,12 +11,14 @@ import html
 import inspect
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from unswayed.report import findings, numerals
 from unswayed.report.intervals import above, below
+from unswayed.report.template_code import KeptCode
 from unswayed.visible import one_line
 
 __all__ = ["environment", "joined", "plain", "say", "sentence", "spans"]
@@ -36,6 +38,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
         optimized=False,  # folding constants takes longer than it saves
+        bytecode_cache=KeptCode(Path(__file__)),
     )
     templates.filters.update(dict(inspect.getmembers(numerals, inspect.isfunction)))
     templates.filters.update(
