@@ -34,6 +34,7 @@ class KeptCode(BytecodeCache):
 
     def __init__(self, module: Path) -> None:
         self._folder = Path(cache_from_source(str(module))).parent
+        self._compiler = f"jinja2 {version('jinja2')}, unswayed {VERSION}"
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Give a bucket its code, if it is kept."""
@@ -42,7 +43,7 @@ class KeptCode(BytecodeCache):
         except OSError:
             return
         code = kept[SEAL_BYTES:]
-        if kept[:SEAL_BYTES] == _seal(bucket, code):
+        if kept[:SEAL_BYTES] == self._seal(bucket, code):
             bucket.code = marshal.loads(code)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
@@ -53,14 +54,13 @@ class KeptCode(BytecodeCache):
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
             with whole_file(self._file(bucket)) as file:
-                file.write(_seal(bucket, code) + code)
+                file.write(self._seal(bucket, code) + code)
 
     def _file(self, bucket: Bucket) -> Path:
         return self._folder / f"{bucket.key}.{sys.implementation.cache_tag}.template"
 
-
-def _seal(bucket: Bucket, code: bytes) -> bytes:
-    templates = bucket.environment
-    syntax = (templates.autoescape, templates.trim_blocks, templates.lstrip_blocks)
-    source = repr((version("jinja2"), VERSION, syntax, bucket.checksum))
-    return hashlib.sha256(MAGIC_NUMBER + source.encode() + code).digest()
+    def _seal(self, bucket: Bucket, code: bytes) -> bytes:
+        templates = bucket.environment
+        syntax = (templates.autoescape, templates.trim_blocks, templates.lstrip_blocks)
+        source = repr((self._compiler, syntax, bucket.checksum))
+        return hashlib.sha256(MAGIC_NUMBER + source.encode() + code).digest()
