@@ -22,6 +22,7 @@ PARTS = {
     "groups": "claim_rates.groups",
     "lists": "claim_rates.lists",
     "places": "claim_rates.places",
+    "printed": "claim_rates.printed",
     "correlations": "claim_rates.correlations",
     "keyed": "claim_rates.keyed",
     "criteria": "claim_rates.criteria",

@@ -31,6 +31,7 @@ TINY = {
             "advice",
             "gold",
             "changes",
+            "printed",
             "sums",
             "--trials",
             "1",

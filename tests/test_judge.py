@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 import warnings
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
@@ -619,12 +620,13 @@ def test_work_runs_with_and_without_a_running_loop() -> None:
 
 
 def test_an_interrupt_lets_cancelled_work_tidy_up() -> None:
-    loop, tidied = LoopThread(), []
+    loop, tidied, waiting = LoopThread(), [], threading.get_ident()
 
     async def work() -> None:
-        signal.raise_signal(signal.SIGINT)  # heard by the main thread, which waits
+        signal.pthread_kill(waiting, signal.SIGINT)  # one that this thread gets does not wake it
         try:
             await asyncio.sleep(60)
+            tidied.append(False)  # nobody has cancelled it
         finally:
             await asyncio.sleep(0.01)
             tidied.append(True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -56,6 +57,7 @@ SETTINGS = (
 )
 
 
+@cache
 def answers(judge: str, candidates: int, *, seed: int) -> Answers:
     """What a run directory keeps of one run over all items."""
     record = us.audit(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -93,15 +94,12 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
 
 def coverage(setting: Setting, runs: int, *, size: int = POPULATION) -> Iterator[Rate]:
     """How often each interval holds the population's value."""
-    score, human = judged(size, setting.noise, 1, seed=1)
-    population = measure([scored(score[:, 0], human)], names=NAMES, resamples=0)
     counts = dict.fromkeys(NAMES, 0)
     for trial in range(runs):
         score, human = judged(setting.items, setting.noise, 1, seed=2 + trial)
         row = measure([scored(score[:, 0], human)], names=NAMES, resamples=RESAMPLES, seed=trial)
         for name in NAMES:
-            cell, truth = row[name], population[name].value
-            assert truth is not None
+            cell, truth = row[name], population(size, setting.noise)[name]
             held = cell.low is not None and cell.high is not None and cell.low <= truth <= cell.high
             counts[name] += held
     for name, count in counts.items():
@@ -112,6 +110,14 @@ def coverage(setting: Setting, runs: int, *, size: int = POPULATION) -> Iterator
             trials=runs,
             at_least=AT_LEAST,
         )
+
+
+@cache
+def population(size: int, noise: float) -> dict[str, float]:
+    """The values of so many items."""
+    score, human = judged(size, noise, 1, seed=1)
+    row = measure([scored(score[:, 0], human)], names=NAMES, resamples=0)
+    return {name: value for name in NAMES if (value := row[name].value) is not None}
 
 
 def false_alarms(setting: Setting, runs: int) -> Iterator[Rate]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Final
+from functools import cache
+from typing import Final
 
 from claim_rates.answers import estimation_answers
 from claim_rates.rate import Rate
 from unswayed.methods.estimation import MOST_ITEMS
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import Method, MethodWarning
+from unswayed.methods.protocol import MethodWarning
 
 __all__ = ["SETTINGS", "SIZES", "covered", "rates"]
 
@@ -43,25 +44,25 @@ SETTINGS: Final[tuple[tuple[str, int, float], ...]] = (
 
 def covered(spec: str, n: int, steep: float, *, size: int, trials: int) -> Iterator[bool]:
     """Whether each interval that is given holds the truth; of the first learned number."""
-    method = parse_method(spec)
-    judge: dict[str, Any] = {"n": n, "steep": steep}
-    truth = _truth(method, judge)
+    method, truth = parse_method(spec), _truth(spec, n, steep)
     for trial in range(trials):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MethodWarning)
-            answers = estimation_answers(method, size, seed=trial, **judge)
+            answers = estimation_answers(method, size, seed=trial, n=n, steep=steep)
             estimate = next(iter(method.fit_tables(answers).estimates().values()))
         if estimate.low is not None and estimate.high is not None:
             yield estimate.low <= truth <= estimate.high
 
 
-def _truth(method: Method, judge: dict[str, Any]) -> float:
+@cache
+def _truth(spec: str, n: int, steep: float) -> float:
+    method = parse_method(spec)
     plain = method.with_resamples(0)
     values = []
     for part in range(MANY):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MethodWarning)
-            answers = estimation_answers(method, MOST_ITEMS, seed=10**6 + part, **judge)
+            answers = estimation_answers(method, MOST_ITEMS, seed=10**6 + part, n=n, steep=steep)
             estimate = next(iter(plain.fit_tables(answers).estimates().values()))
         assert estimate.value is not None
         values.append(estimate.value)

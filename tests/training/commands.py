@@ -2,13 +2,15 @@
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from forks import FORKED, ended
 from small_models import colour_items
 
 from unswayed.items import encode_item
@@ -38,7 +40,6 @@ SETTINGS = {
     "data.held_out": "0",
     "data.max_prompt_tokens": "64",
     "prompt.max_response_tokens": "1",
-    "reward.consistency": "slow",
     "rollout.samples": "4",
     "optimiser.items_per_step": "2",
     "optimiser.steps": "4",
@@ -56,10 +57,13 @@ class Command:
     Args:
         folder: For the items, the reward and what the reward leaves.
         model: The model to train.
+        objective: How.
+        consistency: The reward of consistency.
     """
 
-    def __init__(self, folder, model):
-        self.folder, self.model = folder, model
+    def __init__(self, folder, model, objective="rl", consistency="slow"):
+        self.folder, self.model, self.objective = folder, model, objective
+        self.settings = {**SETTINGS, "reward.consistency": consistency}
         self.items = folder / "items.jsonl"
         self.items.write_bytes(b"\n".join(map(encode_item, colour_items(10))) + b"\n")
         site = folder / "site"
@@ -70,36 +74,41 @@ class Command:
         (info / "entry_points.txt").write_text("[unswayed.rewards]\nslow = slow_reward:SLOW\n")
         self.path = os.pathsep.join([str(site), *filter(None, sys.path)])
 
-    def arguments(self, out, changes):
-        settings = {**SETTINGS, **changes}
-        sets = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-        command = [sys.executable, "-m", "unswayed", "train", "rl", str(self.items)]
+    def arguments(self, out):
+        settings = self.settings.items()
+        sets = [part for key, value in settings for part in ("--set", f"{key}={value}")]
+        command = ["-m", "unswayed", "train", self.objective, str(self.items)]
         return [*command, "--recipe", "tiny-judge", "--model", str(self.model), *sets, "--out", out]
 
-    @contextmanager
-    def started(self, out, *, processes=1, slow_at=None, slow_rank=0, **changes):
-        """The processes; the step that follows `slow_at` whole ones is the slow one."""
-        mark = self.folder / f"mark-{Path(out).name}"
+    def environments(self, out, *, processes=1, slow_at=None, slow_rank=0):
+        """What each process is told: the step that follows `slow_at` whole ones is the slow one."""
+        mark = self.mark(out)
         mark.mkdir(exist_ok=True)
-        environment = {**os.environ, "PYTHONPATH": self.path, "OMP_NUM_THREADS": "1"}
-        environment |= {"SLOW_MARK": str(mark), "SLOW_RANK": str(slow_rank)}
+        own = {"PYTHONPATH": self.path, "SLOW_MARK": str(mark), "SLOW_RANK": str(slow_rank)}
         if slow_at is not None:  # the plan tries the reward once before any step
-            environment["SLOW_AT"] = str(slow_at + 2)
-        changes = {key.replace("_", ".", 1): value for key, value in changes.items()}
-        port = free_port()
+            own["SLOW_AT"] = str(slow_at + 2)
+        return environments(processes, own)
+
+    def mark(self, out):
+        """The folder in which the processes say that they have come to the slow step."""
+        return self.folder / f"mark-{Path(out).name}"
+
+    @contextmanager
+    def started(self, out, *, slow_at=None, **how):
+        """The processes, new ones as a launcher starts them, once they are in the slow step."""
         children = [
             subprocess.Popen(
-                self.arguments(str(out), changes),
-                env=environment | (launched(port, rank, processes) if processes > 1 else {}),
+                [sys.executable, *self.arguments(str(out))],
+                env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            for rank in range(processes)
+            for environment in self.environments(out, slow_at=slow_at, **how)
         ]
         try:
             if slow_at is not None:
-                wait_for(mark, processes, children)
+                wait_for(self.mark(out), len(children), children)
             yield children
         finally:
             for child in children:
@@ -107,51 +116,47 @@ class Command:
                 child.wait()
 
     def finished(self, out, **how):
-        """What the processes said on stderr, once all have ended well."""
-        with self.started(out, **how) as children:
-            said = [child.communicate(timeout=300)[1] for child in children]
-            codes = [child.returncode for child in children]
-        assert codes == [0] * len(children), said
-        return said
+        """Until the processes have ended, all of them well."""
+        all_well(ended(self.arguments(str(out)), self.environments(out, **how)))
 
 
-def run_processes(*command, processes=2, launch=None):
+def run_processes(*command, processes=2, launch=None, context=FORKED):
     """Run a script as the processes of one launcher, all of which have to end with 0.
 
     Args:
         *command: What Python runs, with its arguments.
         processes: How many; one is on its own.
         launch: What else the launcher puts into their environment.
+        context: See `ended`.
 
     Returns:
         What each said on stdout and stderr.
     """
+    return all_well(ended(command, environments(processes, launch or {}), context))
+
+
+def all_well(processes):
+    """What each said on stdout and stderr."""
+    assert [process.code for process in processes] == [0] * len(processes), processes
+    return [(process.out, process.err) for process in processes]
+
+
+def environments(processes, own):
+    """What each process of one launcher is told, the same of its own and this process's."""
     port = free_port()
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(launch or {})}
-    children = [
-        subprocess.Popen(
-            [sys.executable, *map(str, command)],
-            env=environment | (launched(port, rank, processes) if processes > 1 else {}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(processes)
-    ]
-    try:
-        said = [child.communicate(timeout=300) for child in children]
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
-    assert [child.returncode for child in children] == [0] * processes, said
-    return said
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **own}
+    if processes == 1:
+        return [environment]
+    return [environment | launched(port, rank, processes) for rank in range(processes)]
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that is free, and that the system gives to nobody who asks for any."""
+    for port in random.SystemRandom().sample(range(20_000, 30_000), 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("none of 100 ports between 20000 and 30000 is free")
 
 
 def launched(port, rank, processes):

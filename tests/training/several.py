@@ -33,6 +33,14 @@ def announce_sender_as_cuda():
     VLLMClient.init_communicator = lambda self, device: join(self, device="cuda")
 
 
+def check_shards(trainers):
+    """Each process has held a part of every weight: what is asked for by variables was done."""
+    from torch.distributed.tensor import DTensor
+
+    weights = [weight for trainer in trainers for weight in trainer.model.parameters()]
+    assert all(isinstance(weight, DTensor) for weight in weights)
+
+
 def trace(*, scripted):
     """Write down every batch; with `scripted`, a response depends on prompt and sample alone.
 
@@ -84,6 +92,8 @@ def main():
     recipe = small_recipe(n, **settings)
     with joined(recipe):
         trained(objective, items, model=model, recipe=recipe, out=out)
+        if "FSDP_VERSION" in os.environ:
+            check_shards(trainers)
         if sync_at_end:  # the server gets what was saved
             trainers[0].vllm_generation.sync_weights()
     batches = [batch for trainer in trainers for batch in trainer.trace]

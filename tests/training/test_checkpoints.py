@@ -188,6 +188,24 @@ def test_a_kill_while_the_result_is_saved_is_made_good(whole, tmp_path, kept):
     assert result_of(tmp_path / "run") == result_of(out)
 
 
+def test_a_kill_before_old_checkpoints_are_taken_away_is_made_good(
+    word_model, tmp_path, monkeypatch
+):
+    def die(folder, step):
+        if folder.checkpoint(step).exists():
+            raise KeyboardInterrupt
+
+    given = arguments(word_model, optimiser_steps="2", run_keep="1")
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "_discard", die)
+        with pytest.raises(KeyboardInterrupt):
+            trained("pa-grpo", colour_items(10), out=tmp_path, **given)
+    assert {at.name for at in tmp_path.glob("checkpoint-*")} == {"checkpoint-1", "checkpoint-2"}
+    assert trained("pa-grpo", colour_items(10), out=tmp_path, **given).resumed_from == 2
+    assert {at.name for at in tmp_path.glob("checkpoint-*")} == {"checkpoint-2"}
+    assert not (tmp_path / ".writing").exists()
+
+
 def test_a_run_without_weights_has_not_finished(whole, tmp_path):
     _, given = whole
     plan = plan_training("pa-grpo", colour_items(10), **given)

@@ -8,11 +8,10 @@ import signal
 import sys
 import time
 import weakref
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from commands import SETTINGS, Command, result_of, run_processes
+from commands import Command, result_of, run_processes
 from small_models import colour_items, small_recipe, trained
 from test_sharded import largest_difference, launch_environment, weights
 
@@ -185,34 +184,21 @@ class Asking(Command):
     """A training command whose base is slow to answer, and writes down what it is asked."""
 
     def __init__(self, folder, model, objective):
-        super().__init__(folder, model)
+        super().__init__(folder, model, objective, "inv")
         (folder / "site" / "sitecustomize.py").write_text(SLOW_ASKING)
-        self.objective, self.asked = objective, folder / "asked"
-
-    def arguments(self, out, changes):
-        command = super().arguments(out, {"reward.consistency": "inv", **changes})
-        at = command.index("rl")
-        return [*command[:at], self.objective, *command[at + 1 :]]
+        self.asked = folder / "asked"
 
     def batches(self):
         return list(map(int, self.asked.read_text().split())) if self.asked.exists() else []
 
-    @contextmanager
-    def started(self, out, *, seconds=0.0, **how):
-        os.environ |= {"ASKED": str(self.asked), "ASKING_S": str(seconds)}
-        try:
-            with super().started(out, **how) as children:
-                yield children
-        finally:
-            del os.environ["ASKED"], os.environ["ASKING_S"]
+    def environments(self, out, *, seconds=0.0, **how):
+        own = {"ASKED": str(self.asked), "ASKING_S": str(seconds)}
+        return [environment | own for environment in super().environments(out, **how)]
 
     def undisturbed(self, out):
         """The weights of the same run in this process."""
-        changes = {**SETTINGS, "reward.consistency": "inv"}
-        plan = {
-            "model": str(self.model),
-            "recipe": with_changes(load_recipe("tiny-judge"), changes),
-        }
+        recipe = with_changes(load_recipe("tiny-judge"), self.settings)
+        plan = {"model": str(self.model), "recipe": recipe}
         trained(self.objective, colour_items(10), out=out, **plan)
         return weights(out)
 

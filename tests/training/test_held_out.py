@@ -13,6 +13,7 @@ from unswayed.training import trl_engine
 from unswayed.training.held_out import Figure, checked_items, figures, figures_of, look_filtered
 from unswayed.training.planning import plan_training
 from unswayed.training.progress import TrainingWarning
+from unswayed.training.run_folder import RunFolder
 
 LORA = {"lora": "{rank = 4, alpha = 8, dropout = 0.1}"}
 
@@ -241,6 +242,25 @@ def test_a_run_that_ended_between_checkpoint_and_check_makes_up_for_it(
     assert [line["step"] for line in lines if "held_out/items" in line] == [0, 2, 4]
     assert [line["step"] for line in lines if "loss" in line] == [1, 2, 3, 4]
     assert (result.before["held_out/items"], result.after["held_out/items"]) == (4, 4)
+
+
+def test_a_run_that_ended_after_its_last_check_does_not_say_it_twice(
+    word_model, tmp_path, monkeypatch
+):
+    def die(folder):
+        raise KeyboardInterrupt
+
+    recipe = small_recipe(data_held_out="4", run_save_every="1", run_check_every="2")
+    arguments = {"model": str(word_model), "recipe": recipe, "out": tmp_path}
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "check_weights", die)
+        with pytest.raises(KeyboardInterrupt):
+            trained("pa-grpo", colour_items(14), **arguments)
+    lines = lines_of(tmp_path)
+    result = trained("pa-grpo", colour_items(14), **arguments)
+    assert (result.resumed_from, result.after["held_out/items"]) == (2, 4)
+    assert [line["step"] for line in lines if "held_out/items" in line] == [0, 2]
+    assert lines_of(tmp_path) == lines
 
 
 def test_figures_are_in_tensorboard_too(word_model, tmp_path):

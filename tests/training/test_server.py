@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fake_vllm import FakeVllm
+from forks import FRESH
 from small_models import colour_items, small_recipe
 from test_sharded import launch_environment, run, weights
 from traced import largest_error
@@ -29,7 +30,7 @@ def served(model, out, n_processes, settings, environment=None):
         }
         paths = os.pathsep.join(filter(None, (str(STUB), os.environ.get("PYTHONPATH"))))
         path = {"PYTHONPATH": paths, "FAKE_VLLM_TRANSFER": str(transfer)}
-        ranks = run(model, out, n_processes, asked, {**(environment or {}), **path})
+        ranks = run(model, out, n_processes, asked, {**(environment or {}), **path}, FRESH)
     return ranks, server
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import free_port, launched, run_processes
+from forks import FORKED
 from small_models import colour_items, save_word_model
 
 from unswayed.training.launch_files import launch_file, launch_names
@@ -32,10 +33,10 @@ def launch_environment(name):
     return prepare_multi_gpu_env(_validate_launch_command(asked)[0])
 
 
-def run(model, out, n_processes, settings, environment=None):
+def run(model, out, n_processes, settings, environment=None, context=FORKED):
     """The program in processes of a launcher; each one's batches."""
     arguments = [model, out, json.dumps(settings)]
-    run_processes(SCRIPT, *arguments, processes=n_processes, launch=environment)
+    run_processes(SCRIPT, *arguments, processes=n_processes, launch=environment, context=context)
     return [json.loads((out / f"rank{rank}.json").read_text()) for rank in range(n_processes)]
 
 

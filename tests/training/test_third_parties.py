@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from forks import ended
 
 REWARD = '''
 import numpy as np
@@ -130,34 +130,34 @@ def unswayed(plugin, *arguments):
         "OMP_NUM_THREADS": "1",
         "COLUMNS": "200",
     }
-    command = [sys.executable, "-m", "unswayed", *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+    (process,) = ended(["-m", "unswayed", *arguments], [environment])
+    return process
 
 
 def train(plugin, objective, *options):
     changes = [part for change in SMALL for part in ("--set", change)]
     data = ("tiny-judge-train", "--limit", "40", "--recipe", "tiny-judge")
     done = unswayed(plugin, "train", objective, *data, *changes, *options)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     return done
 
 
 def test_help_and_errors_name_them(plugin):
-    shown = unswayed(plugin, "train", "--help").stdout
+    shown = unswayed(plugin, "train", "--help").out
     assert "|unanimous>" in "".join(shown.split())
     assert "<distill|grpo|pa-grpo|pif|rl|rl-exact|sft|symbol-only>" in shown
     wrong = unswayed(
         plugin, "train", "rl", "tiny-judge-train", "--recipe", "tiny-judge", "--out", "unused",
         "--set", "reward.consistency=unanimos",
     )  # fmt: skip
-    assert wrong.returncode == 2
-    assert "Did you mean 'unanimous'?" in wrong.stderr
+    assert wrong.code == 2
+    assert "Did you mean 'unanimous'?" in wrong.err
 
 
 def test_lists_name_them(plugin):
-    rewards = unswayed(plugin, "list", "rewards").stdout
+    rewards = unswayed(plugin, "list", "rewards").out
     assert "three times as much where all samples of the group agree" in rewards
-    objectives = unswayed(plugin, "list", "objectives").stdout
+    objectives = unswayed(plugin, "list", "objectives").out
     assert "symbol-only  cross-entropy on the symbol alone" in objectives
 
 
@@ -175,7 +175,7 @@ def test_a_reward_is_taken_from_a_recipe_and_trained_with(plugin, tmp_path):
 
 def test_an_objective_trains_and_names_itself(plugin, tmp_path):
     done = train(plugin, "symbol-only", "--out", tmp_path)
-    assert "symbol-only on 36 of 40 items" in done.stderr
+    assert "symbol-only on 36 of 40 items" in done.err
     card = (tmp_path / "README.md").read_text()
     assert "- Method: cross-entropy on the symbol alone." in card
     assert (Path(tmp_path) / "model.safetensors").is_file()
@@ -187,10 +187,10 @@ def test_an_engine_runs_the_objectives_it_can(plugin, tmp_path):
     model = json.loads((tmp_path / "model.json").read_text())
     assert model[:2] == [7, 7 * 2 * 8 // 7]  # how the engine divided the step
     assert len(model[2:]) == 2 * 36
-    assert "4 held-out items: accuracy 0.500" in done.stderr
+    assert "4 held-out items: accuracy 0.500" in done.err
     # the first label everywhere is right once in two orders, and never consistent
-    assert "held_out/accuracy        0.500 -> 0.500" in done.stdout
-    assert "held_out/consistency     0.000 -> 0.000" in done.stdout
+    assert "held_out/accuracy        0.500 -> 0.500" in done.out
+    assert "held_out/consistency     0.000 -> 0.000" in done.out
     card = (tmp_path / "README.md").read_text()
     assert "4 items that were not trained on, each in 2 presentations" in card
 
@@ -206,6 +206,6 @@ def test_an_engine_refuses_what_it_cannot_run(plugin, tmp_path, objective, messa
     changes = [part for change in SMALL for part in ("--set", change)]
     data = ("tiny-judge-train", "--limit", "40", "--recipe", "tiny-judge", "--out", tmp_path)
     done = unswayed(plugin, "train", objective, *data, *changes, "--engine", "counting")
-    assert done.returncode == 2
-    assert message in done.stderr
+    assert done.code == 2
+    assert message in done.err
     assert not list(tmp_path.iterdir())

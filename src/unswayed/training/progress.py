@@ -78,13 +78,13 @@ class RunHooks:
 
     def __post_init__(self) -> None:
         self.alarms = Alarms(steps_before_alarm(self.plan.recipe.optimiser.items_per_step))
+        self.checked |= everyone(self.folder.held_out())[0]  # only one machine may have the log
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Measure the untrained model, so that the end has something to be compared with.
 
         And a resumed one, where the run ended between a checkpoint and its check.
         """
-        self.checked |= everyone(self.folder.held_out())[0]  # only one machine may have the log
         self._measure_if_due(state)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:

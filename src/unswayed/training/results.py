@@ -67,6 +67,7 @@ def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
         RunDirectoryError: If the trained weights do not lie there whole.
     """
     folder.check_weights()
+    folder.discard_older(plan.recipe.run.keep)  # else done, unless the run was killed before that
     plan.prompt.write(folder.path)  # what was trained is to be asked as it was trained
     (folder.path / "training_args.bin").unlink(missing_ok=True)  # a pickle; the record says it all
     name_base(folder.path, plan.record)

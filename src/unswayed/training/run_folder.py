@@ -144,6 +144,10 @@ class RunFolder:
         self._write_json(written / RECORD, record)
         self._discard(step)
         written.rename(self.checkpoint(step))
+        self.discard_older(most)
+
+    def discard_older(self, most: int) -> None:
+        """Take away all checkpoints but so many of the newest; one that cannot be read is none."""
         defects = self._defects()
         whole = sorted(at for at, defect in defects.items() if defect is None)
         for at in set(defects) - set(whole[-most:]):
