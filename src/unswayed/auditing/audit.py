@@ -298,4 +298,4 @@ def write_record(directory: Path, record: AuditRecord) -> None:
     write_text(directory / "run.json", json_text(record.run.to_json()))
     write_text(directory / "metrics.json", json_text(as_json(record.metrics)))
     answers = msgspec.json.encode(answers_of(record.plan, record.tables))
-    write_text(directory / ANSWERS_FILE, answers)
+    write_text(directory / ANSWERS_FILE, answers.decode("utf-8"))

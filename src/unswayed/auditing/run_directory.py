@@ -74,15 +74,15 @@ def prepare_directory(path: Path) -> Path:
     return path
 
 
-def write_text(path: Path, text: str | bytes) -> None:
-    """Write a file whole or not at all; bytes are UTF-8 already.
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all.
 
     Raises:
         RunDirectoryError: If it cannot be written (disk full, read-only).
     """
     try:
         with whole_file(path) as file:
-            file.write(text if isinstance(text, bytes) else text.encode(errors="replace"))
+            file.write(text.encode("utf-8", errors="replace"))
     except OSError as error:
         raise RunDirectoryError(f"cannot write {path}: {error.strerror or error}.") from None
 

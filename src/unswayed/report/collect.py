@@ -61,7 +61,7 @@ def write_report(directory: Path, record: AuditRecord) -> RunData:
 
     flips = flips_of(record)
     data = _data(record.metrics, record.run, flips)
-    write_text(directory / FLIPS_FILE, msgspec.json.encode(flips))
+    write_text(directory / FLIPS_FILE, msgspec.json.encode(flips).decode("utf-8"))
     write_text(directory / "report.html", render_report([data]))
     return data
 
