@@ -132,11 +132,13 @@ def effective_items(statistics: FloatArray) -> float:
     `(sum d^2)^2 / sum d^4` over the deviations d from the mean: a third of the items where these are
     normal, about m where m of very many differ from the rest. Infinite where nothing differs.
     """
-    columns = np.ascontiguousarray(statistics.T)
-    squares = (columns - columns.mean(axis=1, keepdims=True)) ** 2
-    spread, fourth = squares.sum(axis=1), (squares**2).sum(axis=1)
-    varied = spread > _ROUNDING * (columns**2).sum(axis=1)
-    return float((spread[varied] ** 2 / fourth[varied]).min(initial=np.inf))
+    fewest = np.inf
+    for column in np.ascontiguousarray(statistics.T):  # one by one, in less memory
+        squares = (column - column.mean()) ** 2
+        spread, fourth = squares.sum(), (squares**2).sum()
+        if spread > _ROUNDING * (column**2).sum():
+            fewest = min(fewest, float(spread**2 / fourth))
+    return fewest
 
 
 def _rows(matrix: FloatArray) -> tuple[tuple[float, ...], ...]:
