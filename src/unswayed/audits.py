@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
@@ -46,18 +45,6 @@ from unswayed.sync import run_sync
 __all__ = ["audit_calls", "audit_recorded", "price_calls"]
 
 
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Look for cycles a hundred times less often: an audit makes millions of records without any."""
-    first, *others = gc.get_threshold()
-    gc.set_threshold(100 * first, *others)
-    try:
-        yield
-    finally:
-        gc.set_threshold(first, *others)
-
-
-@_rare_collections()
 def audit_calls(
     items: ItemSet,
     settings: AuditSettings,
@@ -177,7 +164,6 @@ def price_calls(
     return price
 
 
-@_rare_collections()
 def audit_recorded(
     path: Path,
     items: ItemSet | None,

@@ -197,6 +197,32 @@ def test_only_what_came_as_json_becomes_lines(monkeypatch: pytest.MonkeyPatch) -
     assert isinstance(ItemSet.of(Gathered([item], are_json=True), name="x").items, ItemLines)
 
 
+@pytest.mark.parametrize("first", [0, 7])  # at once, or once some are lines
+def test_items_whose_gold_is_read_from_meta_stay_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    items = [
+        Item(
+            id=f"q{k}",
+            task=Task.MCQ,
+            prompt="Which?",
+            candidates=("one", "two"),
+            group=f"group {k}",
+            meta={"right": (0 if k < first else 1)},
+        )
+        for k in range(30)
+    ]
+    path = written(tmp_path / "items.jsonl", items)
+    monkeypatch.setattr(lines, "LARGE", 1)
+    assert isinstance(load_items(path).items, ItemLines)
+    monkeypatch.setattr(Item, "gold_candidates", lambda item: (item.meta.get("right", 0),))
+    kept = load_items(path)
+    assert kept.items == tuple(items)
+    assert of_kinds(kept.items, Item.gold_candidates) == [(int(k >= first),) for k in range(30)]
+    monkeypatch.setattr(Item, "gold_candidates", lambda item: (item.meta["right"],))
+    assert load_items(path).items == tuple(items)
+
+
 def test_errors_of_loading_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     items = questions(20)
     rows = [encode_item(item) for item in items]

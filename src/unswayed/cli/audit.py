@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -33,6 +34,9 @@ from unswayed.cli.results import finish, show_price
 from unswayed.errors import UsageError
 from unswayed.methods import AUDITED
 from unswayed.tiny import DEFAULT_SET, is_built_in
+
+SELDOM: Final = 70_000
+"""Objects made between two searches for cycles, 700 by default: an audit makes millions without any."""
 
 DATA = Annotated[
     str | None,
@@ -118,6 +122,8 @@ def audit(
     from unswayed.audits import audit_calls, audit_recorded, price_calls
     from unswayed.backends import backend_settings
     from unswayed.prompts import prompt_settings
+
+    gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
 
     settings = audit_settings(
         methods=methods,

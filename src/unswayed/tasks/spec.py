@@ -38,7 +38,8 @@ class TaskSpec:
         check: Raises `BadFieldError` where an item is none of this task (an item has an id and
             two candidates at least when it comes here).
         gold: The right candidates of an item; empty where gold is a tie or unknown. Like `human` it
-            looks at gold, values, criteria and the number of candidates, at no text, id or `meta`.
+            looks at gold, values, criteria and the number of candidates, at no text, id or `meta`
+            (where one does, seen at the first of many items alike, large sets stay in memory).
         human: The score that humans gave an item, None where there is none; None if gold names
             candidates.
         orders: Set of orders that an audit asks for unless told otherwise. One name for every
