@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from unswayed import files
 from unswayed.auditing.design import group_items, strata_of
 from unswayed.decisions import Subjects
 from unswayed.errors import ItemError, UsageError
@@ -289,6 +290,6 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(lines, "LARGE", 0)
-    monkeypatch.setattr(lines.tempfile, "TemporaryFile", Full)
+    monkeypatch.setattr(files.tempfile, "TemporaryFile", Full)
     with pytest.raises(UsageError, match=r"temporary file: No space left on device. Set TMPDIR"):
         load_items(written(tmp_path / "items.jsonl", questions(3)))

@@ -11,17 +11,16 @@ import hashlib
 import math
 import os
 import sys
-import tempfile
 import threading
-import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter, eq, index
-from typing import IO, Any, Final, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 import msgspec
 
 from unswayed.errors import UsageError
+from unswayed.files import no_room, unnamed_file
 from unswayed.items.item import Item, blind, encode_item
 
 __all__ = ["Gathered", "ItemLines", "blinded", "by_kind", "ids_of", "of_kinds", "picked"]
@@ -54,11 +53,7 @@ class _File:
         self._codes: dict[tuple[object, ...], int] = {}
         self._ends = array("q", [0])
         self._guard = threading.Lock()
-        try:
-            self._file: IO[Any] = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the object
-        except OSError as error:
-            raise _unwritable(error) from None
-        weakref.finalize(self, self._file.close)
+        self._file = unnamed_file(self)
 
     def add(self, item: Item, line: bytes) -> None:
         """Take an item and its canonical JSON, which ends with a newline.
@@ -80,7 +75,7 @@ class _File:
         try:
             self._file.write(line)
         except OSError as error:
-            raise _unwritable(error) from None
+            raise no_room(error) from None
         self.ids.append(item.id)
         self._ends.append(self._ends[-1] + len(line))
         self.kind_of.append(code)
@@ -95,7 +90,7 @@ class _File:
         try:
             data = self._at(begin, end - begin)
         except OSError as error:
-            raise _unwritable(error) from None
+            raise no_room(error) from None
         if len(data) < end - begin:
             raise UsageError("the temporary file of the items is damaged. Run it again.")
         return data
@@ -116,14 +111,7 @@ class _File:
         try:
             self._file.flush()
         except OSError as error:
-            raise _unwritable(error) from None
-
-
-def _unwritable(error: OSError) -> UsageError:
-    return UsageError(
-        f"cannot keep the items in a temporary file: {error.strerror or error}. Set TMPDIR to a "
-        "directory with room for as much as the items take."
-    )
+            raise no_room(error) from None
 
 
 class _TextsAreReadError(Exception):
