@@ -651,6 +651,14 @@ def test_an_index_of_more_than_one_batch_finds_every_row(
     assert store.known([row(50)[0]]) == set()
 
 
+def test_nothing_is_expected_behind_the_last_row_there_can_be(store: CallStore) -> None:
+    store.put_many([row(0)])
+    store._connection.execute(f"UPDATE calls SET id = {2**63 - 1}")
+    store.index()
+    keys = [row(n)[0] for n in range(3)]
+    assert store.known(keys) == store.known(keys) == {keys[0]}
+
+
 def test_items_that_have_changed_in_the_file_are_refused(store: CallStore) -> None:
     items = ItemSet.of([Item(id="q1", prompt="Which?", candidates=("one", "two"))], name="pairs")
     store.bind(model="fake/one", items=items)

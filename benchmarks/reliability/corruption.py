@@ -177,9 +177,9 @@ def _model_kinds(folder: Path) -> list[Kind]:
         from transformers import AutoModelForCausalLM
     except ImportError:
         return []
-    from unswayed.tiny.backend import MODELS
+    from unswayed.tiny.formats import FORMATS
 
-    shutil.copytree(str(MODELS["judge"]), folder / "model")
+    shutil.copytree(FORMATS["judge"].folder, folder / "model")
     _run(("audit", "tiny-judge", "--limit", "6", "--model", f"hf/{folder}/model", "--out",
           str(folder / "tiny"), *FAST))  # fmt: skip
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Files that appear with their whole content or not at all."""
+"""Files that appear with their whole content or not at all, and files that nobody else sees."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ import os
 import secrets
 import stat
 import sys
+import tempfile
+import weakref
 from collections.abc import Iterator
 from glob import escape
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+from unswayed.errors import UsageError
 
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["lock", "sweep", "temporary_for", "whole_file"]
+__all__ = ["lock", "no_room", "sweep", "temporary_for", "unnamed_file", "whole_file"]
 
 
 @contextlib.contextmanager
@@ -97,3 +101,30 @@ def lock(file: IO[bytes] | int) -> None:
     if sys.platform == "win32":
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def unnamed_file(owner: object) -> IO[Any]:
+    """A temporary file without a name, which nobody else can change and which lasts as its owner.
+
+    Raises:
+        UsageError: If there can be none.
+    """
+    try:
+        file: IO[Any] = tempfile.TemporaryFile()  # noqa: SIM115  # closed with its owner
+    except OSError as error:
+        raise no_room(error) from None
+    weakref.finalize(owner, _close, file)
+    return file
+
+
+def _close(file: IO[Any]) -> None:
+    with contextlib.suppress(OSError):  # a full disk, which was told when it was written to
+        file.close()
+
+
+def no_room(error: OSError) -> UsageError:
+    """What to tell where a temporary file cannot be written."""
+    return UsageError(
+        f"cannot keep the data in a temporary file: {error.strerror or error}. Set TMPDIR to a "
+        "directory with room for as much as the data take."
+    )

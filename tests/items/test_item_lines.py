@@ -2,11 +2,14 @@
 
 import copy
 import io
+import os
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from unswayed import files
 from unswayed.auditing.design import group_items, strata_of
 from unswayed.decisions import Subjects
 from unswayed.errors import ItemError, UsageError
@@ -253,12 +256,40 @@ def test_the_file_that_was_read_may_change(tmp_path: Path, monkeypatch: pytest.M
     assert list(filed) == questions(50)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_processes_that_are_forked_read_the_same_items(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "LARGE", 0)
+    items = questions(600)
+    filed = load_items(written(tmp_path / "items.jsonl", items))
+    children = []
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(int(any(list(filed) != items for _ in range(10))))
+            except BaseException:
+                os._exit(2)
+        children.append(child)
+    read = [list(filed) == items for _ in range(10)]
+    ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert (read, ends) == ([True] * 10, [0, 0])
+    assert list(filed) == items
+
+
+def test_an_index_may_be_any_whole_number() -> None:
+    filed = ItemSet.of(questions(3), name="x")
+    assert filed[np.int64(1)] == filed[1]  # type: ignore[call-overload]
+
+
 def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Full(io.BytesIO):
         def write(self, data: object) -> int:
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(lines, "LARGE", 0)
-    monkeypatch.setattr(lines.tempfile, "TemporaryFile", Full)
+    monkeypatch.setattr(files.tempfile, "TemporaryFile", Full)
     with pytest.raises(UsageError, match=r"temporary file: No space left on device. Set TMPDIR"):
         load_items(written(tmp_path / "items.jsonl", questions(3)))

@@ -325,3 +325,10 @@ def test_parquet_that_holds_what_python_cannot_is_refused(tmp_path: Path) -> Non
         file = parquet(tmp_path / "items.parquet", **{"meta.x": column})
         with pytest.raises(UsageError, match=r"cannot read .*items\.parquet: "):
             load_items(file)
+
+
+def test_a_byte_order_mark_alone_is_no_item(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf")
+    with pytest.raises(ItemError, match=r"x\.jsonl: no items\.$"):
+        load_items(path)

@@ -14,7 +14,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
 from unswayed.errors import MissingKeyError, UsageError
 from unswayed.redaction import HIDDEN, without_keys
@@ -22,6 +22,7 @@ from unswayed.redaction import HIDDEN, without_keys
 __all__ = ["Address", "Secret", "Service", "resolve", "shown_address"]
 
 _SHORTEST_HIDDEN = 4  # a shorter "key" is a placeholder, and replacing it would garble messages
+_AS_GIVEN = "%/:?@!$&'()*+,;=~[]"  # what is in a URL as it is, quoted characters among it
 
 
 class Secret:
@@ -110,9 +111,10 @@ class Address:
         return shown_address(self.url)
 
     def join(self, path: str) -> str:
-        """The URL of an endpoint below the base, its query kept."""
+        """The URL of an endpoint below the base, its query kept; what no URL may hold is quoted."""
         parts = urlsplit(self.url)
-        return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{path}"))
+        path = quote(f"{parts.path.rstrip('/')}/{path}", safe=_AS_GIVEN)
+        return urlunsplit(parts._replace(path=path, query=quote(parts.query, safe=_AS_GIVEN)))
 
 
 def shown_address(url: str) -> str:

@@ -21,7 +21,7 @@ from yarl import URL
 
 from unswayed.backends.addresses import Address
 from unswayed.backends.faults import Reply, TimedOutError, UnreachableError
-from unswayed.errors import ServerError
+from unswayed.errors import ServerError, UsageError
 from unswayed.version import VERSION
 
 __all__ = ["HttpTransport"]
@@ -48,6 +48,9 @@ class HttpTransport:
         headers: Headers of every request; the only place where the key is in the clear.
         connections: Size of the connection pool.
         timeout_s: Longest wait for one response.
+
+    Raises:
+        UsageError: If the environment names a proxy that is none for HTTP.
     """
 
     def __init__(
@@ -101,6 +104,14 @@ class HttpTransport:
         except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError):
             raise UnreachableError(
                 f"{self._shown}: its certificate cannot be verified", hopeless=True
+            ) from None
+        except aiohttp.ClientHttpProxyError as error:
+            raise UnreachableError(
+                f"the proxy does not connect to {self._shown}: HTTP {error.status}"
+            ) from None
+        except aiohttp.ClientProxyConnectionError:
+            raise UnreachableError(
+                f"cannot connect to the proxy that the environment names for {self._shown}"
             ) from None
         except aiohttp.ClientConnectorError as error:
             reason = error.strerror or type(error.os_error).__name__
@@ -187,6 +198,13 @@ def _kept(headers: CIMultiDictProxy[str]) -> Mapping[str, str]:
 
 def _proxy_for(url: str) -> str | None:
     parts = urlsplit(url)
-    if proxy_bypass(parts.netloc):
+    named = getproxies().get(parts.scheme)
+    if not named or proxy_bypass(parts.netloc):
         return None
-    return getproxies().get(parts.scheme)
+    kind, is_whole, _ = named.partition("://")
+    if is_whole and kind.lower() not in {"http", "https"}:
+        raise UsageError(
+            f"the environment names a {kind} proxy for {parts.scheme}; only http and https proxies "
+            f"are supported. Set {parts.scheme}_proxy to one, or unset it."
+        )
+    return named if is_whole else f"http://{named}"

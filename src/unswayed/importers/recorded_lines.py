@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import Decision
 from unswayed.errors import UsageError
+from unswayed.files import no_room, unnamed_file
 from unswayed.items import (
     BOM,
     READ_ERRORS,
@@ -59,8 +59,9 @@ class RecordedLines:
         self._source = open_text(path)
         once = str(path) == "-" or is_packed(path) or is_parquet(path)
         self._is_plain = not once and self._source.seekable()
-        self._file: IO[Any] = self._source if self._is_plain else _copy()
-        weakref.finalize(self, self._file.close)
+        self._file: IO[Any] = self._source if self._is_plain else unnamed_file(self)
+        if self._is_plain:
+            weakref.finalize(self, self._file.close)
         state = os.fstat(self._file.fileno())
         self._size, self._written = state.st_size, state.st_mtime_ns
 
@@ -75,7 +76,7 @@ class RecordedLines:
         try:
             for lines in self._blocks():
                 if not self._is_plain:
-                    self._file.writelines(lines)
+                    self._keep(lines)
                 sizes = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
                 offsets.append(end + sizes.cumsum())
                 end = int(offsets[-1][-1])
@@ -87,6 +88,13 @@ class RecordedLines:
             if not self._is_plain and str(self.path) != "-":
                 self._source.close()
             self._offsets = np.concatenate(offsets)
+
+    def _keep(self, lines: list[bytes]) -> None:
+        try:
+            self._file.writelines(lines)
+            self._file.flush()
+        except OSError as error:
+            raise no_room(error) from None
 
     def _blocks(self) -> Iterator[list[bytes]]:
         if is_parquet(self.path):
@@ -139,10 +147,6 @@ class RecordedLines:
     def read(self, places: Sequence[int]) -> Iterator[Decision]:
         """The decisions at some places."""
         return map(self._decode, self.lines(places))
-
-
-def _copy() -> IO[Any]:
-    return tempfile.TemporaryFile()
 
 
 def _lines_of_parquet(path: str | Path) -> Iterator[list[bytes]]:

@@ -76,7 +76,7 @@ def iter_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
         for number, line in enumerate(file, start=1):
             if number == 1:
                 line = text_begun(line, path)
-            if not line.isspace():
+            if line and not line.isspace():  # nothing: a byte order mark alone
                 yield number, line
 
 

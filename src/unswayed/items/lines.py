@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-import tempfile
+import os
+import sys
 import threading
-import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter, eq, index
-from typing import IO, Any, Final, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 import msgspec
 
 from unswayed.errors import UsageError
+from unswayed.files import no_room, unnamed_file
 from unswayed.items.item import Item, blind, encode_item
 
 __all__ = ["Gathered", "ItemLines", "blinded", "by_kind", "ids_of", "of_kinds", "picked"]
@@ -52,11 +53,7 @@ class _File:
         self._codes: dict[tuple[object, ...], int] = {}
         self._ends = array("q", [0])
         self._guard = threading.Lock()
-        try:
-            self._file: IO[Any] = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the object
-        except OSError as error:
-            raise _unwritable(error) from None
-        weakref.finalize(self, self._file.close)
+        self._file = unnamed_file(self)
 
     def add(self, item: Item, line: bytes) -> None:
         """Take an item and its canonical JSON, which ends with a newline.
@@ -78,7 +75,7 @@ class _File:
         try:
             self._file.write(line)
         except OSError as error:
-            raise _unwritable(error) from None
+            raise no_room(error) from None
         self.ids.append(item.id)
         self._ends.append(self._ends[-1] + len(line))
         self.kind_of.append(code)
@@ -91,21 +88,30 @@ class _File:
         """
         begin, end = self._ends[first], self._ends[last]
         try:
-            with self._guard:
-                self._file.seek(begin)  # which writes what is still buffered
-                data: bytes = self._file.read(end - begin)
+            data = self._at(begin, end - begin)
         except OSError as error:
-            raise _unwritable(error) from None
+            raise no_room(error) from None
         if len(data) < end - begin:
             raise UsageError("the temporary file of the items is damaged. Run it again.")
         return data
 
+    def _at(self, begin: int, size: int) -> bytes:
+        if sys.platform != "win32":  # forked processes share one place in the file, so it stays
+            return os.pread(self._file.fileno(), size, begin)
+        with self._guard:
+            self._file.seek(begin)
+            return bytes(self._file.read(size))
 
-def _unwritable(error: OSError) -> UsageError:
-    return UsageError(
-        f"cannot keep the items in a temporary file: {error.strerror or error}. Set TMPDIR to a "
-        "directory with room for as much as the items take."
-    )
+    def finish(self) -> None:
+        """Write what is still buffered, before there is anybody who reads it.
+
+        Raises:
+            UsageError: If it cannot be written.
+        """
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise no_room(error) from None
 
 
 class _TextsAreReadError(Exception):
@@ -148,6 +154,7 @@ class ItemLines(Sequence[Item]):
     def __init__(
         self, file: _File, rows: Sequence[int] | None = None, *, is_blind: bool = False
     ) -> None:
+        file.finish()
         self._file = file
         self._rows: Sequence[int] = range(len(file.ids)) if rows is None else array("q", rows)
         self._is_blind = is_blind
@@ -161,13 +168,12 @@ class ItemLines(Sequence[Item]):
     def __getitem__(self, place: slice) -> tuple[Item, ...]: ...
     def __getitem__(self, place: int | slice) -> Item | tuple[Item, ...]:
         if isinstance(place, slice):
-            return tuple(self._decoded(self._rows[place]))
+            return tuple(self._items(self._rows[place]))
         row = self._rows[index(place)]
         return next(self._decoded((row,)))
 
     def __iter__(self) -> Iterator[Item]:
-        for start in range(0, len(self._rows), AT_ONCE):
-            yield from self._decoded(self._rows[start : start + AT_ONCE])
+        return self._items(self._rows)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, tuple | ItemLines):
@@ -176,6 +182,10 @@ class ItemLines(Sequence[Item]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (list(self),)
+
+    def _items(self, rows: Sequence[int]) -> Iterator[Item]:
+        for start in range(0, len(rows), AT_ONCE):
+            yield from self._decoded(rows[start : start + AT_ONCE])
 
     def _decoded(self, rows: Sequence[int]) -> Iterator[Item]:
         """The items of some rows, at once where they lie one behind the other."""

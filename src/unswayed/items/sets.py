@@ -46,7 +46,7 @@ class ItemSet(Sequence[Item]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
     def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
-        return self.items[index] if isinstance(index, int) else tuple(self.items[index])
+        return tuple(self.items[index]) if isinstance(index, slice) else self.items[index]
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self.items)

@@ -17,6 +17,8 @@ __all__ = ["Lookup"]
 
 CHUNK: Final = 500  # keys per query
 INDEXED_AT_ONCE: Final = 5_000
+MOST_ROW: Final = 1 << 62
+"""Behind it no row is expected: SQLite's numbers end soon after."""
 
 
 class Lookup(Database):
@@ -93,7 +95,7 @@ class Lookup(Database):
         if self._is_many and rows:
             numbers = [row for _, _, row, _ in rows]
             last = max(numbers)
-            together = last - min(numbers) < 2 * len(keys)
+            together = last - min(numbers) < 2 * len(keys) and last < MOST_ROW
             self._expected = last + 1 if together else None
         return rows
 
