@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from unswayed.items import (
 )
 from unswayed.items.lines import ItemLines
 from unswayed.metrics.outcomes import with_gold
+from unswayed.sources import load_data
 
 GOLDS = (0, 1, "tie", None, (0, 1), 2)
 
@@ -188,6 +190,30 @@ def test_criteria_are_taken_apart_alike(tmp_path: Path, monkeypatch: pytest.Monk
         assert two.clusters is not None
         assert one.clusters.of_item.tolist() == two.clusters.of_item.tolist()
         assert Subjects.blind(mine.items).values is not None
+
+
+def test_a_part_of_a_set_is_chosen_without_reading_its_items(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "LARGE", 0)
+    plain, filed = both(tmp_path, questions(300), monkeypatch)
+    read: list[int] = []
+    decoded = ItemLines._decoded
+
+    def noted(self: ItemLines, rows: Sequence[int]) -> Iterator[Item]:
+        read.extend(rows)
+        return decoded(self, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ItemLines, "_decoded", noted)
+        assert load_data(filed, task="mcq") is filed
+        assert load_data(filed, limit=300) is filed
+        part = load_data(filed, sample=9, seed=4)
+        assert len(set(read) - {0}) <= 9
+    assert part == load_data(plain, sample=9, seed=4)
+    assert isinstance(part.items, ItemLines)
+    assert list(load_data(filed, sample=9, seed=4, limit=5)) == list(part[:5])
+    assert list(load_data(filed, limit=7)) == list(plain[:7])
 
 
 def test_only_what_came_as_json_becomes_lines(monkeypatch: pytest.MonkeyPatch) -> None:

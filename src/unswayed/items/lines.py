@@ -238,6 +238,11 @@ class Gathered:
         for item in items:
             self.add(item)
 
+    @classmethod
+    def derived(cls, items: Iterable[Item], *, source: Sequence[Item]) -> Gathered:
+        """Items that were made of others; they may become lines where those are lines."""
+        return cls(items, are_json=isinstance(source, ItemLines))
+
     def add(self, item: Item) -> None:
         """Take an item.
 
