@@ -181,9 +181,9 @@ def _model_kinds(folder: Path) -> list[Kind]:
         from transformers import AutoModelForCausalLM
     except ImportError:
         return []
-    from unswayed.tiny.backend import MODELS
+    from unswayed.tiny.backend import WEIGHTS
 
-    shutil.copytree(str(MODELS["judge"]), folder / "model")
+    shutil.copytree(WEIGHTS, folder / "model")
     _run(("audit", "tiny-judge", "--limit", "6", "--model", f"hf/{folder}/model", "--out",
           str(folder / "tiny"), *FAST))  # fmt: skip
     torch.manual_seed(0)
