@@ -7,6 +7,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from unswayed.backends import Backend
 from unswayed.decisions import Decision, Evidence
 from unswayed.errors import BackendError, UsageError
-from unswayed.items import Item, ItemSet, blind, expanded
+from unswayed.items import Item, ItemSet, blind, by_kind, expanded, ids_of, of_kinds
 from unswayed.methods import Method
 from unswayed.methods.estimation import ROUNDED_TO_ZERO
 from unswayed.methods.names import spec_name
@@ -88,10 +89,11 @@ def check_calibration(
     if is_fitted(method):
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
     gives = evidence_of(items[0], prompts_for(backend, prompts), logprobs=backend.gives_logprobs)
-    for n, item in sorted({item.n: item for item in items}.items()):
+    sizes = of_kinds(items.items, attrgetter("n"))
+    for n, item_id in sorted(dict(zip(sizes, ids_of(items.items), strict=True)).items()):
         reason = why_not(method, task=items.task, n=n, gives=gives, fitting=True)
         if reason is not None:
-            raise UsageError(f"{item.id}: {spec_name(method)} cannot be calibrated here: {reason}.")
+            raise UsageError(f"{item_id}: {spec_name(method)} cannot be calibrated here: {reason}.")
 
 
 async def calibrate(
@@ -135,7 +137,7 @@ async def calibrate(
     messages = tuple(dict.fromkeys([*map(str, said), *(() if told else _all_equal(decisions))]))
     return Calibration(
         method=fitted,
-        label_set=label_set_of(max(item.n for item in items), prompts),
+        label_set=label_set_of(max(item.n for item in by_kind(items.items)), prompts),
         item_ids=tuple(dict.fromkeys(d.item_id for d in decisions if d.substitute is None)),
         diagnostics=_diagnostics(fitted, seen, decisions, messages),
         counts=counts,

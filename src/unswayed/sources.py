@@ -10,7 +10,16 @@ from unswayed.arguments import checked
 from unswayed.benchmarks import BENCHMARKS, is_benchmark, load_benchmark
 from unswayed.digests import drawn
 from unswayed.errors import ItemError, UnknownNameError, UsageError
-from unswayed.items import TASKS, Item, ItemSet, items_of, load_items
+from unswayed.items import (
+    TASKS,
+    Gathered,
+    Item,
+    ItemSet,
+    ids_of,
+    items_of,
+    load_items,
+    picked,
+)
 from unswayed.registry import did_you_mean
 from unswayed.tiny import SETS, is_built_in
 
@@ -60,7 +69,7 @@ def load_data(
     if sample is not None:
         whole = load_data(source, task=task, on_bad_item=on_bad_item, data_dir=data_dir)
         part = _sample(whole, sample, seed)
-        return _subset(part, part[:limit])
+        return _subset(part, range(len(part))[:limit])
     if is_benchmark(source):
         loaded = load_benchmark(str(source), data_dir=data_dir, on_bad_item=on_bad_item)
     elif isinstance(source, str | Path) and not is_built_in(source):
@@ -78,23 +87,24 @@ def load_data(
             plain = [encoded(record) for record in records]
             return items_of(plain, limit=limit, task=task, on_bad_item=on_bad_item)
         loaded = ItemSet.of(records, name="items")
-    kept = [item for item in loaded if task is None or item.task == task]
-    if not kept:
+    if task is not None and loaded.task != task:
         raise ItemError(f"{loaded.name} has no items of task {task}; they are {loaded.task}.")
-    return _subset(loaded, kept[:limit])
+    return _subset(loaded, range(len(loaded))[:limit])
 
 
-def _subset(items: ItemSet, kept: Sequence[Item]) -> ItemSet:
-    """The same set where all are kept."""
-    if len(kept) == len(items):
+def _subset(items: ItemSet, places: Sequence[int]) -> ItemSet:
+    """Some of the items; the same set where it is all of them."""
+    if len(places) == len(items):
         return items
+    kept = Gathered.derived(picked(items.items, places), source=items.items)
     return ItemSet.of(kept, name=items.name, bad_lines=items.bad_lines, origin=items.origin)
 
 
 def _sample(items: ItemSet, count: int, seed: int) -> ItemSet:
     """So many items, in their own order."""
-    ids = drawn((item.id for item in items), count, seed=seed)
-    return _subset(items, [item for item in items if item.id in ids])
+    ids = ids_of(items.items)
+    chosen = drawn(ids, count, seed=seed)
+    return _subset(items, [place for place, item_id in enumerate(ids) if item_id in chosen])
 
 
 def _records(source: Iterable[Any]) -> Iterable[Any]:

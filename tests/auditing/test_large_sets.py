@@ -39,6 +39,24 @@ def test_calls_made_and_resumed(
     assert audited(file, tmp_path / "a", group_by=group_by) == again
 
 
+def test_items_of_several_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "items.jsonl"
+    records = [
+        {
+            "id": f"q{k}",
+            "task": "mcq",
+            "prompt": f"Which is {k}?",
+            "candidates": [f"{k} and {c}" for c in range(2 + k % 3)],
+            "gold": k % 2,
+        }
+        for k in range(90)
+    ]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    in_memory = audited(file, tmp_path / "a")
+    monkeypatch.setattr(lines, "LARGE", 0)
+    assert audited(file, tmp_path / "b") == in_memory
+
+
 def test_recorded_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "items.jsonl"
     items: ItemSet | list[us.Item] = simulated_items(90, seed=4)

@@ -13,7 +13,7 @@ import pytest
 from local_asking import CPU, WORDS, ask, chat, logprobs, opened, plain_label_logprobs, query
 from random_llama import make_random_llama
 
-from unswayed.backends import huggingface
+from unswayed.backends import local_jobs
 from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.local_chats import LabelTokens
 from unswayed.calls import Failure, Query, Response
@@ -281,7 +281,7 @@ def test_a_prompt_longer_than_the_model_reads_is_a_failure(backend: HuggingFaceB
 def test_queries_are_pulled_a_window_at_a_time(
     backend: HuggingFaceBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(huggingface, "WINDOW", 4)
+    monkeypatch.setattr(local_jobs, "WINDOW", 4)
     pulled = itertools.count()
 
     def queries() -> Iterable[Query]:

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from cli_commands import Ran, Run, copied_judge, judge_without_template, write_lines
 
-from unswayed.backends import huggingface
+from unswayed.backends import local_jobs
 from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.items import Item, encode_item
 from unswayed.store import CallStore
@@ -234,7 +234,7 @@ def test_an_interrupted_advice_goes_on_and_asks_nothing_twice(
         return original(self, jobs, shared)
 
     monkeypatch.setattr(HuggingFaceBackend, "_run", stopped)
-    monkeypatch.setattr(huggingface, "WINDOW", 128)  # what is taken is answered before a stop
+    monkeypatch.setattr(local_jobs, "WINDOW", 128)  # what is taken is answered before a stop
     first = advised(run, files["none"], "--out", "trained")
     assert (first.code, first.out) == (130, "")
     assert 0 < sum(sizes) < 2 * (ITEMS - HELD_OUT)
@@ -244,7 +244,6 @@ def test_an_interrupted_advice_goes_on_and_asks_nothing_twice(
 
 KILLED = """
 import os, sys
-from unswayed.backends import huggingface
 from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.cli import main
 original, batches = HuggingFaceBackend._run, 0

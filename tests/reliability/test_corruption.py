@@ -15,6 +15,16 @@ def test_damaged_files_are_refused_or_change_nothing(tmp_path: Path) -> None:
         assert ends.total() == 4
 
 
+def test_a_damaged_model_or_adapter_is_refused_or_changes_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    kinds = corruption.prepare(tmp_path / "good")
+    adapter = next(kind for kind in kinds if kind.name == "adapter adapter_config.json, audit")
+    assert any(kind.name == "model config.json, audit" for kind in kinds)
+    ends, stories = corruption.damage(adapter, tmp_path / "good", tmp_path, 2, seed=1)
+    assert not stories
+    assert ends.total() == 2
+
+
 def test_the_harness_notices_another_result(tmp_path: Path) -> None:
     kinds = corruption.prepare(tmp_path / "good", models=False)
     unchecked = next(kind for kind in kinds if kind.name == "template, audit")

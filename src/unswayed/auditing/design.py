@@ -107,7 +107,14 @@ class Stratum:
         """The group of each item."""
         if group_by == "group":
             return self.unanswered.groups
-        return tuple(group_of(item, group_by) for item in self.items)
+        if group_by not in self._groups:
+            self._groups[group_by] = tuple(group_of(item, group_by) for item in self.items)
+        return self._groups[group_by]
+
+    @cached_property
+    def _groups(self) -> dict[str, tuple[str | None, ...]]:
+        """Those that were looked up in the items, which may lie in a file."""
+        return {}
 
     @property
     def permutable(self) -> BoolArray:

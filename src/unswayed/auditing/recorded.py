@@ -28,7 +28,7 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import SCORE, UNPARSED, Decision, Evidence, Recording, record
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers import Listed, items_from_decisions
-from unswayed.items import Item, ItemSet, Message, expanded, ids_of, of_kinds, text_of
+from unswayed.items import Item, ItemSet, Message, by_kind, expanded, ids_of, of_kinds, text_of
 from unswayed.parsing import was_refused
 from unswayed.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical, rotated
 from unswayed.prompts import NO_CANDIDATE, spans_of
@@ -168,7 +168,7 @@ def _plan(recording: Recording, items: ItemSet, settings: AuditSettings) -> Audi
         settings.methods,
         strata,
         items.task,
-        groups=any(item.group is not None for item in items),
+        groups=any(item.group is not None for item in by_kind(items.items)),
         gives=_held_by(recording, task_of(items.task)),
         recorded=answers_of_strata(recording, strata),
     )

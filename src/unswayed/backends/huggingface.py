@@ -9,7 +9,6 @@ The model is loaded at the first query, so a run whose calls are all recorded ne
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +19,9 @@ import numpy as np
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_costs import Costs
-from unswayed.backends.local_jobs import Job, label_response, prepare
+from unswayed.backends.local_jobs import Job, answer_in_windows, label_response, prepare
 from unswayed.backends.local_models import LoadedModel, check_places, load_model
-from unswayed.backends.local_plans import WINDOW, Batch, Step, by_length, cap_of_rows, plan
+from unswayed.backends.local_plans import Batch, Step, by_length, cap_of_rows, plan
 from unswayed.backends.local_texts import generate
 from unswayed.backends.model_folders import ModelFolder, check_extras, locate
 from unswayed.backends.protocol import Answer, Backend
@@ -113,21 +112,15 @@ class HuggingFaceBackend(Backend):
 
         return forecast(self._folder, self._settings, queries, name=self.model)
 
-    async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
+    def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer in windows of queries, each in batches of about equal length.
 
         Raises:
             UsageError: If the model cannot be loaded, or its tokenizer cannot write a label.
         """
-        loop = asyncio.get_running_loop()
-        pending = iter(queries)
-        while window := list(itertools.islice(pending, WINDOW)):
-            jobs, refused = await loop.run_in_executor(self._thread, self._prepare, window)
-            for answered in refused:
-                yield answered
-            for batch, steps in self._batches(jobs):
-                for answered in await loop.run_in_executor(self._thread, self._run, batch, steps):
-                    yield answered
+        return answer_in_windows(
+            queries, self._thread, self._prepare, self._batches, lambda batch: self._run(*batch)
+        )
 
     async def close(self) -> None:
         """Let go of the model's memory once the running batch is done."""

@@ -1,20 +1,26 @@
-"""Queries to a local model as token ids, and answers that are a label from its probabilities."""
+"""Queries to a local model as token ids, window by window, and answers that are a label from its probabilities."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.backends.local_chats import ChatWriter, Ids, LabelTokens, may_think
+from unswayed.backends.local_plans import WINDOW
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.protocol import Answer, too_long
 from unswayed.calls import Query, Request, Response, TokenLogprob
 
-__all__ = ["FloatArray", "Job", "label_response", "prepare"]
+__all__ = ["FloatArray", "Job", "answer_in_windows", "label_response", "prepare"]
+
+B = TypeVar("B")
 
 FloatArray = NDArray[np.float64]
 
@@ -30,6 +36,33 @@ class Job(NamedTuple):
     def room(self) -> int:
         """Tokens it may take up, prompt and answer."""
         return len(self.tokens) + (1 if self.label_ids else self.query.request.max_tokens)
+
+
+async def answer_in_windows(
+    queries: Iterable[Query],
+    thread: Executor,
+    prepare: Callable[[Sequence[Query]], tuple[list[Job], list[Answer]]],
+    batches: Callable[[list[Job]], Iterable[B]],
+    run: Callable[[B], list[Answer]],
+) -> AsyncGenerator[Answer, None]:
+    """Answer some queries at a time, in batches.
+
+    Args:
+        queries: What is asked, pulled a window at a time.
+        thread: The model's own, where it is prepared for and run.
+        prepare: Jobs of a window, and what is refused.
+        batches: Jobs that run together.
+        run: Answers of a batch.
+    """
+    loop = asyncio.get_running_loop()
+    pending = iter(queries)
+    while window := list(itertools.islice(pending, WINDOW)):
+        jobs, refused = await loop.run_in_executor(thread, prepare, window)
+        for answered in refused:
+            yield answered
+        for batch in batches(jobs):
+            for answered in await loop.run_in_executor(thread, run, batch):
+                yield answered
 
 
 def prepare(

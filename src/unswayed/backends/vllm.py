@@ -28,9 +28,14 @@ import numpy as np
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_chats import ChatWriter, Ids, LabelTokens
-from unswayed.backends.local_jobs import FloatArray, Job, label_response, prepare
+from unswayed.backends.local_jobs import (
+    FloatArray,
+    Job,
+    answer_in_windows,
+    label_response,
+    prepare,
+)
 from unswayed.backends.local_models import load_tokenizer
-from unswayed.backends.local_plans import WINDOW
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.backends.protocol import Answer, Backend
@@ -127,21 +132,13 @@ class VllmBackend(Backend):
         self._engine: _Engine | None = None
         self._read = self._cached = 0
 
-    async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
+    def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer in windows of queries, each in lexicographic order of its tokens.
 
         Raises:
             UsageError: If the engine cannot start, or the tokenizer cannot write a label.
         """
-        loop = asyncio.get_running_loop()
-        pending = iter(queries)
-        while window := list(itertools.islice(pending, WINDOW)):
-            jobs, refused = await loop.run_in_executor(self._thread, self._prepare, window)
-            for answered in refused:
-                yield answered
-            for batch in _batches(jobs):
-                for answered in await loop.run_in_executor(self._thread, self._run, batch):
-                    yield answered
+        return answer_in_windows(queries, self._thread, self._prepare, _batches, self._run)
 
     async def close(self) -> None:
         """Let the engine go once the running batch is done."""

@@ -77,6 +77,13 @@ class Subjects(Sequence[Item]):
         return np.array(of_kinds(self.items, attrgetter("permutable")), dtype=np.bool_)
 
     @cached_property
+    def groups(self) -> NDArray[np.object_]:
+        """The group of each, None where it has none, shape (I,)."""
+        if self._whole is not None:
+            return self._whole.groups[self._index]
+        return np.array(of_kinds(self.items, attrgetter("group")), dtype=np.object_)
+
+    @cached_property
     def values(self) -> FloatArray | None:
         """The value of each level by candidate, shape (I, n); None if levels have none."""
         if not self or self[0].values is None:

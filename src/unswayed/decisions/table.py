@@ -89,12 +89,12 @@ class DecisionTable:
         through another view nothing of them is allowed.
         """
         cells: BoolArray = np.ones(self.choices.shape, dtype=np.bool_)
-        permutable = self.subjects.permutable
-        if not permutable.all():
-            own = canonical(self.n)
-            for row in np.flatnonzero(~permutable).tolist():
-                m = len(self.items[row].criteria or ())
-                cells[row] = [
+        if self.subjects.permutable.all():
+            return cells
+        own = canonical(self.n)
+        for (_, m, permutable), rows in self.subjects.alike.items():
+            if not permutable:
+                cells[rows] = [
                     (shown == own or ask.arranged == "content") and not ask.criteria_order(m)
                     for ask, shown in zip(self.asks, self.shown, strict=True)
                 ]

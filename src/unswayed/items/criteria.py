@@ -13,7 +13,7 @@ import msgspec
 
 from unswayed.errors import ItemError
 from unswayed.items.item import Item, Task, suffix
-from unswayed.items.lines import Gathered, ItemLines, by_kind, of_kinds
+from unswayed.items.lines import Gathered, by_kind, of_kinds
 from unswayed.items.sets import ItemSet
 
 __all__ = ["by_criterion", "expanded"]
@@ -55,5 +55,5 @@ def expanded(items: ItemSet) -> ItemSet:
             f"{items.name}: {with_criteria} of {len(items)} items have criteria. Give the others "
             "some too (one is enough), or put them into a file of their own."
         )
-    taken_apart = Gathered(by_criterion(items), are_json=isinstance(items.items, ItemLines))
+    taken_apart = Gathered.derived(by_criterion(items), source=items.items)
     return ItemSet.of(taken_apart, name=items.name, bad_lines=items.bad_lines, origin=items.origin)

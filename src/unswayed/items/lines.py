@@ -14,6 +14,7 @@ import sys
 import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from operator import attrgetter, eq, index
 from typing import Any, Final, TypeVar, overload
 
@@ -209,13 +210,14 @@ class ItemLines(Sequence[Item]):
         ids = self._file.ids
         return ids.copy() if isinstance(self._rows, range) else [ids[row] for row in self._rows]
 
-    def kinds(self) -> list[Item]:
-        """One for each kind, without id, texts and `meta`; of some of the items there may be more."""
-        kinds = self._file.kinds
-        return [blind(kind) for kind in kinds] if self._is_blind else kinds
+    @cached_property
+    def kinds(self) -> dict[int, Item]:
+        """One item of each kind that occurs, by number, without id, texts and `meta`."""
+        kinds = {code: self._file.kinds[code] for code in dict.fromkeys(self.kind_of())}
+        return {code: blind(own) for code, own in kinds.items()} if self._is_blind else kinds
 
     def kind_of(self) -> Sequence[int]:
-        """The kind of each item."""
+        """The number of each item's kind."""
         codes = self._file.kind_of
         return codes if isinstance(self._rows, range) else [codes[row] for row in self._rows]
 
@@ -247,6 +249,11 @@ class Gathered:
         self._whole = hashlib.sha256()
         for item in items:
             self.add(item)
+
+    @classmethod
+    def derived(cls, items: Iterable[Item], *, source: Sequence[Item]) -> Gathered:
+        """Items that were made of others; they may become lines where those are lines."""
+        return cls(items, are_json=isinstance(source, ItemLines))
 
     def add(self, item: Item) -> None:
         """Take an item.
@@ -289,14 +296,14 @@ def by_kind(items: Sequence[Item]) -> Sequence[Item]:
 
     What is asked of them must be no text, id or `meta`.
     """
-    return items.kinds() if isinstance(items, ItemLines) else items
+    return tuple(items.kinds.values()) if isinstance(items, ItemLines) else items
 
 
 def of_kinds(items: Sequence[Item], read: Callable[[Item], T]) -> list[T]:
     """What `read` says of each item; it looks at no text, id or `meta`."""
     if not isinstance(items, ItemLines):
         return list(map(read, items))
-    said = list(map(read, items.kinds()))
+    said = {code: read(kind) for code, kind in items.kinds.items()}
     return [said[code] for code in items.kind_of()]
 
 

@@ -104,8 +104,8 @@ class PriDe(PriorMethod):
             return ()
         priors = [self._prior(logs[complete], layout)]
         if self.prior == "group":
-            groups = np.array([item.group for item in table.items], dtype=object)
-            priors += self._group_priors(logs[complete], groups[complete], layout)
+            groups = table.subjects.groups[complete]
+            priors += self._group_priors(logs[complete], groups, layout)
         return priors
 
     def _prior(self, logs: FloatArray, layout: Order, group: str | None = None) -> LabelPrior:

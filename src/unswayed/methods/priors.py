@@ -171,10 +171,9 @@ class PriorMethod(Method):
         offsets = np.tile(np.log(general.values), (len(table), 1))
         stratum = [prior for prior in self.priors if (prior.n, prior.layout) == (table.n, layout)]
         if any(prior.group is not None for prior in stratum):
-            groups = np.array([item.group for item in table.items], dtype=object)
             for prior in stratum:
                 if prior.group is not None:
-                    offsets[groups == prior.group] = np.log(prior.values)
+                    offsets[table.subjects.groups == prior.group] = np.log(prior.values)
         return offsets
 
 

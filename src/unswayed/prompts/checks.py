@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Final
 
 from unswayed.errors import TemplateError
-from unswayed.items import Item, Task, by_kind, encode_item, to_json, turns_of
+from unswayed.items import Item, Task, by_kind, encode_item, ids_of, to_json, turns_of
 from unswayed.permutations import compose
 from unswayed.presentation import Ask, Presentation, canonical
 from unswayed.prompts.blocks import layout_of
@@ -204,9 +204,10 @@ def _check_shots(items: Sequence[Item], settings: PromptSettings) -> list[str]:
     shots = settings.shots
     if not shots:
         return []
-    tasks = {item.task for item in items}
-    texts = {(item.prompt, item.candidates): item.id for item in items}
-    ids = {item.id for item in items}
+    tasks = {item.task for item in by_kind(items)}
+    shown = {(shot.prompt, shot.candidates) for shot in shots}
+    texts = {text: item.id for item in items if (text := (item.prompt, item.candidates)) in shown}
+    ids = set(ids_of(items))
     for shot in shots:
         gold_of_shot(shot)
         if tasks and shot.task not in tasks:
