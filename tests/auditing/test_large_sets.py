@@ -39,6 +39,26 @@ def test_calls_made_and_resumed(
     assert audited(file, tmp_path / "a", group_by=group_by) == again
 
 
+def test_numbers_of_candidates_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "items.jsonl"
+    records = [
+        {
+            "id": f"q{k}",
+            "task": "mcq",
+            "prompt": f"Which, {k}?",
+            "candidates": [f"{c} of {k}" for c in range(2 + k % 3)],
+            "gold": k % 2,
+            "permutable": k % 10 != 0,
+            "meta": {"utility": [float(k * c % 5) for c in range(2 + k % 3)]},
+        }
+        for k in range(90)
+    ]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    in_memory = audited(file, tmp_path / "a")
+    monkeypatch.setattr(lines, "LARGE", 0)
+    assert audited(file, tmp_path / "b") == in_memory
+
+
 def test_recorded_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "items.jsonl"
     items: ItemSet | list[us.Item] = simulated_items(90, seed=4)

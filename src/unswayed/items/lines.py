@@ -199,13 +199,15 @@ class ItemLines(Sequence[Item]):
         ids = self._file.ids
         return ids.copy() if isinstance(self._rows, range) else [ids[row] for row in self._rows]
 
-    def kinds(self) -> list[Item]:
-        """One for each kind, without id, texts and `meta`; of some of the items there may be more."""
+    def kinds(self) -> dict[int, Item]:
+        """One for each kind that occurs, by its number, without id, texts and `meta`."""
         kinds = self._file.kinds
-        return [blind(kind) for kind in kinds] if self._is_blind else kinds
+        whole = isinstance(self._rows, range)
+        codes = range(len(kinds)) if whole else dict.fromkeys(self.kind_of())
+        return {code: blind(kinds[code]) if self._is_blind else kinds[code] for code in codes}
 
     def kind_of(self) -> Sequence[int]:
-        """The kind of each item."""
+        """The number of the kind of each item."""
         codes = self._file.kind_of
         return codes if isinstance(self._rows, range) else [codes[row] for row in self._rows]
 
@@ -279,14 +281,14 @@ def by_kind(items: Sequence[Item]) -> Sequence[Item]:
 
     What is asked of them must be no text, id or `meta`.
     """
-    return items.kinds() if isinstance(items, ItemLines) else items
+    return list(items.kinds().values()) if isinstance(items, ItemLines) else items
 
 
 def of_kinds(items: Sequence[Item], read: Callable[[Item], T]) -> list[T]:
     """What `read` says of each item; it looks at no text, id or `meta`."""
     if not isinstance(items, ItemLines):
         return list(map(read, items))
-    said = list(map(read, items.kinds()))
+    said = {code: read(kind) for code, kind in items.kinds().items()}
     return [said[code] for code in items.kind_of()]
 
 
