@@ -39,7 +39,7 @@ def test_calls_made_and_resumed(
     assert audited(file, tmp_path / "a", group_by=group_by) == again
 
 
-def test_items_of_several_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_of_candidates_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "items.jsonl"
     records = [
         {
@@ -48,6 +48,11 @@ def test_items_of_several_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             "prompt": f"Which is {k}?",
             "candidates": [f"{k} and {c}" for c in range(2 + k % 3)],
             "gold": k % 2,
+            "prompt": f"Which, {k}?",
+            "candidates": [f"{c} of {k}" for c in range(2 + k % 3)],
+            "gold": k % 2,
+            "permutable": k % 10 != 0,
+            "meta": {"utility": [float(k * c % 5) for c in range(2 + k % 3)]},
         }
         for k in range(90)
     ]

@@ -143,6 +143,7 @@ def test_what_is_no_text_is_the_same_of_every_item(
         ):
             assert of_kinds(own, read) == of_kinds(theirs, read) == list(map(read, theirs))
         assert {item.n for item in theirs} == {item.n for item in by_kind(own)}
+        assert {item.gold for item in theirs} == {item.gold for item in by_kind(own)}
     assert [item.gold for item in blinded(filed.items)] == [None] * 300
     assert list(blinded(filed.items)) == list(map(blind, plain))
 
