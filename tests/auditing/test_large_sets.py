@@ -45,9 +45,6 @@ def test_numbers_of_candidates_differ(tmp_path: Path, monkeypatch: pytest.Monkey
         {
             "id": f"q{k}",
             "task": "mcq",
-            "prompt": f"Which is {k}?",
-            "candidates": [f"{k} and {c}" for c in range(2 + k % 3)],
-            "gold": k % 2,
             "prompt": f"Which, {k}?",
             "candidates": [f"{c} of {k}" for c in range(2 + k % 3)],
             "gold": k % 2,

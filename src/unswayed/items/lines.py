@@ -297,7 +297,6 @@ def by_kind(items: Sequence[Item]) -> Sequence[Item]:
     What is asked of them must be no text, id or `meta`.
     """
     return tuple(items.kinds.values()) if isinstance(items, ItemLines) else items
-    return list(items.kinds().values()) if isinstance(items, ItemLines) else items
 
 
 def of_kinds(items: Sequence[Item], read: Callable[[Item], T]) -> list[T]:
@@ -305,7 +304,6 @@ def of_kinds(items: Sequence[Item], read: Callable[[Item], T]) -> list[T]:
     if not isinstance(items, ItemLines):
         return list(map(read, items))
     said = {code: read(kind) for code, kind in items.kinds.items()}
-    said = {code: read(kind) for code, kind in items.kinds().items()}
     return [said[code] for code in items.kind_of()]
 
 
