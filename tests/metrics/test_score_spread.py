@@ -47,6 +47,13 @@ def test_the_shift_is_what_the_own_order_adds() -> None:
     assert (estimate.value, estimate.n) == (pytest.approx((1.0 + 0.5) / 2), 2)
 
 
+def test_there_is_no_shift_where_the_own_order_was_not_recorded() -> None:
+    plain = outcomes([[0, 1, 2]], shown=FOUR[1:])
+    others = replace(plain, score=np.array([[5.0, 4.0, 3.0]]))
+    assert value(others, "score_shift") is None
+    assert value(others, "within_item_sd") == pytest.approx(1.0)
+
+
 def test_a_method_that_reads_every_order_has_one_score_by_construction() -> None:
     made = with_scores([[4.0] * 4, [2.5] * 4])
     row = measure([made], names=["within_item_sd", "score_shift"], constructed=True, resamples=20)

@@ -30,7 +30,8 @@ def _deviations(outcomes: Outcomes) -> FloatArray:
 def _shifts(outcomes: Outcomes) -> FloatArray:
     """1 and the score in the item's own order less its mean score; (I, 2). It takes all scores."""
     scores = _scores(outcomes)
-    whole = ~np.isnan(scores).any(axis=1) & (outcomes.n_views > 1)
+    has_own = outcomes.shown[0].order == tuple(range(outcomes.n))  # of recorded answers it may lack
+    whole = ~np.isnan(scores).any(axis=1) & (outcomes.n_views > 1) & has_own
     return item_means(scores[:, 0] - scores.mean(axis=1), np.asarray(whole, dtype=np.bool_))
 
 
