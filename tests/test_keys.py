@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.calls import Frame, Request, inside, key_of
+from unswayed.calls import Frame, Request, escaped, key_of
 from unswayed.errors import ItemError
 from unswayed.items import Item, Message, Task
 from unswayed.presentation import Ask, Presentation, Substitution, canonical
@@ -38,7 +38,7 @@ REQUESTS = st.builds(
 def test_a_frame_tells_the_key_of_a_request(request: Request) -> None:
     *before, last = request.messages
     blank = msgspec.structs.replace(request, messages=(*before, Message(last.role, "")), nonce=None)
-    assert Frame.of(blank).key([inside(last.content)], request.nonce) == key_of(request)
+    assert Frame.of(blank).key([escaped(last.content)], request.nonce) == key_of(request)
 
 
 @given(REQUESTS, st.lists(TEXT, max_size=5), st.randoms())
@@ -51,7 +51,7 @@ def test_a_frame_with_holes_is_filled_with_texts(
     whole = msgspec.structs.replace(request, messages=(*before, Message(last.role, "".join(parts))))
     blank = msgspec.structs.replace(request, messages=(*before, Message(last.role, "")), nonce=None)
     frame = Frame.of(blank, ["" if k in holes else part for k, part in enumerate(parts)], holes)
-    filled = [inside(parts[hole]) for hole in holes]
+    filled = [escaped(parts[hole]) for hole in holes]
     assert frame.key(filled, request.nonce) == key_of(whole)
     assert frame.key(filled, request.nonce) == key_of(whole)  # it can be filled again
 

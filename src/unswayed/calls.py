@@ -11,7 +11,7 @@ import msgspec
 from unswayed.items import Item, Message
 from unswayed.presentation import Ask
 
-__all__ = ["Failure", "Frame", "Query", "Request", "Response", "TokenLogprob", "inside", "key_of"]
+__all__ = ["Failure", "Frame", "Query", "Request", "Response", "TokenLogprob", "escaped", "key_of"]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -144,11 +144,11 @@ class Frame(NamedTuple):
         # quotation marks inside texts are escaped, so that these stand in one place only
         head, _, rest = _ENCODER.encode(request).partition(b'""}],"labels":')
         middle, _, tail = rest.partition(b',"nonce":null')
-        pieces = [head + b'"', *map(inside, parts), b'"}],"labels":' + middle + b',"nonce":']
+        pieces = [head + b'"', *map(escaped, parts), b'"}],"labels":' + middle + b',"nonce":']
         return cls([*pieces, b"", tail], (*(hole + 1 for hole in holes), len(pieces)))
 
     def key(self, texts: Sequence[bytes], nonce: str | None) -> bytes:
-        """`key_of` the request with these texts, as `inside` writes them, and this nonce.
+        """`key_of` the request with these texts, as `escaped` writes them, and this nonce.
 
         Raises:
             UnicodeEncodeError: If the nonce has half a character.
@@ -160,7 +160,7 @@ class Frame(NamedTuple):
         return hashlib.sha256(b"".join(pieces)).digest()
 
 
-def inside(text: str) -> bytes:
+def escaped(text: str) -> bytes:
     """A text as it stands between the quotation marks of JSON, character by character.
 
     Raises:

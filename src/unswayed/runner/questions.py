@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from unswayed.backends.protocol import Backend
-from unswayed.calls import Frame, Query, Request, Response, inside, key_of
+from unswayed.calls import Frame, Query, Request, Response, escaped, key_of
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError
 from unswayed.items import Item, Message
@@ -192,7 +192,7 @@ class Drafter:
                 continue
             item, ask = question
             if item is not last:  # the questions about an item come one after the other
-                last, texts = item, _texts_inside(item)
+                last, texts = item, _escaped_texts(item)
             wording = None if texts is None else self._wordings.of(item, ask)
             if texts is None or wording is None:
                 draft = self._drafted(question, None)
@@ -290,11 +290,11 @@ class Drafter:
         return draft
 
 
-def _texts_inside(item: Item) -> list[bytes] | None:
+def _escaped_texts(item: Item) -> list[bytes] | None:
     """The plain texts of an item as JSON has them; None where they are not plain."""
     texts = plain_texts(item)
     try:
-        return None if texts is None else list(map(inside, texts))
+        return None if texts is None else list(map(escaped, texts))
     except UnicodeEncodeError as error:
         raise _not_unicode(item, error) from None
 
