@@ -13,7 +13,8 @@ import os
 import sys
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from operator import attrgetter, eq, index
 from typing import Any, Final, TypeVar, overload
 
@@ -209,10 +210,12 @@ class ItemLines(Sequence[Item]):
         ids = self._file.ids
         return ids.copy() if isinstance(self._rows, range) else [ids[row] for row in self._rows]
 
-    def kinds(self) -> list[Item]:
-        """One for each kind, without id, texts and `meta`; of some of the items there may be more."""
+    @cached_property
+    def kinds(self) -> Mapping[int, Item]:
+        """One item for each kind among them, by number, without id, texts and `meta`."""
         kinds = self._file.kinds
-        return [blind(kind) for kind in kinds] if self._is_blind else kinds
+        codes = range(len(kinds)) if isinstance(self._rows, range) else sorted(set(self.kind_of()))
+        return {code: blind(kinds[code]) if self._is_blind else kinds[code] for code in codes}
 
     def kind_of(self) -> Sequence[int]:
         """The kind of each item."""
@@ -289,14 +292,14 @@ def by_kind(items: Sequence[Item]) -> Sequence[Item]:
 
     What is asked of them must be no text, id or `meta`.
     """
-    return items.kinds() if isinstance(items, ItemLines) else items
+    return tuple(items.kinds.values()) if isinstance(items, ItemLines) else items
 
 
 def of_kinds(items: Sequence[Item], read: Callable[[Item], T]) -> list[T]:
     """What `read` says of each item; it looks at no text, id or `meta`."""
     if not isinstance(items, ItemLines):
         return list(map(read, items))
-    said = list(map(read, items.kinds()))
+    said = {code: read(kind) for code, kind in items.kinds.items()}
     return [said[code] for code in items.kind_of()]
 
 
