@@ -73,3 +73,28 @@ def test_recorded_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         us.audit(items=file, decisions=decisions, methods=METHODS, out=out)
         said.append({name: (out / name).read_bytes() for name in (*FILES, "decisions.jsonl")})
     assert said[0] == said[1]
+
+
+def test_items_with_different_numbers_of_candidates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "items.jsonl"
+    items = [
+        us.Item(
+            id=f"q{k}",
+            task=us.Task.MCQ,
+            prompt=f"Which is {k}?",
+            candidates=tuple("abcd"[: 2 + k % 3]),
+        )
+        for k in range(60)
+    ]
+    file.write_bytes(b"".join(encode_item(item) + b"\n" for item in items))
+    in_memory = audited(file, tmp_path / "a")
+    decisions = tmp_path / "decisions.jsonl"
+    assert main(["export", str(tmp_path / "a"), "--out", str(decisions)]) == 0
+    us.audit(items=file, decisions=decisions, methods=METHODS, out=tmp_path / "c")
+    monkeypatch.setattr(lines, "LARGE", 0)
+    assert audited(file, tmp_path / "b") == in_memory
+    us.audit(items=file, decisions=decisions, methods=METHODS, out=tmp_path / "d")
+    for name in FILES:
+        assert (tmp_path / "d" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
