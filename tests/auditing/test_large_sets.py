@@ -39,26 +39,6 @@ def test_calls_made_and_resumed(
     assert audited(file, tmp_path / "a", group_by=group_by) == again
 
 
-def test_numbers_of_candidates_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "items.jsonl"
-    records = [
-        {
-            "id": f"q{k}",
-            "task": "mcq",
-            "prompt": f"Which, {k}?",
-            "candidates": [f"{c} of {k}" for c in range(2 + k % 3)],
-            "gold": k % 2,
-            "permutable": k % 10 != 0,
-            "meta": {"utility": [float(k * c % 5) for c in range(2 + k % 3)]},
-        }
-        for k in range(90)
-    ]
-    file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    in_memory = audited(file, tmp_path / "a")
-    monkeypatch.setattr(lines, "LARGE", 0)
-    assert audited(file, tmp_path / "b") == in_memory
-
-
 def test_recorded_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "items.jsonl"
     items: ItemSet | list[us.Item] = simulated_items(90, seed=4)
@@ -85,8 +65,11 @@ def test_items_with_different_numbers_of_candidates(
             task=us.Task.MCQ,
             prompt=f"Which is {k}?",
             candidates=tuple("abcd"[: 2 + k % 3]),
+            gold=k % 2,
+            permutable=k % 10 != 0,
+            meta={"utility": [float(k * c % 5) for c in range(2 + k % 3)]},
         )
-        for k in range(60)
+        for k in range(90)
     ]
     file.write_bytes(b"".join(encode_item(item) + b"\n" for item in items))
     in_memory = audited(file, tmp_path / "a")
