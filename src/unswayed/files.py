@@ -9,18 +9,22 @@ import secrets
 import stat
 import sys
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator
 from glob import escape
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from unswayed.errors import UsageError
 
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["lock", "no_room", "sweep", "temporary_for", "unnamed_file", "whole_file"]
+__all__ = ["bytes_at", "lock", "no_room", "sweep", "temporary_for", "unnamed_file", "whole_file"]
+
+
+_SEEKING: Final = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -115,6 +119,18 @@ def unnamed_file(owner: object) -> IO[Any]:
         raise no_room(error) from None
     weakref.finalize(owner, _close, file)
     return file
+
+
+def bytes_at(file: IO[Any], begin: int, size: int) -> bytes:
+    """Bytes of an open file, fewer at its end; nothing that is still to be written is seen.
+
+    Threads and forked processes may read at once.
+    """
+    if sys.platform != "win32":  # forked processes share one place in the file, so it stays
+        return os.pread(file.fileno(), size, begin)
+    with _SEEKING:
+        file.seek(begin)
+        return bytes(file.read(size))
 
 
 def _close(file: IO[Any]) -> None:

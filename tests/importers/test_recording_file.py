@@ -153,6 +153,36 @@ def test_a_file_that_is_written_over_is_an_error_and_one_that_grows_is_none(tmp_
         decisions_of(recording)
 
 
+def test_a_longer_text_in_the_place_of_another_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    write_decisions(path, [decision("a"), decision("b")])
+    recording = read_recording(path)
+    longer = tmp_path / "longer.jsonl"
+    write_decisions(longer, [decision("c"), decision("d"), decision("e")])
+    path.write_bytes(longer.read_bytes())  # every line lies where one lay before
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(UsageError, match="has changed since it was read"):
+        decisions_of(recording)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_processes_that_are_forked_read_the_same_decisions(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    write_decisions(path, [decision(f"item {number}") for number in range(300)])
+    recording = read_recording(path)
+    own = decisions_of(recording)
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(int(any(decisions_of(recording) != own for _ in range(40))))
+        except BaseException:
+            os._exit(2)
+    read = [decisions_of(recording) == own for _ in range(40)]
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert all(read)
+
+
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [

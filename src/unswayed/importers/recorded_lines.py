@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import Decision
 from unswayed.errors import UsageError
-from unswayed.files import no_room, unnamed_file
+from unswayed.files import bytes_at, no_room, unnamed_file
 from unswayed.items import (
     BOM,
     READ_ERRORS,
@@ -33,6 +33,8 @@ AT_ONCE: Final = 1 << 18
 ROWS_AT_ONCE: Final = 1024
 MOST_BETWEEN: Final = 1 << 12
 """Bytes that are read over rather than sought over."""
+END: Final = 1 << 12
+"""Bytes by which a file that grew is told from one with another text."""
 DIGITS: Final = 10
 """No candidate's number has as many."""
 
@@ -64,6 +66,7 @@ class RecordedLines:
             weakref.finalize(self, self._file.close)
         state = os.fstat(self._file.fileno())
         self._size, self._written = state.st_size, state.st_mtime_ns
+        self._end = b""
 
     def blocks(self) -> Iterator[tuple[int, list[bytes]]]:
         """The lines, many at a time, with the place of the first; once only.
@@ -88,6 +91,7 @@ class RecordedLines:
             if not self._is_plain and str(self.path) != "-":
                 self._source.close()
             self._offsets = np.concatenate(offsets)
+            self._end = self._end_now()
 
     def _keep(self, lines: list[bytes]) -> None:
         try:
@@ -125,8 +129,7 @@ class RecordedLines:
         if not starts:
             return []
         begin = starts[0]
-        self._file.seek(begin)
-        data = self._file.read(ends[-1] - begin)
+        data = bytes_at(self._file, begin, ends[-1] - begin)
         if len(data) < ends[-1] - begin:
             raise self._changed()
         if starts[1:] == ends[:-1]:
@@ -139,7 +142,15 @@ class RecordedLines:
     def _was_written_over(self) -> bool:
         """Whether what was read is another text now; lines that came behind it do no harm."""
         now = os.fstat(self._file.fileno())
-        return self._is_plain and now.st_size == self._size and now.st_mtime_ns != self._written
+        if not self._is_plain or now.st_mtime_ns == self._written:
+            return False
+        return now.st_size == self._size or self._end_now() != self._end
+
+    def _end_now(self) -> bytes:
+        """The last bytes of what was read, as they are now."""
+        end = int(self._offsets[-1])
+        begin = max(0, end - END)
+        return bytes_at(self._file, begin, end - begin)
 
     def _changed(self) -> UsageError:
         return UsageError(f"{self.path} has changed since it was read. Run it again.")

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
-import sys
-import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -21,7 +18,7 @@ from typing import Any, Final, TypeVar, overload
 import msgspec
 
 from unswayed.errors import UsageError
-from unswayed.files import no_room, unnamed_file
+from unswayed.files import bytes_at, no_room, unnamed_file
 from unswayed.items.item import Item, blind, encode_item
 
 __all__ = ["Gathered", "ItemLines", "blinded", "by_kind", "ids_of", "of_kinds", "picked"]
@@ -53,7 +50,6 @@ class _File:
         self.kind_of = array("i")
         self._codes: dict[tuple[object, ...], int] = {}
         self._ends = array("q", [0])
-        self._guard = threading.Lock()
         self._file = unnamed_file(self)
 
     def add(self, item: Item, line: bytes) -> None:
@@ -89,19 +85,12 @@ class _File:
         """
         begin, end = self._ends[first], self._ends[last]
         try:
-            data = self._at(begin, end - begin)
+            data = bytes_at(self._file, begin, end - begin)
         except OSError as error:
             raise no_room(error) from None
         if len(data) < end - begin:
             raise UsageError("the temporary file of the items is damaged. Run it again.")
         return data
-
-    def _at(self, begin: int, size: int) -> bytes:
-        if sys.platform != "win32":  # forked processes share one place in the file, so it stays
-            return os.pread(self._file.fileno(), size, begin)
-        with self._guard:
-            self._file.seek(begin)
-            return bytes(self._file.read(size))
 
     def finish(self) -> None:
         """Write what is still buffered, before there is anybody who reads it.
