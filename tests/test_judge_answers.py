@@ -329,6 +329,26 @@ def test_a_budget_holds_over_all_that_is_asked_at_once() -> None:
     asyncio.run(work())
 
 
+def test_calls_that_are_given_up_count_as_paid_for() -> None:
+    backend = Slow(per_token=0.0001, delay_s=60)
+    most = Judge(backend, method="direct", budget=1.0).price([pair(0)]).most_cost_usd
+    assert most is not None
+
+    async def work() -> int:
+        async with Judge(backend, method="direct", budget=2.5 * most) as judge:
+            for number in range(6):
+                sent = len(backend.asked)
+                verdict = asyncio.create_task(judge.ajudge(pair(number)))
+                while len(backend.asked) == sent and not verdict.done():
+                    await asyncio.sleep(0)
+                verdict.cancel()
+                with suppress(asyncio.CancelledError, BackendError):
+                    await verdict
+            return len(backend.asked)
+
+    assert asyncio.run(work()) == 2
+
+
 def test_what_is_reserved_and_not_used_is_waited_for() -> None:
     backend = Slow(per_token=0.0001, delay_s=0.002)
 

@@ -184,7 +184,7 @@ class _Asking:
         finally:
             flights = self._answers.flights
             for flight in self._sent.values():
-                flights.pay(flight, 0.0)
+                flights.pay(flight, flight.most)  # given up here, it may be answered and charged
                 flights.land(flight, None)
             try:
                 await writer.close()

@@ -31,7 +31,7 @@ class Flights:
         budget: Most USD that they may cost; None for no limit.
 
     Attributes:
-        spent: What all answered calls have cost, in USD.
+        spent: What all answered calls have cost, in USD, and those that were given up can have cost.
         reserved: The most that calls not answered yet can cost, in USD.
         n_landed: How many calls have ended so far.
     """
