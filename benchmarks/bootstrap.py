@@ -4,9 +4,9 @@
 
 Every registered metric with its interval: the categorical ones alone, then with label probabilities
 (both ICCs, their spread, signed bias, label mass). Times are CPU seconds of the whole `measure`
-call, best of the repeats; outcomes are new each time, so that what they remember is counted. Then the
-same in 20 shards: what each contributes, and merging and measuring them. A plain bootstrap that recomputes one metric on resampled rows is timed
-beside them, scaled up from a few resamples.
+call, best of the repeats; outcomes are new each time, so that what they remember is counted. A
+plain bootstrap that recomputes one metric on resampled rows is timed beside them, scaled up from a few
+resamples.
 """
 
 import os
@@ -14,21 +14,18 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-import functools
 import json
-import operator
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from unswayed.metrics import Outcomes, Partial, difference, measure
+from unswayed.metrics import Outcomes, difference, measure
 from unswayed.metrics.outcomes import GOLD_ONE
 from unswayed.presentation import presentations
 
 VIEWS, CANDIDATES = 4, 4
-SHARDS = 20
 
 
 def judge(items: int, *, with_probs: bool) -> Outcomes:
@@ -88,8 +85,6 @@ def main() -> None:
     plain = judge(options.items, with_probs=False)
     full = judge(options.items, with_probs=True)
     few = 20
-    shards = [full.rows(rows) for rows in np.array_split(np.arange(options.items), SHARDS)]
-    partials = [Partial.of(shard) for shard in shards]
     cases: dict[str, tuple[Callable[[], object], float]] = {
         "categorical metrics": (
             lambda: measure([replace(plain)], resamples=options.resamples),
@@ -101,16 +96,6 @@ def main() -> None:
         ),
         "paired difference": (
             lambda: difference([plain], [plain], "accuracy", resamples=options.resamples),
-            1.0,
-        ),
-        f"{SHARDS} shards, what each contributes": (
-            lambda: [Partial.of(replace(shard)) for shard in shards],
-            1.0,
-        ),
-        f"{SHARDS} shards, merged and measured": (
-            lambda: measure(
-                functools.reduce(operator.add, partials).outcomes, resamples=options.resamples
-            ),
             1.0,
         ),
         f"naive, consistency only ({few} resamples, scaled)": (

@@ -1,25 +1,25 @@
 """How often intervals from the normal law of sums contain the truth, for metrics of probabilities.
 
-Merged shards have no items to draw; above 5 000 items that differ nobody draws them. A trial takes items
-of a judge whose true values are those of very many, cuts them into two shards and merges these, or, where
-few items differ, measures them at once: these are drawn.
+Above 5 000 items that differ nobody draws them one by one; where few of them differ they are drawn. A
+trial takes items of a judge whose true values are those of very many.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from claim_rates.rate import Rate
-from unswayed.metrics import Outcomes, Partial, measure
+from unswayed.metrics import Outcomes, measure
 from unswayed.metrics.outcomes import GOLD_ONE
 from unswayed.presentation import presentations
 
 TRIALS = 1000
 POPULATION = 400_000
+ITEMS = 6_000
 RESAMPLES = 400
 AT_LEAST = 0.93
 NAMES = ("icc2k", "icc3k", "score_sd", "label_mass", "position_bias")
@@ -27,34 +27,26 @@ NAMES = ("icc2k", "icc3k", "score_sd", "label_mass", "position_bias")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A judge with a slot effect of .8 logits, how surely it answers, and how it is measured.
+    """A judge with a slot effect of .8 logits, how surely it answers, and how many items the slot decides.
 
     Attributes:
         swayed: Share of the items that the slot alone decides; the others are certain. None: as
             `sureness` says.
-        merged: Two shards, or all at once.
-        at_least: Share of intervals that should contain the truth.
     """
 
     text: str
     sureness: float
     candidates: int
-    items: int
     swayed: float | None = None
-    merged: bool = True
-    at_least: float = AT_LEAST
 
 
 SETTINGS = (
-    Setting(text="2 candidates", sureness=1.0, candidates=2, items=2_100),
-    Setting(text="2 candidates", sureness=1.0, candidates=2, items=6_000),
-    Setting(text="4 candidates", sureness=1.0, candidates=4, items=2_100),
-    Setting(text="2 candidates, nearly certain", sureness=8.0, candidates=2, items=2_100),
-    Setting(text="0.2 % swayed", sureness=1, candidates=2, items=6_000, swayed=0.002, merged=False),
-    Setting(text="0.2 % swayed", sureness=1, candidates=2, items=6_000, swayed=0.002, at_least=0.9),
-    Setting(text="1 % swayed", sureness=1, candidates=2, items=6_000, swayed=0.01, merged=False),
-    Setting(text="1 % swayed", sureness=1, candidates=2, items=6_000, swayed=0.01),
-    Setting(text="5 % swayed", sureness=1, candidates=2, items=6_000, swayed=0.05, merged=False),
+    Setting(text="2 candidates", sureness=1.0, candidates=2),
+    Setting(text="4 candidates", sureness=1.0, candidates=4),
+    Setting(text="2 candidates, nearly certain", sureness=8.0, candidates=2),
+    Setting(text=".2 % swayed", sureness=1, candidates=2, swayed=0.002),
+    Setting(text="1 % swayed", sureness=1, candidates=2, swayed=0.01),
+    Setting(text="5 % swayed", sureness=1, candidates=2, swayed=0.05),
 )
 
 
@@ -96,12 +88,12 @@ def judged(setting: Setting, items: int, generator: np.random.Generator) -> Outc
 
 def coverage(setting: Setting, runs: int) -> Iterator[Rate]:
     """Coverage of every metric in one setting; of a list its first value."""
-    generator = np.random.default_rng(setting.items + setting.candidates)
+    generator = np.random.default_rng(ITEMS + setting.candidates)
     everyone = measure([judged(setting, POPULATION, generator)], names=NAMES, resamples=0)
     covered: Counter[str] = Counter()
     for trial in range(runs):
-        sample = judged(setting, setting.items, generator)
-        row = measure(_seen(sample, setting), names=NAMES, resamples=RESAMPLES, seed=trial)
+        sample = judged(setting, ITEMS, generator)
+        row = measure([sample], names=NAMES, resamples=RESAMPLES, seed=trial)
         for name in NAMES:
             cell, truth = row.values[name][0], everyone.values[name][0].value
             assert truth is not None
@@ -110,21 +102,12 @@ def coverage(setting: Setting, runs: int) -> Iterator[Rate]:
             covered[name] += cell.low <= truth <= cell.high
     for name in NAMES:
         yield Rate(
-            statement=f"interval of {name} {'from merged shards' if setting.merged else 'at once'}",
-            setting=f"{setting.text}, {setting.items} items",
+            statement=f"interval of {name}",
+            setting=f"{setting.text}, {ITEMS} items",
             count=covered[name],
             trials=runs,
-            at_least=setting.at_least,
+            at_least=AT_LEAST,
         )
-
-
-def _seen(sample: Outcomes, setting: Setting) -> Sequence[Outcomes]:
-    """What is measured: all at once, or two shards merged."""
-    if not setting.merged:
-        return [sample]
-    halves = np.array_split(np.arange(setting.items), [setting.items // 3])
-    first, other = (Partial.of(sample.rows(rows)) for rows in halves)
-    return (first + other).outcomes
 
 
 def rates(trials: int | None = None) -> Iterator[Rate]:

@@ -8,13 +8,12 @@ from unswayed.metrics.exact import (
     sign_test,
 )
 from unswayed.metrics.flips import Flips, flips
-from unswayed.metrics.groups import measure_groups, measure_parts
+from unswayed.metrics.groups import measure_groups
 from unswayed.metrics.improvements import Improvements, improved_regressed
 from unswayed.metrics.levels import level_choices
 from unswayed.metrics.measure import difference, measure
 from unswayed.metrics.metric import Metric, Need, fraction, item_means, ratio
 from unswayed.metrics.outcomes import Outcomes, outcomes_of
-from unswayed.metrics.partial import Partial
 from unswayed.metrics.printed_table import Impossible, check_cells
 from unswayed.metrics.recorded import outcomes_from_decisions
 from unswayed.metrics.resampling import Options
@@ -32,7 +31,6 @@ __all__ = [
     "Need",
     "Options",
     "Outcomes",
-    "Partial",
     "Row",
     "check_cells",
     "difference",
@@ -45,7 +43,6 @@ __all__ = [
     "majority_error_bound",
     "measure",
     "measure_groups",
-    "measure_parts",
     "outcomes_from_decisions",
     "outcomes_of",
     "ratio",

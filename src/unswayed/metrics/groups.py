@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from unswayed.metrics.rows import Beside, Rates, Row, row_of
 from unswayed.metrics.table import load_metrics
 from unswayed.metrics.uncertainty import percentile_interval
 
-__all__ = ["UNGROUPED", "by_group", "measure_groups", "measure_parts"]
+__all__ = ["UNGROUPED", "by_group", "measure_groups"]
 
 UNGROUPED = "(no group)"
 """Name under which items without a group are measured when others have one."""
@@ -63,38 +63,6 @@ def measure_groups(
         return {}, None
     if not together:
         groups = {group: [_alone(part) for part in parts] for group, parts in groups.items()}
-    return measure_parts(
-        groups,
-        names=names,
-        resamples=resamples,
-        seed=seed,
-        constructed=constructed,
-        gold_ties=gold_ties,
-        together=together,
-    )
-
-
-def measure_parts(
-    groups: Mapping[str, Sequence[Outcomes]],
-    *,
-    names: Sequence[str] | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    constructed: bool = False,
-    gold_ties: GoldTies = "exclude",
-    together: bool = False,
-) -> tuple[dict[str, Row], Row]:
-    """As `measure_groups`, of groups that are apart already, such as those of merged shards.
-
-    Args:
-        groups: By group: outcomes, one entry per number of candidates.
-        names: Metrics wanted; default: all.
-        resamples: Bootstrap resamples.
-        seed: As in `measure_groups`.
-        constructed: As in `measure`.
-        gold_ties: As in `measure`.
-        together: All groups are measured on the same draws.
-    """
     metrics = load_metrics(names)
     samples = {
         group: resample(

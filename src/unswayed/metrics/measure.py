@@ -17,7 +17,6 @@ from unswayed.metrics.metric import FloatArray, Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.pairing import jointly, paired_by_item
 from unswayed.metrics.resampling import (
-    NOT_MERGED,
     RESAMPLES,
     GoldTies,
     prepared,
@@ -108,8 +107,6 @@ def difference(
     if len(pairs) > 1 and not metric.across:
         reason = "items have different numbers of candidates: compare each number by itself"
         return Estimate(value=None, reason=reason)
-    if metric.continuous and any(left.merged is not None for left, _ in pairs):
-        return Estimate(value=None, reason=NOT_MERGED)
     if metric.weighted is not None and pairs:
         return _weighted_difference(metric, name, *pairs[0])
     blocks = [_paired_statistics(metric, left, right) for left, right in pairs]

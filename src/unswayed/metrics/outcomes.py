@@ -30,7 +30,6 @@ from unswayed.errors import ShapeError
 from unswayed.items import Item, ids_of, of_kinds
 from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE, gold_of, human_of
-from unswayed.metrics.moments import Merged
 from unswayed.metrics.patterns import patterns_of_rows, unique_rows
 from unswayed.permutations import invert
 from unswayed.presentation import Presentation
@@ -80,8 +79,6 @@ class Outcomes:
         places: Where the criterion that an item is about stands among those asked at once, -1 where
             it is the only one; shape (I, V). None if no item has others beside it.
         weights: How many items each row stands for, at least one; shape (I,). None: one each.
-        merged: What shards said of continuous quantities, where rows are the answer patterns of
-            items that are not at hand (`Partial`).
     """
 
     item_ids: tuple[str, ...]
@@ -103,7 +100,6 @@ class Outcomes:
     clusters: Clusters | None = None
     places: IntArray | None = None
     weights: NDArray[np.int64] | None = None
-    merged: Merged | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes.
@@ -155,7 +151,7 @@ class Outcomes:
         own["item_ids"] = tuple(map(self.item_ids.__getitem__, at))
         own["groups"] = tuple(map(self.groups.__getitem__, at))
         clusters = None if self.clusters is None else self.clusters.rows(index)
-        part = replace(self, clusters=clusters, merged=None, **own)
+        part = replace(self, clusters=clusters, **own)
         if "patterns" in self.__dict__:
             part.__dict__["patterns"] = patterns_of_rows(self.patterns[1], index)
         return part
@@ -169,15 +165,13 @@ class Outcomes:
     @cached_property
     def recorded(self) -> frozenset[str]:
         """The continuous quantities that there are; places of a criterion only if it moved."""
-        if self.merged is not None:
-            return frozenset(self.merged.recorded)
         still = self.places is None or bool((self.places == self.places[:, :1]).all())
         return frozenset(_CONTINUOUS) & self._arrays.keys() - ({"places"} if still else set())
 
     def categorical(self) -> Outcomes:
         """The part in which items that answered alike are the same: choices, gold and ties."""
         nothing: dict[str, Any] = dict.fromkeys(_CONTINUOUS)
-        return replace(self, clusters=None, merged=None, **nothing)
+        return replace(self, clusters=None, **nothing)
 
     @cached_property
     def tally(self) -> Outcomes:

@@ -17,13 +17,7 @@ from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError, UsageError
 from unswayed.metrics.jackknife import in_blocks
 from unswayed.metrics.metric import FloatArray, Limits, Metric
-from unswayed.metrics.moments import (
-    EXACT_UP_TO,
-    FEWEST_EFFECTIVE,
-    FEWEST_MERGED,
-    Moments,
-    effective_items,
-)
+from unswayed.metrics.moments import EXACT_UP_TO, FEWEST_EFFECTIVE, Moments, effective_items
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.uncertainty import (
     drawn_weights,
@@ -51,8 +45,6 @@ RESAMPLES: Final = 1000
 OfItems = Callable[[Outcomes], FloatArray]
 Names = tuple[str, ...]
 """Metrics that share their statistics."""
-
-NOT_MERGED: Final = "merged shards keep no items, which it is about: measure them together"
 
 
 class Options(TypedDict):
@@ -170,8 +162,6 @@ class Sample:
     def _bootstrapped(self, name: str, metric: Metric, reason: str) -> Bootstrapped:
         parts = [own[name] for own in self.sums if name in own]
         if not parts:
-            if metric.weighted is not None and self.strata[0].merged is not None:
-                reason = NOT_MERGED
             return Bootstrapped(np.full(1, np.nan), np.zeros((0, 1)), 0, 0, None, reason)
         total = functools.reduce(operator.add, parts)
         is_sum = metric.weighted is None
@@ -256,16 +246,8 @@ def _continuous(
     generator: np.random.Generator,
 ) -> dict[str, Sums]:
     """Sums of metrics of continuous quantities: items are drawn, and where very many count and
-    differ, or none is at hand, their sums from the normal law.
+    differ, their sums from the normal law.
     """
-    if outcomes.merged is not None:
-        stored = outcomes.merged.moments
-        families = {
-            names: stored[names[0]]
-            for names in _families(metrics, outcomes.n).values()
-            if names[0] in stored
-        }
-        return _normal(families, draws, generator, fewest=FEWEST_MERGED)
     few: dict[Names, FloatArray] = {}
     many: dict[Names, Moments] = {}
     for names, statistics in _statistics(metrics, outcomes.each).items():
@@ -274,26 +256,12 @@ def _continuous(
             many[names] = Moments.of(statistics)
         else:
             few[names] = statistics
-    sums = _normal(many, draws, generator, fewest=EXACT_UP_TO)
-    return sums | _drawn(few, None, draws, generator)
-
-
-def _normal(
-    families: Mapping[Names, Moments],
-    draws: NDArray[np.int64],
-    generator: np.random.Generator,
-    *,
-    fewest: int,
-) -> dict[str, Sums]:
-    """Sums from moments; of a family of which no more than `fewest` items count, none is drawn."""
     (own,) = generator.spawn(1)  # so that it does not depend on which items are drawn besides
     sums: dict[str, Sums] = {}
-    for names, moments in families.items():
-        samples = np.full((len(draws), len(moments.mean)), np.nan)
-        if moments.counted > fewest:
-            samples = moments.resampled(draws, own)
-        sums |= dict.fromkeys(names, Sums(moments.sums, samples, moments.counted))
-    return sums
+    for names, moments in many.items():
+        drawn = Sums(moments.sums, moments.resampled(draws, own), moments.counted)
+        sums |= dict.fromkeys(names, drawn)
+    return sums | _drawn(few, None, draws, generator)
 
 
 def _weighted(
@@ -302,9 +270,7 @@ def _weighted(
     draws: NDArray[np.int64],
     generator: np.random.Generator,
 ) -> dict[str, Sums]:
-    """Counts and values of weighted metrics; merged shards keep no item to draw."""
-    if outcomes.merged is not None:
-        return {}
+    """Counts and values of weighted metrics."""
     outcomes = outcomes.each
     chosen = {
         name: (metric.statistics(outcomes)[:, 0] > 0, metric.weighted(outcomes))
@@ -378,13 +344,11 @@ def prepared(strata: Sequence[Outcomes], gold_ties: GoldTies) -> tuple[Outcomes,
 
     Raises:
         ShapeError: If two strata have the same number of candidates, or there are no items.
-        UsageError: If `gold_ties` is neither reading, or not that of merged shards.
+        UsageError: If `gold_ties` is neither reading.
     """
     if gold_ties not in ("exclude", "class"):
         raise UsageError(f"gold ties {gold_ties!r}: write exclude or class.")
     tie_is_class = gold_ties == "class"
-    if any(part.merged is not None and part.tie_is_class is not tie_is_class for part in strata):
-        raise UsageError(f"these shards were counted otherwise than with gold ties {gold_ties!r}")
     kept = tuple(
         part if part.tie_is_class is tie_is_class else replace(part, tie_is_class=tie_is_class)
         for part in strata

@@ -28,7 +28,7 @@ from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import FloatArray, Metric
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.resampling import NOT_MERGED, GoldTies, prepared
+from unswayed.metrics.resampling import GoldTies, prepared
 from unswayed.metrics.table import METRICS
 from unswayed.metrics.uncertainty import paired_difference
 from unswayed.quantiles import NORMAL
@@ -157,8 +157,6 @@ def contrasts(
     """
     metric = METRICS.load(name)
     low, high = metric.limits(2) if metric.limits else (0.0, 1.0)
-    if any(_needs_items(metric, part) for strata in outcomes.values() for part in strata):
-        raise ShapeError(f"{metric.title}: {NOT_MERGED}")
     if metric.weighted is not None:
         values = _entries(metric, [prepared(strata, gold_ties) for strata in outcomes.values()])
         return Contrasts(values, tuple(outcomes), base, high - low, seed)
@@ -182,10 +180,6 @@ def _entries(metric: Metric, methods: Sequence[tuple[Outcomes, ...]]) -> FloatAr
     if any(len(strata) != 1 for strata in methods):
         raise ShapeError(f"{metric.title}: items have different numbers of candidates")
     return jackknifed(metric, [strata[0] for strata in methods])[0]
-
-
-def _needs_items(metric: Metric, outcomes: Outcomes) -> bool:
-    return metric.continuous and outcomes.merged is not None
 
 
 def _values(metric: Metric, outcomes: Outcomes, name: str) -> FloatArray:
