@@ -15,12 +15,19 @@ from huggingface_hub import errors
 from published_rows import ROWS, write
 
 import unswayed as us
-from unswayed.benchmarks import BENCHMARKS, is_benchmark
+from unswayed.benchmarks import BENCHMARKS, files, is_benchmark
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import ItemSet
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 Download = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Downloads without a process of their own, so that a test can stand in for a server."""
+    if "address" not in request.fixturenames:
+        monkeypatch.setattr(files, "_apart", files._fault)
 
 
 def hub(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:
