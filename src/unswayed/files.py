@@ -52,7 +52,7 @@ def open_file(path: str | Path) -> IO[bytes]:
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once))  # noqa: SIM115
     mode, fault = os.fstat(file.fileno()).st_mode, ""
     if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not file.isatty()):
-        fault = "it is a device. Give a file or a pipe"
+        fault = "it is a device. Give a file"
     elif stat.S_ISFIFO(mode) and not _is_written(path, file.fileno()):
         fault = "nobody writes to this pipe. Start its writer first"
     if fault:

@@ -37,9 +37,9 @@ SUFFIXES: Final = (".parquet", ".jsonl", ".json", ".csv")
 """In which a local copy may be; each but the first also as `.gz`."""
 TIMEOUT_S: Final = 60.0
 LONGEST_S: Final = 3600.0
-"""For the files of one benchmark; the largest has some hundred megabytes."""
+"""For all files of a part."""
 LARGEST: Final = 1_000_000_000
-"""Bytes of one file."""
+"""Bytes of a file that is fetched."""
 RAW: Final = "https://raw.githubusercontent.com"
 _APART: Final = """
 import pickle, sys
@@ -50,7 +50,7 @@ try:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 except (ImportError, ValueError):  # none on this system, or a lower one
     pass
-out.write(fault_of())
+out.buffer.write(fault_of().encode())
 """
 
 
@@ -159,7 +159,9 @@ def _snapshot(name: str, benchmark: Benchmark[Any], patterns: Sequence[str]) -> 
                 return folder
     fault = _apart(fetch)
     if not fault:
-        return Path(fetch(local_files_only=True))
+        with suppress(errors.LocalEntryNotFoundError):
+            return Path(fetch(local_files_only=True))
+        fault = "it has none of the files"
     if fault.startswith("GatedRepoError"):
         raise UsageError(
             f"{name}: {_at(benchmark)} is gated. Ask for access at {benchmark.address} and set "

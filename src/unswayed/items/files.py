@@ -42,8 +42,6 @@ ROWS: Final = 1024
 BOM: Final = b"\xef\xbb\xbf"
 NO_TEXT: Final = (b"PK\x03\x04", b"\x80", b"\xff\xfe", b"\xfe\xff", b"PAR1", b"\x1f\x8b")
 """How workbooks and archives, pickles, UTF-16, Parquet and gzip files begin, which no name gave away."""
-
-
 AT_ONCE: Final = 1 << 18
 """Bytes of a file that are looked at together."""
 LARGEST_ARRAY: Final = 512_000_000
@@ -59,6 +57,9 @@ class _Bounded(io.RawIOBase):
 
     def __init__(self, path: str | Path, source: Any, packed: IO[bytes] | None = None) -> None:
         self._path, self._source, self._packed = path, source, packed
+        self._read = (
+            source.readinto1 if packed is None else source.readinto
+        )  # a pipe's as they come
         self._line, self._begun = 1, 0
 
     def readable(self) -> bool:
@@ -76,7 +77,7 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read what there is, at most `AT_ONCE` bytes; a UsageError says what is wrong with it."""
         try:
-            size: int = self._source.readinto1(memoryview(buffer)[:AT_ONCE])
+            size: int = self._read(memoryview(buffer)[:AT_ONCE])
         except (OSError, EOFError, zlib.error) as error:  # damaged compressed files among them
             raise UsageError(f"cannot read {self._path} at line {self._line:,}: {error}.") from None
         data = bytes(buffer[:size])
