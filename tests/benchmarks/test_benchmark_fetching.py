@@ -121,6 +121,17 @@ def test_a_set_without_the_file_was_changed(
         us.load_data("mmlu")
 
 
+def test_a_set_of_which_nothing_came_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
+        if local_files_only:
+            raise errors.LocalEntryNotFoundError("not cached")
+        return "nowhere"
+
+    hub(monkeypatch, download)
+    with pytest.raises(UsageError, match=r"cannot be fetched .*\(it has none of the files\)"):
+        us.load_data("mmlu")
+
+
 @pytest.mark.parametrize("kind", [errors.LocalEntryNotFoundError, ConnectionError, OSError])
 def test_without_a_network_it_says_id_revision_and_what_to_do(
     kind: type[Exception], monkeypatch: pytest.MonkeyPatch
