@@ -1,14 +1,16 @@
-"""A file appears whole or not at all, and what a killed writer left behind goes."""
+"""A file appears whole or not at all, what a killed writer left behind goes, and devices are not read."""
 
 import contextlib
 import multiprocessing
 import os
+import socket
+import threading
 from pathlib import Path
 
 import pytest
 
 from unswayed import files
-from unswayed.files import lock, sweep, whole_file
+from unswayed.files import lock, open_file, read_whole, sweep, whole_file
 
 
 def _write_and_die(path: str) -> None:
@@ -109,3 +111,76 @@ def test_writers_of_one_file_do_not_hinder_each_other(tmp_path: Path) -> None:
         writer.join()
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
     assert os.listdir(tmp_path) == ["x"]
+
+
+# --- what is opened for reading ----------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize("wait_s", [0.0, 0.2])
+def test_pipe_is_read_whole_whenever_its_writer_begins(
+    wait_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "PIPE_MS", 50 if wait_s else 5000)
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    opened = threading.Event()
+
+    def write() -> None:
+        with path.open("wb") as pipe:
+            if wait_s:
+                opened.wait(30)
+            pipe.write(b"first\n" * 50_000)  # more than a pipe holds
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with open_file(path) as pipe:
+        opened.set()
+        assert pipe.read() == b"first\n" * 50_000
+    writer.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_pipe_without_writer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PIPE_MS", 10)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="nobody writes to this pipe"):
+        open_file(tmp_path / "pipe")
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there are no devices")
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/random", "/dev/full", "/dev/null"])
+def test_device_is_refused(device: str) -> None:
+    with pytest.raises(OSError, match="it is a device"):
+        open_file(device)
+
+
+def test_terminal_is_read() -> None:
+    pty = pytest.importorskip("pty")
+    outer, inner = pty.openpty()
+    os.write(outer, b"typed\n")
+    with open_file(os.ttyname(inner)) as terminal:
+        assert terminal.readline() == b"typed\n"
+    os.close(outer)
+    os.close(inner)
+
+
+def test_folder_and_socket_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as served:
+        served.bind("socket")
+        with pytest.raises(OSError, match="No such device"):
+            open_file("socket")
+    with pytest.raises(IsADirectoryError):
+        open_file(tmp_path)
+
+
+def test_small_file_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "template"
+    with path.open("wb") as file:
+        file.truncate(files.LARGEST + 1)  # takes no room on the disk
+    with pytest.raises(OSError, match="more than 64 MB"):
+        read_whole(path)
+    monkeypatch.setattr(files, "LARGEST", 5)
+    path.write_bytes(b"12345")
+    assert read_whole(path) == b"12345"

@@ -1,4 +1,4 @@
-"""Files that appear with their whole content or not at all, and files that nobody else sees."""
+"""Files as they are opened, files that appear whole or not at all, and files that nobody else sees."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import select
 import stat
 import sys
 import tempfile
@@ -21,10 +22,71 @@ from unswayed.errors import UsageError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["bytes_at", "lock", "no_room", "sweep", "temporary_for", "unnamed_file", "whole_file"]
+__all__ = [
+    "LARGEST",
+    "bytes_at",
+    "lock",
+    "no_room",
+    "open_file",
+    "read_whole",
+    "sweep",
+    "temporary_for",
+    "unnamed_file",
+    "whole_file",
+]
 
-
+LARGEST: Final = 64_000_000
+"""Bytes of a line, and of a file that is read at once: a template, recipe, price table, method file."""
+PIPE_MS: Final = 1000
+"""How long a pipe may be without a writer."""
 _SEEKING: Final = threading.Lock()
+
+
+def open_file(path: str | Path) -> IO[bytes]:
+    """Open a file, a terminal, or a pipe that somebody writes to, for reading bytes.
+
+    Raises:
+        OSError: If it is none of them or cannot be read.
+    """
+    at_once = getattr(os, "O_NONBLOCK", 0)
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once))  # noqa: SIM115
+    mode, fault = os.fstat(file.fileno()).st_mode, ""
+    if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not file.isatty()):
+        fault = "it is a device. Give a file"
+    elif stat.S_ISFIFO(mode) and not _is_written(path, file.fileno()):
+        fault = "nobody writes to this pipe. Start its writer first"
+    if fault:
+        file.close()
+        raise OSError(errno.EINVAL, fault)
+    if sys.platform != "win32":
+        os.set_blocking(file.fileno(), True)
+    return file
+
+
+def _is_written(path: str | Path, pipe: int) -> bool:
+    """Whether a pipe has bytes or a writer, or had one since it was opened."""
+    seen = select.poll()
+    seen.register(pipe, select.POLLIN)
+    if seen.poll(PIPE_MS):
+        return True
+    with contextlib.suppress(
+        OSError
+    ):  # once a writer has left, the system tells that there is none
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    return seen.poll(0) != [(pipe, select.POLLHUP)]
+
+
+def read_whole(path: str | Path) -> bytes:
+    """The content of a file that is small by its nature.
+
+    Raises:
+        OSError: If it cannot be read, as for `open_file`, or has more than `LARGEST` bytes.
+    """
+    with open_file(path) as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise OSError(errno.EFBIG, f"it has more than {LARGEST / 1e6:g} MB. Make it smaller")
+    return content
 
 
 @contextlib.contextmanager

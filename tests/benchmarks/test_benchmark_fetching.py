@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.server
+import socketserver
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +20,21 @@ from huggingface_hub import errors
 from published_rows import ROWS, write
 
 import unswayed as us
-from unswayed.benchmarks import BENCHMARKS, is_benchmark
+from unswayed.benchmarks import BENCHMARKS, files, is_benchmark
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import ItemSet
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 Download = Callable[..., str]
+APART = files._apart
+"""What a test that has a server puts back."""
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Downloads without a process of their own, so that a test can stand in for a server."""
+    if "address" not in request.fixturenames:
+        monkeypatch.setattr(files, "_apart", files._fault)
 
 
 def hub(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:
@@ -104,6 +118,17 @@ def test_a_set_without_the_file_was_changed(
 ) -> None:
     hub(monkeypatch, lambda *_, **__: str(tmp_path))
     with pytest.raises(UsageError, match=r"has no file all/test-\*.parquet: .* moved or changed"):
+        us.load_data("mmlu")
+
+
+def test_a_set_of_which_nothing_came_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
+        if local_files_only:
+            raise errors.LocalEntryNotFoundError("not cached")
+        return "nowhere"
+
+    hub(monkeypatch, download)
+    with pytest.raises(UsageError, match=r"cannot be fetched .*\(it has none of the files\)"):
         us.load_data("mmlu")
 
 
@@ -277,3 +302,97 @@ def test_one_bare_file_is_not_every_part(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"one file, dataset\.json, for .*llmbar:Natural"):
         us.load_data("llmbar", data_dir=tmp_path)
     assert len(us.load_data("llmbar:Natural", data_dir=tmp_path)) == 2
+
+
+# --- downloads in a process of their own -------------------------------------------------------
+
+
+def test_files_are_fetched_in_a_process_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_apart", APART)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    revision = BENCHMARKS.load("auto-j").revision
+    write(tmp_path / "GAIR-NLP" / "auto-j" / revision, ROWS["auto-j"])
+    serve = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        monkeypatch.setattr(files, "RAW", f"http://127.0.0.1:{server.server_port}")
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        assert len(us.load_data("auto-j"))
+        with pytest.raises(
+            UsageError, match=r"has no file .* \(HTTPError: HTTP Error 404.*moved or"
+        ):
+            us.load_data("hanna")
+        server.shutdown()
+        thread.join()
+    assert len(us.load_data("auto-j"))  # it is kept
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A server that answers every request with bytes that never end, some at a time."""
+    beginning, part, pause_s = request.param
+    ended = threading.Event()
+
+    class Endless(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.rfile.readline()
+            with contextlib.suppress(OSError):
+                self.wfile.write(beginning)
+                while not ended.wait(pause_s):
+                    self.wfile.write(part)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Endless) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        ended.set()
+        server.shutdown()
+        thread.join()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nX-Repo-Commit: 0\r\nContent-Type: application/json\r\n"
+DRIPS = [
+    pytest.param((HEAD, b"X", 0.1), id="head"),
+    pytest.param((HEAD + b"\r\n", b"x", 0.1), id="body"),
+]
+
+
+@pytest.mark.parametrize("address", DRIPS, indirect=True)
+@pytest.mark.parametrize("name", ["auto-j", "arc-challenge"])
+def test_server_that_sends_a_byte_now_and_then_is_given_up(
+    name: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "LONGEST_S", 1.5)
+    monkeypatch.setattr(files, "RAW", address)
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match=rf"{name}: .* \(it takes longer than .*--data-dir FOLDER"):
+        us.load_data(name)
+    assert not [file for file in tmp_path.rglob("*.jsonl") if file.is_file()]
+
+
+@pytest.mark.parametrize(
+    "address", [pytest.param((HEAD + b"\r\n", b"x" * 65536, 0.0), id="endless")], indirect=True
+)
+def test_file_without_end_is_given_up(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "LARGEST", 500_000)
+    monkeypatch.setattr(files, "RAW", address)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match=r"auto-j: .* cannot be fetched .*\(a file has more than"):
+        us.load_data("auto-j")
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+
+
+def test_hub_writes_no_file_larger_than_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "LARGEST", 1000)
+    written = tmp_path / "file"
+    assert APART(partial(written.write_bytes, b"x" * 1000)) == ""
+    assert "more than" in APART(partial(written.write_bytes, b"x" * 1001))
+    assert written.stat().st_size == 1000

@@ -309,3 +309,15 @@ def test_a_fatal_failure_ends_with_what_was_judged(run: Run, folder: Path, serve
     server.start()
     assert judge(run, data, model=Server.model).code == 0
     assert ids() == [f"q{number}" for number in range(100)]
+
+
+def test_a_line_without_end_in_the_output_is_no_verdict(
+    run: Run, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unswayed.cli.verdict_file.LARGEST", 5000)
+    out = Path("verdicts.jsonl")
+    out.write_text('{"item_id":"' + "q" * 9000)
+    ran = run("judge", pairs, "--model", SIMULATED, "--out", out)
+    assert ran.code == 2
+    assert "holds something else than verdicts; it was left as it is" in ran.err
+    assert len(out.read_text()) > 9000

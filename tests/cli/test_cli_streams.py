@@ -1,10 +1,13 @@
 """Standard streams that are full, closed, left by their reader, or not in UTF-8."""
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
 from cli_commands import SIMULATED, Run, pair, shell, write_lines
+
+from unswayed import files
 
 AUDIT = f"unswayed audit pairs.jsonl --model {SIMULATED} --resamples 100"
 JUDGE = f"unswayed judge pairs.jsonl --model {SIMULATED}"
@@ -83,3 +86,72 @@ def test_a_damaged_gzip_file_is_one_line(command: str, run: Run, folder: Path) -
     ran = run(command, "pairs.jsonl.gz", "--model", SIMULATED)
     assert ran.code == 2
     assert "pairs.jsonl.gz" in ran.err.splitlines()[-1]
+
+
+# --- devices and pipes -------------------------------------------------------------------------
+
+READERS = [
+    "audit odd.jsonl --model simulated/judge",
+    "audit odd.csv --model simulated/judge",
+    "audit odd.parquet --model simulated/judge",
+    "audit pairs.jsonl --decisions odd.jsonl",
+    "audit pairs.jsonl --decisions odd.jsonl.gz",
+    "audit pairs.jsonl --model simulated/judge --template odd.jinja",
+    "audit pairs.jsonl --model simulated/judge --shots odd.jsonl",
+    "audit pairs.jsonl --model openai/gpt-4.1-mini --dry-run --prices odd.toml",
+    "judge odd.jsonl --model simulated/judge",
+    "judge pairs.jsonl --model simulated/judge --method odd.json",
+    "import auto odd.jsonl --out d.jsonl",
+    "import auto odd.eval --out d.jsonl",
+    "check-table odd.csv",
+    "train rl pairs.jsonl --recipe odd.toml --out trained --dry-run",
+]
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+def test_what_never_ends_is_refused_by_name(
+    kind: str, reader: str, run: Run, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "PIPE_MS", 10)
+    (name,) = (Path(word) for word in reader.split() if word.startswith("odd"))
+    if kind == "pipe":
+        os.mkfifo(name)
+    else:
+        name.symlink_to("/dev/zero")
+    ran = run(*reader.split())
+    assert ran.code == 2
+    said = "it is a device" if kind == "device" else "nobody writes to this pipe"
+    assert str(name) in ran.err
+    assert said in ran.err
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
+@pytest.mark.parametrize("command", ["audit", "judge"])
+def test_standard_input_without_a_line_is_refused(command: str, folder: Path) -> None:
+    ran = shell(f"ulimit -v 4000000; unswayed {command} - --model {SIMULATED} < /dev/zero")
+    assert ran.code == 2
+    assert ran.said == [
+        "unswayed: -:1: the line is longer than 64 MB. Split it or leave it out; a JSON array "
+        "becomes lines with: jq -c '.[]'"
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "unswayed judge <(cat pairs.jsonl) --model simulated/judge",
+        "unswayed judge <(sleep 1.5; cat pairs.jsonl) --model simulated/judge",
+        "cat pairs.jsonl | unswayed judge /dev/stdin --model simulated/judge",
+        "unswayed judge /dev/stdin --model simulated/judge < pairs.jsonl",
+        "cat pairs.jsonl | unswayed judge - --model simulated/judge",
+        "mkfifo p.jsonl.gz; gzip -c pairs.jsonl > p.jsonl.gz & "
+        "sleep 0.2; unswayed judge p.jsonl.gz --model simulated/judge",
+        "unswayed judge pairs.jsonl --model simulated/judge "
+        "--prices <(printf 'as_of = \"2026-01-01\"\\n[models]\\n')",
+    ],
+)
+def test_pipe_with_a_writer_is_read(line: str, pairs: Path) -> None:
+    ran = shell(line)
+    assert ran.code == 0, ran.err
+    assert len(ran.out.splitlines()) == len(pairs.read_text().splitlines())

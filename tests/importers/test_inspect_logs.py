@@ -165,8 +165,9 @@ def test_names_that_lead_elsewhere_are_refused(name: str, said: str, tmp_path: P
 def test_bombs_overlaps_and_absurd_sizes_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("unswayed.items.files.FREE", 10_000_000)
     bomb = inspect_zip(tmp_path / "bomb.eval", **{"samples/1_epoch_1.json": " " * 20_000_000})
-    with pytest.raises(UsageError, match=r"expands [\d,]+ bytes to 20,000,000"):
+    with pytest.raises(UsageError, match=r"expands [\d,]+ bytes to 20,000,2"):
         import_files("auto", [bomb])
     monkeypatch.setattr(eval_archive, "LARGEST", 10_000)
     large = inspect_zip(tmp_path / "large.eval", inspect_sample(input="q" * 20_000))

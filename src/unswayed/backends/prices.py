@@ -23,6 +23,7 @@ from pathlib import Path
 import msgspec
 
 from unswayed.errors import UsageError
+from unswayed.files import read_whole
 
 __all__ = ["FREE", "Price", "PriceTable", "load_prices"]
 
@@ -131,7 +132,7 @@ def load_prices(override: str | Path | None = None) -> PriceTable:
         return PriceTable(shipped.as_of, shipped.models, {})
     path = Path(override)
     try:
-        raw = path.read_bytes()
+        raw = read_whole(path)
         if path.suffix != ".json":  # as JSON a date of TOML is text, too
             raw = msgspec.json.encode(msgspec.toml.decode(raw))
         given = msgspec.json.decode(raw, type=_File)

@@ -6,9 +6,12 @@ beside it. Only data files are read (Parquet, JSON, CSV): no code of a data set 
 
 from __future__ import annotations
 
-import http.client
+import errno
 import os
-import urllib.error
+import pickle
+import shutil
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +27,7 @@ from unswayed.errors import ItemError, UsageError, first_line
 from unswayed.files import whole_file
 from unswayed.importers.protocol import Record
 from unswayed.importers.reading import records_of, whole
-from unswayed.items import BadFieldError, is_parquet, open_parquet
+from unswayed.items import BadFieldError, batches_of, is_parquet, open_parquet
 from unswayed.redaction import without_keys
 from unswayed.registry import require
 
@@ -33,6 +36,22 @@ __all__ = ["Copy", "files_of", "rows_of"]
 SUFFIXES: Final = (".parquet", ".jsonl", ".json", ".csv")
 """In which a local copy may be; each but the first also as `.gz`."""
 TIMEOUT_S: Final = 60.0
+LONGEST_S: Final = 3600.0
+"""For all files of a part."""
+LARGEST: Final = 1_000_000_000
+"""Bytes of a file that is fetched."""
+RAW: Final = "https://raw.githubusercontent.com"
+_APART: Final = """
+import pickle, sys
+sys.path, most = pickle.load(sys.stdin.buffer)
+fault_of, sys.stdout, out = pickle.load(sys.stdin.buffer), sys.stderr, sys.stdout
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+except (ImportError, ValueError):  # none on this system, or a lower one
+    pass
+out.buffer.write(fault_of().encode())
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,28 +157,63 @@ def _snapshot(name: str, benchmark: Benchmark[Any], patterns: Sequence[str]) -> 
             folder = Path(fetch(local_files_only=True))
             if all(any(folder.glob(pattern)) for pattern in patterns):
                 return folder
-    try:
-        return Path(fetch())
-    except errors.GatedRepoError:
+    fault = _apart(fetch)
+    if not fault:
+        with suppress(errors.LocalEntryNotFoundError):
+            return Path(fetch(local_files_only=True))
+        fault = "it has none of the files"
+    if fault.startswith("GatedRepoError"):
         raise UsageError(
             f"{name}: {_at(benchmark)} is gated. Ask for access at {benchmark.address} and set "
             f"HF_TOKEN to a token of your account, or {_copy(patterns)}"
-        ) from None
-    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
-        raise UsageError(
-            f"{name}: the hub has no {_at(benchmark)} ({without_keys(first_line(error))}); {_copy(patterns)}"
-        ) from None
-    except Exception as error:  # whatever the hub's transport raises, offline among it
-        raise _unreachable(name, benchmark, patterns, error) from error
+        )
+    if fault.startswith(("RepositoryNotFoundError", "RevisionNotFoundError")):
+        raise UsageError(f"{name}: the hub has no {_at(benchmark)} ({fault}); {_copy(patterns)}")
+    raise _unreachable(name, benchmark, patterns, fault)
 
 
 def _unreachable(
-    name: str, benchmark: Benchmark[Any], paths: Sequence[str], error: Exception
+    name: str, benchmark: Benchmark[Any], paths: Sequence[str], fault: str
 ) -> UsageError:
     return UsageError(
         f"{name}: {_at(benchmark)} is not cached and cannot be fetched from {benchmark.address} "
-        f"({type(error).__name__}: {without_keys(first_line(error))}). Connect, or {_copy(paths)}"
+        f"({fault}). Connect, or {_copy(paths)}"
     )
+
+
+def _apart(fetch: Callable[[], object]) -> str:
+    """Run a download in a process of its own, which `LARGEST` bytes or `LONGEST_S` seconds end.
+
+    Returns:
+        What went wrong; nothing if it is done.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", _APART],
+            input=pickle.dumps((sys.path, LARGEST)) + pickle.dumps(partial(_fault, fetch)),
+            stdout=subprocess.PIPE,
+            timeout=LONGEST_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it takes longer than {LONGEST_S / 60:g} minutes"
+    return done.stdout.decode() if done.returncode == 0 else f"it ended with {done.returncode}"
+
+
+def _fault(fetch: Callable[[], object]) -> str:
+    """What goes wrong with a download."""
+    try:
+        fetch()
+    except Exception as error:  # whatever the hub's transport raises, offline among it
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            return f"a file has more than {LARGEST / 1e9:g} GB"
+        return f"{type(error).__name__}: {without_keys(first_line(error))}"
+    return ""
+
+
+def _save(address: str, file: Path) -> None:
+    with urllib.request.urlopen(address, timeout=TIMEOUT_S) as answer, whole_file(file) as kept:
+        shutil.copyfileobj(answer, kept)
 
 
 def _github(name: str, benchmark: Benchmark[Any], path: str) -> Path:
@@ -172,29 +226,22 @@ def _github(name: str, benchmark: Benchmark[Any], path: str) -> Path:
     kept = base / "benchmarks" / benchmark.repository / benchmark.revision / path
     if benchmark.is_pinned and kept.is_file():
         return kept
-    address = (
-        f"https://raw.githubusercontent.com/{benchmark.repository}/{benchmark.revision}/{path}"
-    )
-    try:
-        with urllib.request.urlopen(address, timeout=TIMEOUT_S) as answer:
-            content = answer.read()
-    except urllib.error.HTTPError as error:
-        raise UsageError(
-            f"{name}: {_at(benchmark)} has no file {path} ({error.code}): it was moved or changed; "
-            f"{_copy([path])}"
-        ) from None
-    except (OSError, http.client.HTTPException) as error:
-        if kept.is_file():  # of a revision that moves the newest that could be had
-            return kept
-        raise _unreachable(name, benchmark, [path], error) from error
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(kept) as file:
-            file.write(content)
     except OSError as error:
         raise UsageError(
             f"cannot write {kept}: {error.strerror or error}. Set XDG_CACHE_HOME to another folder."
         ) from None
+    fault = _apart(
+        partial(_save, f"{RAW}/{benchmark.repository}/{benchmark.revision}/{path}", kept)
+    )
+    if fault.startswith("HTTPError"):
+        raise UsageError(
+            f"{name}: {_at(benchmark)} has no file {path} ({fault}): it was moved or changed; "
+            f"{_copy([path])}"
+        )
+    if fault and not kept.is_file():  # of a revision that moves the newest that could be had
+        raise _unreachable(name, benchmark, [path], fault)
     return kept
 
 
@@ -254,5 +301,5 @@ def _parquet(
     with open_parquet(file, extra="benchmarks", feature=feature) as table:
         there = table.schema_arrow.names
         check(file, there)
-        for batch in table.iter_batches(columns=[name for name in columns if name in there]):
+        for batch in batches_of(table, file, [name for name in columns if name in there]):
             yield from batch.to_pylist()

@@ -214,16 +214,18 @@ def _items(
 
 def _lines(data: str) -> Iterator[list[tuple[int, bytes]]]:
     """Non-empty lines with their numbers, each list as soon as it is there."""
-    from unswayed.items import READ_ERRORS, open_text
+    from unswayed.items import open_text
 
-    rest, number = b"", 0
+    parts: list[bytes] = []  # of a line that is still to end
+    number = 0
     with open_text(data) as file:
         while True:
-            try:
-                chunk: bytes = file.read1(CHUNK)  # type: ignore[attr-defined]  # both kinds have it
-            except READ_ERRORS as error:
-                raise UsageError(f"cannot read {data} beyond line {number}: {error}.") from None
-            *whole, rest = (rest + chunk).split(b"\n") if chunk else (rest, b"")
+            chunk: bytes = file.read1(CHUNK)  # type: ignore[attr-defined]  # BufferedReader has it
+            parts.append(chunk)
+            if chunk and b"\n" not in chunk:
+                continue
+            whole = b"".join(parts).split(b"\n")
+            parts = [whole.pop()] if chunk else []
             lines = []
             for line in whole:
                 number += 1

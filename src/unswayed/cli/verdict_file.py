@@ -12,7 +12,7 @@ import msgspec
 
 from unswayed.decisions import Verdict
 from unswayed.errors import RunDirectoryError
-from unswayed.files import lock, sweep, temporary_for
+from unswayed.files import LARGEST, lock, sweep, temporary_for
 from unswayed.items import Item
 from unswayed.judge import Judge
 
@@ -126,13 +126,14 @@ class VerdictFile:
 
     def _next(self) -> None:
         self._place = self._file.tell()
-        line = self._file.readline()
+        line = self._file.readline(LARGEST)
         self._old = line if line.endswith(b"\n") else None
-        if self._old is None and not (line.startswith(BEGINNING) or BEGINNING.startswith(line)):
+        is_begun = line.startswith(BEGINNING) or BEGINNING.startswith(line)
+        if self._old is None and (not is_begun or len(line) == LARGEST):
             self._refuse("something else than verdicts")
 
     def _read_ahead(self) -> Verdict | None:
-        line = self._ahead.readline()
+        line = self._ahead.readline(LARGEST)
         if not line.endswith(b"\n"):
             return None
         try:

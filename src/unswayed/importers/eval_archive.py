@@ -1,24 +1,27 @@
 """Inspect's `.eval` files: a zip of one JSON per sample, read one by one and never unpacked.
 
 A zip says how large its members are and where they lie, and can lie about both. So before anything
-is read its table is held against the file: names that lead elsewhere, members that overlap, are encrypted, or
-expand beyond all measure are refused, and no more than a member's stated size is ever taken from it.
+is read its table is held against the file: names that lead elsewhere, members that overlap or are encrypted, and
+an archive that expands beyond all measure are refused, and no more than a member's stated size is ever taken from it.
 Members are deflated or Zstandard (method 93, which Python's own zipfile reads from 3.14 on).
 """
 
 from __future__ import annotations
 
+import os
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Final
 
 import msgspec
 
 from unswayed.errors import UsageError
+from unswayed.files import open_file
 from unswayed.importers.protocol import BadFieldError, Entry, Record, Source, object_of
+from unswayed.items import expands
 from unswayed.registry import require
 
 __all__ = ["EVALUATION", "LARGEST", "samples_of"]
@@ -27,11 +30,6 @@ EVALUATION: Final = "unswayed_eval"
 """Under which the evaluation that a sample belongs to is given beside its own fields."""
 LARGEST: Final = 256 * 2**20
 """Bytes of one sample; Inspect keeps large attachments once per sample, far below."""
-RATIO: Final = 1000
-"""Times that a member may expand; JSON does by 5 to 100, deflate at most by 1032."""
-FREE: Final = 16 * 2**20
-"""Bytes up to which no ratio is asked about."""
-
 _ZSTANDARD: Final = 93
 _HEADER: Final = struct.Struct("<4s5H3L2H")
 """Of a member: after it come its name and extra field, whose lengths are the last two."""
@@ -58,10 +56,9 @@ def samples_of(file: str) -> Iterator[Entry]:
         UsageError: If the file cannot be read, is no zip, or is none that a program would write.
     """
     try:
-        size = Path(file).stat().st_size
-        with zipfile.ZipFile(file) as archive:
+        with open_file(file) as packed, zipfile.ZipFile(packed) as archive:
             members = archive.infolist()
-            _check(file, members, size)
+            _check(file, members, packed.seek(0, os.SEEK_END))
             yield from _samples(file, archive, {member.filename: member for member in members})
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise UsageError(f"{file}: no .eval log: {error}.") from None
@@ -132,6 +129,8 @@ def _check(file: str, members: list[zipfile.ZipInfo], size: int) -> None:
         raise UsageError(
             f"{file}: refused: its members overlap, they claim more than the file has."
         )
+    if expands(size, whole := sum(member.file_size for member in members)):
+        raise UsageError(f"{file}: refused: it expands {size:,} bytes to {whole:,}.")
     names = set()
     for member in members:
         reason = _reason(member)
@@ -155,6 +154,4 @@ def _reason(member: zipfile.ZipInfo) -> str | None:
         return f"is compressed by method {member.compress_type}; logs are deflated or Zstandard"
     if member.file_size > LARGEST:
         return f"has {member.file_size:,} bytes; the most for one sample is {LARGEST:,}"
-    if member.file_size > FREE and member.file_size > RATIO * max(member.compress_size, 1):
-        return f"expands {member.compress_size:,} bytes to {member.file_size:,}"
     return None

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from unswayed.importers.protocol import BadFieldError, Entry, Record, Source, decoded, object_of
-from unswayed.items import is_parquet, is_table, iter_objects, read_parquet, read_table
+from unswayed.items import is_parquet, is_table, iter_objects, read_parquet, read_table, together
 
 __all__ = ["peeked", "records_of", "whole"]
 
@@ -45,7 +45,7 @@ def records_of(file: str) -> Iterator[Entry]:
     second = next(objects, None)
     lines = chain([first], [] if second is None else [second], objects)
     if second is None or (isinstance(first[1], bytes) and first[1].strip() == b"{"):
-        parts = list(lines)
+        parts = list(together(lines, file))
         fields = _fields(b"".join(bytes(part) for _, part in parts))
         if fields is not None:
             yield Source(file, first[0]), fields

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -18,7 +19,7 @@ from unswayed.errors import UsageError
 from unswayed.files import bytes_at, no_room, unnamed_file
 from unswayed.items import (
     BOM,
-    READ_ERRORS,
+    batches_of,
     is_packed,
     is_parquet,
     open_parquet,
@@ -30,7 +31,6 @@ __all__ = ["RecordedLines"]
 
 AT_ONCE: Final = 1 << 18
 """Bytes read at once: what is made of them stays in the processor's caches."""
-ROWS_AT_ONCE: Final = 1024
 MOST_BETWEEN: Final = 1 << 12
 """Bytes that are read over rather than sought over."""
 END: Final = 1 << 12
@@ -60,7 +60,7 @@ class RecordedLines:
         self._offsets: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
         self._source = open_text(path)
         once = str(path) == "-" or is_packed(path) or is_parquet(path)
-        self._is_plain = not once and self._source.seekable()
+        self._is_plain = not once and stat.S_ISREG(os.fstat(self._source.fileno()).st_mode)
         self._file: IO[Any] = self._source if self._is_plain else unnamed_file(self)
         if self._is_plain:
             weakref.finalize(self, self._file.close)
@@ -85,10 +85,8 @@ class RecordedLines:
                 end = int(offsets[-1][-1])
                 yield place, [text_begun(lines[0], self.path), *lines[1:]] if place == 0 else lines
                 place += len(lines)
-        except READ_ERRORS as error:
-            raise UsageError(f"cannot read {self.path}: {error}.") from None
         finally:
-            if not self._is_plain and str(self.path) != "-":
+            if not self._is_plain:
                 self._source.close()
             self._offsets = np.concatenate(offsets)
             self._end = self._end_now()
@@ -169,7 +167,7 @@ def _lines_of_parquet(path: str | Path) -> Iterator[list[bytes]]:
     """
     encode = msgspec.json.Encoder(enc_hook=str).encode
     with open_parquet(path) as file:
-        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
+        for batch in batches_of(file, path):
             columns = {
                 name: [None] * len(batch) if own.null_count == len(batch) else own.to_pylist()
                 for name, own in zip(batch.schema.names, batch.columns, strict=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from unswayed.items.criteria import by_criterion, expanded
 from unswayed.items.files import (
     BOM,
-    READ_ERRORS,
+    batches_of,
+    expands,
     is_packed,
     is_parquet,
     iter_lines,
@@ -15,6 +16,7 @@ from unswayed.items.files import (
     read_parquet,
     read_table,
     text_begun,
+    together,
 )
 from unswayed.items.item import (
     TASKS,
@@ -45,7 +47,6 @@ from unswayed.items.tables import BadFieldError, is_table
 
 __all__ = [
     "BOM",
-    "READ_ERRORS",
     "TASKS",
     "TOO_DEEP",
     "BadFieldError",
@@ -57,6 +58,7 @@ __all__ = [
     "Message",
     "Task",
     "Text",
+    "batches_of",
     "blind",
     "blinded",
     "by_criterion",
@@ -65,6 +67,7 @@ __all__ = [
     "decode_item",
     "encode_item",
     "expanded",
+    "expands",
     "fingerprint",
     "ids_of",
     "is_packed",
@@ -87,5 +90,6 @@ __all__ = [
     "text_of",
     "texts_of",
     "to_json",
+    "together",
     "turns_of",
 ]

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import gzip
+import io
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final, TypeVar
 
 import msgspec
 
 from unswayed.errors import ItemError, UsageError, first_line
+from unswayed.files import LARGEST, open_file
 from unswayed.items.tables import BadFieldError, read_rows
 from unswayed.registry import require
 
 __all__ = [
     "BOM",
-    "READ_ERRORS",
+    "batches_of",
+    "expands",
     "is_packed",
     "is_parquet",
     "iter_lines",
@@ -29,41 +32,94 @@ __all__ = [
     "read_parquet",
     "read_table",
     "text_begun",
+    "together",
 ]
+
+T = TypeVar("T", bound=bytes | msgspec.Raw)
 
 ROWS: Final = 1024
 """Of a Parquet file in memory at a time."""
 BOM: Final = b"\xef\xbb\xbf"
 NO_TEXT: Final = (b"PK\x03\x04", b"\x80", b"\xff\xfe", b"\xfe\xff", b"PAR1", b"\x1f\x8b")
 """How workbooks and archives, pickles, UTF-16, Parquet and gzip files begin, which no name gave away."""
-READ_ERRORS: Final = (OSError, EOFError, zlib.error)
-"""What reading an open file raises, a damaged compressed one included."""
+AT_ONCE: Final = 1 << 18
+"""Bytes of a file that are looked at together."""
+LARGEST_ARRAY: Final = 512_000_000
+"""Bytes of one JSON array or object over many lines, which is in memory as a whole."""
+FREE: Final = 256_000_000
+"""Bytes to which anything may expand."""
+RATIO: Final = 500
+"""Times that more may expand: records by 3 to 100, a bomb by 1,000."""
+
+
+class _Bounded(io.RawIOBase):
+    """The bytes of a file (`-` is not closed), whose errors while it is read are told as the user's."""
+
+    def __init__(self, path: str | Path, source: Any, packed: IO[bytes] | None = None) -> None:
+        self._path, self._source, self._packed = path, source, packed
+        self._read = (
+            source.readinto1 if packed is None else source.readinto
+        )  # a pipe's as they come
+        self._line, self._begun = 1, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return int(self._source.fileno())
+
+    def close(self) -> None:
+        for file in (self._source, self._packed):
+            if file is not None and str(self._path) != "-":
+                file.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what there is, at most `AT_ONCE` bytes; a UsageError says what is wrong with it."""
+        try:
+            size: int = self._read(memoryview(buffer)[:AT_ONCE])
+        except (OSError, EOFError, zlib.error) as error:  # damaged compressed files among them
+            raise UsageError(f"cannot read {self._path} at line {self._line:,}: {error}.") from None
+        data = bytes(buffer[:size])
+        end = data.find(b"\n")
+        if self._begun + (size if end < 0 else end) > LARGEST:
+            raise UsageError(
+                f"{self._path}:{self._line}: the line is longer than {LARGEST / 1e6:g} MB. Split it or "
+                "leave it out; a JSON array becomes lines with: jq -c '.[]'"
+            )
+        self._begun = self._begun + size if end < 0 else size - data.rfind(b"\n") - 1
+        self._line += data.count(b"\n")
+        if self._packed is not None and expands(self._packed.tell(), self._source.tell()):
+            raise UsageError(
+                f"{self._path}:{self._line}: up to here the file expands more than {RATIO} times. If it "
+                "is sound, decompress it (gunzip) and give the result."
+            )
+        return size
+
+
+def expands(packed: int, size: int) -> bool:
+    """Whether compressed bytes expand beyond all measure: a bomb."""
+    return size > max(FREE, RATIO * packed)
 
 
 def open_text(path: str | Path) -> IO[bytes]:
     """Open a `.jsonl`, `.jsonl.gz` or `-` (standard input) for reading bytes.
 
+    Reading raises a UsageError where a line is too long, or the file a bomb.
+
     Raises:
         UsageError: If the file does not exist or cannot be read.
     """
     if str(path) == "-":
-        return sys.stdin.buffer
+        return io.BufferedReader(_Bounded(path, sys.stdin.buffer), AT_ONCE)
     try:
-        if is_packed(path):
-            return cast("IO[bytes]", gzip.open(path, "rb"))
-        return Path(path).open("rb")
+        file = open_file(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}.") from None
-
-
-@contextmanager
-def _reading(path: str | Path) -> Iterator[IO[bytes]]:
-    """An open file whose errors while it is read are told as the user's."""
-    with open_text(path) as file:
-        try:
-            yield file
-        except READ_ERRORS as error:
-            raise UsageError(f"cannot read {path}: {error}.") from None
+    if not is_packed(path):
+        return io.BufferedReader(_Bounded(path, file), AT_ONCE)
+    packed = file if file.seekable() else None  # what comes through a pipe may be of any size
+    return io.BufferedReader(_Bounded(path, gzip.GzipFile(fileobj=file), packed), AT_ONCE)
 
 
 def iter_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
@@ -72,7 +128,7 @@ def iter_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
     Raises:
         UsageError: If the file cannot be read, is a damaged gzip file or no text.
     """
-    with _reading(path) as file:
+    with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             if number == 1:
                 line = text_begun(line, path)
@@ -107,11 +163,24 @@ def iter_objects(path: str | Path) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
         return iter(())
     if not first[1].lstrip().startswith(b"["):
         return chain([first], lines)
-    text = first[1] + b"".join(line for _, line in lines)
+    text = b"".join(line for _, line in together(chain([first], lines), path))
     try:
         return enumerate(msgspec.json.decode(text, type=list[msgspec.Raw]), start=1)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ItemError(f"{path}: not a valid JSON array ({error}).") from None
+
+
+def together(parts: Iterable[tuple[int, T]], path: str | Path) -> Iterator[tuple[int, T]]:
+    """The parts of a JSON text of one array or object; a UsageError where they are too large for one."""
+    size = 0
+    for number, part in parts:
+        size += memoryview(part).nbytes
+        if size > LARGEST_ARRAY:
+            raise UsageError(
+                f"{path}:{number}: one JSON text of more than {LARGEST_ARRAY / 1e6:g} MB. Write one "
+                "record a line; a JSON array becomes lines with: jq -c '.[]'"
+            )
+        yield number, part
 
 
 def is_packed(path: str | Path) -> bool:
@@ -144,7 +213,7 @@ def open_parquet(
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as table:
+        with open_file(path) as file, pq.ParquetFile(file) as table:
             yield table
     except (OSError, ValueError, OverflowError, pa.ArrowException) as error:  # text, dates
         raise UsageError(f"cannot read {path}: {first_line(error)}.") from None
@@ -158,9 +227,28 @@ def read_parquet(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
         UsageError: If the file cannot be read.
     """
     with open_parquet(path) as table:
-        batches = table.iter_batches(ROWS)
-        rows = (row for batch in batches for row in batch.to_pylist())
+        rows = (row for batch in batches_of(table, path) for row in batch.to_pylist())
         yield from enumerate(rows, start=1)
+
+
+def batches_of(table: Any, path: str | Path, columns: list[str] | None = None) -> Iterator[Any]:
+    """The rows of an open Parquet file in batches, of few rows where one of them may be long.
+
+    Raises:
+        UsageError: If columns expand beyond measure, compressed or as one value for many rows.
+    """
+    metadata = table.metadata
+    groups = [metadata.row_group(place).total_byte_size for place in range(table.num_row_groups)]
+    most = min(ROWS, max(16, LARGEST_ARRAY // max([1, *groups])))
+    packed, size = Path(path).stat().st_size, 0
+    for batch in table.iter_batches(most, columns=columns):
+        size += batch.nbytes
+        if expands(packed, max(size, sum(groups))):
+            raise UsageError(
+                f"{path}: its rows expand to more than {RATIO} times its size. If they are sound, write "
+                "them as JSON Lines."
+            )
+        yield batch
 
 
 def read_table(path: str | Path) -> Iterator[tuple[int, dict[str, str] | BadFieldError]]:
@@ -170,7 +258,7 @@ def read_table(path: str | Path) -> Iterator[tuple[int, dict[str, str] | BadFiel
         ItemError: If nothing can be told: not UTF-8, or two columns of one name.
         UsageError: If the file cannot be read.
     """
-    with _reading(path) as file:
+    with open_text(path) as file:
         try:
             yield from read_rows(file)
         except BadFieldError as error:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from unswayed.errors import ItemError
 from unswayed.items.files import is_parquet, iter_objects, read_parquet, read_table
@@ -17,6 +17,9 @@ from unswayed.items.sets import ItemSet
 from unswayed.items.tables import BadFieldError, is_table, typed_cells, typed_values
 
 __all__ = ["items_of", "load_items"]
+
+MOST_BAD: Final = 10_000
+"""Bad lines that are counted before a file is refused."""
 
 
 def load_items(
@@ -124,6 +127,8 @@ def _collect(
                 raise BadFieldError("id", f"{item.id!r} was used on line {seen[item.id]} already")
         except BadFieldError as error:
             bad.append(BadLine(source, number, error.field, error.reason))
+            if on_bad_item == "stop" and len(bad) == MOST_BAD:
+                break
             continue
         seen[item.id] = number
         if task is None or item.task == task:
@@ -155,7 +160,8 @@ def _refusal(source: str, bad: Sequence[BadLine]) -> str:
     shown = "\n".join(f"  {lines[0]}{_others(lines[1:])}" for lines in alike[:5])
     rest = sum(map(len, alike[5:]))
     more = f"\n  and {rest:,} more" if rest else ""
-    return f"{source}: {len(bad):,} bad lines:\n{shown}{more}\nMend them, {way_out}"
+    least = "at least " if len(bad) == MOST_BAD else ""
+    return f"{source}: {least}{len(bad):,} bad lines:\n{shown}{more}\nMend them, {way_out}"
 
 
 def _others(lines: Sequence[BadLine]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Final
 import msgspec
 
 from unswayed.errors import ItemError
+from unswayed.files import LARGEST
 
 __all__ = ["BadFieldError", "fields_of", "is_table", "read_rows", "typed_cells", "typed_values"]
 
@@ -28,8 +30,6 @@ _CANDIDATE: Final = re.compile(
 _LEVEL: Final = re.compile(r"level_(-?\d+(?:\.\d+)?)", re.IGNORECASE)
 _JSON_CELLS: Final = ("gold", "values", "criteria", "permutable", "candidates", "meta")
 _TEXT_CELLS: Final = ("id", "prompt")
-_LONGEST_CELL: Final = 2**31 - 1
-"""Characters; the csv module's own limit of 131,072 is shorter than many a document."""
 
 
 class BadFieldError(ItemError):
@@ -53,15 +53,28 @@ def read_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, str] | Ba
     without a name (pandas writes its index into one) is left out.
 
     Raises:
-        BadFieldError: If the text is not UTF-8, or two columns have one name.
+        BadFieldError: If the text is not UTF-8, two columns have one name, or a row is too long.
     """
     texts = _decoded(lines)
     first = next(texts, "")
-    csv.field_size_limit(_LONGEST_CELL)
-    rows = csv.reader(chain([first], texts), delimiter=_separator(first), strict=True)
+    number, size = 1, 0
+
+    def held() -> Iterator[str]:
+        nonlocal size
+        for text in chain([first], texts):
+            size += len(text)
+            if size > LARGEST:
+                most = f"{LARGEST / 1e6:g} MB"
+                raise BadFieldError(
+                    f"line {number}", f"begins a row of over {most}: check its quotes"
+                )
+            yield text
+
+    csv.field_size_limit(2**31 - 1)  # its own limit is shorter than many a document; rows have ours
+    rows = csv.reader(held(), delimiter=_separator(first), strict=True)
     header: list[str] | None = None
     while True:
-        number = rows.line_num + 1
+        number, size = rows.line_num + 1, 0
         try:
             cells = next(rows, None)
         except csv.Error as error:
@@ -201,8 +214,8 @@ def _separator(header: str) -> str:
 
 def _header(cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
-    for name in names:
-        if name and names.count(name) > 1:
+    for name, count in Counter(filter(None, names)).items():
+        if count > 1:
             raise BadFieldError(name, "is the name of two columns")
     return names
 

@@ -16,6 +16,7 @@ import msgspec
 
 from unswayed.digests import digest
 from unswayed.errors import MethodError, UnknownNameError, UnswayedError, UsageError
+from unswayed.files import read_whole
 from unswayed.items import Item
 from unswayed.methods import METHODS
 from unswayed.methods.names import spec_name
@@ -225,7 +226,7 @@ def load_method(
         MethodError: If it is damaged, or belongs to another model, prompt or label set.
     """
     try:
-        data = Path(path).read_bytes()
+        data = read_whole(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}.") from None
     try:

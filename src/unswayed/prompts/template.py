@@ -25,10 +25,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from unswayed.errors import TemplateError
+from unswayed.files import read_whole
 from unswayed.items import Item, Message, Text, text_of
 from unswayed.parsing import ReplySpec
 from unswayed.presentation import Presentation
@@ -201,8 +201,7 @@ def read_template(path: str) -> Template:
         TemplateError: If it cannot be read, has unknown settings or is not valid Jinja.
     """
     try:
-        with Path(path).open(encoding="utf-8-sig", newline=None) as file:
-            source = file.read()
+        source = read_whole(path).decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
         raise TemplateError(f"template {path}: cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:

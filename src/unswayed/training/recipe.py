@@ -13,6 +13,7 @@ import msgspec
 from msgspec.inspect import DataclassType, StructType, UnionType, type_info
 
 from unswayed.errors import UnknownNameError, UsageError, field_and_reason
+from unswayed.files import read_whole
 from unswayed.registry import did_you_mean
 from unswayed.training.recipe_parts import Recipe
 
@@ -75,7 +76,7 @@ def _read(name: str | Path) -> tuple[str, str]:
     path = Path(name)
     if path.suffix == ".toml" or path.parent != Path():
         try:
-            return path.read_text(encoding="utf-8"), str(path)
+            return read_whole(path).decode("utf-8-sig"), str(path)
         except OSError as error:
             raise UsageError(f"cannot read recipe {path}: {error.strerror or error}.") from None
         except UnicodeDecodeError as error:
