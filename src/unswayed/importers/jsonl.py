@@ -97,6 +97,7 @@ class _MappedRecord:
             sample=self._sample(),
             text=text,
             model=model,
+            finish_reason=self._text(fields.finish_reason),
         )
         return Judged(item, (self._answered(item, decision, own_names),))
 
@@ -118,7 +119,7 @@ class _MappedRecord:
             item,
             decision.ask,
             decision.label_set,
-            Response(text=decision.text or ""),
+            Response(text=decision.text or "", finish_reason=decision.finish_reason or "stop"),
             model=decision.model or "",
             answer_only=False,
         )
