@@ -245,7 +245,10 @@ def test_nothing_good_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     path.write_bytes(b"{}\n\n")
     for read in (read_decisions_file, read_recording):
-        with pytest.raises(ItemError, match=r"no decisions \(1 bad lines left out\)"):
+        with pytest.raises(
+            ItemError,
+            match=r"no decisions \(1 bad lines left out, the first: .*d\.jsonl:1: decision: ",
+        ):
             read(path, "skip")
 
 

@@ -146,8 +146,8 @@ def refusal(problem: BadLine, *, is_first: bool) -> ItemError:
 
 def no_decisions(path: str | Path, bad: Sequence[BadLine]) -> ItemError:
     """The error of a file without a good line."""
-    left_out = f" ({len(bad)} bad lines left out)" if bad else ""
-    return ItemError(f"{path}: no decisions{left_out}.")
+    why = f"{len(bad)} bad lines left out, the first: {bad[0]}" if bad else "there are no lines"
+    return ItemError(f"{path}: no decisions ({why}).")
 
 
 def decode_decision(line: bytes) -> Decision:

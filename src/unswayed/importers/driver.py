@@ -62,6 +62,14 @@ class _Collected:
     bad: list[BadLine] = field(default_factory=list)
     names: dict[str, None] = field(default_factory=dict)
 
+    @property
+    def counted(self) -> str:
+        """All that was left out or remarked on, with how often; for a message."""
+        counts = [f"{n:,} {name.removeprefix(LEFT_OUT)}" for name, n in self.remarks.items()]
+        if self.bad:
+            counts.append(f"{len(self.bad):,} bad records left out, the first: {self.bad[0]}")
+        return "; ".join(counts) or f"{self.records:,} records"
+
     def add(self, judged: Judged, source: Source) -> None:
         """Keep one record's item and decisions, all or nothing."""
         if judged.item is not None:
@@ -122,7 +130,7 @@ def import_files(
         fields: For kind "jsonl": the map of a foreign log's fields.
 
     Raises:
-        ItemError: If a record is bad, or nothing is left.
+        ItemError: If a record is bad, nothing is left, or not one of the answers could be read.
         UnknownNameError: If there is no such importer.
         UsageError: If a file cannot be read or its format cannot be told, or the map does not fit.
     """
@@ -235,8 +243,7 @@ def _imported(
         kind.startswith(LEFT_OUT) for kind in collected.remarks
     )
     if not decisions and not items_only:
-        why = f" ({len(collected.bad)} bad records left out)" if collected.bad else ""
-        raise ItemError(f"{names}: no decisions{why}.")
+        raise ItemError(f"{names}: no decisions ({collected.counted}).")
     absent = {} if fields is None else fields.absent(collected.names)
     for part, name in absent.items():
         raise ItemError(
@@ -244,11 +251,12 @@ def _imported(
             f"{did_you_mean(name, collected.names)}"
         )
     unparsed = sum(decision.choice is None for decision in decisions)
-    if fields is not None and unparsed == len(decisions):
-        where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
+    if decisions and unparsed == len(decisions):
+        texts = dict.fromkeys(f"{decision.text:.60}" for decision in decisions if decision.text)
+        said = f" They begin {', '.join(map(repr, list(texts)[:3]))}." if texts else ""
         raise ItemError(
-            f"{names}: no verdict could be read from the field {where!r}: none is one of "
-            f"{'|'.join(fields.labels)} or {'|'.join(fields.tie)}. Mend labels= or tie= of --map."
+            f"{names}: none of the {unparsed:,} answers could be read ({collected.counted}).{said} "
+            f"{_remedy(fields)}"
         )
     counts = {
         "records": collected.records,
@@ -261,6 +269,17 @@ def _imported(
     }
     items = tuple(item for item, _ in collected.items.values())
     return Imported(items, tuple(decisions), counts, tuple(collected.bad))
+
+
+def _remedy(fields: FieldMap | None) -> str:
+    """What to do where no answer could be read."""
+    if fields is None:
+        return f"Name another format; or, {OWN_LOG}"
+    where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
+    return (
+        f"In the field {where!r} none is one of {'|'.join(fields.labels)} or "
+        f"{'|'.join(fields.tie)}. Mend labels= or tie= of --map."
+    )
 
 
 def detect(file: str | Path) -> str:
