@@ -98,7 +98,8 @@ def difference(
         gold_ties: As in `measure`.
 
     Returns:
-        The difference with its interval; `n` is the number of items compared.
+        The difference with its interval; `n` is the number of items compared. None with the reason
+        where one side lacks what the metric reads, such as label probabilities.
 
     Raises:
         UsageError: If the metric is a list of values.
@@ -108,6 +109,9 @@ def difference(
     if len(pairs) > 1 and not metric.across:
         reason = "items have different numbers of candidates: compare each number by itself"
         return Estimate(value=None, reason=reason)
+    for strata in zip(*pairs, strict=True):  # what one method has, and what the other
+        if lacking := [need for need in metric.lacking(strata) if need.recorded]:
+            return Estimate(value=None, reason=lacking[0].lack)
     if metric.continuous and any(left.merged is not None for left, _ in pairs):
         return Estimate(value=None, reason=NOT_MERGED)
     if metric.weighted is not None and pairs:
