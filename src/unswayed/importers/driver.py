@@ -62,14 +62,6 @@ class _Collected:
     bad: list[BadLine] = field(default_factory=list)
     names: dict[str, None] = field(default_factory=dict)
 
-    @property
-    def counted(self) -> str:
-        """All that was left out or remarked on, with how often; for a message."""
-        counts = [f"{n:,} {name.removeprefix(LEFT_OUT)}" for name, n in self.remarks.items()]
-        if self.bad:
-            counts.append(f"{len(self.bad):,} bad records left out, the first: {self.bad[0]}")
-        return "; ".join(counts) or f"{self.records:,} records"
-
     def add(self, judged: Judged, source: Source) -> None:
         """Keep one record's item and decisions, all or nothing."""
         if judged.item is not None:
@@ -237,13 +229,14 @@ def _whole(entry: Entry) -> Entry:
 def _imported(
     collected: _Collected, files: Sequence[str | Path], fields: FieldMap | None
 ) -> Imported:
-    decisions = collected.decisions
+    decisions, bad = collected.decisions, collected.bad
+    reasons = [f"{n:,} {why.removeprefix(LEFT_OUT)}" for why, n in collected.remarks.items()]
+    reasons += [f"{len(bad):,} bad records left out, the first: {bad[0]}"] if bad else []
+    counted = "; ".join(reasons) or f"{collected.records:,} records"
     names = ", ".join(str(file) for file in files)
-    items_only = collected.items and not any(
-        kind.startswith(LEFT_OUT) for kind in collected.remarks
-    )
-    if not decisions and not items_only:
-        raise ItemError(f"{names}: no decisions ({collected.counted}).")
+    left_out = any(why.startswith(LEFT_OUT) for why in collected.remarks)
+    if not decisions and (left_out or not collected.items):
+        raise ItemError(f"{names}: no decisions ({counted}).")
     absent = {} if fields is None else fields.absent(collected.names)
     for part, name in absent.items():
         raise ItemError(
@@ -254,9 +247,13 @@ def _imported(
     if decisions and unparsed == len(decisions):
         texts = dict.fromkeys(f"{decision.text:.60}" for decision in decisions if decision.text)
         said = f" They begin {', '.join(map(repr, list(texts)[:3]))}." if texts else ""
+        remedy = f"Name another format; or, {OWN_LOG}"
+        if fields is not None:
+            where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
+            words = f"{'|'.join(fields.labels)} or {'|'.join(fields.tie)}"
+            remedy = f"In {where!r} none is one of {words}. Mend labels= or tie= of --map."
         raise ItemError(
-            f"{names}: none of the {unparsed:,} answers could be read ({collected.counted}).{said} "
-            f"{_remedy(fields)}"
+            f"{names}: none of the {unparsed:,} answers could be read ({counted}).{said} {remedy}"
         )
     counts = {
         "records": collected.records,
@@ -264,22 +261,11 @@ def _imported(
         "decisions": len(decisions),
         "unparsed": unparsed,
         "ties": sum(decision.choice == "tie" for decision in decisions),
-        "bad_records": len(collected.bad),
+        "bad_records": len(bad),
         **collected.remarks,
     }
     items = tuple(item for item, _ in collected.items.values())
-    return Imported(items, tuple(decisions), counts, tuple(collected.bad))
-
-
-def _remedy(fields: FieldMap | None) -> str:
-    """What to do where no answer could be read."""
-    if fields is None:
-        return f"Name another format; or, {OWN_LOG}"
-    where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
-    return (
-        f"In the field {where!r} none is one of {'|'.join(fields.labels)} or "
-        f"{'|'.join(fields.tie)}. Mend labels= or tie= of --map."
-    )
+    return Imported(items, tuple(decisions), counts, tuple(bad))
 
 
 def detect(file: str | Path) -> str:

@@ -18,8 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from unswayed.decisions import Choice, Decision, check_decision
-from unswayed.errors import ItemError
+from unswayed.decisions import Choice, Decision
 from unswayed.importers.eval_archive import EVALUATION, samples_of
 from unswayed.importers.mark import MARK, Mark, mark_of
 from unswayed.importers.protocol import (
@@ -103,12 +102,8 @@ def _own(own: Mapping[str, Any], sample: _Sample) -> Judged:
     try:
         decisions = msgspec.convert(own["decisions"], tuple[Decision, ...])
         gold = msgspec.convert(own.get("gold"), Gold)
-        for decision in decisions:
-            check_decision(decision)
     except msgspec.ValidationError as error:
         raise BadFieldError("scores.metadata.unswayed", str(error)) from None
-    except ItemError as error:
-        raise BadFieldError("scores.metadata.unswayed.decisions", str(error)) from None
     if len({decision.item_id for decision in decisions}) != 1:
         raise BadFieldError("scores.metadata.unswayed.decisions", "are not about one item")
     n = len(decisions[0].order)
