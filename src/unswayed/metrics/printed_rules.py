@@ -91,9 +91,9 @@ def rules_for(candidates: int | None, design: Design) -> tuple[Rule, ...]:
 
 def candidates_of(name: str) -> int | None:
     """The candidates of the benchmark that a name contains; None if it is none, or several that differ."""
-    known = [
+    sizes = [
         size
         for size, names in _KNOWN.items()
         if re.search(rf"(?<![a-z0-9])(?:{names})(?![a-z0-9])", name, re.IGNORECASE)
     ]
-    return known[0] if len(known) == 1 else None
+    return sizes[0] if len(sizes) == 1 else None
