@@ -263,7 +263,14 @@ def paper_section() -> str:
         impossible = checked.impossible
         largest = max((bad.excess for bad in impossible), default=0.0)
         cells = len({bad.row for bad in impossible})
-        rows.append((benchmark, checked.n, cells, f"{largest:.2f}" if cells else "–"))
+        rows.append(
+            (
+                benchmark,
+                sum(kind.n for kind in checked.kinds),
+                cells,
+                f"{largest:.2f}" if cells else "–",
+            )
+        )
         worst += impossible
     worst.sort(key=lambda bad: -bad.excess)
     named = [

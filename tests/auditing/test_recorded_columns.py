@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from plain_decisions import read_plainly
 from random_decisions import random_file
 from unswayed.auditing.answered import AnswerSource, answers_of_strata
 from unswayed.auditing.design import (
@@ -31,7 +32,6 @@ from unswayed.errors import ShapeError
 from unswayed.importers import (
     as_filed,
     items_from_decisions,
-    read_decisions_file,
     read_recording,
     write_decisions,
 )
@@ -44,7 +44,7 @@ SEEDS = range(25)
 
 def decisions_of(seed: int, path: Path) -> tuple[Decision, ...]:
     path.write_bytes(random_file(seed, size=60 + 4 * seed, criteria=seed % 5 == 4))
-    return read_decisions_file(path, "skip").decisions
+    return read_plainly(path, "skip")[0]
 
 
 def strata_of(items: Sequence[Item]) -> tuple[Stratum, ...]:

@@ -5,17 +5,18 @@ from pathlib import Path
 import pytest
 from cli_commands import Run
 
+PAIRS = "accuracy <= CA + (1 - Con) / 2, CA <= accuracy, CA <= consistency"
 POSSIBLE = "| judge | Acc | Con | CA |\n|---|---|---|---|\n| a | 59.6 | 25.2 | 22.2 |\n"
 
 
 def test_impossible_rows_are_named_and_fail(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "table.md"
     file.write_text(f"\n{POSSIBLE}| b | 69.1 | 25.2 | 22.2 |\n| c | 50 | - | 1 |\n")
-    ran = run("check-table", str(file))
+    ran = run("check-table", str(file), "--candidates", "2")
     assert ran.code == 1
     assert ran.out.splitlines() == [
         "line 5 (b): accuracy <= CA + (1 - Con) / 2 fails by 9.5 points; rounding explains 0.125",
-        "1 of 2 rows are impossible",
+        f"2 candidates: 1 of 2 rows are impossible (rules: {PAIRS})",
     ]
     assert "1 rows lack one of the three and were passed over: line 6." in ran.err
 
@@ -23,19 +24,41 @@ def test_impossible_rows_are_named_and_fail(tmp_path: Path, run: Run) -> None:
 def test_a_possible_table_passes(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "table.csv"
     file.write_text("judge,accuracy,consistency,consistent accuracy\na,0.596,0.252,0.222\n")
-    ran = run("check-table", str(file))
-    assert (ran.code, ran.out) == (0, "0 of 1 rows are impossible\n")
+    ran = run("check-table", str(file), "--candidates", "2")
+    assert (ran.code, ran.out) == (
+        0,
+        f"2 candidates: 0 of 1 rows are impossible (rules: {PAIRS})\n",
+    )
+
+
+def test_the_rule_is_named_for_each_number_of_candidates(tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "table.md"
+    file.write_text(
+        "| | MT-Bench Acc/Con/CA | MMLU Acc/Con/CA | Other Acc/Con/CA |\n|---|---|---|---|\n"
+        "| a | 58.0/80.0/45.0 | 58.0/80.0/45.0 | 58.0/80.0/45.0 |\n"
+    )
+    ran = run("check-table", str(file), "--orders", "2")
+    assert ran.code == 1
+    assert ran.out.splitlines()[1:] == [
+        f"2 candidates: 1 of 1 rows are impossible (rules: {PAIRS})",
+        "4 candidates: 0 of 1 rows are impossible (rules: accuracy <= Con, CA <= 2 accuracy, "
+        "accuracy <= 1 + CA - Con, CA <= 1 + accuracy - Con)",
+        "unknown number of candidates: 0 of 1 rows are impossible (rules: CA <= 2 accuracy, "
+        "accuracy <= 1 + CA - Con, CA <= 1 + accuracy - Con)",
+    ]
+    assert "--candidates or a column candidates finds more" in ran.err
 
 
 def test_other_designs_have_other_rules(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "table.csv"
+    pairs = (str(file), "--candidates", "2")
     file.write_text("judge,acc,con,ca\na,75.0,0.0,0.0\n")
-    assert run("check-table", str(file)).code == 1
-    assert run("check-table", str(file), "--orders", "4").code == 0
-    assert run("check-table", str(file), "--tolerance", "30").code == 0
+    assert run("check-table", *pairs).code == 1
+    assert run("check-table", *pairs, "--orders", "4").code == 0
+    assert run("check-table", *pairs, "--tolerance", "30").code == 0
     file.write_text("judge,acc,con,ca\na,50.0,40.0,30.0\n")
-    assert run("check-table", str(file)).code == 0
-    assert run("check-table", str(file), "--decided").code == 1
+    assert run("check-table", *pairs).code == 0
+    assert run("check-table", *pairs, "--decided").code == 1
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,15 @@ def test_a_record_cannot_write_lines_of_its_own(tmp_path: Path, run: Run) -> Non
     assert "  1 left_out: a call that failed (x 99 decisions ␛[2J)" in ran.out.splitlines()
 
 
+def test_an_import_that_reads_no_answer_fails_and_writes_nothing(tmp_path: Path, run: Run) -> None:
+    unread = {"type": "result", "data": {**QUESTION, "probs": None, "sampled": "neither"}}
+    file = written(tmp_path / "law.jsonl", unread, {"type": "broken", "data": {}})
+    ran = run("import", "pride", file, "--out", str(tmp_path / "d.jsonl"))
+    assert (ran.code, ran.out) == (2, "")
+    assert "none of the 1 answers could be read (1 a call that failed (broken))" in ran.err
+    assert not (tmp_path / "d.jsonl").exists()
+
+
 @pytest.mark.parametrize("option", ["--out", "--items"])
 def test_a_name_that_promises_gzip_is_refused(option: str, tmp_path: Path, run: Run) -> None:
     file = written(tmp_path / "law.jsonl", {"type": "result", "data": QUESTION})

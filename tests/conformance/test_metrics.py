@@ -235,7 +235,9 @@ def test_a_difference_is_the_difference_of_the_values(name: str) -> None:
 # a metric of somebody else's package: one file and one line
 
 FILE = '''
-"""Whether the first two presentations give one verdict."""
+"""Whether the first two presentations give one verdict, and how sure the verdicts are."""
+
+import numpy as np
 
 from unswayed.decisions import UNPARSED
 from unswayed.metrics import Metric, Need, Outcomes, fraction, item_means
@@ -260,8 +262,23 @@ FIRST_TWO = Metric(
     limits=fraction,
     across=True,
 )
+
+
+def _surest(outcomes: Outcomes):
+    return item_means(np.nanmax(outcomes.probs, axis=2).mean(axis=1), outcomes.complete)
+
+
+SUREST = Metric(
+    title="Surest",
+    meaning="mean of the largest label probability",
+    statistics=_surest,
+    undefined="no complete item",
+    needs=(Need.PROBS,),
+    compared="paired",
+    across=True,
+)
 '''
-LINE = "[unswayed.metrics]\nfirst_two = outside_metric:FIRST_TWO\n"
+LINE = "[unswayed.metrics]\nfirst_two = outside_metric:FIRST_TWO\nsurest = outside_metric:SUREST\n"
 
 
 @pytest.fixture
@@ -341,6 +358,24 @@ def test_a_metric_from_outside_is_everywhere_in_an_audit(outside: Path) -> None:
     assert all("first_two" in row["direct"] for row in metrics["groups"].values())
     assert metrics["macro"]["direct"]["first_two"]["groups"] == 2
     assert "first_two" in metrics["estimation_curve"]["pride"][0]
+
+
+def test_a_difference_of_which_one_side_has_no_probabilities_is_none_and_says_why(
+    outside: Path,
+) -> None:
+    """A vote has verdicts and no probabilities: the value is null there, and so is the difference."""
+    data = items(outside / "items.jsonl", (20, 20))
+    asked = ("--methods", "direct,vote,average", "--resamples", "100")
+    assert main(["audit", str(data), "--model", "simulated/judge", *asked, "--out", "run"]) == 0
+    metrics = json.loads((outside / "run" / "metrics.json").read_text(encoding="utf-8"))
+    lacking = {"value": None, "reason": "no label probabilities"}
+    vote, average = metrics["methods"]["vote"], metrics["methods"]["average"]
+    assert lacking.items() <= vote["surest"].items()
+    assert average["surest"]["value"] is not None
+    differences = metrics["differences"]
+    assert lacking.items() <= differences["vote-direct"]["surest"].items()
+    assert differences["average-direct"]["surest"]["low"] is not None
+    assert differences["vote-direct"]["accuracy"]["value"] is not None
 
 
 def test_a_metric_from_outside_is_compared_between_runs(outside: Path) -> None:

@@ -22,7 +22,7 @@ def test_an_ordinary_run_is_in_its_own_order_and_epochs_are_samples(tmp_path: Pa
     samples = [
         scored("B"),
         {**scored("C"), "epoch": 2},
-        inspect_sample(2, scores={"choice": {"answer": "A, B"}}, target=["A", "C"]),
+        inspect_sample(2, scores={"choice": {"answer": "A, B"}}, target=["C"]),
         inspect_sample(3, error={"message": "timeout"}),
         inspect_sample(4, choices=None),
         inspect_sample(5, scores=None),
@@ -37,13 +37,36 @@ def test_an_ordinary_run_is_in_its_own_order_and_epochs_are_samples(tmp_path: Pa
         ("metals/2", (0, 1, 2), 0, None),
         ("metals/6", (0, 1, 2), 0, None),
     ]
-    assert [item.gold for item in zipped.items] == [0, (0, 2), None]
+    assert [item.gold for item in zipped.items] == [0, 2, None]
     assert zipped.decisions[0].model == "mockllm/model"
     assert {name: n for name, n in zipped.counts.items() if name.startswith("left_out")} == {
         "left_out: a sample that failed (error)": 1,
         "left_out: a sample without choices: no multiple choice": 1,
         "left_out: a sample that was not scored": 1,
     }
+
+
+def test_samples_with_several_right_answers_are_left_out_and_counted(tmp_path: Path) -> None:
+    mark = {"item": "q", "order": [2, 0, 1], "gold": [0, 1]}
+    samples = [
+        scored("B"),
+        inspect_sample(2, scores={"choice": {"answer": "A, C"}}, target=["A", "C"]),
+        inspect_sample(3, scores={"choice": {"answer": "A"}}, target="AC"),  # the same to Inspect
+        inspect_sample(4, metadata={"unswayed": mark}),
+        inspect_sample(5, target=["A", "A"]),
+        inspect_sample(6, target="DEAD"),  # a text: there is no D
+    ]
+    made = import_files("auto", [inspect_zip(tmp_path / "log.eval", *samples)])
+    assert [(item.id, item.gold) for item in made.items] == [
+        ("metals/1", 0),
+        ("metals/5", 0),
+        ("metals/6", None),
+    ]
+    (reason,) = (name for name in made.counts if name.startswith("left_out"))
+    assert (reason.partition(" (")[0], made.counts[reason]) == (
+        "left_out: several right answers",
+        3,
+    )
 
 
 def test_a_permuted_run_is_read_through_its_mark(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ def test_a_verdict_over_both_orders_is_no_call_in_one(tmp_path: Path) -> None:
 def test_a_table_without_conversations_has_items_without_text(tmp_path: Path) -> None:
     row = mt_row(winner="error")
     del row["conversation_a"], row["turn"]
-    made = import_files("auto", [lines(tmp_path / "t.jsonl", row)])
+    voted = {**row, "question_id": 82, "winner": "tie"}
+    made = import_files("auto", [lines(tmp_path / "t.jsonl", row, voted)])
     assert made.items[0].candidates == ("", "")
     assert made.counts["unparsed"] == 1
     with pytest.raises(ItemError, match=r"t\.jsonl:1: winner: 'model_c'"):
@@ -261,6 +262,35 @@ def test_cloze_tasks_have_no_order_and_one_filter_is_read(tmp_path: Path) -> Non
         "options were scored as continuations: they have no order": 1,
     }
     assert made.counts["answers that are no letter, unparsed"] == 1
+
+
+def scored_as(number: int, *options: str, shown: tuple[str, ...] = ()) -> dict[str, object]:
+    return lm_sample(
+        number,
+        doc={"question": "q", "choices": list(shown or options)},
+        arguments=[["ctx", f" {option}"] for option in options],
+        filtered_resps=[[str(-k - 1.0), "False"] for k in range(len(options))],
+    )
+
+
+def test_whether_labels_were_scored_is_decided_once_for_a_file(tmp_path: Path) -> None:
+    cloze = "options were scored as continuations: they have no order"
+    digits = scored_as(2, "3", "7")
+    mixed = lines(tmp_path / "m" / SAMPLES, scored_as(1, "tin", "oak"), digits)
+    alone = lines(tmp_path / "a" / SAMPLES, digits)
+    # questions about the labels themselves do not make a cloze task
+    labels = [
+        lines(
+            tmp_path / name / SAMPLES, scored_as(n, x, y), scored_as(n + 1, x, y, shown=("a", "b"))
+        )
+        for name, n, x, y in (("b", 3, "A", "B"), ("c", 5, "1", "2"))
+    ]
+    made = import_files("lm-eval", [mixed, alone, *labels])
+    assert [item.id for item in made.items] == [f"mmlu_law/{n}" for n in (3, 4, 5, 6)]
+    assert left_out(made) == {cloze: 3}
+    for file, n in ((mixed, 2), (alone, 1)):
+        with pytest.raises(ItemError, match=rf"no decisions \({n} {cloze}\)\."):
+            import_files("auto", [file])
 
 
 def test_scores_that_are_no_log_probabilities_are_refused(tmp_path: Path) -> None:

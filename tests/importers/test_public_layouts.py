@@ -77,11 +77,14 @@ def test_llmbar_ratings_that_are_equal_are_ties_and_no_preference_for_a_place(
         llmbar(["metrics", "stop"], rated("8", "9", "2", "2")),
         llmbar(rated("9", "9", "2", "1"), input="Name a tree."),
         llmbar(rated("I rate it 7", "5", "1", "1"), input="Name a bird."),
+        llmbar(rated("", "9", "1", "2"), input="Name a fish."),  # the project's words for unread
+        llmbar(rated("8.5", "9", "1", "2"), input="Name a gas."),  # to the project a half is unread
     ]
     made = import_files("auto", [array(tmp_path / "result.json", rows)])
-    assert [choice for _, choice in choices(made.decisions)] == [1, 1, "tie", "tie", 0, 0]
+    read = [choice for _, choice in choices(made.decisions)]
+    assert read == [1, 1, "tie", "tie", 0, 0, None, None, 1, 1]
     scores = [decision.scores for decision in made.decisions[::2]]
-    assert scores == [(8.0, 9.0), (9.0, 9.0), None]
+    assert scores == [(8.0, 9.0), (9.0, 9.0), None, None, (8.5, 9.0)]
 
 
 def test_llmbar_without_a_verdict_is_counted_or_refused(tmp_path: Path) -> None:
@@ -217,6 +220,25 @@ def test_the_mt_bench_table_has_texts_turns_and_the_judge_in_its_head(tmp_path: 
     assert text_of(item.candidates[0]).startswith("assistant: vicuna-13b-v1.3 sorts")
     assert (item.reference, item.group) == ("Use sort.", "coding")
     assert {(decision.model, decision.sample) for decision in made.decisions} == {("judge-x", 1)}
+
+
+def test_tables_parted_by_consistency_are_read_by_the_extracted_letter(tmp_path: Path) -> None:
+    said = {"A": "[[A]]", "B": "so [[B]]", "C": "a tie", "N": "[[A]] and [[B]]"}
+    calls = [("a", "b", "A"), ("b", "a", "B"), ("a", "c", "B"), ("c", "a", "C"), ("a", "d", "N")]
+    rows = [mt_bench(x, y, said[letter]) | {"extracted": letter} for x, y, letter in calls]
+    folder = tmp_path / "Repetition3-judge-x"
+    folder.mkdir()
+    files = [
+        tsv(folder / "consistent_cmp.tsv", rows[:2]),
+        tsv(folder / "inconsistent_cmp.tsv", rows[2:]),
+    ]
+    made = import_files("auto", files)
+    assert choices(made.decisions) == [
+        *[((0, 1), 0), ((1, 0), 0)],
+        *[((0, 1), 1), ((1, 0), "tie"), ((0, 1), None)],
+    ]
+    assert {(d.model, d.sample) for d in made.decisions} == {("judge-x", 2)}
+    assert [decision.text for decision in made.decisions[:2]] == ["[[A]]", "so [[B]]"]
 
 
 def test_repetitions_of_one_judge_are_samples(tmp_path: Path) -> None:

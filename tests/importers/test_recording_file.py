@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from plain_decisions import read_plainly
 from random_decisions import random_file
 from unswayed.auditing.export import export_decisions
 from unswayed.decisions import Decision, Recording
 from unswayed.errors import ItemError, ShapeError, UsageError
 from unswayed.importers import (
     items_from_decisions,
-    read_decisions_file,
     read_recording,
     recorded_lines,
     write_decisions,
@@ -35,8 +35,8 @@ def outcome(read: object, *args: object) -> object:
     except (ItemError, UsageError) as error:
         return type(error), str(error)
     if isinstance(given, Recording):
-        return decisions_of(given), given.bad_lines
-    return list(given), given.bad_lines
+        return tuple(decisions_of(given)), given.bad_lines
+    return given
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -48,7 +48,7 @@ def test_both_readers_agree_about_any_file(
     bad = (0.0, 0.02, 0.3)[seed % 3]
     path.write_bytes(random_file(seed, size=40 + 3 * seed, bad=bad, criteria=seed % 5 == 4))
     for on_bad_item in ("skip", "stop"):
-        expected = outcome(read_decisions_file, path, on_bad_item)
+        expected = outcome(read_plainly, path, on_bad_item)
         assert outcome(read_recording, path, on_bad_item) == expected
 
 
@@ -77,13 +77,13 @@ def test_a_number_that_is_no_count_is_refused_by_both_readers(
 ) -> None:
     path = tmp_path / "d.jsonl"
     write_decisions(path, [decision("a"), decision("b", **{field: count})])
-    for read in (read_decisions_file, read_recording):
+    for read in (read_plainly, read_recording):
         with pytest.raises(
             ItemError, match=f"d.jsonl:2: decision: b: sample or tokens: {count} is"
         ):
             read(path)
     write_decisions(path, [decision("a", **{field: 2**53 - 1}), decision("b")])
-    assert decisions_of(read_recording(path)) == list(read_decisions_file(path))
+    assert decisions_of(read_recording(path)) == list(read_plainly(path)[0])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -93,7 +93,7 @@ def test_compressed_piped_and_parquet_files_are_the_same(
     pytest.importorskip("pyarrow")
     plain = tmp_path / "d.jsonl"
     plain.write_bytes(random_file(seed))
-    expected = read_decisions_file(plain, "skip").decisions
+    expected, _ = read_plainly(plain, "skip")
     packed, table = tmp_path / "d.jsonl.gz", tmp_path / "d.parquet"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     export_decisions(expected, table, "parquet")
@@ -244,8 +244,11 @@ def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
 def test_nothing_good_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     path.write_bytes(b"{}\n\n")
-    for read in (read_decisions_file, read_recording):
-        with pytest.raises(ItemError, match=r"no decisions \(1 bad lines left out\)"):
+    for read in (read_plainly, read_recording):
+        with pytest.raises(
+            ItemError,
+            match=r"no decisions \(1 bad lines left out, the first: .*d\.jsonl:1: decision: ",
+        ):
             read(path, "skip")
 
 
@@ -253,7 +256,7 @@ def test_nothing_good_is_an_error(tmp_path: Path) -> None:
 def test_items_are_made_of_columns_as_of_decisions(seed: int, tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     path.write_bytes(random_file(seed, size=30, criteria=seed % 4 == 3))
-    decisions = read_decisions_file(path, "skip").decisions
+    decisions, _ = read_plainly(path, "skip")
     items = items_from_decisions(read_recording(path, "skip"))
     assert items == items_from_decisions(decisions)
     assert [item.id for item in items] == list(dict.fromkeys(own.item_id for own in decisions))

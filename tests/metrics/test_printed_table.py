@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from unswayed.errors import UsageError
 from unswayed.metrics import check_cells
-from unswayed.metrics.printed_table import check_table, markdown_rows
+from unswayed.metrics.printed_table import Checked, check_table, markdown_rows
 
 UNPARSED, TIE = -1, -2
 
@@ -22,6 +22,11 @@ def terms(choices: NDArray[np.int64], candidates: int) -> tuple[float, float, fl
     only = (counts == most[:, None]).sum(axis=1) == 1
     sole = only & (counts[:, 0] == most) & (most > 0)
     return float(right.mean()), float((most / choices.shape[1]).mean()), float(sole.mean())
+
+
+def rows_of(checked: Checked) -> dict[int | None, int]:
+    """Rows by their number of candidates."""
+    return {kind.candidates: kind.n for kind in checked.kinds}
 
 
 def matrix(
@@ -52,6 +57,7 @@ def test_no_possible_table_is_called_impossible(candidates: int, views: int) -> 
         percent = bool(rng.integers(2))
         row = printed(values, int(rng.integers(0, 4)), percent=percent)
         assert check_cells([row], views=views, candidates=candidates) == [], row
+        assert check_cells([row], views=views) == check_cells([row]) == [], row
 
 
 def test_without_ties_and_unparsed_answers_two_orders_are_an_equality() -> None:
@@ -59,10 +65,10 @@ def test_without_ties_and_unparsed_answers_two_orders_are_an_equality() -> None:
     for _ in range(2000):
         values = terms(matrix(rng, 2, 2, decided=True), 2)
         row = printed(values, int(rng.integers(0, 4)), percent=bool(rng.integers(2)))
-        assert check_cells([row], decided=True) == [], row
+        assert check_cells([row], candidates=2, decided=True) == [], row
     lower = {"acc": "50.0", "con": "40.0", "ca": "30.0"}  # 30 + 60 / 2 = 60
-    assert check_cells([lower]) == []
-    (bad,) = check_cells([lower], decided=True)
+    assert check_cells([lower], candidates=2) == []
+    (bad,) = check_cells([lower], candidates=2, decided=True)
     assert (bad.rule, bad.excess) == ("accuracy >= CA + (1 - Con) / 2", pytest.approx(10.0))
 
 
@@ -79,8 +85,8 @@ def test_planted_faults_are_found_as_often_as_the_rules_can() -> None:
             shift = -shift
         values[k] = min(1.0, max(0.0, values[k] + shift))
         row = printed((values[0], values[1], values[2]), 1, percent=True)
-        found["decided"] += bool(check_cells([row], decided=True))
-        found["any"] += bool(check_cells([row]))
+        found["decided"] += bool(check_cells([row], candidates=2, decided=True))
+        found["any"] += bool(check_cells([row], candidates=2))
     # measured: all, and 79 %: without `decided` an accuracy that is too low looks like ties
     assert found["decided"] / n > 0.98
     assert 0.72 < found["any"] / n < 0.86
@@ -103,6 +109,77 @@ def test_more_candidates_have_bounds_of_their_own(
     assert (bad.rule, bad.excess) == (rule, pytest.approx(by))
 
 
+# pairs reach 45 + 20 / 2 = 55, four options 100 + 45 - 80 = 65
+OVER = {"acc": "58.0", "con": "80.0", "ca": "45.0"}
+
+
+def over(name: str) -> list[tuple[str, object]]:
+    return [("benchmark", name), *OVER.items()]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MMLU",
+        "TinyMMLU",
+        "cmmlu (zh)",
+        "ARC-Challenge",
+        "arc_c",
+        "GPQA:diamond",
+        "HellaSwag 10-shot",
+        "RewardBench 2",
+        "reward-bench-v2",
+    ],
+)
+def test_the_rule_of_pairs_is_never_held_against_four_options(name: str) -> None:
+    for stated in (None, 2):  # even where somebody says so
+        checked = check_table([(1, over(name))], candidates=stated)
+        assert (rows_of(checked), checked.impossible) == ({4: 1}, ())
+    assert checked.kinds[0].rules == (
+        "accuracy <= Con",
+        "accuracy <= 1 + CA - Con",
+        "CA <= 1 + accuracy - Con",
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["MT-Bench", "MTBench Hard", "judge_bench", "RewardBench", "LLMBar"]
+)
+def test_benchmarks_of_pairs_are_known_by_name(name: str) -> None:
+    checked = check_table([(1, over(name))])
+    assert rows_of(checked) == {2: 1}
+    assert [bad.rule for bad in checked.impossible] == ["accuracy <= CA + (1 - Con) / 2"]
+
+
+@pytest.mark.parametrize("name", ["a", "march", "commercial", "MMLU beside MT-Bench", "Arcade"])
+def test_where_nothing_tells_the_number_only_what_holds_for_any_is_checked(name: str) -> None:
+    checked = check_table([(1, over(name))])
+    assert (rows_of(checked), checked.impossible) == ({None: 1}, ())
+    assert checked.kinds[0].rules == ("accuracy <= 1 + CA - Con", "CA <= 1 + accuracy - Con")
+    assert rows_of(check_table([(1, over(name))], candidates=3)) == {3: 1}
+    possible_of_pairs_alone = {"acc": "50.0", "con": "0.0", "ca": "0.0"}
+    assert check_cells([possible_of_pairs_alone]) == []
+    assert len(check_cells([possible_of_pairs_alone], candidates=4)) == 1
+    (bad,) = check_cells([{"acc": "70.0", "con": "80.0", "ca": "45.0"}])
+    assert (bad.rule, bad.excess) == ("accuracy <= 1 + CA - Con", pytest.approx(5.0))
+
+
+def test_rows_of_several_numbers_of_candidates_are_counted_apart() -> None:
+    rows = [
+        {"set": "x", "Candidates": "2", **OVER},
+        {"set": "MT-Bench", "Candidates": "4 options", **OVER},  # the column outranks the name
+        {"set": "y", "Candidates": "-", **OVER},
+        {"set": "MMLU", "Candidates": "", **OVER, "acc": "90.0"},
+    ]
+    lines = [(number, list(row.items())) for number, row in enumerate(rows, start=1)]
+    checked = check_table(lines)
+    assert [(kind.candidates, kind.n, kind.impossible) for kind in checked.kinds] == [
+        *[(2, 1, 1), (4, 2, 1), (None, 1, 0)],
+    ]
+    assert {(bad.row, bad.name) for bad in checked.impossible} == {(1, "x"), (4, "MMLU")}
+    assert rows_of(check_table(lines, candidates=2)) == {2: 2, 4: 2}
+
+
 def test_headings_say_what_the_columns_belong_to() -> None:
     line = [
         ("Method", "**ours**"),
@@ -113,7 +190,7 @@ def test_headings_say_what_the_columns_belong_to() -> None:
         ("remarks", "-"),
     ]
     checked = check_table([(7, line)])
-    assert (checked.n, checked.passed_over, checked.unit) == (2, (), 100.0)
+    assert (rows_of(checked), checked.passed_over, checked.unit) == ({2: 2}, (), 100.0)
     (bad,) = checked.impossible
     assert (bad.row, bad.name, bad.rule) == (7, "ours MT-Bench", "accuracy <= CA + (1 - Con) / 2")
     assert (bad.excess, bad.rounding) == (pytest.approx(9.5), pytest.approx(0.125))
@@ -122,8 +199,8 @@ def test_headings_say_what_the_columns_belong_to() -> None:
 def test_columns_of_one_name_are_taken_in_turn() -> None:
     headings = ("Model", "Acc", "Con", "CA", "Acc", "Con", "CA")
     cells = ("m", "59.6", "25.2", "22.2", "69.1", "25.2", "22.2")
-    checked = check_table([(1, list(zip(headings, cells, strict=True)))])
-    assert (checked.n, len(checked.impossible)) == (2, 1)
+    checked = check_table([(1, list(zip(headings, cells, strict=True)))], candidates=2)
+    assert (rows_of(checked), len(checked.impossible)) == ({2: 2}, 1)
 
 
 def test_a_markdown_text_is_read_by_its_tables() -> None:
@@ -150,7 +227,7 @@ def test_numbers_may_have_a_power_of_ten(cell: str, value: float) -> None:
 
 
 def test_a_power_of_ten_moves_the_rounding() -> None:
-    (row,) = check_cells([{"acc": "5e-1", "con": "1.0e0", "ca": "1.0"}])
+    (row,) = check_cells([{"acc": "5e-1", "con": "1.0e0", "ca": "1.0"}], candidates=2)
     assert row.excess == pytest.approx(0.5)
     assert row.rounding == pytest.approx(0.05 + 0.05)
 
@@ -172,7 +249,7 @@ def test_headings_of_two_rows_stand_together_and_columns_can_be_chosen() -> None
     # 65.4 + 19.4 / 2 = 75.1
     assert (bad.name, bad.excess) == ("GRPO MT-Bench", pytest.approx(0.6))
     questions = check_table(rows, only=["ARC"], candidates=4, views=24)
-    assert (questions.n, questions.impossible) == (2, ())
+    assert (rows_of(questions), questions.impossible) == ({4: 2}, ())
 
 
 @pytest.mark.parametrize(
@@ -206,8 +283,8 @@ def test_markdown_as_people_write_it() -> None:
         "| b | <u>69.1</u> | <b>25.2</b> ± 1 | **22.2**<sup>2</sup> |\n"
         "| c | +3.2 | 25.2 | 22.2 |\n"
     )
-    checked = check_table(markdown_rows(text))
-    assert (checked.n, checked.passed_over) == (2, (5,))
+    checked = check_table(markdown_rows(text), candidates=2)
+    assert (rows_of(checked), checked.passed_over) == ({2: 2}, (5,))
     assert [(bad.row, bad.name) for bad in checked.impossible] == [(4, "b MT")]
 
 

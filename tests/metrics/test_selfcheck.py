@@ -50,7 +50,7 @@ def test_published_rows_are_checked_within_their_rounding() -> None:
         {"model": "worse", "Acc": "69.1", "Con": "25.2", "CA": "22.2"},
         {"model": "no consistency", "Acc": "69.1", "CA": "22.2"},
     ]
-    found = check_cells(rows)
+    found = check_cells(rows, candidates=2)
     assert [(bad.row, bad.name) for bad in found] == [(4, "worse"), (3, "over")]
     assert found[0].excess == pytest.approx(9.5)
     assert found[0].rule == "accuracy <= CA + (1 - Con) / 2"
@@ -58,13 +58,16 @@ def test_published_rows_are_checked_within_their_rounding() -> None:
 
 def test_tables_in_fractions_and_a_given_tolerance() -> None:
     rows = [{"accuracy": 0.61, "consistency": 0.252, "consistent_accuracy": 0.222}]
-    assert len(check_cells(rows)) == 1
-    assert check_cells(rows, tolerance=0.02) == []
+    assert len(check_cells(rows, candidates=2)) == 1
+    assert check_cells(rows, candidates=2, tolerance=0.02) == []
 
 
 def test_consistent_accuracy_cannot_exceed_accuracy_or_consistency() -> None:
     rows = [{"acc": "50.0", "con": "40.0", "ca": "55.0"}]
-    assert {bad.rule for bad in check_cells(rows)} == {"CA <= accuracy", "CA <= consistency"}
+    assert {bad.rule for bad in check_cells(rows, candidates=2)} == {
+        "CA <= accuracy",
+        "CA <= consistency",
+    }
 
 
 def test_a_table_that_cannot_be_checked_says_why() -> None:

@@ -17,9 +17,17 @@ MOST: Final = 1_000_000
 def check_table(
     file: Annotated[Path, typer.Argument(help="A CSV, a TSV or a Markdown text with a table.")],
     orders: Annotated[
-        int, typer.Option(min=2, max=MOST, help="Orders in which each item was shown.")
-    ] = 2,
-    candidates: Annotated[int, typer.Option(min=2, max=MOST, help="Candidates per item.")] = 2,
+        int | None,
+        typer.Option(min=2, max=MOST, help="Orders in which each item was shown; of pairs 2."),
+    ] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=MOST,
+            help="Candidates per item where neither a column candidates nor a known benchmark's name says it.",
+        ),
+    ] = None,
     decided: Annotated[
         bool, typer.Option("--decided", help="There were no ties and no unparsed answers.")
     ] = False,
@@ -53,10 +61,15 @@ def check_table(
         lines = ", ".join(map(str, checked.passed_over[:10]))
         more = f" and {n - 10} more" if (n := len(checked.passed_over)) > 10 else ""
         note(f"{n} rows lack one of the three and were passed over: line {lines}{more}.")
-    cells = len({(bad.row, bad.name) for bad in checked.impossible})
-    write(f"{cells} of {checked.n} rows are impossible")
+    for kind in checked.kinds:
+        number = f"{kind.candidates or 'unknown number of'} candidates"
+        rules = ", ".join(kind.rules)
+        write(f"{number}: {kind.impossible} of {kind.n} rows are impossible (rules: {rules})")
+        if kind.candidates is None:
+            note("Where it is known, --candidates or a column candidates finds more.")
+    cells = sum(kind.impossible for kind in checked.kinds)
     if cells:
-        raise GateError(f"{file}: {cells} of {checked.n} rows are impossible.")
+        raise GateError(f"{file}: {cells} rows are impossible.")
 
 
 def _rows(file: Path) -> list[tuple[int, list[tuple[str, str]]]]:

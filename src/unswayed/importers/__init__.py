@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from unswayed.importers.decisions_file import (
-    DecisionSet,
     Listed,
     as_filed,
     items_from_decisions,
     line_of,
-    read_decisions_file,
     write_decisions,
 )
 from unswayed.importers.driver import Imported, detect, import_files
 from unswayed.importers.mapping import FieldMap, parse_map
 from unswayed.importers.protocol import Importer
-from unswayed.importers.recording_file import read_recording
+from unswayed.importers.recording_file import read_decisions_file, read_recording
 from unswayed.importers.table import IMPORTERS
 
 __all__ = [
     "IMPORTERS",
-    "DecisionSet",
     "FieldMap",
     "Imported",
     "Importer",

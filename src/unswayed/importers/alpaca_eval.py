@@ -26,7 +26,7 @@ from unswayed.decisions import Choice, Decision
 from unswayed.digests import digest
 from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source, has, pair_decision
 from unswayed.items import Item
-from unswayed.presentation import X0, X2
+from unswayed.presentation import X0, X2, Presentation
 
 __all__ = ["ALPACA_EVAL"]
 
@@ -86,11 +86,8 @@ def _read(row: _Annotation, source: Source) -> Judged:
     shown = X2 if _swapped(row.preference, p_second) else X0
     by_position = (1.0 - p_second, p_second)
     probs = tuple(by_position[shown.position_of_candidate(c)] for c in (0, 1))
-    call = pair_decision(
-        item, shown, LABELS, int(probs[1] > probs[0]), text=row.raw_text, model=row.annotator
-    )
     decision = msgspec.structs.replace(
-        call,
+        _call(item, shown, int(probs[1] > probs[0]), row),
         probs=probs,
         label_mass=min(first + second, 1.0),
         censored=any(label not in logprobs for label in LABELS),
@@ -104,7 +101,15 @@ def _choice_alone(item: Item, row: _Annotation, preference: float) -> Decision:
     if not draw and not 1 <= preference <= 2:
         raise BadFieldError("preference", f"{preference} is not between 1 and 2, nor 0 (a draw)")
     choice: Choice = "tie" if draw else int(preference > 1.5)
-    return pair_decision(item, X0, LABELS, choice, text=row.raw_text, model=row.annotator)
+    return _call(item, X0, choice, row)
+
+
+def _call(item: Item, shown: Presentation, choice: Choice, row: _Annotation) -> Decision:
+    raw = row.raw_completion if isinstance(row.raw_completion, Mapping) else {}
+    reasons = [raw[name] for name in ("finish_reason", "stop_reason") if raw.get(name)]
+    reason = str(reasons[0]) if reasons else None
+    text, model = row.raw_text, row.annotator
+    return pair_decision(item, shown, LABELS, choice, text=text, model=model, finish_reason=reason)
 
 
 def _swapped(preference: float, p_second: float) -> bool:

@@ -1,4 +1,4 @@
-"""Our own decisions file: read with line-numbered errors, written whole, items made from it."""
+"""Our own decisions file: its lines and their errors, written whole, items made from it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import gzip
 import shlex
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Literal, cast, overload
+from typing import IO, Final, cast
 
 import msgspec
 import numpy as np
@@ -23,12 +22,10 @@ from unswayed.items import (
     Item,
     Task,
     is_packed,
-    iter_lines,
     suffix,
 )
 
 __all__ = [
-    "DecisionSet",
     "Listed",
     "as_filed",
     "decode_decision",
@@ -37,7 +34,6 @@ __all__ = [
     "line_of",
     "no_decisions",
     "question_key",
-    "read_decisions_file",
     "refusal",
     "repeated",
     "write_decisions",
@@ -46,32 +42,6 @@ __all__ = [
 decode_quickly: Final = msgspec.json.Decoder(Decision).decode
 """The decision of a line as it stands there, its types checked only."""
 _ENCODER = msgspec.json.Encoder()
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionSet(Sequence[Decision]):
-    """Decisions in file order.
-
-    Attributes:
-        decisions: No question is answered twice by one model.
-        bad_lines: Lines left out with `on_bad_item="skip"`, repeated questions among them.
-    """
-
-    decisions: tuple[Decision, ...]
-    bad_lines: tuple[BadLine, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.decisions)
-
-    def __iter__(self) -> Iterator[Decision]:
-        return iter(self.decisions)
-
-    @overload
-    def __getitem__(self, index: int) -> Decision: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Decision, ...]: ...
-    def __getitem__(self, index: int | slice) -> Decision | tuple[Decision, ...]:
-        return self.decisions[index]
 
 
 def question_key(decision: Decision) -> Hashable:
@@ -88,43 +58,6 @@ def question_key(decision: Decision) -> Hashable:
         decision.substitute,
         decision.substitute_prompt,
     )
-
-
-def read_decisions_file(
-    path: str | Path, on_bad_item: Literal["stop", "skip"] = "stop"
-) -> DecisionSet:
-    """Read a decisions file of `formats.md`.
-
-    In memory a decision about one of several criteria has the id of that criterion
-    (`items.criteria`).
-
-    Args:
-        path: `.jsonl`, `.jsonl.gz`, or `-` for standard input.
-        on_bad_item: "stop" at the first bad line, or "skip" and keep the bad lines apart. A
-            question answered twice by one model is a bad line; the first answer is kept.
-
-    Raises:
-        ItemError: If a line is bad, or there are no decisions.
-        UsageError: If the file cannot be read.
-    """
-    kept: list[Decision] = []
-    bad: list[BadLine] = []
-    first: dict[Hashable, int] = {}
-    for number, line in iter_lines(path):
-        try:
-            decision = decode_decision(line)
-            before = first.setdefault(question_key(decision), number)
-            if before != number:
-                raise repeated(decision.item_id, before)
-            kept.append(decision)
-        except BadFieldError as error:
-            problem = BadLine(str(path), number, error.field, error.reason)
-            if on_bad_item == "stop":
-                raise refusal(problem, is_first=not kept) from None
-            bad.append(problem)
-    if not kept:
-        raise no_decisions(path, bad)
-    return DecisionSet(tuple(kept), tuple(bad))
 
 
 def repeated(item_id: str, line: int) -> BadFieldError:
@@ -146,8 +79,8 @@ def refusal(problem: BadLine, *, is_first: bool) -> ItemError:
 
 def no_decisions(path: str | Path, bad: Sequence[BadLine]) -> ItemError:
     """The error of a file without a good line."""
-    left_out = f" ({len(bad)} bad lines left out)" if bad else ""
-    return ItemError(f"{path}: no decisions{left_out}.")
+    why = f"{len(bad)} bad lines left out, the first: {bad[0]}" if bad else "there are no lines"
+    return ItemError(f"{path}: no decisions ({why}).")
 
 
 def decode_decision(line: bytes) -> Decision:

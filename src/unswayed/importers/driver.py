@@ -122,7 +122,7 @@ def import_files(
         fields: For kind "jsonl": the map of a foreign log's fields.
 
     Raises:
-        ItemError: If a record is bad, or nothing is left.
+        ItemError: If a record is bad, nothing is left, or not one of the answers could be read.
         UnknownNameError: If there is no such importer.
         UsageError: If a file cannot be read or its format cannot be told, or the map does not fit.
     """
@@ -229,14 +229,14 @@ def _whole(entry: Entry) -> Entry:
 def _imported(
     collected: _Collected, files: Sequence[str | Path], fields: FieldMap | None
 ) -> Imported:
-    decisions = collected.decisions
+    decisions, bad = collected.decisions, collected.bad
+    reasons = [f"{n:,} {why.removeprefix(LEFT_OUT)}" for why, n in collected.remarks.items()]
+    reasons += [f"{len(bad):,} bad records left out, the first: {bad[0]}"] if bad else []
+    counted = "; ".join(reasons) or f"{collected.records:,} records"
     names = ", ".join(str(file) for file in files)
-    items_only = collected.items and not any(
-        kind.startswith(LEFT_OUT) for kind in collected.remarks
-    )
-    if not decisions and not items_only:
-        why = f" ({len(collected.bad)} bad records left out)" if collected.bad else ""
-        raise ItemError(f"{names}: no decisions{why}.")
+    left_out = any(why.startswith(LEFT_OUT) for why in collected.remarks)
+    if not decisions and (left_out or not collected.items):
+        raise ItemError(f"{names}: no decisions ({counted}).")
     absent = {} if fields is None else fields.absent(collected.names)
     for part, name in absent.items():
         raise ItemError(
@@ -244,11 +244,16 @@ def _imported(
             f"{did_you_mean(name, collected.names)}"
         )
     unparsed = sum(decision.choice is None for decision in decisions)
-    if fields is not None and unparsed == len(decisions):
-        where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
+    if decisions and unparsed == len(decisions):
+        texts = dict.fromkeys(f"{decision.text:.60}" for decision in decisions if decision.text)
+        said = f" They begin {', '.join(map(repr, list(texts)[:3]))}." if texts else ""
+        remedy = f"Name another format; or, {OWN_LOG}"
+        if fields is not None:
+            where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
+            words = f"{'|'.join(fields.labels)} or {'|'.join(fields.tie)}"
+            remedy = f"In {where!r} none is one of {words}. Mend labels= or tie= of --map."
         raise ItemError(
-            f"{names}: no verdict could be read from the field {where!r}: none is one of "
-            f"{'|'.join(fields.labels)} or {'|'.join(fields.tie)}. Mend labels= or tie= of --map."
+            f"{names}: none of the {unparsed:,} answers could be read ({counted}).{said} {remedy}"
         )
     counts = {
         "records": collected.records,
@@ -256,11 +261,11 @@ def _imported(
         "decisions": len(decisions),
         "unparsed": unparsed,
         "ties": sum(decision.choice == "tie" for decision in decisions),
-        "bad_records": len(collected.bad),
+        "bad_records": len(bad),
         **collected.remarks,
     }
     items = tuple(item for item, _ in collected.items.values())
-    return Imported(items, tuple(decisions), counts, tuple(collected.bad))
+    return Imported(items, tuple(decisions), counts, tuple(bad))
 
 
 def detect(file: str | Path) -> str:

@@ -77,7 +77,8 @@ def _read(match: _Match, source: Source) -> Judged:
         if judgment != _FAILED
     )
     failed = ("calls that failed ($ERROR$), left out",) * (2 - len(decisions))
-    return Judged(item, decisions, remarks=failed)
+    left_out = None if decisions else "no verdict was recorded"
+    return Judged(item, decisions, left_out, remarks=failed)
 
 
 def _winner(name: str, field: str) -> Choice:

@@ -79,7 +79,6 @@ def _read(row: _Judgement, source: Source) -> Judged:
             item_id=item.id,
             order=order,
             labels=labels,
-            label_set=labels,
             choice=place[score],
             model=judge,
         )

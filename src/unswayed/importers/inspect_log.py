@@ -5,7 +5,8 @@ metadata has our mark (item, order, gold), the letter in `scores.<scorer>.answer
 ordinary multiple-choice sample, in its own order only. `shuffle_choices` permutes `choices` and `target`
 and forgets what was first: of several logs of one data set the first one read says what the own order
 is, and options are matched by their text; where two are equal they cannot be, left out. Epochs are
-repetitions. A sample with `error` is a call that failed, which is no decision.
+repetitions. A sample with `error` is a call that failed, which is no decision. As in Inspect every letter of a
+target is right (`["A", "C"]`, `AC`); a sample with several asks for a set, and no decision names one: left out.
 
 Source: Inspect AI's log format (`inspect_ai.log`, versions 2): header, samples/<id>_epoch_<n>.json.
 """
@@ -17,8 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from unswayed.decisions import Choice, Decision, check_decision
-from unswayed.errors import ItemError
+from unswayed.decisions import Choice, Decision
 from unswayed.importers.eval_archive import EVALUATION, samples_of
 from unswayed.importers.mark import MARK, Mark, mark_of
 from unswayed.importers.protocol import (
@@ -41,6 +41,7 @@ FAILED: Final = "a sample that failed (error)"
 NO_CHOICES: Final = "a sample without choices: no multiple choice"
 EQUAL: Final = "two options have the same text: a shuffled order cannot be told"
 NO_ANSWER: Final = "a sample that was not scored"
+SEVERAL: Final = "several right answers (a target of several letters): a decision names one option"
 
 _BASE: Final = "unswayed_base"
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -51,6 +52,14 @@ _SCORER: Final = "choice"
 class _Score(msgspec.Struct):
     answer: Any = None
     metadata: dict[str, Any] | None = None
+
+
+class _Completion(msgspec.Struct):
+    stop_reason: str | None = None
+
+
+class _Output(msgspec.Struct):
+    choices: list[_Completion] = []
 
 
 class _Evaluation(msgspec.Struct):
@@ -66,6 +75,7 @@ class _Sample(msgspec.Struct):
     target: str | list[str] = ""
     metadata: dict[str, Any] | None = None
     scores: dict[str, _Score] | None = None
+    output: _Output | None = None
     error: Any = None
     evaluation: _Evaluation = msgspec.field(name=EVALUATION, default_factory=_Evaluation)
     base: list[str] | None = msgspec.field(name=_BASE, default=None)
@@ -92,12 +102,8 @@ def _own(own: Mapping[str, Any], sample: _Sample) -> Judged:
     try:
         decisions = msgspec.convert(own["decisions"], tuple[Decision, ...])
         gold = msgspec.convert(own.get("gold"), Gold)
-        for decision in decisions:
-            check_decision(decision)
     except msgspec.ValidationError as error:
         raise BadFieldError("scores.metadata.unswayed", str(error)) from None
-    except ItemError as error:
-        raise BadFieldError("scores.metadata.unswayed.decisions", str(error)) from None
     if len({decision.item_id for decision in decisions}) != 1:
         raise BadFieldError("scores.metadata.unswayed.decisions", "are not about one item")
     n = len(decisions[0].order)
@@ -127,6 +133,9 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
     for candidate, text in zip(order, shown, strict=True):
         candidates[candidate] = text
     gold = _gold(sample.target, order) if mark is None or mark.gold is None else mark.gold
+    right = [gold] if isinstance(gold, int) else gold
+    if len(right) > 1:
+        return Judged(None, (), left_out=SEVERAL)
     name = str(sample.id if mark is None else mark.item)
     task = sample.evaluation.task
     item = Item(
@@ -134,7 +143,7 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
         task=Task.MCQ,
         prompt=_text(sample.input),
         candidates=tuple(candidates),
-        gold=_single(gold),
+        gold=right[0] if right else None,
         permutable=True if mark is None else mark.permutable,
     )
     labels = tuple(_LETTERS[:n])
@@ -142,10 +151,12 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
         item_id=item.id,
         order=order,
         labels=labels,
-        label_set=labels,
         sample=sample.epoch - 1,
         choice=_letter(_answer(scores), order),
         model=sample.evaluation.model,
+        finish_reason=sample.output.choices[0].stop_reason
+        if sample.output and sample.output.choices
+        else None,
     )
     return Judged(item, (decision,))
 
@@ -181,17 +192,10 @@ def _letter(answer: str, order: Order) -> Choice:
 
 def _gold(target: str | list[str], order: Order) -> list[int]:
     """The candidates whose displayed letters are right; none where they are not letters."""
-    letters = [letter.strip() for letter in ([target] if isinstance(target, str) else target)]
-    places = [_LETTERS.find(letter) if len(letter) == 1 else -1 for letter in letters]
+    places = {_LETTERS.find(letter) for part in target for letter in part.strip()}
     if not all(0 <= place < len(order) for place in places):
         return []
     return sorted(order[place] for place in places)
-
-
-def _single(gold: int | list[int] | None) -> int | tuple[int, ...] | None:
-    if not isinstance(gold, list):
-        return gold
-    return gold[0] if len(gold) == 1 else tuple(gold) or None
 
 
 def _text(given: object) -> str:

@@ -10,8 +10,7 @@ from typing import Final
 import msgspec
 
 from unswayed.calls import Response
-from unswayed.decisions import Choice, Decision, check_decision
-from unswayed.errors import ItemError
+from unswayed.decisions import Choice, Decision
 from unswayed.importers.mapping import FieldMap, Meaning, look_up
 from unswayed.importers.protocol import BadFieldError, Importer, Judged, Record, Source, has
 from unswayed.items import Item, Task
@@ -23,12 +22,7 @@ __all__ = ["OWN_DECISIONS", "MappedLog"]
 
 
 def _read(decision: Decision, source: Source) -> Judged:
-    """One decision, checked."""
-    try:
-        check_decision(decision)
-    except ItemError as error:
-        field, _, reason = str(error).removeprefix(f"{decision.item_id}: ").partition(": ")
-        raise BadFieldError(field, f"{reason} (item {decision.item_id})") from None
+    """One decision."""
     return Judged(None, (decision,))
 
 
@@ -97,6 +91,7 @@ class _MappedRecord:
             sample=self._sample(),
             text=text,
             model=model,
+            finish_reason=self._text(fields.finish_reason),
         )
         return Judged(item, (self._answered(item, decision, own_names),))
 
@@ -118,7 +113,7 @@ class _MappedRecord:
             item,
             decision.ask,
             decision.label_set,
-            Response(text=decision.text or ""),
+            Response(text=decision.text or "", finish_reason=decision.finish_reason or "stop"),
             model=decision.model or "",
             answer_only=False,
         )

@@ -88,7 +88,9 @@ def _read(pair: _Pair, source: Source) -> Judged:
         for place, judgment in enumerate(pair.judgments)
         if judgment is not None
     )
-    return Judged(item, decisions)
+    failed = ("calls that failed (null), left out",) * (len(pair.judgments) - len(decisions))
+    left_out = None if decisions else "no verdict was recorded"
+    return Judged(item, decisions, left_out, remarks=failed)
 
 
 def _displayed(decision: str | None, field: str) -> Choice:

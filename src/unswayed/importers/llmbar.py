@@ -4,9 +4,9 @@ The `winner` is already by candidate ("1" is output_1 in both orders), so a disp
 derived from it and never the other way round; any other string is an answer that could not be read.
 Evaluators that ask more than once (to synthesise, or for metrics and a reference answer first, kept as
 `[text, finish reason]`) list several results, of which the last is the verdict. Evaluators that rate
-each output by itself (`Rating…`) record two scores, and a draw as one win for each order: that is a
-tie, not a preference for a position. The files have no ids: an item is named by a hash of its texts, so
-runs of several evaluators join.
+each output by itself (`Rating…`) record two scores, and one win for each order where these are equal, which is a
+tie, or where one could not be read, which is no answer; neither is a preference for a position. The files have no
+ids: an item is named by a hash of its texts, so runs of several evaluators join.
 
 Source: princeton-nlp/LLMBar, `Dataset/*/*/evaluators/*/*/result.json`.
 """
@@ -77,25 +77,22 @@ def _read(row: _Row, source: Source) -> Judged:
         gold=None if row.label is None else row.label - 1,
         group=subset,
     )
-    decisions = []
-    for shown, answer in ((X0, result.own), (X2, result.swapped)):
-        if answer is not None:
-            text, reason = _completion(answer.completion)
-            choice, scores = _choice(answer, result), _scores(result)
-            decisions.append(
-                pair_decision(
-                    item,
-                    shown,
-                    LABELS,
-                    choice,
-                    scores=scores,
-                    text=text,
-                    model=model,
-                    finish_reason=reason,
-                )
-            )
+    decisions = tuple(
+        pair_decision(
+            item,
+            shown,
+            LABELS,
+            _choice(answer, result),
+            scores=_scores(result),
+            text=_completion(answer.completion)[0],
+            model=model,
+            finish_reason=_reason(_completion(answer.completion), *_ratings(result)),
+        )
+        for shown, answer in ((X0, result.own), (X2, result.swapped))
+        if answer is not None
+    )
     left_out = None if decisions else "no verdict was recorded"
-    return Judged(item, tuple(decisions), left_out=left_out)
+    return Judged(item, decisions, left_out=left_out)
 
 
 def _place(file: str) -> tuple[str | None, str]:
@@ -110,23 +107,35 @@ def _place(file: str) -> tuple[str | None, str]:
 
 
 def _choice(answer: _Answer, result: _Result) -> Choice:
-    """The winner; a draw where two separate ratings made the orders disagree."""
-    rated = result.score_1 is not None and result.score_2 is not None
+    """The winner, of two separate ratings the higher; none where the orders disagree over an unread one."""
+    scores = _scores(result)
+    if scores is not None:
+        return "tie" if scores[0] == scores[1] else int(scores[1] > scores[0])
     answers = (result.own, result.swapped)
     winners = {str(given.winner).strip() for given in answers if given is not None}
-    if rated and winners == {"1", "2"}:
-        return "tie"
+    if result.score_1 is not None and winners == {"1", "2"}:
+        return None
     return {"1": 0, "2": 1}.get(str(answer.winner).strip())
 
 
 def _scores(result: _Result) -> tuple[float, float] | None:
     """The two ratings, where both are bare numbers."""
-    texts = [_completion(score)[0] for score in (result.score_1, result.score_2)]
     try:
-        first, second = (float(str(text)) for text in texts)
+        first, second = (float(str(text)) for text, _ in _ratings(result))
     except ValueError:
         return None
     return (first, second) if math.isfinite(first) and math.isfinite(second) else None
+
+
+def _ratings(result: _Result) -> list[tuple[str | None, str | None]]:
+    """Texts and finish reasons of the two separate ratings."""
+    return [_completion(score) for score in (result.score_1, result.score_2)]
+
+
+def _reason(*completions: tuple[str | None, str | None]) -> str | None:
+    """Why an answer ended; of several completions that it was made of, one that did not just stop."""
+    reasons = [reason for _, reason in completions if reason]
+    return min(reasons, key="stop".__eq__, default=None)
 
 
 def _completion(completion: object) -> tuple[str | None, str | None]:

@@ -2,8 +2,9 @@
 
 Numbers are text there (`[["-0.1", "False"], ...]`), and calls are numbered fields (`gen_args_0`), the tenth of
 which sorts before the second. Continuations of one character over one context are label scores: their
-softmax is `probs`, the sum of their exponentials `label_mass`. Longer ones score the options themselves (cloze),
-which has no order: left out. `acc_mutual_info` appends the same continuations over other contexts:
+softmax is `probs`, the sum of their exponentials `label_mass`. Anything else scores the options themselves (cloze),
+which has no order: left out. A file is one task, so one document of that kind makes it cloze, whatever the others
+look like (an option may be one character). `acc_mutual_info` appends the same continuations over other contexts:
 only the first half is the question. Of generated answers the letter is in `filtered_resps`, once per
 filter: the first filter of a file is read, the others are counted. A task permuted by us keeps its mark in
 `doc.unswayed` (item, order, gold); without it there is the own order only.
@@ -23,7 +24,7 @@ import msgspec
 
 from unswayed.decisions import Choice, Decision
 from unswayed.importers.mark import mark_of
-from unswayed.importers.protocol import BadFieldError, Entry, Importer, Judged, Source, has
+from unswayed.importers.protocol import BadFieldError, Entry, Importer, Judged, Source, has, read_as
 from unswayed.items import Item, Task
 from unswayed.permutations import Order
 
@@ -36,6 +37,7 @@ NO_LETTER: Final = "answers that are no letter, unparsed"
 
 _FILE: Final = re.compile(r"samples_(.+?)_\d{4}-\d{2}-\d{2}T")
 _SKIPPED: Final = "unswayed_skipped"
+_CLOZE: Final = "unswayed_cloze"
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _ANSWER: Final = re.compile(r"\(?([A-Za-z0-9])\)?[.:]?")
 _FIELDS: Final = (("opa", "opb", "opc", "opd"),)
@@ -51,32 +53,21 @@ class _Sample(msgspec.Struct):
     filter: str | None = None
     metrics: list[str] = []
     skipped: bool = msgspec.field(name=_SKIPPED, default=False)
+    cloze: bool = msgspec.field(name=_CLOZE, default=False)
 
 
 def _read(sample: _Sample, source: Source) -> Judged:
     """One document: scored labels, or one generated letter."""
     if sample.skipped:
         return Judged(None, (), left_out=OTHER_FILTER)
-    calls = _calls(sample.arguments)
-    if not calls:
-        raise BadFieldError("arguments", "has no calls")
-    if len(calls) == 1 and not _is_scored(sample.filtered_resps):
+    labels = _labels(sample)
+    if labels is None:
         return _generated(sample, source)
-    return _scored(sample, calls, source)
+    return Judged(None, (), left_out=CLOZE) if sample.cloze else _scored(sample, labels, source)
 
 
-def _scored(sample: _Sample, calls: list[tuple[str, str]], source: Source) -> Judged:
+def _scored(sample: _Sample, labels: tuple[str, ...], source: Source) -> Judged:
     """A document whose labels were scored as continuations."""
-    if "acc_mutual_info" in sample.metrics and len(calls) % 2 == 0:
-        calls = calls[: len(calls) // 2]
-    labels = tuple(continuation.strip() for _, continuation in calls)
-    one_context = len({context for context, _ in calls}) == 1
-    if (
-        not one_context
-        or any(len(label) != 1 for label in labels)
-        or len(set(labels)) < len(labels)
-    ):
-        return Judged(None, (), left_out=CLOZE)
     n = len(labels)
     if n < 2 or len(sample.filtered_resps) < n:
         raise BadFieldError("filtered_resps", f"{len(sample.filtered_resps)} scores for {n} labels")
@@ -96,6 +87,18 @@ def _scored(sample: _Sample, calls: list[tuple[str, str]], source: Source) -> Ju
         label_mass=min(1.0, sum(map(math.exp, scores))),
     )
     return Judged(item, (decision,))
+
+
+def _labels(sample: _Sample) -> tuple[str, ...] | None:
+    """The labels that were scored; none if they are no labels, None if words were generated."""
+    calls, given = _calls(sample.arguments), sample.filtered_resps
+    if len(calls) == 1 and not (given and isinstance(given[0], list) and len(given[0]) == 2):
+        return None  # a score is a log-likelihood with whether it is greedy
+    if "acc_mutual_info" in sample.metrics and len(calls) % 2 == 0:
+        calls = calls[: len(calls) // 2]
+    labels = tuple(continuation.strip() for _, continuation in calls)
+    several = len({context for context, _ in calls}) > 1 or len(set(labels)) < len(labels)
+    return () if several or any(len(label) != 1 for label in labels) else labels
 
 
 def _generated(sample: _Sample, source: Source) -> Judged:
@@ -175,12 +178,9 @@ def _calls(arguments: object) -> list[tuple[str, str]]:
         if not isinstance(parts, list | tuple) or not parts:
             raise BadFieldError("arguments", "is neither numbered fields nor a list of pairs")
         read.append((str(parts[0]), str(parts[1]) if len(parts) > 1 else ""))
+    if not read:
+        raise BadFieldError("arguments", "has no calls")
     return read
-
-
-def _is_scored(answers: Sequence[Any]) -> bool:
-    """Whether an answer is a log-likelihood with whether it is greedy."""
-    return bool(answers) and isinstance(answers[0], list) and len(answers[0]) == 2
 
 
 def _score(given: object, field: str) -> float:
@@ -224,16 +224,30 @@ def _gold(target: object, labels: tuple[str, ...]) -> int | list[int] | None:
 
 
 def _join(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
-    """All records; those of another filter than the first of their file are marked."""
+    """All records; marked are those of another filter than their file's first, and of cloze tasks."""
     for _, entries in files:
-        first: object = None
-        for number, (source, record) in enumerate(entries):
+        part = list(entries)
+        records = [record for _, record in part if not isinstance(record, BadFieldError)]
+        cloze = any(map(_is_cloze, records))
+        for source, record in part:
             if isinstance(record, BadFieldError):
                 yield source, record
                 continue
-            first = record.get("filter") if number == 0 else first
-            skipped = record.get("filter") != first
-            yield source, {**record, _SKIPPED: True} if skipped else record
+            skipped = record.get("filter") != records[0].get("filter")
+            yield source, {**record, _SKIPPED: skipped, _CLOZE: cloze}
+
+
+def _is_cloze(record: Mapping[str, object]) -> bool:
+    """Whether the options themselves were scored; a record that cannot be read does not say."""
+    try:
+        sample = read_as(_Sample, record)
+        labels = _labels(sample)
+    except BadFieldError:
+        return False
+    if not labels:
+        return labels is not None
+    usual = any(symbols.startswith("".join(labels)) for symbols in (_LETTERS, "123456789"))
+    return not usual and list(labels) == _options(sample.doc)
 
 
 LM_EVAL: Final = Importer(

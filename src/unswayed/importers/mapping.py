@@ -57,6 +57,7 @@ class FieldMap:
         group: Field with the group.
         model: Field with the judge's name.
         text: Field with the judge's answer as written.
+        finish_reason: Field with why the answer ended: stop, length, refusal, ...
         sample: Field with the number of the repetition, from 0.
         task: The items' task. None: `rubric` with `values`, `listwise` with `scores` or `ranking`,
             else `pairwise` or `mcq` by the number of candidates.
@@ -82,6 +83,7 @@ class FieldMap:
     group: str | None = None
     model: str | None = None
     text: str | None = None
+    finish_reason: str | None = None
     sample: str | None = None
     task: str | None = None
     scores: tuple[str, ...] = ()

@@ -1,11 +1,13 @@
 """Pairwise judgments of the Position-Bias-Analyzer: one record per order, raw text.
 
 The candidates are a reference model and another, told apart by name; which of them stood first is in
-the record. The verdict is the first [[A]], [[B]] or [[C]] (tie) of the text, or in DevBench the letter
-after "Choice:", as the study's own code reads it. There is no gold.
+the record. The verdict is the letter in the column `extracted`, where there is one (N: none was read), else
+the first [[A]], [[B]] or [[C]] (tie) of the text, or in DevBench the letter after "Choice:", as the study's own
+code reads it. There is no gold.
 
-The public tables (`record_<judge>.tsv`) have the texts and name the judge in the head of their last
-column; two turns become messages. Of files called `Repetition<n>` the nth holds sample n - 1.
+The public tables (`record_<judge>.tsv`) have the texts and name the judge in the head of the column of its
+texts; two turns become messages. `consistent_cmp.tsv` and `inconsistent_cmp.tsv` are the same calls, parted by
+what came of them. Of files called `Repetition<n>` the nth holds sample n - 1.
 JSON Lines made of the study's pickles (`model_shown_as_A`, `raw`) have no texts.
 
 Source: Slimshilin/Position-Bias-Analyzer, `judgment_data`.
@@ -52,7 +54,9 @@ _TWO_TURNS: Final = {"cmp_index", "A", "B"} | {
 }
 _LAYOUTS: Final = (_PICKLE, _ONE_TURN, _TWO_TURNS)
 _REFERENCES: Final = ("reference_answer", "reference_answer_1", "reference_answer_2")
-_COLUMNS: Final = _ONE_TURN | _TWO_TURNS | {*_REFERENCES, "task", "evaluating_guidance"}
+_COLUMNS: Final = (
+    _ONE_TURN | _TWO_TURNS | {*_REFERENCES, "task", "evaluating_guidance", "extracted"}
+)
 """Of the public tables; one more is called after the judge."""
 _REPETITION: Final = re.compile(r"repetition(\d+)", re.IGNORECASE)
 
@@ -73,7 +77,7 @@ class _Call:
     models: tuple[str, str]
     text: str
     judge: str | None
-    pattern: re.Pattern[str] = _VERDICT
+    letter: str | None
     prompt: str = ""
     answers: tuple[Text, Text] = ("", "")
     reference: str | None = None
@@ -94,8 +98,7 @@ def _read(record: dict[str, Any], source: Source) -> Judged:
         group=call.group,
         meta={"question_id": call.question, "models": names},
     )
-    verdict = call.pattern.search(call.text)
-    choice = candidate_at(shown, _POSITION.get(verdict[1]) if verdict else None)
+    choice = candidate_at(shown, _POSITION.get(call.letter) if call.letter else None)
     decision = pair_decision(
         item, shown, LABELS, choice, text=call.text, model=call.judge, sample=call.sample
     )
@@ -105,7 +108,13 @@ def _read(record: dict[str, Any], source: Source) -> Judged:
 def _from_pickle(record: Record) -> _Call:
     row = read_as(_Row, record)
     models = (row.model_shown_as_A, row.model_shown_as_B)
-    return _Call(row.question_id, models, row.raw, row.judge)
+    return _Call(row.question_id, models, row.raw, row.judge, _letter(_VERDICT, row.raw))
+
+
+def _letter(pattern: re.Pattern[str], text: str) -> str | None:
+    """The first letter that stands in a text as a verdict."""
+    verdict = pattern.search(text)
+    return verdict[1] if verdict else None
 
 
 def _from_table(record: Record, source: Source) -> _Call:
@@ -124,7 +133,7 @@ def _from_table(record: Record, source: Source) -> _Call:
         models=(row["A"], row["B"]),
         text=row[judge],
         judge=judge,
-        pattern=_VERDICT if turns else _CHOICE,
+        letter=row.get("extracted") or _letter(_VERDICT if turns else _CHOICE, row[judge]),
         prompt=row["question_1" if turns else "question"],
         answers=(_answer(row, 1), _answer(row, 2)),
         reference="\n\n".join(references) or None,

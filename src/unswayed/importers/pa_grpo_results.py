@@ -89,7 +89,6 @@ def _read(row: _Result, source: Source) -> Judged:
         item_id=item.id,
         order=order,
         labels=labels,
-        label_set=labels,
         choice=order[labels.index(answer)] if answer in labels else None,
         probs=_probs(row.answer_probability, order),
         text=row.model_response,

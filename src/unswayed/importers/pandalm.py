@@ -88,7 +88,6 @@ def _read(row: _Row, source: Source) -> Judged:
         item_id=name,
         order=(0, 1),
         labels=LABELS,
-        label_set=LABELS,
         choice=_choice(row.result, "result"),
         text=row.reason,
         model=row.judge,

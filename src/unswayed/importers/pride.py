@@ -163,7 +163,6 @@ def _decision(
         item_id=item.id,
         order=order,
         labels=labels,
-        label_set=labels,
         choice=choice,
         probs=tuple(probs[c] for c in range(item.n)) if probs else None,
         model=model,

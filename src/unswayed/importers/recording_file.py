@@ -1,4 +1,4 @@
-"""A decisions file as columns: checked like `read_decisions_file`, without a record for each line."""
+"""A decisions file as columns, without a record for each line."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ from unswayed.importers.decisions_file import (
 from unswayed.importers.recorded_lines import RecordedLines
 from unswayed.items import BadFieldError, BadLine, suffix
 
-__all__ = ["read_recording"]
+__all__ = ["read_decisions_file", "read_recording"]
 
 
 def read_recording(path: str | Path, on_bad_item: Literal["stop", "skip"] = "stop") -> Recording:
     """Read a decisions file, or the Parquet that `unswayed export` writes, into columns.
 
-    What is an error, and what is said of it, is the same as for `read_decisions_file`.
+    A decision about one of several criteria gets the id of that criterion (`items.criteria`).
 
     Args:
         path: `.jsonl`, `.jsonl.gz`, `.parquet`, or `-` for standard input.
-        on_bad_item: As for `read_decisions_file`; `Recording.bad_lines` are what was left out.
+        on_bad_item: "stop" at the first bad line, or "skip" and keep the bad lines apart
+            (`Recording.bad_lines`). A question answered twice by one model is a bad line; the first
+            answer is kept.
 
     Raises:
         ItemError: If a line is bad, or there are no decisions.
@@ -59,6 +61,14 @@ def read_recording(path: str | Path, on_bad_item: Literal["stop", "skip"] = "sto
     if not len(recording):
         raise no_decisions(path, bad)
     return recording.tidy().without(bad) if bad else recording
+
+
+def read_decisions_file(
+    path: str | Path, on_bad_item: Literal["stop", "skip"] = "stop"
+) -> tuple[Decision, ...]:
+    """The decisions that `read_recording` reads, in file order; raises what it raises."""
+    recording = read_recording(path, on_bad_item)
+    return tuple(recording.decisions(np.arange(len(recording))))
 
 
 def _take_quickly(recorder: Recorder, first: int, lines: list[bytes]) -> bool:

@@ -159,7 +159,6 @@ def _several(row: _Row, name: str, scores: list[float], right: int, model: str |
         item_id=name,
         order=tuple(range(n)),
         labels=labels,
-        label_set=labels,
         choice=best[0] if len(best) == 1 else "tie",
         scores=by_candidate,
         model=model,

@@ -73,7 +73,6 @@ def _read(row: _Row, source: Source) -> Judged:
             item_id=item.id,
             order=tuple(range(item.n)),
             labels=labels,
-            label_set=labels,
             sample=sample,
             choice=_level(reply, levels),
             text=reply if isinstance(reply, str) else None,

@@ -97,7 +97,8 @@ def difference(
         gold_ties: As in `measure`.
 
     Returns:
-        The difference with its interval; `n` is the number of items compared.
+        The difference with its interval; `n` is the number of items compared. None with the reason
+        where one side lacks what the metric reads, such as label probabilities.
 
     Raises:
         UsageError: If the metric is a list of values.
@@ -107,6 +108,9 @@ def difference(
     if len(pairs) > 1 and not metric.across:
         reason = "items have different numbers of candidates: compare each number by itself"
         return Estimate(value=None, reason=reason)
+    for strata in zip(*pairs, strict=True):  # what one method has, and what the other
+        if lacking := [need for need in metric.lacking(strata) if need.recorded]:
+            return Estimate(value=None, reason=lacking[0].lack)
     if metric.weighted is not None and pairs:
         return _weighted_difference(metric, name, *pairs[0])
     blocks = [_paired_statistics(metric, left, right) for left, right in pairs]

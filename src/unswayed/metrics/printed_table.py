@@ -1,25 +1,6 @@
 """Tables as they are printed: which cells of accuracy, consistency (Con) and consistent accuracy (CA) cannot be.
 
-Each row is about items with one right answer, all answered in the same V presentations. Per item let r be its share
-of right answers. Unparsed answers and ties are wrong; an unparsed one never agrees.
-
-**Two candidates.** An item is consistent (c = 1) if all its answers are the same choice, a tie
-included, and consistently right (a = 1) if that is the right one. Then a <= c. An item with a = 1 has
-r = 1; one with c = 1 and a = 0 has r = 0; one with c = 0 has 0 <= r <= (V - 1) / V, since one answer at
-least differs. Averaging r >= a, a <= c and r <= a + (1 - c) (V - 1) / V over the items:
-
-    CA <= Con,    CA <= Acc,    Acc <= CA + (1 - Con) (V - 1) / V.
-
-With two orders and neither ties nor unparsed answers an inconsistent item is right exactly once, so the
-last holds with equality; and CA <= Acc is then strict by half of what is inconsistent.
-
-**More candidates.** Con is the mean share m of an item's most frequent choice, CA the share of items
-(a = 1) whose only most frequent choice is the right one. If a = 1, r = m. If a = 0, the right choice and
-another that is as frequent share the answers, so r <= m and r <= 1 - m. One mode needs one answer:
-a = 1 has r >= 1 / V. From r <= m; from r >= a / V; from r <= a + (1 - m), which is more for a = 1 and
-the above for a = 0; and from m - r <= 1 - a, which is 0 for a = 1:
-
-    Acc <= Con,    CA <= V Acc,    Acc <= 1 + CA - Con,    CA <= 1 + Acc - Con.
+A row is held against the rules for its number of candidates (`printed_rules`).
 
 **Rounding.** A printed value stands for all values within half a unit of its last place; a cell is
 impossible only if none of them fit. What is averaged over different items in its columns (rows without
@@ -28,19 +9,21 @@ gold, incomplete ones) is beyond these rules, and no defence of the table.
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Unpack
 
 from unswayed.errors import UsageError
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY
+from unswayed.metrics.printed_rules import Design, Rule, candidates_of, rules_for
 from unswayed.metrics.table import METRICS
 
-__all__ = ["Checked", "Impossible", "check_cells", "check_table", "markdown_rows"]
+__all__ = ["Checked", "Impossible", "Kind", "check_cells", "check_table", "markdown_rows"]
 
 Line = Sequence[tuple[str, object]]
 """One row: heading and cell of each column, in order."""
@@ -91,17 +74,34 @@ class Impossible:
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """The rows (or triples, where a row has several) of one number of candidates.
+
+    Attributes:
+        candidates: That number; None where nothing tells it, so that only what holds for any was checked.
+        rules: The rules they were held against.
+        n: How many have all three terms.
+        impossible: How many of these break a rule.
+    """
+
+    candidates: int | None
+    rules: tuple[str, ...]
+    n: int
+    impossible: int
+
+
+@dataclass(frozen=True, slots=True)
 class Checked:
     """What came of checking a table.
 
     Attributes:
-        n: Rows (or triples, where a row has several) that have all three terms.
+        kinds: What was checked, apart by number of candidates, the unknown one last.
         passed_over: The lines of those that lack one.
         unit: 100 if the table is in percent, else 1.
         impossible: The rows that break a rule, worst first.
     """
 
-    n: int
+    kinds: tuple[Kind, ...]
     passed_over: tuple[int, ...]
     unit: float
     impossible: tuple[Impossible, ...]
@@ -121,75 +121,19 @@ class _Triple(NamedTuple):
     row: int
     name: str
     terms: Mapping[str, _Printed]
+    candidates: int | None
 
 
-class _Rule(NamedTuple):
-    """Left side <= right side: `sum of weight * term <= constant` in fractions."""
-
-    text: str
-    weights: tuple[float, float, float]
-    constant: float
-
-
-def _rules(views: int, candidates: int, *, decided: bool) -> tuple[_Rule, ...]:
-    if candidates > 2:
-        return (
-            _Rule("accuracy <= Con", (1, -1, 0), 0),
-            _Rule(f"CA <= {views} accuracy", (-views, 0, 1), 0),
-            _Rule("accuracy <= 1 + CA - Con", (1, 1, -1), 1),
-            _Rule("CA <= 1 + accuracy - Con", (-1, 1, 1), 1),
-        )
-    share = (views - 1) / views
-    factor = "(1 - Con) / 2" if views == 2 else f"(1 - Con) {views - 1}/{views}"
-    exact = (_Rule(f"accuracy >= CA + {factor}", (-1, -share, 1), -share),)
-    return (
-        _Rule(f"accuracy <= CA + {factor}", (1, share, -1), share),
-        _Rule("CA <= accuracy", (-1, 0, 1), 0),
-        _Rule("CA <= consistency", (0, -1, 1), 0),
-        *(exact if decided and views == 2 else ()),
-    )
-
-
-def check_cells(
-    rows: Iterable[Mapping[str, object]],
-    *,
-    tolerance: float | None = None,
-    views: int = 2,
-    candidates: int = 2,
-    decided: bool = False,
-) -> list[Impossible]:
-    """Find the impossible rows of a published table, by default of pairs judged in both orders.
-
-    Args:
-        rows: Cells by column; see `check_table`.
-        tolerance: As for `check_table`.
-        views: As for `check_table`.
-        candidates: As for `check_table`.
-        decided: As for `check_table`.
-
-    Returns:
-        The rows that break a rule, worst first.
-
-    Raises:
-        UsageError: If no row has the three columns, or a value is out of range.
-    """
+def check_cells(rows: Iterable[Mapping[str, object]], **design: Unpack[Design]) -> list[Impossible]:
+    """The impossible rows of a published table, cells by column, worst first; as `check_table`."""
     lines = ((number, list(row.items())) for number, row in enumerate(rows, start=1))
-    checked = check_table(
-        lines, tolerance=tolerance, views=views, candidates=candidates, decided=decided
-    )
-    return list(checked.impossible)
+    return list(check_table(lines, **design).impossible)
 
 
 def check_table(
-    lines: Iterable[tuple[int, Line]],
-    *,
-    tolerance: float | None = None,
-    views: int = 2,
-    candidates: int = 2,
-    decided: bool = False,
-    only: Sequence[str] = (),
+    lines: Iterable[tuple[int, Line]], *, only: Sequence[str] = (), **design: Unpack[Design]
 ) -> Checked:
-    """Check a table as printed.
+    """Check a table as printed, each row by the rules for its number of candidates.
 
     Args:
         lines: Rows with their numbers. A heading ends in what its column holds: accuracy (acc),
@@ -198,11 +142,8 @@ def check_table(
             several ("Acc/Con/CA"), its cells then hold as many values. Cells are numbers or text that
             begins with one (a difference such as "+3.2" is none); columns without any name the row. A
             table is in percent if a value is above 1 or a `%` stands at one.
-        tolerance: Rounding allowed in the table's unit; by default what the printed digits leave open.
-        views: Presentations per item.
-        candidates: Candidates per item: two, or more.
-        decided: Every answer names a candidate: no ties, none unparsed. Two candidates in two orders.
         only: Check what has one of these words in the name of its row or columns; all if none.
+        design: How items were shown.
 
     Raises:
         UsageError: If no row has the three columns, a value is out of range, or the unit of a column
@@ -230,11 +171,20 @@ def check_table(
                 )
     if unit > 1:
         _check_units(full)
-    rules = _rules(views, candidates, decided=decided)
-    broken = (row for triple in full for row in _broken(triple, rules, unit, tolerance))
+    by_size: defaultdict[int | None, list[_Triple]] = defaultdict(list)
+    for triple in full:
+        size = triple.candidates or candidates_of(triple.name) or design.get("candidates")
+        by_size[size].append(triple)
+    kinds, broken = [], []
+    for size in sorted(by_size, key=lambda size: size or math.inf):
+        rules, rows = rules_for(size, design), by_size[size]
+        own = [bad for row in rows for bad in _broken(row, rules, unit, design.get("tolerance"))]
+        impossible = len({(bad.row, bad.name) for bad in own})
+        kinds.append(Kind(size, tuple(rule.text for rule in rules), len(rows), impossible))
+        broken += own
     worst = sorted(broken, key=lambda row: -row.excess)
     passed_over = tuple(triple.row for triple in triples if len(triple.terms) < len(_TERMS))
-    return Checked(len(full), passed_over, unit, tuple(worst))
+    return Checked(tuple(kinds), passed_over, unit, tuple(worst))
 
 
 def _why_none(headings: Sequence[str], only: Sequence[str]) -> str:
@@ -275,7 +225,7 @@ def _check_units(full: Sequence[_Triple]) -> None:
 
 
 def _broken(
-    triple: _Triple, rules: Iterable[_Rule], unit: float, tolerance: float | None
+    triple: _Triple, rules: Iterable[Rule], unit: float, tolerance: float | None
 ) -> Iterator[Impossible]:
     cells = [triple.terms[term] for term in _TERMS]
     for rule in rules:
@@ -292,10 +242,14 @@ def _triples(number: int, line: Line) -> Iterator[_Triple]:
     together: dict[tuple[str, int], dict[str, _Printed]] = {}
     seen: Counter[tuple[str, str]] = Counter()
     names: list[str] = []
+    candidates = None
     for heading, cell in line:
         group, terms = _meaning(heading)
         values = _values(cell, len(terms))
-        if not terms:
+        if _NOISE.sub(" ", heading).lower().split()[-1:] in (["candidates"], ["options"]):
+            count = re.match(r"\d+", str(cell).strip())
+            candidates = int(count[0]) if count and int(count[0]) > 1 else None
+        elif not terms:
             if isinstance(cell, str) and cell.strip(" -*_`"):
                 names.append(cell.strip(" *_`"))
             continue
@@ -306,7 +260,7 @@ def _triples(number: int, line: Line) -> Iterator[_Triple]:
             if value is not None:
                 printed[term] = value._replace(percent=value.percent or "%" in heading)
     for (group, _), printed in together.items():
-        yield _Triple(number, " ".join(filter(None, (*names, group))), printed)
+        yield _Triple(number, " ".join(filter(None, (*names, group))), printed, candidates)
 
 
 def _meaning(heading: str) -> tuple[str, list[str]]:

@@ -1,0 +1,99 @@
+"""The rules that the cells of a printed row keep, for two candidates, for more, and for an unknown number.
+
+Each row is about items with one right answer, all answered in the same V presentations. Per item let r be its share
+of right answers. Unparsed answers and ties are wrong; an unparsed one never agrees.
+
+**Two candidates.** An item is consistent (c = 1) if all its answers are the same choice, a tie
+included, and consistently right (a = 1) if that is the right one. Then a <= c. An item with a = 1 has
+r = 1; one with c = 1 and a = 0 has r = 0; one with c = 0 has 0 <= r <= (V - 1) / V, since one answer at
+least differs. Averaging r >= a, a <= c and r <= a + (1 - c) (V - 1) / V over the items:
+
+    CA <= Con,    CA <= Acc,    Acc <= CA + (1 - Con) (V - 1) / V.
+
+With two orders and neither ties nor unparsed answers an inconsistent item is right exactly once, so the
+last holds with equality; and CA <= Acc is then strict by half of what is inconsistent.
+
+**More candidates.** Con is the mean share m of an item's most frequent choice, CA the share of items
+(a = 1) whose only most frequent choice is the right one. If a = 1, r = m. If a = 0, the right choice and
+another that is as frequent share the answers, so r <= m and r <= 1 - m. One mode needs one answer:
+a = 1 has r >= 1 / V. From r <= m; from r >= a / V; from r <= a + (1 - m), which is more for a = 1 and
+the above for a = 0; and from m - r <= 1 - a, which is 0 for a = 1:
+
+    Acc <= Con,    CA <= V Acc,    Acc <= 1 + CA - Con,    CA <= 1 + Acc - Con.
+
+All but the first follow from the rules for two candidates too, so they hold where the number is unknown or
+items differ in it; the second is left out where V is not stated.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple, TypedDict
+
+__all__ = ["Design", "Rule", "candidates_of", "rules_for"]
+
+_KNOWN: Final = {
+    2: "mt.?bench|judge.?bench|preference.?bench|reward.?bench(?!.?v?2)|llm.?bar|alpaca.?eval|hhh|dev.?bench|"
+    "vicuna.?bench|chatbot.?arena|wino.?grande|piqa|boolq|copa",
+    4: "(?:tiny.?|c)?mmlu(?!.?pro)|arc|gpqa|hella.?swag|open.?book.?qa|medmcqa|sciq|c.?eval|reward.?bench.?v?2",
+    5: "common.?sense.?qa|csqa",
+    10: "mmlu.?pro",
+}
+"""Names of benchmarks by how many candidates an item has (all but a few of ARC's have four)."""
+
+
+class Design(TypedDict, total=False):
+    """How items were shown and printed.
+
+    Attributes:
+        tolerance: Rounding allowed in the table's unit; by default what the printed digits leave open.
+        views: Presentations per item; by default 2 of two candidates, and any number of more.
+        candidates: Candidates per item where a row does not say it: by a whole number in a column
+            "candidates" or "options", or by the name of a known benchmark in its own or its columns'.
+        decided: Every answer names a candidate: no ties, none unparsed. Two candidates in two orders.
+    """
+
+    tolerance: float | None
+    views: int | None
+    candidates: int | None
+    decided: bool
+
+
+class Rule(NamedTuple):
+    """Left side <= right side: `sum of weight * term <= constant` in fractions."""
+
+    text: str
+    weights: tuple[float, float, float]
+    constant: float
+
+
+def rules_for(candidates: int | None, design: Design) -> tuple[Rule, ...]:
+    """What rows of so many candidates keep; of an unknown number (None), what all do."""
+    views = design.get("views")
+    if candidates != 2:
+        return (
+            *((Rule("accuracy <= Con", (1, -1, 0), 0),) if candidates else ()),
+            *((Rule(f"CA <= {views} accuracy", (-views, 0, 1), 0),) if views else ()),
+            Rule("accuracy <= 1 + CA - Con", (1, 1, -1), 1),
+            Rule("CA <= 1 + accuracy - Con", (-1, 1, 1), 1),
+        )
+    views = views or 2
+    share = (views - 1) / views
+    factor = "(1 - Con) / 2" if views == 2 else f"(1 - Con) {views - 1}/{views}"
+    exact = (Rule(f"accuracy >= CA + {factor}", (-1, -share, 1), -share),)
+    return (
+        Rule(f"accuracy <= CA + {factor}", (1, share, -1), share),
+        Rule("CA <= accuracy", (-1, 0, 1), 0),
+        Rule("CA <= consistency", (0, -1, 1), 0),
+        *(exact if design.get("decided") and views == 2 else ()),
+    )
+
+
+def candidates_of(name: str) -> int | None:
+    """The candidates of the benchmark that a name contains; None if it is none, or several that differ."""
+    sizes = [
+        size
+        for size, names in _KNOWN.items()
+        if re.search(rf"(?<![a-z0-9])(?:{names})(?![a-z0-9])", name, re.IGNORECASE)
+    ]
+    return sizes[0] if len(sizes) == 1 else None
