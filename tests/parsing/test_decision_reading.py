@@ -11,7 +11,7 @@ from unswayed.calls import Response, TokenLogprob
 from unswayed.decisions import Decision, check_decision, tie_rank
 from unswayed.errors import ShapeError
 from unswayed.items import Item, blind
-from unswayed.parsing import read_decision, was_refused, was_truncated
+from unswayed.parsing import Ending, ending, read_decision, was_truncated
 from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation, Substitution, canonical
 
 PAIR = Item(id="q", prompt="?", candidates=("first text", "second text"), gold=0)
@@ -363,13 +363,8 @@ def test_a_refusal_is_no_verdict_whatever_it_says(
     decision = read(response, answer_only=answer_only)
     assert (decision.choice, decision.probs, decision.label_mass) == (None, None, None)
     assert decision.text == text
-    assert was_refused(decision.finish_reason)
+    assert ending(decision.finish_reason) is Ending.REFUSED
     assert not was_truncated(response, decision)
-
-
-@pytest.mark.parametrize("reason", ["stop", "length", None, "eos"])
-def test_other_ends_are_no_refusals(reason: str | None) -> None:
-    assert not was_refused(reason)
 
 
 def test_the_wrong_number_of_labels_is_refused_naming_the_item() -> None:

@@ -21,9 +21,10 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.summary import evaluate
 from unswayed.backends import BackendSettings, local_options
 from unswayed.backends.addresses import shown_address
-from unswayed.decisions import UNPARSED, DecisionTable
+from unswayed.decisions import DISAGREES, MISSING, REASKED, UNPARSED, DecisionTable
 from unswayed.items import of_kinds
 from unswayed.metrics.outcomes import GOLD_NONE, GOLD_TIE
+from unswayed.parsing import Ending, ending
 from unswayed.prompts import PromptSettings
 from unswayed.runner import RunCounts
 from unswayed.version import VERSION
@@ -38,16 +39,19 @@ def metrics_of(
     tables: Sequence[DecisionTable],
     source: DecisionSource,
     *,
-    refused: int,
+    endings: Mapping[str, int],
 ) -> Metrics:
-    """The content of `metrics.json`, for calls made and for recorded decisions alike."""
+    """The content of `metrics.json`, for calls made and for recorded decisions alike.
+
+    `endings` counts the unread replies about candidates that ended in a way that is not read.
+    """
     return msgspec.structs.replace(
         evaluate(plan, tables, source),
         unswayed=VERSION,
         model=model,
         data=_data(plan),
         protocol=_protocol(plan),
-        calls=_calls(counts, tables, refused=refused),
+        calls=_calls(counts, tables, endings),
     )
 
 
@@ -76,23 +80,49 @@ def _protocol(plan: AuditPlan) -> Protocol:
     )
 
 
-def _calls(counts: RunCounts, tables: Sequence[DecisionTable], *, refused: int) -> Calls:
+def _calls(counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[str, int]) -> Calls:
     tables = [with_content(table) for table in tables]
     parts = [table.label_mass for table in tables if table.label_mass is not None]
     masses = np.concatenate([part[~np.isnan(part)] for part in parts]) if parts else np.array([])
+    disagree, _, disagree_positions = _marked(tables, DISAGREES)
+    reasked, reasked_read, reasked_positions = _marked(tables, REASKED)
     return Calls(
         planned=counts.planned,
         made=counts.made,
         cached=counts.cached,
         failed=counts.failed,
+        replies=sum(int((table.choices != MISSING).sum()) for table in tables),
         unparsed=sum(int((table.choices == UNPARSED).sum()) for table in tables),
-        refused=refused,
+        refused=sum(n for word, n in endings.items() if ending(word) is Ending.REFUSED),
+        broken={w: n for w, n in sorted(endings.items()) if ending(w) is Ending.BROKEN},
+        disagree=disagree,
+        disagree_positions=disagree_positions,
+        reasked=reasked,
+        reasked_read=reasked_read,
+        reasked_positions=reasked_positions,
         input_tokens=counts.input_tokens,
         output_tokens=counts.output_tokens,
         cost_usd=counts.cost_usd,
         unknown_usage=counts.unknown_usage,
         label_mass=float(masses.mean()) if masses.size else None,
     )
+
+
+def _marked(tables: Sequence[DecisionTable], mark: int) -> tuple[int, int, tuple[int, ...]]:
+    """Replies with a mark, those of them that were read, and verdicts of these by displayed
+    position; none of the last where no verdict names a candidate.
+    """
+    total = read = 0
+    positions: Counter[int] = Counter()
+    for table in tables:
+        choices = np.where(table.marked(mark), table.choices, MISSING)
+        total += int((choices != MISSING).sum())
+        read += int((choices != MISSING).sum() - (choices == UNPARSED).sum())
+        for column, shown in enumerate(table.shown):
+            for position, candidate in enumerate(shown.order):
+                positions[position] += int((choices[:, column] == candidate).sum())
+    by_position = tuple(positions[k] for k in sorted(positions)) if positions.total() else ()
+    return total, read, by_position
 
 
 def run_of(

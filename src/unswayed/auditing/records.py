@@ -26,6 +26,7 @@ __all__ = [
     "Metrics",
     "Prompt",
     "Protocol",
+    "Reread",
     "Run",
     "RunItems",
     "check_kind",
@@ -93,10 +94,34 @@ class Protocol(Struct, frozen=True, kw_only=True):
     n_candidates: tuple[int, ...] = ()
 
 
+class Reread(Struct, frozen=True, kw_only=True):
+    """What newer rules made of verdicts that older ones had read: how many changed, of how many.
+
+    Attributes:
+        now_unread: Had a verdict and have none.
+        now_read: Had none and have one.
+        to_another: Have another verdict.
+        of: Recorded replies that were read again.
+    """
+
+    now_unread: int = 0
+    now_read: int = 0
+    to_another: int = 0
+    of: int = 0
+
+
 class Calls(Struct, frozen=True, kw_only=True):
     """What was asked and what came back; counts as in `RunCounts`.
 
     Attributes:
+        replies: Replies about the candidates: what `unparsed` and the counts below are counted among.
+        broken: Unread replies whose finish reason is none of the known ones, by that reason.
+        disagree: Replies whose text states another label than the likeliest.
+        disagree_positions: The same by the displayed position of the verdict.
+        reasked: Replies that could not be read and were asked again.
+        reasked_read: Those of them that were then read.
+        reasked_positions: Verdicts of these, by displayed position.
+        reread: What newer rules of reading changed; unset where they changed nothing.
         label_mass: Mean probability on the labels before it was renormalised.
     """
 
@@ -104,8 +129,16 @@ class Calls(Struct, frozen=True, kw_only=True):
     made: int = 0
     cached: int = 0
     failed: int = 0
+    replies: int = 0
     unparsed: int = 0
     refused: int = 0
+    broken: dict[str, int] = {}
+    disagree: int = 0
+    disagree_positions: tuple[int, ...] = ()
+    reasked: int = 0
+    reasked_read: int = 0
+    reasked_positions: tuple[int, ...] = ()
+    reread: Reread | UnsetType = UNSET
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None

@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from unswayed.permutations import Order, invert
 
 __all__ = [
+    "DISAGREES",
     "MISSING",
+    "REASKED",
     "TIE",
     "UNPARSED",
     "BoolArray",
     "Choice",
     "FloatArray",
     "IntArray",
+    "MarkArray",
     "choice_of",
     "code_of",
     "renumbered",
@@ -34,7 +37,13 @@ TIE: Final = -2
 MISSING: Final = -3
 """Column code of a call that was not made or failed: never a decision."""
 
+REASKED: Final = 1
+"""Bit of a column of marks: `Decision.reasked`."""
+DISAGREES: Final = 2
+"""Bit of a column of marks: `Decision.disagrees`."""
+
 IntArray = NDArray[np.int16]
+MarkArray = NDArray[np.uint8]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

@@ -46,6 +46,8 @@ __all__ = [
 decode_quickly: Final = msgspec.json.Decoder(Decision).decode
 """The decision of a line as it stands there, its types checked only."""
 _ENCODER = msgspec.json.Encoder()
+_LEFT_OUT: Final = (b',"reasked":false', b',"disagrees":false')
+"""What a line does not say; inside a text its quotation marks would be escaped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +226,10 @@ class Listed:
 
 def line_of(decision: Decision) -> bytes:
     """The line that a file has for a decision, without the newline."""
-    return _ENCODER.encode(as_filed(decision))
+    line = _ENCODER.encode(as_filed(decision))
+    for words in _LEFT_OUT:
+        line = line.replace(words, b"")
+    return line
 
 
 def items_from_decisions(decisions: Iterable[Decision] | Recording) -> tuple[Item, ...]:
