@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -16,9 +16,21 @@ from unswayed.backends.local_chats import ChatWriter, Ids, LabelTokens, may_thin
 from unswayed.backends.local_plans import WINDOW
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.protocol import Answer, too_long
-from unswayed.calls import Query, Request, Response, TokenLogprob
+from unswayed.calls import Failure, Query, Request, Response, TokenLogprob
+from unswayed.parsing import is_failed_attempt
 
-__all__ = ["FloatArray", "Job", "answer_in_windows", "label_response", "prepare"]
+__all__ = [
+    "ATTEMPTS",
+    "FloatArray",
+    "Job",
+    "answer_in_windows",
+    "broken_off",
+    "label_response",
+    "prepare",
+]
+
+ATTEMPTS: Final = 3
+"""How often an answer is tried that the model's engine breaks off."""
 
 B = TypeVar("B")
 
@@ -126,6 +138,15 @@ def label_response(
         cost_usd=0.0,
         model=model,
     )
+
+
+def broken_off(job: Job, reasons: Iterable[str | None], *, model: str) -> Failure | None:
+    """The failed call where one of the finish reasons is of an answer that was broken off."""
+    reason = next(filter(is_failed_attempt, reasons), None)
+    if reason is None:
+        return None
+    message = f"{job.query.item.id}: {model} ended the answer with {reason!r}."
+    return Failure(error="BackendError", message=message, attempts=ATTEMPTS)
 
 
 def _is_answer_only(request: Request) -> bool:
