@@ -239,8 +239,8 @@ def test_what_the_engine_breaks_off_is_tried_again(
     engine.endings += ["abort", "length", "abort", "abort"]
     broken, good = sorted(ask(running(folder), asked), key=lambda one: isinstance(one, Response))
     assert isinstance(broken, Failure)
-    assert (broken.fatal, broken.attempts) == (False, 3)
-    assert "ended the answer with 'abort'" in broken.message
+    assert not broken.fatal
+    assert "ended the answer with 'abort' each time" in broken.message
     assert isinstance(good, Response)
 
 

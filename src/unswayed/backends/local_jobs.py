@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,18 +19,7 @@ from unswayed.backends.protocol import Answer, too_long
 from unswayed.calls import Failure, Query, Request, Response, TokenLogprob
 from unswayed.parsing import is_failed_attempt
 
-__all__ = [
-    "ATTEMPTS",
-    "FloatArray",
-    "Job",
-    "answer_in_windows",
-    "broken_off",
-    "label_response",
-    "prepare",
-]
-
-ATTEMPTS: Final = 3
-"""How often an answer is tried that the model's engine breaks off."""
+__all__ = ["FloatArray", "Job", "answer_in_windows", "broken_off", "label_response", "prepare"]
 
 B = TypeVar("B")
 
@@ -141,12 +130,11 @@ def label_response(
 
 
 def broken_off(job: Job, reasons: Iterable[str | None], *, model: str) -> Failure | None:
-    """The failed call where one of the finish reasons is of an answer that was broken off."""
-    reason = next(filter(is_failed_attempt, reasons), None)
-    if reason is None:
-        return None
-    message = f"{job.query.item.id}: {model} ended the answer with {reason!r}."
-    return Failure(error="BackendError", message=message, attempts=ATTEMPTS)
+    """The failed call of an answer with such a finish reason; None for another."""
+    for reason in filter(is_failed_attempt, reasons):
+        message = f"{job.query.item.id}: {model} ended the answer with {reason!r} each time."
+        return Failure(error="BackendError", message=message)
+    return None
 
 
 def _is_answer_only(request: Request) -> bool:

@@ -29,7 +29,6 @@ import numpy as np
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_chats import ChatWriter, Ids, LabelTokens
 from unswayed.backends.local_jobs import (
-    ATTEMPTS,
     FloatArray,
     Job,
     answer_in_windows,
@@ -234,7 +233,7 @@ class VllmBackend(Backend):
             for job, output in zip(jobs, outputs, strict=True)
         ]
 
-    def _generate(self, asked: Sequence[_Asked], attempts: int = ATTEMPTS) -> list[RequestOutput]:
+    def _generate(self, asked: Sequence[_Asked], attempts: int = 3) -> list[RequestOutput]:
         from vllm import TokensPrompt
 
         engine = self._start()
