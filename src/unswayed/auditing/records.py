@@ -140,10 +140,6 @@ class Calls(Struct, frozen=True, kw_only=True):
         """Calls that came back, made or from cache."""
         return self.made + self.cached
 
-    def share(self, count: int) -> float:
-        """So many replies of all."""
-        return count / self.replies if self.replies else 0.0
-
     @property
     def missing(self) -> int:
         """Planned calls without an answer."""

@@ -40,14 +40,13 @@ __all__ = [
     "read_decisions_file",
     "refusal",
     "repeated",
+    "without_marks",
     "write_decisions",
 ]
 
 decode_quickly: Final = msgspec.json.Decoder(Decision).decode
 """The decision of a line as it stands there, its types checked only."""
 _ENCODER = msgspec.json.Encoder()
-_LEFT_OUT: Final = (b',"reasked":false', b',"disagrees":false')
-"""What a line does not say; inside a text its quotation marks would be escaped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +225,12 @@ class Listed:
 
 def line_of(decision: Decision) -> bytes:
     """The line that a file has for a decision, without the newline."""
-    line = _ENCODER.encode(as_filed(decision))
-    for words in _LEFT_OUT:
-        line = line.replace(words, b"")
-    return line
+    return without_marks(_ENCODER.encode(as_filed(decision)))
+
+
+def without_marks(line: bytes) -> bytes:
+    """The line without marks that are false; inside a text their quotation marks are escaped."""
+    return line.replace(b',"reasked":false', b"").replace(b',"disagrees":false', b"")
 
 
 def items_from_decisions(decisions: Iterable[Decision] | Recording) -> tuple[Item, ...]:
