@@ -44,9 +44,12 @@ def random_row(
         row["substitute"] = ["N/A"] * n
         row["substitute_prompt"] = draw.choice((None, "N/A"))
     if draw.random() < 0.2:
-        row["finish_reason"] = draw.choice(("stop", "content_filter", "refusal"))
+        row["finish_reason"] = draw.choice(("stop", "content_filter", "refusal", "abort"))
     if draw.random() < 0.5:
-        row["text"] = draw.choice(("A", "B\nbecause", "ü" * 30))
+        row["text"] = draw.choice(("A", "B\nbecause", "ü" * 30, ',"reasked":false'))
+    for name in ("reasked", "disagrees"):
+        if draw.random() < 0.1:
+            row[name] = draw.random() < 0.9
     if criteria:
         row["criterion"] = draw.choice(("clear", "right"))
         row["criteria_order"] = draw.choice((None, [0, 1], [1, 0]))
@@ -75,6 +78,7 @@ def spoilt(draw: random.Random, row: dict[str, Any]) -> bytes:
         {"ranking": [0] * n},
         {"flags": {"score": [True] * n}},
         {"text": 5},
+        {"reasked": 1},
         {"criteria_order": [0, 1], "criterion": None},
         {"item_id": None},
     ]

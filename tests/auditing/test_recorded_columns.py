@@ -21,7 +21,9 @@ from unswayed.auditing.pool import build_tables
 from unswayed.auditing.recorded import RecordedAudit, audit_decisions
 from unswayed.auditing.settings import FOLDS, AuditSettings
 from unswayed.decisions import (
+    DISAGREES,
     MISSING,
+    REASKED,
     Decision,
     DecisionTable,
     code_of,
@@ -30,13 +32,13 @@ from unswayed.decisions import (
 from unswayed.digests import digest
 from unswayed.errors import ShapeError
 from unswayed.importers import (
-    as_filed,
     items_from_decisions,
+    line_of,
     read_recording,
     write_decisions,
 )
 from unswayed.items import Item, ItemSet, ids_of, question_mark
-from unswayed.parsing import was_refused
+from unswayed.parsing import Ending, ending
 from unswayed.presentation import X2, Ask, canonical
 
 SEEDS = range(25)
@@ -64,6 +66,7 @@ class PlainTable:
         self.choices = np.full(shape, MISSING)
         self.probs = np.full((*shape, n), np.nan)
         self.mass = np.full(shape, np.nan)
+        self.marked = np.zeros((2, *shape), dtype=bool)
         names = dict.fromkeys(name for decision in own for name in decision.ratings)
         self.ratings = {name: np.full((*shape, n), np.nan) for name in names}
         for decision in own:
@@ -71,6 +74,7 @@ class PlainTable:
             self.choices[cell] = code_of(decision.choice)
             self.probs[cell] = np.nan if decision.probs is None else decision.probs
             self.mass[cell] = np.nan if decision.label_mass is None else decision.label_mass
+            self.marked[:, *cell] = decision.reasked, decision.disagrees
             for name, values in self.ratings.items():
                 given = decision.ratings.get(name, (None,) * n)
                 values[cell] = [np.nan if value is None else value for value in given]
@@ -86,6 +90,8 @@ def check_table(table: DecisionTable, plain: PlainTable) -> None:
         np.testing.assert_array_equal(table.probs, plain.probs)
     if table.label_mass is not None:
         np.testing.assert_array_equal(table.label_mass, plain.mass)
+    for mark, marked in zip((REASKED, DISAGREES), plain.marked, strict=True):
+        np.testing.assert_array_equal(table.marked(mark), marked)
     assert list(table.ratings) == list(plain.ratings)
     for name, values in plain.ratings.items():
         np.testing.assert_array_equal(table.ratings[name], values)
@@ -139,8 +145,7 @@ def plain_lines(audited: RecordedAudit, decisions: Iterable[Decision]) -> list[b
     """The decisions of the questions that an audit asks, sorted lines as a file has them."""
     answers = {(decision.item_id, decision.ask): decision for decision in decisions}
     asked = {(question.item.id, question.ask) for question in audited.plan.questions()}
-    encode = msgspec.json.encode
-    return sorted(encode(as_filed(answers[key])) for key in asked if key in answers)
+    return sorted(line_of(answers[key]) for key in asked if key in answers)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -166,16 +171,17 @@ def test_lines_kept_and_decisions_given_are_those_of_the_plan(seed: int, tmp_pat
     confounded = any("order of the criteria" in said for said in filed.run.warnings)
     if confounded:
         as_asked = [msgspec.structs.replace(own, criteria_order=None) for own in as_asked]
-    refused = {
-        (own.item_id, own.ask)
-        for own in as_asked
-        if own.choice is None and own.substitute is None and was_refused(own.finish_reason)
-    }
-    assert filed.metrics.calls.refused == len(refused)
+    calls, unread = filed.metrics.calls, {Ending.REFUSED: set(), Ending.BROKEN: set()}
+    for own in as_asked:
+        ended = ending(own.finish_reason)
+        if own.choice is None and own.substitute is None and ended in unread:
+            unread[ended].add((own.item_id, own.ask))
+    assert calls.refused == len(unread[Ending.REFUSED])
+    assert calls.broken.get("abort", 0) == len(unread[Ending.BROKEN])
     expected = plain_lines(filed, as_asked)
     assert list(chain.from_iterable(filed.answers.lines(filed.plan))) == expected
     assert list(chain.from_iterable(listed.answers.lines(listed.plan))) == expected
-    again = [msgspec.json.encode(as_filed(own)) for own in filed.source(filed.plan.questions())]
+    again = [line_of(own) for own in filed.source(filed.plan.questions())]
     assert sorted(again) == expected
 
 

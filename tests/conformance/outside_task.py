@@ -3,7 +3,7 @@
 import re
 
 from unswayed.decisions import Evidence
-from unswayed.parsing import ReplySpec, decision_of, was_refused
+from unswayed.parsing import ReplySpec, decision_of, ending
 from unswayed.tasks import TaskSpec, check_gold, right_candidates
 
 
@@ -31,7 +31,7 @@ class BestAndWorst:
         label = f"({'|'.join(map(re.escape, labels))})"
         match = re.search(rf"best {label}, worst {label}\s*$", response.text)
         choice = None
-        if match and match[1] != match[2] and not was_refused(response.finish_reason):
+        if match and match[1] != match[2] and ending(response.finish_reason).is_read:
             choice = ask.presentation.candidate_of_label(labels.index(match[1]))
         return decision_of(
             item, ask, labels, response, model=model, text=response.text, choice=choice

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,9 +24,9 @@ from unswayed.auditing.pool import (
     DecisionSource,
     Remembered,
     build_tables,
-    noting_refusals,
+    noting_endings,
 )
-from unswayed.auditing.records import Metrics, Prompt, Run
+from unswayed.auditing.records import Calls, Metrics, Prompt, Run
 from unswayed.auditing.rows import as_json
 from unswayed.auditing.run_directory import json_text, write_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
@@ -46,6 +46,7 @@ from unswayed.runner import (
     enough_usd,
 )
 from unswayed.store import CallStore
+from unswayed.visible import one_line
 
 __all__ = [
     "Asked",
@@ -223,12 +224,13 @@ class Audit:
         if counts.made:
             self.session.store.index()
         source = Remembered(self.read, self.plan.estimation)
-        refused: set[tuple[str, Ask]] = set()
-        decisions = noting_refusals(source.noting(self.read(self.plan.questions())), refused)
+        noted: dict[tuple[str, Ask], str] = {}
+        decisions = noting_endings(source.noting(self.read(self.plan.questions())), noted)
         tables = build_tables(self.plan.strata, decisions, methods=self.plan.methods.values())
         plan, unmet = without_probabilities(self.plan, tables)
-        metrics = metrics_of(backend.model, plan, counts, tables, source, refused=len(refused))
-        warnings = [*asked.failures, *asked.warnings, *_refusals(len(refused)), *unmet]
+        endings = Counter(noted.values())
+        metrics = metrics_of(backend.model, plan, counts, tables, source, endings=endings)
+        warnings = [*asked.failures, *asked.warnings, *_unread(metrics.calls), *unmet]
         prompts = self.session.settings.prompts
         run = msgspec.structs.replace(
             run_of(command, metrics, plan, tables, created=self.created, warnings=warnings),
@@ -285,12 +287,17 @@ def _failures(
         )
 
 
-def _refusals(refused: int) -> Iterator[str]:
-    if refused:
-        yield (
-            f"{refused:,} answers were refused by the model or by a filter: they are no verdicts, "
-            "whatever they say, and count as unparsed."
-        )
+def _unread(calls: Calls) -> Iterator[str]:
+    words = ", ".join(f"{one_line(word)} {n:,}" for word, n in calls.broken.items())
+    for ended, n in (
+        ("were refused by the model or by a filter", calls.refused),
+        (f"have an unknown finish reason ({words})", sum(calls.broken.values())),
+    ):
+        if n:
+            yield (
+                f"{n:,} answers {ended}: they are no verdicts, whatever they say, and count as "
+                "unparsed."
+            )
 
 
 def write_record(directory: Path, record: AuditRecord) -> None:

@@ -139,6 +139,8 @@ _KINDS: Final[Mapping[str, str]] = {
     "probs": "numbers",
     "label_mass": "number",
     "censored": "flag",
+    "reasked": "flag",
+    "disagrees": "flag",
     "scores": "numbers",
     "ranking": "wholes",
     "input_tokens": "whole",

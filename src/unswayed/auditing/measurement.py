@@ -21,9 +21,10 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.summary import evaluate
 from unswayed.backends import BackendSettings, local_options
 from unswayed.backends.addresses import shown_address
-from unswayed.decisions import UNPARSED, DecisionTable
+from unswayed.decisions import DISAGREES, MISSING, REASKED, UNPARSED, DecisionTable
 from unswayed.items import of_kinds
 from unswayed.metrics.outcomes import GOLD_NONE, GOLD_TIE
+from unswayed.parsing import Ending, ending
 from unswayed.prompts import PromptSettings
 from unswayed.runner import RunCounts
 from unswayed.version import VERSION
@@ -38,16 +39,16 @@ def metrics_of(
     tables: Sequence[DecisionTable],
     source: DecisionSource,
     *,
-    refused: int,
+    endings: Mapping[str, int],
 ) -> Metrics:
-    """The content of `metrics.json`, for calls made and for recorded decisions alike."""
+    """The content of `metrics.json`; `endings` are those for which replies are unread, counted."""
     return msgspec.structs.replace(
         evaluate(plan, tables, source),
         unswayed=VERSION,
         model=model,
         data=_data(plan),
         protocol=_protocol(plan),
-        calls=_calls(counts, tables, refused=refused),
+        calls=_calls(counts, tables, endings),
     )
 
 
@@ -76,23 +77,47 @@ def _protocol(plan: AuditPlan) -> Protocol:
     )
 
 
-def _calls(counts: RunCounts, tables: Sequence[DecisionTable], *, refused: int) -> Calls:
+def _calls(counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[str, int]) -> Calls:
     tables = [with_content(table) for table in tables]
     parts = [table.label_mass for table in tables if table.label_mass is not None]
     masses = np.concatenate([part[~np.isnan(part)] for part in parts]) if parts else np.array([])
+    disagree, reasked = _marked(tables, DISAGREES), _marked(tables, REASKED)
     return Calls(
         planned=counts.planned,
         made=counts.made,
         cached=counts.cached,
         failed=counts.failed,
+        replies=sum(int((table.choices != MISSING).sum()) for table in tables),
         unparsed=sum(int((table.choices == UNPARSED).sum()) for table in tables),
-        refused=refused,
+        refused=sum(n for word, n in endings.items() if ending(word) is Ending.REFUSED),
+        broken={w: n for w, n in sorted(endings.items()) if ending(w) is Ending.BROKEN},
+        disagree=disagree.total(),
+        disagree_positions=_by_position(disagree),
+        reasked=reasked.total(),
+        reasked_read=reasked.total() - reasked[UNPARSED],
+        reasked_positions=_by_position(reasked),
         input_tokens=counts.input_tokens,
         output_tokens=counts.output_tokens,
         cost_usd=counts.cost_usd,
         unknown_usage=counts.unknown_usage,
         label_mass=float(masses.mean()) if masses.size else None,
     )
+
+
+def _marked(tables: Sequence[DecisionTable], mark: int) -> Counter[int]:
+    """Replies with a mark, by the displayed position of the verdict, or its code if it has none."""
+    return Counter(
+        code if code < 0 else shown.position_of_candidate(code)
+        for table in tables
+        for shown, choices, marked in zip(
+            table.shown, table.choices.T, table.marked(mark).T, strict=True
+        )
+        for code in choices[marked].tolist()
+    )
+
+
+def _by_position(counts: Counter[int]) -> tuple[int, ...]:
+    return tuple(counts[position] for position in range(max(counts, default=-1) + 1))
 
 
 def run_of(

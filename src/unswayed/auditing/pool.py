@@ -11,7 +11,7 @@ import numpy as np
 from unswayed.auditing.design import Stratum, asks_under_views
 from unswayed.decisions import Decision, DecisionTable, Recording, record
 from unswayed.methods import Method
-from unswayed.parsing import was_refused
+from unswayed.parsing import ending
 from unswayed.presentation import Ask
 from unswayed.runner import Question
 
@@ -19,7 +19,7 @@ __all__ = [
     "DecisionSource",
     "Remembered",
     "build_tables",
-    "noting_refusals",
+    "noting_endings",
     "sampled",
     "with_content",
 ]
@@ -61,14 +61,15 @@ def build_tables(
     return tuple(tables)
 
 
-def noting_refusals(
-    decisions: Iterable[Decision], refused: set[tuple[str, Ask]]
+def noting_endings(
+    decisions: Iterable[Decision], endings: dict[tuple[str, Ask], str]
 ) -> Iterator[Decision]:
-    """Pass decisions on, and note which questions about the candidates were refused."""
+    """Pass decisions on, and note the finish reasons for which those about candidates are unread."""
     for decision in decisions:
+        reason = decision.finish_reason
         unread = decision.choice is None and decision.substitute is None
-        if unread and was_refused(decision.finish_reason):
-            refused.add((decision.item_id, decision.ask))
+        if unread and reason is not None and not ending(reason).is_read:
+            endings[decision.item_id, decision.ask] = reason
         yield decision
 
 

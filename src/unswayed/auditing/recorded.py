@@ -29,7 +29,7 @@ from unswayed.decisions import SCORE, UNPARSED, Decision, Evidence, Recording, r
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers import Listed, items_from_decisions
 from unswayed.items import Item, ItemSet, Message, by_kind, expanded, ids_of, of_kinds, text_of
-from unswayed.parsing import was_refused
+from unswayed.parsing import ending
 from unswayed.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical, rotated
 from unswayed.prompts import NO_CANDIDATE, spans_of
 from unswayed.runner import Question, RunCounts
@@ -96,7 +96,7 @@ def audit_decisions(
     counts = RunCounts(planned=len(kept), cached=len(kept))
     who = kept.kinds[0].model or "recorded"
     source = AnswerSource(kept)
-    metrics = metrics_of(who, plan, counts, tables, source, refused=_refused(kept))
+    metrics = metrics_of(who, plan, counts, tables, source, endings=_endings(kept))
     run = run_of(
         command,
         metrics,
@@ -114,12 +114,14 @@ def _recording_of(decisions: Sequence[Decision]) -> Recording:
     return record(decisions, originals=Listed(decisions), bad_lines=bad_lines)
 
 
-def _refused(recording: Recording) -> int:
-    """Questions about the candidates that were refused, each once."""
-    refusals = np.array([was_refused(reason) for reason in recording.finish_reasons], dtype=bool)
+def _endings(recording: Recording) -> Counter[str]:
+    """Questions about the candidates that are unread for the end of the reply, by finish reason."""
+    reasons = recording.finish_reasons
+    ended = np.array([not ending(reason).is_read for reason in reasons], dtype=bool)
     content = np.array([kind.substitute is None for kind in recording.kinds], dtype=bool)
-    unread = (recording.choices == UNPARSED) & content[recording.kind]
-    return len(np.unique(recording.cells[unread & refusals[recording.finish]]))
+    unread = (recording.choices == UNPARSED) & content[recording.kind] & ended[recording.finish]
+    _, first = np.unique(recording.cells[unread], return_index=True)  # each question once
+    return Counter(reasons[code] or "" for code in recording.finish[unread][first].tolist())
 
 
 def _exchanges(source: AnswerSource, questions: Iterable[Question]) -> Iterator[Exchange]:

@@ -26,6 +26,7 @@ __all__ = [
     "Metrics",
     "Prompt",
     "Protocol",
+    "Reread",
     "Run",
     "RunItems",
     "check_kind",
@@ -93,10 +94,24 @@ class Protocol(Struct, frozen=True, kw_only=True):
     n_candidates: tuple[int, ...] = ()
 
 
+class Reread(Struct, frozen=True, kw_only=True):
+    """Verdicts that newer rules changed, `of` so many recorded replies that they read again."""
+
+    now_unread: int = 0
+    now_read: int = 0
+    to_another: int = 0
+    of: int = 0
+
+
 class Calls(Struct, frozen=True, kw_only=True):
     """What was asked and what came back; counts as in `RunCounts`.
 
     Attributes:
+        replies: Replies about the candidates, among which the others are counted.
+        broken: Unread replies whose finish reason is none of the known ones, by that reason.
+        disagree: Replies whose text states another label than the likeliest.
+        reasked, reasked_read: Replies that were asked again; those of them that were then read.
+        disagree_positions, reasked_positions: Verdicts of these, by displayed position.
         label_mass: Mean probability on the labels before it was renormalised.
     """
 
@@ -104,8 +119,16 @@ class Calls(Struct, frozen=True, kw_only=True):
     made: int = 0
     cached: int = 0
     failed: int = 0
+    replies: int = 0
     unparsed: int = 0
     refused: int = 0
+    broken: dict[str, int] = {}
+    disagree: int = 0
+    disagree_positions: tuple[int, ...] = ()
+    reasked: int = 0
+    reasked_read: int = 0
+    reasked_positions: tuple[int, ...] = ()
+    reread: Reread | UnsetType = UNSET
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -140,6 +163,8 @@ class Metrics(Struct, frozen=True, kw_only=True):
         improvements: "a-b" to the items that a gets right and b wrong, and the reverse, where
             candidates are scored.
         level_choices: By number of levels, where candidates are the levels of a scale.
+        without_reasked: Method to its accuracy and consistency without the items of which a reply
+            was asked again, where these replies are many.
     """
 
     unswayed: str = ""
@@ -161,6 +186,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     order_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
     improvements: dict[str, Improvements] | UnsetType = UNSET
     level_choices: dict[int, LevelChoices] | UnsetType = UNSET
+    without_reasked: dict[str, Row] | UnsetType = UNSET
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Metrics:

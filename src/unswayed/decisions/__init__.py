@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from unswayed.decisions.codes import (
+    DISAGREES,
     MISSING,
+    REASKED,
     TIE,
     UNPARSED,
     BoolArray,
@@ -25,8 +27,10 @@ from unswayed.decisions.table import DecisionTable, argmax_by_tie_rule, leaders_
 from unswayed.decisions.verdict import Verdict, VerdictTable
 
 __all__ = [
+    "DISAGREES",
     "MISSING",
     "RANK",
+    "REASKED",
     "SCORE",
     "TIE",
     "UNPARSED",

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from unswayed.permutations import Order, invert
 
 __all__ = [
+    "DISAGREES",
     "MISSING",
+    "REASKED",
     "TIE",
     "UNPARSED",
     "BoolArray",
@@ -33,6 +35,10 @@ TIE: Final = -2
 """Column code of a declared tie."""
 MISSING: Final = -3
 """Column code of a call that was not made or failed: never a decision."""
+
+REASKED: Final = 1
+DISAGREES: Final = 2
+"""Bits of a column of marks: what `Decision` calls so."""
 
 IntArray = NDArray[np.int16]
 FloatArray = NDArray[np.float64]

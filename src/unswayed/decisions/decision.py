@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from unswayed.decisions.codes import DISAGREES, REASKED
 from unswayed.errors import ItemError, ShapeError
 from unswayed.permutations import invert
 from unswayed.presentation import Ask, Presentation, Substitution, label_symbols
@@ -56,6 +57,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         criterion: The criterion it is about, where several were scored in one reply.
         criteria_order: `criteria_order[k]` = criterion of the item printed at place k.
         substitute: Content-free text shown in place of the candidates, if any.
+        reasked: True if the first reply could not be read and a second call asked again.
+        disagrees: True if the text states another label than the likeliest, which is the choice.
     """
 
     item_id: str
@@ -82,6 +85,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     criteria_order: tuple[int, ...] | None = None
     substitute: tuple[str, ...] | None = None
     substitute_prompt: str | None = None
+    reasked: bool = False
+    disagrees: bool = False
 
     def __post_init__(self) -> None:
         """Derive a label set that was left out.
@@ -106,6 +111,11 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.ranking is not None:
             ratings[RANK] = tuple(place + 1 for place in invert(self.ranking))
         return ratings
+
+    @property
+    def marks(self) -> int:
+        """`reasked` and `disagrees` as the bits of a column (`codes.py`)."""
+        return REASKED * self.reasked | DISAGREES * self.disagrees
 
     @property
     def ask(self) -> Ask:

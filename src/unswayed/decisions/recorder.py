@@ -53,6 +53,7 @@ class Block:
     choices: IntArray
     finish: NDArray[np.int32]
     label_mass: FloatArray
+    marks: IntArray
     probs: ByCandidate
     ratings: Mapping[str, ByCandidate]
 
@@ -97,6 +98,7 @@ class Recorder:
             choices=np.array(codes_of(decisions), dtype=np.int16),
             finish=np.array([finish[d.finish_reason] for d in decisions], dtype=np.int32),
             label_mass=np.array(mass, dtype=np.float64).reshape(size),  # None becomes NaN
+            marks=np.array([decision.marks for decision in decisions], dtype=np.int16),
             probs=_by_candidate([decision.probs for decision in decisions]),
             ratings=_ratings(decisions) if _is_any_rated(decisions) else {},
         )
@@ -144,6 +146,7 @@ class Recorder:
             choices=np.concatenate([block.choices for block in blocks]),
             finish=np.concatenate([block.finish for block in blocks]),
             label_mass=np.concatenate([block.label_mass for block in blocks]),
+            marks=np.concatenate([block.marks for block in blocks]),
             probs=_joined([block.probs for block in blocks]),
             ratings={
                 name: _joined([block.ratings.get(name) or _none(len(block)) for block in blocks])

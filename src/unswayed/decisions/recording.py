@@ -80,6 +80,7 @@ class Recording:
         finish: Why each answer ended, by number; shape (R,).
         finish_reasons: By number.
         label_mass: NaN where unknown, shape (R,).
+        marks: `Decision.marks`, shape (R,).
         probs: By candidate.
         ratings: `Decision.ratings` by name.
         places: Where a row lies among the originals, shape (R,).
@@ -95,6 +96,7 @@ class Recording:
     choices: IntArray
     finish: NDArray[np.int32]
     label_mass: FloatArray
+    marks: IntArray
     probs: ByCandidate
     ratings: Mapping[str, ByCandidate]
     places: NDArray[np.int64]
@@ -150,6 +152,7 @@ class Recording:
             choices=self.choices[index],
             finish=self.finish[index],
             label_mass=self.label_mass[index],
+            marks=self.marks[index],
             probs=self.probs.rows(index),
             ratings={name: values.rows(index) for name, values in self.ratings.items()},
             places=self.places[index],

@@ -44,6 +44,7 @@ class DecisionTable:
         choices: Candidate or UNPARSED, TIE, MISSING; shape (I, T).
         probs: Probability by candidate, NaN where unknown; shape (I, T, n). None if there are none.
         label_mass: Shape (I, T), NaN where unknown; None if there is none.
+        marks: `Decision.marks`, 0 where nothing was answered; shape (I, T). None if there are none.
         ratings: What the judge rated each candidate with, by name (`Decision.ratings`), NaN where
             unknown; shape (I, T, n) each.
         outer: The view the table is seen through; candidate j is `items[i].candidates[outer[j]]`.
@@ -56,6 +57,7 @@ class DecisionTable:
     choices: IntArray
     probs: FloatArray | None = None
     label_mass: FloatArray | None = None
+    marks: IntArray | None = None
     ratings: Mapping[str, FloatArray] = field(default_factory=dict)
     outer: Order | None = None
 
@@ -80,6 +82,11 @@ class DecisionTable:
     def columns(self) -> Mapping[Ask, int]:
         """Column of each ask."""
         return {ask: column for column, ask in enumerate(self.asks)}
+
+    def marked(self, mark: int) -> BoolArray:
+        """Where decisions have a mark (REASKED, DISAGREES), shape (I, T)."""
+        marks = np.zeros(self.choices.shape, np.int16) if self.marks is None else self.marks
+        return (marks & mark) > 0
 
     @cached_property
     def allowed(self) -> BoolArray:
@@ -114,6 +121,7 @@ class DecisionTable:
             choices=self.choices[index],
             probs=None if self.probs is None else self.probs[index],
             label_mass=None if self.label_mass is None else self.label_mass[index],
+            marks=None if self.marks is None else self.marks[index],
             ratings={name: values[index] for name, values in self.ratings.items()},
         )
 
@@ -141,6 +149,7 @@ class DecisionTable:
         choices: IntArray = _columns_of(self.choices, columns, MISSING)
         probs = None if self.probs is None else _columns_of(self.probs, columns, np.nan)
         mass = None if self.label_mass is None else _columns_of(self.label_mass, columns, np.nan)
+        marks = None if self.marks is None else _columns_of(self.marks, columns, 0)
         ratings = {
             name: _columns_of(values, columns, np.nan) for name, values in self.ratings.items()
         }
@@ -150,6 +159,8 @@ class DecisionTable:
                 probs[rows, place] = self.probs[rows, column]
             if mass is not None and self.label_mass is not None:
                 mass[rows, place] = self.label_mass[rows, column]
+            if marks is not None and self.marks is not None:
+                marks[rows, place] = self.marks[rows, column]
             for name, values in self.ratings.items():
                 ratings[name][rows, place] = values[rows, column]
         if outer.order != own.order:
@@ -167,6 +178,7 @@ class DecisionTable:
             choices=choices,
             probs=probs,
             label_mass=mass,
+            marks=marks,
             ratings=ratings,
             outer=outer.order if self.outer is None else compose(self.outer, outer.order),
         )
@@ -225,6 +237,7 @@ class DecisionTable:
         for k, ask in enumerate(questions):
             cells[row_of[own[k].item_id] * n_columns + column_of[ask]] = k
         codes = [*codes_of(own), MISSING]
+        marks = [*(decision.marks for decision in own), 0]
         shape = len(items), n_columns
         ratings = {
             name: _by_cell([decision.ratings.get(name) for decision in own], cells, (*shape, n))
@@ -238,6 +251,9 @@ class DecisionTable:
             choices=np.array([codes[k] for k in cells], dtype=np.int16).reshape(shape),
             probs=_by_cell([decision.probs for decision in own], cells, (*shape, n)),
             label_mass=_by_cell([decision.label_mass for decision in own], cells, shape),
+            marks=np.array([marks[k] for k in cells], dtype=np.int16).reshape(shape)
+            if any(marks)
+            else None,
             ratings={name: rated for name, rated in ratings.items() if rated is not None},
         )
 
@@ -276,6 +292,7 @@ class DecisionTable:
             choices=filled(recording.choices, MISSING),
             probs=None if recording.probs.is_empty else filled(recording.probs.cells(n), np.nan),
             label_mass=filled(recording.label_mass, np.nan) if has_mass else None,
+            marks=filled(recording.marks, 0) if recording.marks.any() else None,
             ratings={
                 name: filled(values.cells(n), np.nan)
                 for name, values in recording.ratings.items()

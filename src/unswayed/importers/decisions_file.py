@@ -36,6 +36,7 @@ __all__ = [
     "question_key",
     "refusal",
     "repeated",
+    "without_marks",
     "write_decisions",
 ]
 
@@ -157,7 +158,12 @@ class Listed:
 
 def line_of(decision: Decision) -> bytes:
     """The line that a file has for a decision, without the newline."""
-    return _ENCODER.encode(as_filed(decision))
+    return without_marks(_ENCODER.encode(as_filed(decision)))
+
+
+def without_marks(line: bytes) -> bytes:
+    """The line without marks that are false; inside a text their quotation marks are escaped."""
+    return line.replace(b',"reasked":false', b"").replace(b',"disagrees":false', b"")
 
 
 def items_from_decisions(decisions: Iterable[Decision] | Recording) -> tuple[Item, ...]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from unswayed.decisions import Decision
 from unswayed.errors import UsageError
 from unswayed.files import bytes_at, no_room, unnamed_file
+from unswayed.importers.decisions_file import without_marks
 from unswayed.items import (
     BOM,
     batches_of,
@@ -177,7 +178,9 @@ def _lines_of_parquet(path: str | Path) -> Iterator[list[bytes]]:
                     columns[name] = list(map(read, columns[name]))
             names = list(columns)
             rows = zip(*columns.values(), strict=True)
-            yield [encode(dict(zip(names, row, strict=True))) + b"\n" for row in rows]
+            yield [
+                without_marks(encode(dict(zip(names, row, strict=True)))) + b"\n" for row in rows
+            ]
 
 
 def _choice(choice: object) -> object:

@@ -6,34 +6,30 @@ Pure and re-run whenever recorded calls are read, so a better parser costs no ne
 from __future__ import annotations
 
 from unswayed.parsing.criteria import criteria_schema, criterion_key, read_criteria
+from unswayed.parsing.endings import Ending, ending, is_failed_attempt
 from unswayed.parsing.labels import parse_label
 from unswayed.parsing.listwise import FLAGS, listwise_schema, read_listwise
 from unswayed.parsing.logprobs import LabelProbs, label_probs
-from unswayed.parsing.reading import (
-    decision_of,
-    read_decision,
-    was_cut_off,
-    was_refused,
-    was_truncated,
-)
+from unswayed.parsing.reading import decision_of, read_decision, was_truncated
 from unswayed.parsing.replies import LABEL, Reply, ReplySpec
 
 __all__ = [
     "FLAGS",
     "LABEL",
+    "Ending",
     "LabelProbs",
     "Reply",
     "ReplySpec",
     "criteria_schema",
     "criterion_key",
     "decision_of",
+    "ending",
+    "is_failed_attempt",
     "label_probs",
     "listwise_schema",
     "parse_label",
     "read_criteria",
     "read_decision",
     "read_listwise",
-    "was_cut_off",
-    "was_refused",
     "was_truncated",
 ]

@@ -1,18 +1,20 @@
 """Response -> decision: what a judge was asked and what it answered, by candidate.
 
 The verdict is the likeliest label where label probabilities are known and the reply is a label
-(equal probabilities go to the one tie rule); otherwise the label that the text states. A reply
+(equal probabilities go to the one tie rule); otherwise the label that the text states. They are not
+known where that label is outside the list of alternatives; where it is in the list and another one is
+likelier, the decision is marked as one that disagrees. A reply
 whose text states nothing has no verdict, but keeps its probabilities. So does a reply that was cut
 off in the middle of its words: only a label alone, or a complete tag or mark, is a verdict there. A repeated sample (sample >
 0) was drawn, so its text is its verdict: the likeliest label would be the same for every sample.
-A refusal, or what a content filter left, is no verdict whatever its text and its probabilities say.
+A refusal, what a content filter left, and a reply whose end is none of the known ones (`endings.py`)
+are no verdicts, whatever their text and their probabilities say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
 
 import msgspec
 
@@ -20,16 +22,14 @@ from unswayed.calls import Response
 from unswayed.decisions import Choice, Decision, tie_rank
 from unswayed.errors import ShapeError
 from unswayed.items import Item, texts_of
+from unswayed.parsing.endings import Ending, ending
 from unswayed.parsing.labels import DECLARED_TIE, read_label
 from unswayed.parsing.logprobs import LabelProbs, probs_of_response
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 from unswayed.permutations import Order
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["decision_of", "read_decision", "was_cut_off", "was_refused", "was_truncated"]
-
-_CUT_OFF: Final = frozenset(("length", "max_tokens", "model_length", "MAX_TOKENS"))
-_REFUSED: Final = frozenset(("refusal", "content_filter"))
+__all__ = ["decision_of", "read_decision", "was_truncated"]
 
 
 def read_decision(
@@ -62,7 +62,8 @@ def read_decision(
             f"read through a presentation of {n}"
         )
     text = response.text
-    if was_refused(response.finish_reason):  # neither its words nor its tokens are read
+    ended = ending(response.finish_reason)
+    if not ended.is_read:  # neither its words nor its tokens are read
         response = msgspec.structs.replace(response, text="", tokens=None, top_logprobs=None)
     symbols = symbols_of(labels)
     position = probs_of_response(response, symbols) if answer_only else (None, NO_LABEL)
@@ -70,15 +71,15 @@ def read_decision(
         response.text,
         symbols,
         quoted=texts_of(item),
-        truncated=was_cut_off(response.finish_reason)
-        and not _is_settled(position, response, symbols),
+        truncated=ended is Ending.CUT and not _is_settled(position, response, symbols),
     )
     by_label = _probs(*position, parsed)
     carriers, labels_by_candidate = _turned(shown)
-    probs = None
+    probs, disagrees = None, False
     if by_label is not None and by_label.probs is not None:
         own = by_label.probs
         probs = tuple([own[label] for label in labels_by_candidate])
+        disagrees = parsed >= 0 and ask.sample == 0 and own[parsed] < max(own)
     return decision_of(
         item,
         ask,
@@ -90,6 +91,7 @@ def read_decision(
         probs=probs,
         label_mass=by_label.mass if by_label is not None else None,
         censored=by_label is not None and by_label.censored,
+        disagrees=disagrees,
     )
 
 
@@ -105,6 +107,7 @@ def decision_of(
     probs: tuple[float, ...] | None = None,
     label_mass: float | None = None,
     censored: bool = False,
+    disagrees: bool = False,
     scores: tuple[float | None, ...] | None = None,
     ranking: tuple[int, ...] | None = None,
     flags: dict[str, tuple[bool | None, ...]] | None = None,
@@ -123,6 +126,7 @@ def decision_of(
         probs: Probability by candidate.
         label_mass: Probability of all labels together.
         censored: Whether a label was outside the returned alternatives.
+        disagrees: Whether the text states another label than the likeliest.
         scores: By candidate, None where unknown.
         ranking: Candidates, best first.
         flags: By name, by candidate.
@@ -136,6 +140,7 @@ def decision_of(
         probs=probs,
         label_mass=label_mass,
         censored=censored,
+        disagrees=disagrees,
         scores=scores,
         ranking=ranking,
         flags=flags,
@@ -179,30 +184,21 @@ def _turned(shown: Presentation) -> tuple[Order, Order]:
     return shown.candidates_by_label(), shown.labels_by_candidate()
 
 
-def was_refused(finish_reason: str | None) -> bool:
-    """Whether a reply ended because the model, or a filter, would not answer."""
-    return finish_reason in _REFUSED
-
-
 def was_truncated(response: Response, decision: Decision) -> bool:
     """Whether a reply was cut off before it stated a verdict: worth one retry with a larger cap."""
-    return decision.choice is None and was_cut_off(response.finish_reason)
-
-
-def was_cut_off(finish_reason: str | None) -> bool:
-    """Whether a reply ended because it had reached the cap on its tokens."""
-    return finish_reason in _CUT_OFF
+    return decision.choice is None and ending(response.finish_reason) is Ending.CUT
 
 
 def _is_settled(
     position: tuple[LabelProbs | None, int], response: Response, symbols: Symbols
 ) -> bool:
     """Whether a cut-off reply is a label whose probabilities show that no longer one was begun."""
-    by_label = position[0]
+    by_label, label = position[0], symbols.index(response.text.strip())
     return (
-        by_label is not None
+        label >= 0
+        and by_label is not None
         and by_label.probs is not None
-        and symbols.index(response.text.strip()) >= 0
+        and label not in by_label.unseen
     )
 
 
@@ -214,6 +210,8 @@ def _probs(by_label: LabelProbs | None, generated: int, parsed: int) -> LabelPro
         # "A careful look: the answer is B" begins with a token that looks like a label and is
         # none: those probabilities are of the sentence, not of the verdict.
         return None
+    if parsed in by_label.unseen:
+        return by_label._replace(probs=None)  # no floor for what the text states
     return by_label
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from unswayed.backends.protocol import Wait
-from unswayed.parsing import was_refused
+from unswayed.parsing import Ending, ending
 from unswayed.runner.writer import Answered, Failed
 
 __all__ = ["RunCounts"]
@@ -25,6 +26,7 @@ class RunCounts:
         truncated_retries: Calls that repeat a cut-off answer with a larger cap.
         unparsed: Answers of this run that could not be read, refusals among them.
         refused: Answers of this run that are refusals, or what a content filter left.
+        broken: Answers of this run whose finish reason is none of the known ones, by that reason.
         input_tokens, output_tokens, cost_usd: Of the calls made in this run.
         unknown_usage: Answers of this run whose tokens the server did not state, or stated
             impossibly; they are in no token count, and in the cost with the most they can cost.
@@ -42,6 +44,7 @@ class RunCounts:
     truncated_retries: int = 0
     unparsed: int = 0
     refused: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
@@ -56,7 +59,7 @@ class RunCounts:
         pairs = ((name, getattr(self, name), getattr(later, name)) for name in self.__slots__)
         return RunCounts(
             **{
-                name: mine + theirs if type(mine) in (int, float) else mine or theirs
+                name: mine + theirs if type(mine) in (int, float, Counter) else mine or theirs
                 for name, mine, theirs in pairs
             }
         )
@@ -69,7 +72,9 @@ class RunCounts:
             self.retried += response.retries
             self.truncated_retries += row.is_retry
             self.unparsed += row.unparsed
-            self.refused += was_refused(response.finish_reason)
+            ended = ending(response.finish_reason)
+            self.refused += ended is Ending.REFUSED
+            self.broken.update([response.finish_reason] if ended is Ending.BROKEN else ())
             self.unknown_usage += not response.usage_known
             self.input_tokens += response.input_tokens
             self.output_tokens += response.output_tokens

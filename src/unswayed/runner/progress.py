@@ -111,6 +111,8 @@ def describe(counts: RunCounts, *, total: int | None, per_s: float) -> str:
     parts.append(f"{counts.unparsed:,} unparsed")
     if counts.refused:
         parts.append(f"{counts.refused:,} refused")
+    if counts.broken:
+        parts.append(f"{counts.broken.total():,} broken off")
     if counts.failed:
         parts.append(f"{counts.failed:,} failed")
     if whole is not None and per_s > 0 and whole > done:

@@ -14,13 +14,7 @@ from typing import ClassVar
 from unswayed.calls import Response
 from unswayed.decisions import Decision, Evidence
 from unswayed.items import BadFieldError, Item, texts_of
-from unswayed.parsing import (
-    ReplySpec,
-    criteria_schema,
-    decision_of,
-    read_criteria,
-    was_refused,
-)
+from unswayed.parsing import ReplySpec, criteria_schema, decision_of, ending, read_criteria
 from unswayed.presentation import Ask, Presentation
 from unswayed.tasks.rubric import TASK as RUBRIC
 from unswayed.tasks.rubric import check_criteria, check_scale, human_score, right_levels
@@ -78,7 +72,7 @@ class CriteriaReply:
         """The level that the object gives the item's own criterion; None where it gives none."""
         criteria = item.criteria or ()
         by_name = read_criteria(
-            "" if was_refused(response.finish_reason) else response.text,
+            response.text if ending(response.finish_reason).is_read else "",
             labels,
             criteria,
             quoted=texts_of(item),

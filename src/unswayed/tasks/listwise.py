@@ -18,12 +18,12 @@ from unswayed.decisions import Choice, Decision, Evidence
 from unswayed.items import Item, texts_of
 from unswayed.parsing import (
     FLAGS,
+    Ending,
     ReplySpec,
     decision_of,
+    ending,
     listwise_schema,
     read_listwise,
-    was_cut_off,
-    was_refused,
 )
 from unswayed.presentation import Ask, Presentation
 from unswayed.tasks.gold import check_gold, right_candidates
@@ -86,11 +86,12 @@ class ListwiseReply:
         answer_only: bool,
     ) -> Decision:
         """What of the object could be read, by candidate; what is missing is None."""
+        ended = ending(response.finish_reason)
         reading = read_listwise(
-            "" if was_refused(response.finish_reason) else response.text,
+            response.text if ended.is_read else "",
             labels,
             quoted=texts_of(item),
-            truncated=was_cut_off(response.finish_reason),
+            truncated=ended is Ending.CUT,
         )
         by_label = ask.presentation.candidates_by_label()
         label_of = ask.presentation.labels_by_candidate()

@@ -1,0 +1,132 @@
+"""What `metrics.json` counts of replies: broken endings, disagreements, second calls."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from unswayed.auditing.export import export_decisions
+from unswayed.auditing.recorded import audit_decisions
+from unswayed.auditing.records import Calls, Metrics, Reread
+from unswayed.auditing.rows import as_json
+from unswayed.auditing.settings import AuditSettings
+from unswayed.decisions import Decision
+from unswayed.importers import line_of, read_decisions_file, read_recording, write_decisions
+from unswayed.items import Item, ItemSet
+from unswayed.runner import RunCounts
+
+TURNED = {"order": (1, 0)}
+
+
+def decision(name: str, **fields: object) -> Decision:
+    given = {"order": (0, 1), "labels": ("A", "B"), "model": "m", **fields}
+    return Decision(item_id=name, **given)  # type: ignore[arg-type]
+
+
+DECISIONS = [
+    decision("a", choice=0, probs=(0.8, 0.2), disagrees=True),
+    decision("a", choice=0, probs=(0.6, 0.4), disagrees=True, **TURNED),  # shown second
+    decision("b", choice=1, reasked=True),
+    decision("b", choice=1, reasked=True, **TURNED),
+    decision("c", choice="tie", reasked=True),
+    decision("c", reasked=True, **TURNED),
+    decision("d", finish_reason="abort"),
+    decision("d", finish_reason="abort", **TURNED),
+    decision("e", finish_reason="OTHER"),
+    decision("e", finish_reason="SAFETY", **TURNED),
+    decision("f", finish_reason="abort", choice=0),  # read by somebody else: stays as it is
+    decision("f", finish_reason="abort", substitute=("N/A", "N/A")),
+]
+
+
+def calls_of(decisions: object) -> Calls:
+    settings = AuditSettings(resamples=100)
+    return audit_decisions(decisions, None, settings, command="test").metrics.calls  # type: ignore[arg-type]
+
+
+def test_replies_are_counted_by_how_they_ended_and_were_read() -> None:
+    calls = calls_of(DECISIONS)
+    assert (calls.replies, calls.unparsed, calls.refused) == (11, 5, 1)
+    assert calls.broken == {"OTHER": 1, "abort": 2}
+    assert (calls.disagree, calls.disagree_positions) == (2, (1, 1))
+    assert (calls.reasked, calls.reasked_read, calls.reasked_positions) == (4, 3, (1, 1))
+
+
+@pytest.mark.parametrize("name", ["d.jsonl", "d.jsonl.gz", "d.parquet"])
+def test_recorded_decisions_keep_what_is_counted(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+        export_decisions(DECISIONS, path, "parquet")
+    else:
+        write_decisions(path, DECISIONS)
+        assert list(read_decisions_file(path)) == DECISIONS
+    assert calls_of(read_recording(path)) == calls_of(DECISIONS)
+
+
+def test_a_line_says_only_what_is_so() -> None:
+    plain, told = line_of(decision("a", choice=0)), line_of(DECISIONS[0])
+    assert b"reasked" not in plain
+    assert b"disagrees" not in plain
+    assert (b'"disagrees":true' in told, b"reasked" in told) == (True, False)
+    sly = decision("a", text=',"reasked":false', flags={"reasked": (False, True)})
+    assert msgspec.json.decode(line_of(sly), type=Decision) == sly
+
+
+def test_a_record_keeps_every_count() -> None:
+    calls = msgspec.structs.replace(
+        calls_of(DECISIONS), reread=Reread(now_unread=28, now_read=3, of=4800)
+    )
+    written = as_json(Metrics(calls=calls))
+    assert Metrics.of(written).calls == calls
+    assert written["calls"]["broken"] == {"OTHER": 1, "abort": 2}
+    assert "reread" not in as_json(Metrics())["calls"]
+
+
+def test_counts_of_two_runs_add_their_broken_endings() -> None:
+    first, second, none = RunCounts(), RunCounts(), RunCounts()
+    first.broken.update({"abort": 2})
+    second.broken.update({"abort": 1, "other": 4})
+    assert first.plus(second).broken == {"abort": 3, "other": 4}
+    assert none.plus(none).broken == {}
+
+
+# --- without the items of which a reply was asked again ---------------------------------------
+
+
+def judged(n_reasked: int, n_items: int = 20) -> Metrics:
+    """Gold is the first candidate; re-asked items flip, every fifth other one is wrong throughout."""
+    items = [
+        Item(id=f"q{k}", prompt="?", candidates=("one", "two"), gold=0) for k in range(n_items)
+    ]
+    made = []
+    for k in range(n_items):
+        again, choice = k < n_reasked, int(k % 5 == 4)
+        made.append(decision(f"q{k}", choice=choice, reasked=again))
+        made.append(decision(f"q{k}", choice=choice ^ again, **TURNED))
+    settings = AuditSettings(resamples=100, methods=("direct", "vote"))
+    return audit_decisions(made, ItemSet.of(items, name="d"), settings, command="test").metrics
+
+
+def test_figures_are_given_without_items_that_were_asked_again_where_these_are_many() -> None:
+    metrics = judged(2)  # 2 of 40 replies
+    rows = metrics.without_reasked
+    assert isinstance(rows, dict)
+    assert set(rows) == set(metrics.methods)
+    direct, whole = rows["direct"], metrics.methods["direct"]
+    assert set(direct.values) == {"accuracy", "consistency"}
+    # 18 items stay, of which 4 are wrong in both orders: (4, 9, 14, 19)
+    assert (direct["accuracy"].value, direct["accuracy"].n) == (pytest.approx(14 / 18), 18)
+    assert (direct["consistency"].value, direct["consistency"].n) == (1.0, 18)
+    assert whole["accuracy"].value == pytest.approx((14 + 2 * 0.5) / 20)
+    assert whole["consistency"].value == pytest.approx(18 / 20)
+    assert Metrics.of(as_json(metrics)) == metrics
+
+
+@pytest.mark.parametrize(("n_reasked", "n_items"), [(0, 20), (1, 25), (20, 20)])
+def test_few_replies_that_were_asked_again_or_one_of_every_item_give_no_section(
+    n_reasked: int, n_items: int
+) -> None:
+    metrics = judged(n_reasked, n_items)  # 1 of 50 replies is 2 %, not more
+    assert metrics.without_reasked is msgspec.UNSET
+    assert "without_reasked" not in as_json(metrics)
