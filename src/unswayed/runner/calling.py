@@ -93,7 +93,10 @@ class _Run:
             ending.add(ticking)  # it never ends, but it may raise
         try:
             await asyncio.wait({*ending, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if self._stop.is_set() and not calling.done():
+            if self._stop.is_set() and self._backend.hands_over:
+                self._writer.hurry()
+                await asyncio.sleep(0)  # what is left of a batch is taken
+            elif self._stop.is_set() and not calling.done():
                 await asyncio.wait(ending, timeout=GRACE_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in (*ending, stopping):
