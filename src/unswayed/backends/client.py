@@ -20,11 +20,11 @@ from unswayed.backends import BackendSettings, checked_settings
 from unswayed.backends.addresses import Address, Service, resolve
 from unswayed.backends.dialect import Dialect, Traits, Transport
 from unswayed.backends.faults import Fault, bad_response, fault_of, lost
-from unswayed.backends.pacing import Clock, Concurrency, Gate, Spacing
+from unswayed.backends.pacing import Clock, Concurrency, Gate, Spacing, backoff_s
 from unswayed.backends.patience import Patience
 from unswayed.backends.prices import FREE, Price, load_prices
 from unswayed.backends.protocol import Answer, Backend, Outcome, Wait, unanswered
-from unswayed.backends.workers import Calls, Line, Run
+from unswayed.backends.workers import Calls, Line, Run, is_passing
 from unswayed.calls import Query, Request, Response
 from unswayed.errors import BadResponseError, ServerError
 
@@ -94,9 +94,10 @@ class HttpBackend(Backend):
             while True:
                 while run.done:
                     yield run.take()
-                if run.finished:
+                if not run.finished:
+                    await run.wait()
+                elif not await run.go_on():
                     break
-                await run.wait()
             if run.error is not None:
                 raise run.error
         finally:
@@ -111,9 +112,14 @@ class HttpBackend(Backend):
         calls = Calls(self, line)
         self._runs.add(calls)
         try:
-            if await line.gate.enter(calls.stop):
-                return await calls.call(query)
-            return unanswered(query, self.model)  # closed before its turn came
+            if not await line.gate.enter(calls.stop):
+                return unanswered(query, self.model)  # closed before its turn came
+            outcome = await calls.call(query)
+            if is_passing(outcome):
+                await line.gate.nap(backoff_s(outcome.attempts, self.clock), calls.stop)
+                if await line.gate.enter(calls.stop):
+                    return await calls.call(query, outcome)
+            return outcome
         finally:
             self._runs.discard(calls)
 
