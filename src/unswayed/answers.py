@@ -113,7 +113,7 @@ class Answers:
         shown = None if self._progress is None else asyncio.create_task(self._show(self._progress))
         carrying = asyncio.create_task(asking.carry_out())
         self._carrying.add(carrying)
-        carrying.add_done_callback(self._carried)
+        carrying.add_done_callback(self._carrying.discard)
         try:
             await asyncio.shield(carrying)
         except asyncio.CancelledError:
@@ -133,11 +133,6 @@ class Answers:
         here = [task for task in tuple(self._carrying) if task.get_loop() is loop]
         if here:
             await asyncio.wait(here, timeout=GRACE_S)
-
-    def _carried(self, task: asyncio.Task[None]) -> None:
-        self._carrying.discard(task)
-        if not task.cancelled():
-            task.exception()  # told to whoever still waits
 
     def price(self, questions: Iterable[Question]) -> CallPlan:
         """Count and price the distinct calls, making none."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -825,6 +826,33 @@ def test_a_limit_of_zero_is_refused(name: str) -> None:
 def test_a_time_that_is_none_is_refused(name: str, value: float) -> None:
     with pytest.raises(UsageError, match=name):
         backend_at("http://x/v1", **{name: value})
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_too_few_files_are_refused_before_anything_is_asked(
+    alone: bool,
+) -> None:
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def work() -> None:
+        async with FakeServer() as server:
+            backend = backend_at(server.url)
+            n_open = len(list(Path("/dev/fd").iterdir()))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (n_open + 40, limits[1]))
+            with pytest.raises(
+                UsageError, match=r"may need \d+; nothing .* \(ulimit -n 256\)"
+            ) as told:
+                await (backend.call(query()) if alone else collect(backend, queries(3)))
+            assert str(n_open + 40) in str(told.value)
+            assert server.received == 0
+            fewer = backend_at(server.url, max_connections=8)
+            assert failures(await collect(fewer, queries(3))) == []
+
+    try:
+        asyncio.run(work())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_no_queries_no_connection() -> None:
