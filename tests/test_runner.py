@@ -667,13 +667,14 @@ def test_a_stop_while_a_large_batch_is_recorded_keeps_all_of_it(
 
         def answered(self, batch: Sequence[Query]) -> list[tuple[Query, Response | Failure]]:
             batches.append(batch)
+            time.sleep(0.3)
             return [(query, label_by_content(query)) for query in batch]
 
-    asked = questions(400)
+    asked = questions(800)
     pairs = list(requests_for(asked, FakeBackend(), SETTINGS))
     held = [
         [Query(question.item, question.ask, request) for question, request in part]
-        for part in (pairs[:400], pairs[400:])
+        for part in (pairs[k : k + 400] for k in (0, 400, 800, 1200))
     ]
     put_many = store.put_many
 
@@ -690,8 +691,8 @@ def test_a_stop_while_a_large_batch_is_recorded_keeps_all_of_it(
 
     with ThreadPoolExecutor(1) as thread:
         counts = asyncio.run(work())
-    assert len(batches) == 1
-    assert len(store) == counts.made == 400
+    assert len(batches) == 2
+    assert len(store) == counts.made == 800
     assert counts.interrupted
 
 

@@ -73,15 +73,10 @@ class Flights:
         return self._budget is None or self.spent + self.reserved + most <= self._budget
 
     def start(self, draft: Draft, most: float, n_landed: int) -> Flight | None:
-        """Set money aside for a call that is sent now, in this event loop.
+        """Set money aside for a call that this event loop sends now.
 
-        Args:
-            draft: What is asked.
-            most: What it can cost, in USD.
-            n_landed: How many calls had ended before its answer was looked for.
-
-        Returns:
-            None if the budget does not reach for it, or another thread was quicker.
+        None if the budget does not reach for it, or any call has ended since there were `n_landed`
+        or the same one is under way: then its answer is to be looked for again.
         """
         outcome: Future[Outcome | None] = Future()
         outcome.set_running_or_notify_cancel()  # who waits for it cannot cancel it

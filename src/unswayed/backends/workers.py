@@ -99,12 +99,7 @@ class Calls:
         self.halt()
 
     async def call(self, query: Query, earlier: Failure | None = None) -> Outcome:
-        """Attempts until an answer or until giving up; starts inside the gate.
-
-        Args:
-            query: What is asked.
-            earlier: How it failed in passing: it is tried once more.
-        """
+        """Attempts until an answer or until giving up, `earlier` once before; starts inside the gate."""
         wire, gate = self._wire, self._line.gate
         traits = began_with = wire.traits
         began = None if earlier is None else wire.clock.now()
@@ -138,9 +133,8 @@ class Calls:
                 if self._is_final(outcome, counted, identical, began):
                     return self._give_up(query, outcome, attempts, earlier)
                 if not outcome.busy:  # a busy server holds up all calls, in the gate
-                    pause = max(
-                        backoff_s(attempts - before, wire.clock), outcome.retry_after_s or 0.0
-                    )
+                    backoff = backoff_s(attempts - before, wire.clock)
+                    pause = max(backoff, outcome.retry_after_s or 0.0)
                     await gate.nap(min(pause, wire.patience.most_pause_s), self.stop)
             if not await gate.enter(self.stop):
                 return self._give_up(query, outcome, attempts, earlier)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
@@ -75,7 +74,6 @@ class BatchWriter:
         self._n_writing = 0
         self._n_refused = 0
         self._n_lost = 0
-        self._most = MOST_UNCOMMITTED
         self._closing = False
         self._error: Exception | None = None
         self._some = asyncio.Event()
@@ -97,15 +95,10 @@ class BatchWriter:
         Raises:
             UnswayedError: As `check`.
         """
-        while self._error is None and self._n_writing + len(self._rows) >= self._most:
+        while self._error is None and self._n_writing + len(self._rows) >= MOST_UNCOMMITTED:
             self._room.clear()
             await self._room.wait()
         self.check()
-
-    def hurry(self) -> None:
-        """Let nobody wait for room any more: no more comes than is under way."""
-        self._most = sys.maxsize
-        self._room.set()
 
     def check(self) -> None:
         """Raise what broke the writer.
