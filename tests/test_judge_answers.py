@@ -90,7 +90,7 @@ def test_equal_questions_under_way_at_once_make_one_call() -> None:
     assert {verdict.choice for verdict in verdicts} == {verdicts[0].choice}
 
 
-def test_a_call_is_taken_over_where_whoever_made_it_is_stopped() -> None:
+def test_a_call_whose_asker_is_stopped_lands_for_others() -> None:
     backend = Slow(delay_s=0.05)
 
     async def work() -> Verdict:
@@ -103,7 +103,97 @@ def test_a_call_is_taken_over_where_whoever_made_it_is_stopped() -> None:
             return await second
 
     assert asyncio.run(work()).choice == 0
+    assert len(backend.asked) == 1
+
+
+def test_a_call_that_nobody_waits_for_any_more_is_recorded(tmp_path: Path) -> None:
+    backend = Narrow(delay_s=0.05)
+
+    async def stopped(*, then_s: float) -> None:
+        async with Judge(backend, method="vote", calls=tmp_path) as judge:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(judge.acompare(f"q{then_s}", "a", "b"), 0.02)
+            await asyncio.sleep(then_s)
+            assert judge.counts.made == (then_s > 0)
+
+    for number, then_s in enumerate((0.2, 0.0), start=1):  # before the judge is closed, and by that
+        asyncio.run(stopped(then_s=then_s))
+        assert len(backend.asked) == number  # the second of the vote is not sent
+        with CallStore.open(tmp_path) as store:
+            assert len(store) == number
+
+
+def test_equal_questions_of_several_event_loops_make_one_call() -> None:
+    backend = Slow(delay_s=0.1)
+    judge = Judge(backend, method="vote")
+    meeting = threading.Barrier(6)
+
+    def judged(_: int) -> Verdict:
+        meeting.wait()
+        return asyncio.run(judge.acompare("q", "a", "b"))
+
+    with ThreadPoolExecutor(6) as threads:
+        verdicts = list(threads.map(judged, range(6)))
+    assert len(backend.asked) == judge.counts.made == 2
+    assert len({verdict.choice for verdict in verdicts}) == 1
+    judge.close()
+
+
+def test_many_event_loops_that_ask_alike_pay_each_call_once() -> None:
+    backend = Slow(delay_s=0)
+    judge = Judge(backend, method="direct")
+
+    def judged(_: int) -> None:
+        for number in range(100):
+            asyncio.run(judge.ajudge(pair(number)))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(judged, range(4)))
+    assert len(backend.asked) == judge.counts.made == 100
+    judge.close()
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_a_call_is_taken_over_where_the_event_loop_that_carries_it_stops(is_ended: bool) -> None:
+    backend = Slow(delay_s=0.3)
+    judge = Judge(backend, method="direct")
+    loop = asyncio.new_event_loop()
+    carried = loop.create_task(judge.acompare("q", "a", "b"))
+    stopped = threading.Event()
+
+    async def begun() -> None:
+        while not backend.asked:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.1)
+
+    def end() -> None:
+        others = asyncio.all_tasks(loop)
+        for task in others:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
+        loop.close()
+
+    def carry() -> None:
+        loop.run_until_complete(begun())
+        if is_ended:
+            end()
+        stopped.set()
+
+    async def wait() -> Verdict:
+        while not backend.asked:
+            await asyncio.sleep(0.001)
+        async with asyncio.timeout(20):
+            return await judge.acompare("q", "a", "b")
+
+    with ThreadPoolExecutor(1) as threads:
+        carrying = threads.submit(carry)
+        assert asyncio.run(wait()).choice == 0
+        carrying.result()
     assert len(backend.asked) == 2
+    if not is_ended:
+        end()
+    assert carried.cancelled()
+    judge.close()
 
 
 @dataclass
@@ -202,13 +292,13 @@ def test_a_judge_that_is_closed_while_it_works_sends_nothing_more() -> None:
     backend = Narrow(delay_s=0.02)
 
     async def work() -> None:
-        judge = Judge(backend, method="direct")
-        first, second = (asyncio.create_task(judge.acompare("q", "a", "b")) for _ in range(2))
+        judge = Judge(backend, method="vote")
+        verdict = asyncio.create_task(judge.acompare("q", "a", "b"))
         await asyncio.sleep(0.005)
         await judge.aclose()
-        first.cancel()  # whose call the second would take over
+        assert judge.counts.made == 1  # what was under way was recorded
         with pytest.raises(BackendError, match="the judge was closed while it was asked"):
-            await second
+            await verdict
 
     asyncio.run(work())
     assert len(backend.asked) == 1
@@ -329,24 +419,25 @@ def test_a_budget_holds_over_all_that_is_asked_at_once() -> None:
     asyncio.run(work())
 
 
-def test_calls_that_are_given_up_count_as_paid_for() -> None:
+def test_calls_that_end_with_their_event_loop_count_as_paid_for() -> None:
     backend = Slow(per_token=0.0001, delay_s=60)
     most = Judge(backend, method="direct", budget=1.0).price([pair(0)]).most_cost_usd
     assert most is not None
+    judge = Judge(backend, method="direct", budget=2.5 * most)
 
-    async def work() -> int:
-        async with Judge(backend, method="direct", budget=2.5 * most) as judge:
-            for number in range(6):
-                sent = len(backend.asked)
-                verdict = asyncio.create_task(judge.ajudge(pair(number)))
-                while len(backend.asked) == sent and not verdict.done():
-                    await asyncio.sleep(0)
-                verdict.cancel()
-                with suppress(asyncio.CancelledError, BackendError):
-                    await verdict
-            return len(backend.asked)
+    async def stopped(number: int) -> None:
+        sent = len(backend.asked)
+        verdict = asyncio.create_task(judge.ajudge(pair(number)))
+        while len(backend.asked) == sent and not verdict.done():
+            await asyncio.sleep(0)
+        verdict.cancel()
+        with suppress(asyncio.CancelledError, BackendError):
+            await verdict
 
-    assert asyncio.run(work()) == 2
+    for number in range(6):
+        asyncio.run(stopped(number))
+    assert len(backend.asked) == 2
+    judge.close()
 
 
 def test_what_is_reserved_and_not_used_is_waited_for() -> None:

@@ -12,17 +12,18 @@ import sys
 import textwrap
 import time
 import types
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unswayed.backends import Backend, open_backend
+from unswayed.backends import Backend, local_jobs, open_backend
 from unswayed.backends.protocol import Wait
 from unswayed.calls import Failure, Query, Request, Response, key_of
 from unswayed.errors import ItemError, StoreError, TemplateError, UsageError
@@ -647,6 +648,52 @@ def test_a_stop_does_not_wait_long_for_calls_in_flight(
     counts = asyncio.run(work())
     assert counts.interrupted
     assert (counts.made, counts.failed) == (0, 0)
+
+
+def test_a_stop_while_a_large_batch_is_recorded_keeps_all_of_it(
+    store: CallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = []
+
+    class Batches(FakeBackend):
+        hands_over = True
+
+        def answer(
+            self, queries: Iterable[Query]
+        ) -> AsyncGenerator[tuple[Query, Response | Failure], None]:
+            return local_jobs.answer_in_windows(
+                queries, thread, lambda window: ([], []), lambda _: held, self.answered
+            )
+
+        def answered(self, batch: Sequence[Query]) -> list[tuple[Query, Response | Failure]]:
+            batches.append(batch)
+            time.sleep(0.3)
+            return [(query, label_by_content(query)) for query in batch]
+
+    asked = questions(800)
+    pairs = list(requests_for(asked, FakeBackend(), SETTINGS))
+    held = [
+        [Query(question.item, question.ask, request) for question, request in part]
+        for part in (pairs[k : k + 400] for k in (0, 400, 800, 1200))
+    ]
+    put_many = store.put_many
+
+    async def work() -> RunCounts:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def slow(*rows: Any, **options: Any) -> None:
+            loop.call_soon_threadsafe(stop.set)
+            time.sleep(0.1)
+            put_many(*rows, **options)
+
+        monkeypatch.setattr(store, "put_many", slow)
+        return await Session(Batches(), store, SETTINGS).ask(asked, stop=stop)
+
+    with ThreadPoolExecutor(1) as thread:
+        counts = asyncio.run(work())
+    assert len(batches) == 2
+    assert len(store) == counts.made == 800
+    assert counts.interrupted
 
 
 def test_a_stop_after_the_last_call_is_no_interruption(store: CallStore) -> None:

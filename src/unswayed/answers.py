@@ -20,6 +20,7 @@ from unswayed.decisions import Decision
 from unswayed.flights import Flight, Flights
 from unswayed.parsing import was_truncated
 from unswayed.runner import CallPlan, Question, RunCounts, RunSettings, ShowsProgress
+from unswayed.runner.calling import GRACE_S
 from unswayed.runner.planning import check_budget, most_usd, plan_calls, with_cost
 from unswayed.runner.questions import Draft, Drafter, agreed_logprobs, settle_logprobs
 from unswayed.runner.reading import with_costs_of
@@ -78,6 +79,7 @@ class Answers:
         self.flights = Flights(pool.totals().cost_usd, settings.budget_usd)
         self.drafter = self._drafter()
         self._progress = progress
+        self._carrying: set[asyncio.Task[None]] = set()
         self._is_settled = False
         self.is_closed = False
 
@@ -95,6 +97,8 @@ class Answers:
     async def ask(self, questions: Sequence[Question]) -> Asked:
         """Answer questions; what is answered is recorded before it is returned.
 
+        Cancelled, it sends nothing more, and what is under way is recorded all the same.
+
         Raises:
             UsageError: If there is a budget and no price is known.
             TemplateError: If a question cannot be rendered.
@@ -107,14 +111,28 @@ class Answers:
         if asking.is_done:
             return asking.result()
         shown = None if self._progress is None else asyncio.create_task(self._show(self._progress))
+        carrying = asyncio.create_task(asking.carry_out())
+        self._carrying.add(carrying)
+        carrying.add_done_callback(self._carrying.discard)
         try:
-            await asking.carry_out()
+            await asyncio.shield(carrying)
+        except asyncio.CancelledError:
+            asking.abandon()
+            raise
         finally:
             if shown is not None and self._progress is not None:
                 shown.cancel()
                 self.counts.waiting = None
                 self._progress.update(self.counts)
         return asking.result()
+
+    async def close(self) -> None:
+        """Send nothing more; what this event loop has under way gets a few seconds to be recorded."""
+        self.is_closed = True
+        loop = asyncio.get_running_loop()
+        here = [task for task in tuple(self._carrying) if task.get_loop() is loop]
+        if here:
+            await asyncio.wait(here, timeout=GRACE_S)
 
     def price(self, questions: Iterable[Question]) -> CallPlan:
         """Count and price the distinct calls, making none."""
@@ -150,15 +168,15 @@ class _Asking:
         self.fatal: str | None = None
         self._answers = answers
         self._drafts = drafts
-        self._loop = asyncio.get_running_loop()
         self._outcomes: dict[bytes, Outcome | None] = {}  # None: to come
         self._decisions: dict[bytes, Decision] = {}  # of the first question with that key
         self._longer: dict[bytes, Draft] = {}
         self._ready: deque[Draft] = deque()
-        self._awaited: deque[tuple[Draft, asyncio.Future[Outcome | None]]] = deque()
+        self._awaited: deque[tuple[Draft, Flight]] = deque()
         self._sent: dict[Request, Flight] = {}
         self._unrecorded: dict[bytes, tuple[Flight, Outcome]] = {}
-        self._n_landed = answers.flights.n_landed
+        self._n_landed = self._n_seen = answers.flights.n_landed
+        self._is_abandoned = False
         self._meet(drafts)
 
     @property
@@ -207,22 +225,29 @@ class _Asking:
         for draft in new.values():
             self._await_or_send(draft)
 
+    def abandon(self) -> None:
+        """Nobody waits for it any more: what is sent lands, and nothing follows it."""
+        self._is_abandoned = True
+        self._ready.clear()
+        self._awaited.clear()
+
     def _await_or_send(self, draft: Draft) -> None:
-        if not self._is_awaited(draft):
+        if not self._is_abandoned and not self._is_awaited(draft):
             self._ready.append(draft)
 
     def _is_awaited(self, draft: Draft) -> bool:
-        """Whether somebody else in this event loop has sent it, whose answer is then awaited."""
-        flight = self._answers.flights.of(draft.key, self._loop)
+        """Whether somebody else has sent it, whose answer is then awaited."""
+        flight = self._answers.flights.of(draft.key)
         if flight is None:
             return False
-        self._awaited.append((draft, flight.outcome))
+        self._awaited.append((draft, flight))
         return True
 
     def _next(self) -> Draft | None:
         """The next draft that nobody has sent or had answered since it was met, left in its place."""
         while self._ready:
             draft = self._ready[0]
+            self._n_seen = self._answers.flights.n_landed
             if not self._is_awaited(draft) and not self._was_answered(draft):
                 return draft
             self._ready.popleft()
@@ -285,8 +310,8 @@ class _Asking:
             self._land(query, unanswered(query, answers.backend.model), writer)
 
     async def _wait(self) -> None:
-        draft, coming = self._awaited.popleft()
-        outcome = await asyncio.shield(coming)
+        draft, flight = self._awaited.popleft()
+        outcome = await flight.landed()
         if isinstance(outcome, Response):
             self._answers.counts.cached += 1
             self._answered(draft, outcome)
@@ -302,9 +327,9 @@ class _Asking:
             yield query
 
     def _take_off(self) -> Query | None:
-        """Send the next draft; None if the budget does not reach for it."""
+        """Send the next draft; None if the budget does not reach for it, or another thread has."""
         draft = self._ready[0]
-        flight = self._answers.flights.start(draft, self._most(draft), self._loop)
+        flight = self._answers.flights.start(draft, self._most(draft), self._n_seen)
         if flight is None:
             return None
         self._ready.popleft()

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import NamedTuple
+from concurrent.futures import Future
+from typing import Final, NamedTuple
 
 from unswayed.backends.protocol import Outcome
 from unswayed.runner.questions import Draft
 
 __all__ = ["Flight", "Flights"]
 
+LOOK_S: Final = 0.2
+"""Between two looks at whether the event loop that carries a call still runs."""
+
 
 class Flight(NamedTuple):
-    """A call under way: what it asks, the most it can cost in USD, and its outcome to come.
+    """A call under way: what it asks, the most it can cost in USD, who carries it, its outcome to come.
 
-    The outcome is None where whoever asked was stopped.
+    The outcome is None where the event loop was stopped.
     """
 
     draft: Draft
     most: float
-    outcome: asyncio.Future[Outcome | None]
+    loop: asyncio.AbstractEventLoop
+    outcome: Future[Outcome | None]
+
+    async def landed(self) -> Outcome | None:
+        """Its outcome, in any event loop; None as well where the one that carries it has ended."""
+        coming = asyncio.wrap_future(self.outcome)
+        while not self.outcome.done() and self.loop.is_running():
+            await asyncio.wait([coming], timeout=LOOK_S)
+        coming.cancel()  # this loop may end before the call lands
+        return self.outcome.result() if self.outcome.done() else None
 
 
 class Flights:
@@ -48,26 +61,32 @@ class Flights:
     @property
     def is_busy(self) -> bool:
         """Whether calls are under way, in any event loop that still runs."""
-        flights = tuple(self._by_key.values())
-        return any(flight.outcome.get_loop().is_running() for flight in flights)
+        return any(flight.loop.is_running() for flight in tuple(self._by_key.values()))
 
-    def of(self, key: bytes, loop: asyncio.AbstractEventLoop) -> Flight | None:
-        """The call of a key that is under way in an event loop."""
+    def of(self, key: bytes) -> Flight | None:
+        """The call of a key that is under way, in any event loop that still runs."""
         flight = self._by_key.get(key)
-        return flight if flight is not None and flight.outcome.get_loop() is loop else None
+        return flight if flight is not None and flight.loop.is_running() else None
 
     def affordable(self, most: float) -> bool:
         """Whether the budget reaches for a call that may cost so much."""
         return self._budget is None or self.spent + self.reserved + most <= self._budget
 
-    def start(self, draft: Draft, most: float, loop: asyncio.AbstractEventLoop) -> Flight | None:
-        """Set money aside for a call that is sent now; None if the budget does not reach for it."""
+    def start(self, draft: Draft, most: float, n_landed: int) -> Flight | None:
+        """Set money aside for a call that this event loop sends now.
+
+        None if the budget does not reach for it, or any call has ended since there were `n_landed`
+        or the same one is under way: then its answer is to be looked for again.
+        """
+        outcome: Future[Outcome | None] = Future()
+        outcome.set_running_or_notify_cancel()  # who waits for it cannot cancel it
         with self._purse:
-            if not self.affordable(most):
+            if n_landed != self.n_landed or self.of(draft.key) or not self.affordable(most):
                 return None
             self._n_reserved += 1
             self.reserved += most
-        flight = self._by_key[draft.key] = Flight(draft, most, loop.create_future())
+            flight = Flight(draft, most, asyncio.get_running_loop(), outcome)
+            self._by_key[draft.key] = flight
         return flight
 
     def pay(self, flight: Flight, cost: float) -> None:
@@ -79,8 +98,9 @@ class Flights:
 
     def land(self, flight: Flight, outcome: Outcome | None) -> None:
         """A call is no longer under way: its outcome is recorded, or there will be none."""
-        if self._by_key.get(flight.draft.key) is flight:
-            del self._by_key[flight.draft.key]
-        self.n_landed += 1
+        with self._purse:
+            if self._by_key.get(flight.draft.key) is flight:
+                del self._by_key[flight.draft.key]
+            self.n_landed += 1
         if not flight.outcome.done():
             flight.outcome.set_result(outcome)

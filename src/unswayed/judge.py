@@ -331,8 +331,12 @@ class Judge:
         return self._rounds.drift_report()
 
     async def aclose(self) -> None:
-        """Release connections, memory and the store; a closed judge judges no more."""
-        self._closed = self._rounds.answers.is_closed = True
+        """Release connections, memory and the store; a closed judge judges no more.
+
+        Calls under way in this event loop get three seconds to be recorded.
+        """
+        self._closed = True
+        await self._rounds.answers.close()
         await self._backend.close()
         self._rounds.answers.pool.close()
 

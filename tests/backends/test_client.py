@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import random
 import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -24,9 +26,9 @@ from chat_cases import (
 )
 from fake_server import ASKED, FakeServer, Fault, answer_of
 
-from unswayed.backends import transport
+from unswayed.backends import transport, workers
 from unswayed.backends.client import HttpBackend
-from unswayed.backends.faults import Reply, UnreachableError
+from unswayed.backends.faults import LostError, Reply, UnreachableError
 from unswayed.backends.patience import FIRST_CONTACT_S
 from unswayed.backends.protocol import Wait
 from unswayed.calls import Failure, Query, Response
@@ -115,14 +117,11 @@ def test_a_passing_fault_is_tried_again(fault: Fault) -> None:
 @pytest.mark.parametrize(
     ("fault", "error", "attempts", "status"),
     [
-        (Fault(kind="status", status=500), "ServerError", 3, 500),
-        (Fault(kind="reset"), "ServerError", 3, None),
-        (Fault(kind="close"), "ServerError", 3, None),
-        (Fault(kind="half"), "ServerError", 3, None),
-        (Fault(kind="hang"), "ServerError", 3, None),
-        (Fault(kind="not_json"), "BadResponseError", 3, 200),
-        (Fault(kind="wrong_shape"), "BadResponseError", 3, 200),
-        (Fault(kind="body", message='{"choices": []}'), "BadResponseError", 3, 200),
+        (Fault(kind="status", status=500), "ServerError", 4, 500),
+        (Fault(kind="hang"), "ServerError", 4, None),
+        (Fault(kind="not_json"), "BadResponseError", 4, 200),
+        (Fault(kind="wrong_shape"), "BadResponseError", 4, 200),
+        (Fault(kind="body", message='{"choices": []}'), "BadResponseError", 4, 200),
     ],
     ids=lambda value: name_of(value) if isinstance(value, Fault) else "",
 )
@@ -140,6 +139,127 @@ def test_a_lasting_fault_is_a_failure_and_never_an_answer(
         assert not failure.fatal
         assert failure.message.startswith("q0: ")
         assert server.received == attempts
+
+    asyncio.run(work())
+
+
+LOSSES = ["reset", "close", "half"]
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_one_connection_in_five_that_is_lost_loses_no_call(kind: str) -> None:
+    chance = random.Random(kind)
+    lost = [number for number in range(1, 3000) if chance.random() < 0.2]
+
+    async def work() -> None:
+        async with FakeServer(faults=[Fault(kind=kind, on=lost)]) as server:
+            backend = backend_at(server.url, clock=JumpClock().clock())
+            outcomes = await collect(backend, queries(1200))
+        assert len(outcomes) == 1200
+        assert failures(outcomes) == []
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_server_that_loses_every_connection_is_waited_for_as_long_as_patience(
+    kind: str, alone: bool
+) -> None:
+    async def work() -> None:
+        jump = JumpClock()
+        async with FakeServer(faults=[Fault(kind=kind)]) as server:
+            backend = backend_at(server.url, clock=jump.clock(), patience=40)
+            if alone:
+                outcomes = {"q0": await backend.call(query())}
+                await backend.close()
+            else:
+                outcomes = await collect(backend, queries(1000))
+        fatal = [failure for failure in failures(outcomes) if failure.fatal]
+        assert "answered nothing for 40 seconds" in fatal[0].message
+        assert 40 <= jump.time - 1000.0 < 60
+        assert len(outcomes) <= 64
+
+    asyncio.run(work())
+
+
+def test_a_call_that_loses_every_connection_ends_though_others_are_answered() -> None:
+    async def work() -> None:
+        jump = JumpClock()
+
+        async def answer(body: bytes) -> Reply:
+            if b'question 3"' in body:
+                raise LostError("the connection was reset")
+            return good_reply(body)
+
+        backend = backend_at("http://x/v1", clock=jump.clock(), connect=lambda: FakeWire(answer))
+        lost = asyncio.create_task(backend.call(query(3)))
+        while not lost.done():
+            await asyncio.sleep(0)
+            assert isinstance(await backend.call(query(4)), Response)
+        failure = lost.result()
+        assert isinstance(failure, Failure)
+        assert not failure.fatal
+        assert failure.message.startswith("q3: the connection was reset (")
+        assert jump.time - 1000.0 >= 180
+
+    asyncio.run(work())
+
+
+def test_what_failed_in_passing_is_tried_once_more_when_all_others_are_done() -> None:
+    async def work() -> None:
+        faults = [Fault(kind="status", contains='question 3"', times=3)]
+        async with FakeServer(faults=faults) as server:
+            backend = backend_at(server.url, clock=JumpClock().clock())
+            outcomes = await collect(backend, queries(60))
+            *_, last = server.bodies
+        assert failures(outcomes) == []
+        assert b'question 3"' in last
+        assert outcomes["q3"].retries == 3  # type: ignore[union-attr]
+
+    asyncio.run(work())
+
+
+def test_one_call_that_failed_in_passing_is_tried_once_more() -> None:
+    async def work() -> None:
+        async with FakeServer(faults=[Fault(kind="status", times=3)]) as server:
+            backend = backend_at(server.url, clock=JumpClock().clock())
+            response = await backend.call(query())
+            await backend.close()
+        assert isinstance(response, Response)
+        assert response.retries == 3
+
+    asyncio.run(work())
+
+
+def test_calls_that_are_set_aside_are_handed_over_where_the_run_stops() -> None:
+    async def work() -> None:
+        faults = [
+            Fault(kind="status", contains='question 0"'),
+            Fault(kind="status", status=401, contains='question 50"'),
+        ]
+        async with FakeServer(faults=faults) as server:
+            backend = backend_at(server.url, clock=JumpClock().clock(), max_connections=2)
+            outcomes = await collect(backend, queries(1000))
+        assert {key for key, one in outcomes.items() if isinstance(one, Failure)} >= {"q0", "q50"}
+        assert outcomes["q0"].attempts == 3  # type: ignore[union-attr]
+        assert len(outcomes) < 100
+
+    asyncio.run(work())
+
+
+def test_no_more_calls_are_set_aside_than_there_is_room_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workers, "MOST_ASIDE", 2)
+
+    async def work() -> None:
+        faults = [Fault(kind="status", contains="odd")]
+        async with FakeServer(faults=faults) as server:
+            backend = backend_at(server.url, clock=JumpClock().clock())
+            asked = [query(k, text=f"{'odd' if k % 2 else 'even'} {k}") for k in range(20)]
+            outcomes = await collect(backend, asked)
+        assert sorted(failure.attempts for failure in failures(outcomes)) == [3] * 8 + [4] * 2
 
     asyncio.run(work())
 
@@ -287,7 +407,7 @@ def test_failures_that_differ_are_tried_up_to_the_cap_on_attempts() -> None:
         async with FakeServer(faults=faults) as server:
             backend = backend_at(server.url, clock=JumpClock().clock(), max_retries=4)
             outcomes = await collect(backend, [query()])
-        assert [failure.attempts for failure in failures(outcomes)] == [5]
+        assert [failure.attempts for failure in failures(outcomes)] == [6]
 
     asyncio.run(work())
 
@@ -706,6 +826,33 @@ def test_a_limit_of_zero_is_refused(name: str) -> None:
 def test_a_time_that_is_none_is_refused(name: str, value: float) -> None:
     with pytest.raises(UsageError, match=name):
         backend_at("http://x/v1", **{name: value})
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_too_few_files_are_refused_before_anything_is_asked(
+    alone: bool,
+) -> None:
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def work() -> None:
+        async with FakeServer() as server:
+            backend = backend_at(server.url)
+            n_open = len(list(Path("/dev/fd").iterdir()))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (n_open + 40, limits[1]))
+            with pytest.raises(
+                UsageError, match=r"may need \d+; nothing .* \(ulimit -n 256\)"
+            ) as told:
+                await (backend.call(query()) if alone else collect(backend, queries(3)))
+            assert str(n_open + 40) in str(told.value)
+            assert server.received == 0
+            fewer = backend_at(server.url, max_connections=8)
+            assert failures(await collect(fewer, queries(3))) == []
+
+    try:
+        asyncio.run(work())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_no_queries_no_connection() -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +21,10 @@ from unswayed.backends.local_chats import LabelTokens
 from unswayed.calls import Failure, Query, Response
 from unswayed.errors import UsageError
 from unswayed.items import Item, Message
+from unswayed.presentation import X0, X2, Ask
+from unswayed.prompts import PromptSettings
+from unswayed.runner import Question, RunCounts, RunSettings, Session, calling, stop_on_interrupt
+from unswayed.store import CallStore
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -333,6 +339,41 @@ def test_the_model_runs_outside_the_event_loops_thread(
     ask(backend, [query(chat(3))])
     assert seen
     assert threading.get_ident() not in seen
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_the_batch_under_way_end_keeps_it_and_starts_no_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setattr(calling, "GRACE_S", 0.01)
+    backend = opened(folder, replace(CPU, batch_tokens=400))
+    main, sizes = threading.get_ident(), []
+    run_batch = backend._run
+
+    def slow(jobs: list[Any], steps: tuple[Any, ...]) -> list[Any]:
+        sizes.append(len(jobs))
+        if len(sizes) == 2:
+            signal.pthread_kill(main, number)
+            time.sleep(0.3)
+        return run_batch(jobs, steps)
+
+    monkeypatch.setattr(backend, "_run", slow)
+    questions = [
+        Question(Item(id=f"q{k}", prompt=f"Which {k}?", candidates=("one", "two")), Ask(shown))
+        for k in range(60)
+        for shown in (X0, X2)
+    ]
+
+    async def work(store: CallStore) -> RunCounts:
+        with stop_on_interrupt() as stop:
+            session = Session(backend, store, RunSettings(prompts=PromptSettings()))
+            return await session.ask(questions, stop=stop)
+
+    with CallStore.in_memory() as store:
+        counts = asyncio.run(work(store))
+        assert len(sizes) == 2
+        assert len(store) == counts.made == sum(sizes) < len(questions)
+        assert counts.interrupted
 
 
 def test_a_local_model_costs_nothing(backend: HuggingFaceBackend) -> None:

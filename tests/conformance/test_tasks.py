@@ -17,7 +17,7 @@ from unswayed.calls import Response
 from unswayed.cli import main
 from unswayed.decisions import Evidence
 from unswayed.errors import ItemError, UnknownNameError, UsageError
-from unswayed.items import TASKS, Item, Task, blind, items_of, load_items
+from unswayed.items import TASKS, BadFieldError, Item, Task, blind, items_of, load_items
 from unswayed.parsing import ReplySpec
 from unswayed.permutations import compose, invert
 from unswayed.presentation import Ask, Presentation, presentations
@@ -241,6 +241,33 @@ ROWS = [
     }
     for number in range(30)
 ]
+
+
+@EVERY
+def test_an_item_whose_task_is_a_name_is_audited_as_any_other(name: str) -> None:
+    n = sizes(task_of(name))[0]
+    items = [
+        msgspec.structs.replace(item_of(name, n), id=f"{k}", prompt=f"Which, {k}?")
+        for k in range(4)
+    ]
+    named = [
+        Item(**{**msgspec.structs.asdict(item), "task": name})  # type: ignore[arg-type]
+        for item in items
+    ]
+    assert named == items
+    assert all(item.task is Task(name) for item in named)
+    result = audit("simulated/judge?slot=0.8", named, resamples=100)
+    assert result.metrics["data"]["task"] == name
+
+
+def test_an_item_of_no_task_is_refused_where_it_is_made() -> None:
+    with pytest.raises(
+        BadFieldError, match=r"there is no task 'pair'\. Did you mean 'pairwise'"
+    ) as raised:
+        Item(id="q", prompt="p", candidates=("a", "b"), task="pair")  # type: ignore[arg-type]
+    assert raised.value.field == "task"
+    with pytest.raises(BadFieldError, match="there is no task 3"):
+        Item(id="q", prompt="p", candidates=("a", "b"), task=3)  # type: ignore[arg-type]
 
 
 @pytest.fixture

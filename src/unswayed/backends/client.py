@@ -9,9 +9,12 @@ A query is pulled from the iterable at the moment its request may start, so at m
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable
+from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -20,15 +23,18 @@ from unswayed.backends import BackendSettings, checked_settings
 from unswayed.backends.addresses import Address, Service, resolve
 from unswayed.backends.dialect import Dialect, Traits, Transport
 from unswayed.backends.faults import Fault, bad_response, fault_of, lost
-from unswayed.backends.pacing import Clock, Concurrency, Gate, Spacing
+from unswayed.backends.pacing import Clock, Concurrency, Gate, Spacing, backoff_s
 from unswayed.backends.patience import Patience
 from unswayed.backends.prices import FREE, Price, load_prices
 from unswayed.backends.protocol import Answer, Backend, Outcome, Wait, unanswered
-from unswayed.backends.workers import Calls, Line, Run
+from unswayed.backends.workers import Calls, Line, Run, is_passing
 from unswayed.calls import Query, Request, Response
-from unswayed.errors import BadResponseError, ServerError
+from unswayed.errors import BadResponseError, ServerError, UsageError
 
 __all__ = ["HttpBackend", "open_http"]
+
+OTHER_FILES: Final = 24
+"""Files that are open at once after the calls, while connections are kept: records, packages, a report."""
 
 
 class HttpBackend(Backend):
@@ -94,9 +100,10 @@ class HttpBackend(Backend):
             while True:
                 while run.done:
                     yield run.take()
-                if run.finished:
+                if not run.finished:
+                    await run.wait()
+                elif not await run.go_on():
                     break
-                await run.wait()
             if run.error is not None:
                 raise run.error
         finally:
@@ -111,9 +118,14 @@ class HttpBackend(Backend):
         calls = Calls(self, line)
         self._runs.add(calls)
         try:
-            if await line.gate.enter(calls.stop):
-                return await calls.call(query)
-            return unanswered(query, self.model)  # closed before its turn came
+            if not await line.gate.enter(calls.stop):
+                return unanswered(query, self.model)  # closed before its turn came
+            outcome = await calls.call(query)
+            if is_passing(outcome):
+                await line.gate.nap(backoff_s(outcome.attempts, self.clock), calls.stop)
+                if await line.gate.enter(calls.stop):
+                    return await calls.call(query, outcome)
+            return outcome
         finally:
             self._runs.discard(calls)
 
@@ -169,6 +181,7 @@ class HttpBackend(Backend):
             for other in [other for other in tuple(self._lines) if not other.is_running()]:
                 if (ended := self._lines.pop(other, None)) is not None:
                     ended.transport.abandon()
+            _check_room(self.settings.max_connections + OTHER_FILES)
             gate = Gate(self._concurrency, self._requests, self._tokens, self.clock)
             line = self._lines[loop] = Line(loop, self._connect(), gate)
         return line
@@ -264,6 +277,23 @@ def open_http(
     if price is None and address.is_loopback:
         price = FREE
     return HttpBackend(model, dialect, address, settings, price=price)
+
+
+def _check_room(n_more: int) -> None:
+    """Refuse what would fail after it was paid for: so many more files cannot be open at once."""
+    n_free = 0
+    with contextlib.ExitStack() as opened, contextlib.suppress(OSError):
+        while n_free < n_more:
+            opened.enter_context(Path(os.devnull).open())
+            n_free += 1
+    if n_free < n_more:
+        limit = os.sysconf("SC_OPEN_MAX")
+        needed = limit - n_free + n_more
+        raise UsageError(
+            f"this process may have {limit} files and connections open at once, and may need {needed}; "
+            f"nothing was asked yet. Raise the limit (ulimit -n {max(256, 1 << needed.bit_length())}) "
+            "or lower --max-connections."
+        )
 
 
 def _expected_tokens(request: Request) -> int:

@@ -8,6 +8,7 @@
 429                           RateLimitedError, again, all calls wait
 200 with the wrong body       BadResponseError, again
 no connection                 ServerError, again, all calls wait
+connection lost               ServerError, again
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from unswayed.errors import (
     ServerError,
 )
 
-__all__ = ["Fault", "Reply", "TimedOutError", "UnreachableError", "fault_of", "retry_after_s"]
+__all__ = ["Fault", "LostError", "Reply", "TimedOutError", "UnreachableError", "fault_of"]
 
 _LONGEST_MESSAGE = 400
 _AGAIN = frozenset({408, 409, 425})
@@ -52,7 +53,11 @@ class Reply:
     body: bytes
 
 
-class UnreachableError(ServerError):
+class LostError(ServerError):
+    """No connection came about, or it ended before the whole answer had come."""
+
+
+class UnreachableError(LostError):
     """No connection came about: refused, unknown host, TLS trouble.
 
     `hopeless` is True where another attempt cannot go otherwise (a bad certificate).
@@ -80,6 +85,7 @@ class Fault:
         busy: Whether all calls should wait and fewer be under way at once.
         retry_after_s: How long it asks to wait.
         unreachable: Whether no connection came about.
+        lost: Whether none did, or it was lost.
         detail: The server's own words, for adapting the request.
     """
 
@@ -91,18 +97,19 @@ class Fault:
     busy: bool = False
     retry_after_s: float | None = None
     unreachable: bool = False
+    lost: bool = False
     detail: str = ""
 
     @property
     def turned_away(self) -> bool:
         """Whether the call itself was not looked at: it says nothing about trying it again."""
-        return self.unreachable or (self.busy and self.status is not None)
+        return self.lost or (self.busy and self.status is not None)
 
     @property
     def reason(self) -> str:
         """What happened in a few words, none of them the server's."""
         if self.status is None:
-            return "no connection" if self.unreachable else "no answer in time"
+            return "no connection" if self.lost else "no answer in time"
         try:
             return f"{self.status} {HTTPStatus(self.status).phrase}"
         except ValueError:
@@ -247,4 +254,5 @@ def lost(error: ServerError, address: Address) -> Fault:
         fatal=hopeless,
         busy=unreachable or isinstance(error, TimedOutError),
         unreachable=unreachable,
+        lost=isinstance(error, LostError),
     )

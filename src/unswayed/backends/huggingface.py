@@ -92,6 +92,7 @@ class HuggingFaceBackend(Backend):
     """
 
     gives_logprobs = True
+    hands_over = True
     offline = True
 
     def __init__(

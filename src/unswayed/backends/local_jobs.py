@@ -48,6 +48,8 @@ async def answer_in_windows(
 ) -> AsyncGenerator[Answer, None]:
     """Answer some queries at a time, in batches.
 
+    Cancelled, it hands over the batch under way when that is done, and starts no other.
+
     Args:
         queries: What is asked, pulled a window at a time.
         thread: The model's own, where it is prepared for and run.
@@ -62,8 +64,13 @@ async def answer_in_windows(
         for answered in refused:
             yield answered
         for batch in batches(jobs):
-            for answered in await loop.run_in_executor(thread, run, batch):
-                yield answered
+            await asyncio.sleep(0)  # where a stop can come between two batches
+            running = loop.run_in_executor(thread, run, batch)
+            try:
+                await asyncio.wait([running])
+            finally:
+                for answered in await running:
+                    yield answered
 
 
 def prepare(

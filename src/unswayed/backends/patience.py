@@ -52,7 +52,7 @@ class Patience:
     def failed(self, fault: Fault) -> None:
         """An attempt was not answered."""
         self.reached = self.reached or not fault.unreachable
-        if fault.busy:
+        if fault.busy or fault.lost:
             self.reason = fault.reason
         if fault.again and self._since is None:
             self._since = self._clock.now()

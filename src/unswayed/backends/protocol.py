@@ -64,6 +64,8 @@ class Backend:
         offline: True if it needs no network and costs nothing.
         keyed_by_item: Whether answers depend on the item beyond its prompt, so that its id belongs
             into every key.
+        hands_over: Whether `answer`, when it is cancelled, first hands over what is under way: a run
+            that is stopped then waits for that, however long it takes, and for nothing else.
         planted: Whether the bias was planted, which a report must say.
         own_prompt: How it is asked unless its user says otherwise: as it was trained to be, or as
             everybody is.
@@ -76,6 +78,7 @@ class Backend:
     gives_logprobs: bool = False
     offline: bool = False
     keyed_by_item: bool = False
+    hands_over: bool = False
     planted: bool = False
     own_prompt: OwnPrompt = OwnPrompt()
     server: str | None = None

@@ -20,7 +20,7 @@ from multidict import CIMultiDictProxy
 from yarl import URL
 
 from unswayed.backends.addresses import Address
-from unswayed.backends.faults import Reply, TimedOutError, UnreachableError
+from unswayed.backends.faults import LostError, Reply, TimedOutError, UnreachableError
 from unswayed.errors import ServerError, UsageError
 from unswayed.version import VERSION
 
@@ -117,11 +117,11 @@ class HttpTransport:
             reason = error.strerror or type(error.os_error).__name__
             raise UnreachableError(f"cannot connect to {self._shown}: {reason}") from None
         except aiohttp.ClientPayloadError:
-            raise ServerError(f"{self._shown} broke off in the middle of its answer") from None
+            raise LostError(f"{self._shown} broke off in the middle of its answer") from None
         except aiohttp.ServerDisconnectedError:
-            raise ServerError(f"{self._shown} closed the connection without an answer") from None
+            raise LostError(f"{self._shown} closed the connection without an answer") from None
         except (aiohttp.ClientOSError, ConnectionError):
-            raise ServerError(f"the connection to {self._shown} was reset") from None
+            raise LostError(f"the connection to {self._shown} was reset") from None
         except aiohttp.ClientError as error:
             # The text of these errors can hold headers: only their name is told.
             raise ServerError(

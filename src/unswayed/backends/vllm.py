@@ -125,6 +125,7 @@ class VllmBackend(Backend):
     """
 
     gives_logprobs = True
+    hands_over = True
     offline = True
 
     def __init__(self, folder: ModelFolder, settings: BackendSettings) -> None:

@@ -1,7 +1,8 @@
-"""The calls under way: pull a query, try, try again, give up.
+"""The calls under way: pull a query, try, try again, set aside, give up.
 
 A query is pulled at the moment its request may start, so at most `max_connections` are known at any
-time, and none is pulled after a fatal failure.
+time, and none is pulled after a fatal failure. A call that failed in passing is set aside and tried
+once more when all others are done; there a connection is made again for as long as patience lasts.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeGuard
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.dialect import Dialect, Traits, Transport
@@ -19,13 +20,16 @@ from unswayed.backends.pacing import Clock, Gate, backoff_s
 from unswayed.backends.patience import Patience
 from unswayed.backends.protocol import Outcome
 from unswayed.calls import Failure, Query, Request, Response
+from unswayed.errors import BackendError
 
-__all__ = ["Calls", "Line", "Run", "Wire"]
+__all__ = ["Calls", "Line", "Run", "Wire", "is_passing"]
 
 MOST_IDENTICAL: Final = 3
 """Attempts of one call that fail in exactly the same way before it is given up."""
 MOST_FAILED: Final = 25
 """Calls in a row that the server could not answer before the run stops."""
+MOST_ASIDE: Final = 10_000
+"""Calls that are set aside at most, for the memory they take; others are given up at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +98,13 @@ class Calls:
         """Stop: an attempt under way ends with its connection, and is not repeated."""
         self.halt()
 
-    async def call(self, query: Query) -> Outcome:
-        """Attempts until an answer or until giving up; starts inside the gate."""
+    async def call(self, query: Query, earlier: Failure | None = None) -> Outcome:
+        """Attempts until an answer or until giving up, `earlier` once before; starts inside the gate."""
         wire, gate = self._wire, self._line.gate
         traits = began_with = wire.traits
-        attempts = counted = identical = 0
+        began = None if earlier is None else wire.clock.now()
+        before = attempts = 0 if earlier is None else earlier.attempts
+        counted = identical = 0
         answers = wire.patience.answers
         last = ""
         while True:
@@ -124,24 +130,32 @@ class Calls:
                 if not outcome.turned_away or wire.patience.answers > answers:
                     counted += 1  # where everything is turned away, patience decides
                 answers = wire.patience.answers
-                if self._is_final(outcome, counted, identical):
-                    return self._give_up(query, outcome, attempts, identical)
+                if self._is_final(outcome, counted, identical, began):
+                    return self._give_up(query, outcome, attempts, earlier)
                 if not outcome.busy:  # a busy server holds up all calls, in the gate
-                    pause = max(backoff_s(attempts, wire.clock), outcome.retry_after_s or 0.0)
+                    backoff = backoff_s(attempts - before, wire.clock)
+                    pause = max(backoff, outcome.retry_after_s or 0.0)
                     await gate.nap(min(pause, wire.patience.most_pause_s), self.stop)
             if not await gate.enter(self.stop):
-                return self._give_up(query, outcome, attempts, identical)
+                return self._give_up(query, outcome, attempts, earlier)
 
-    def _is_final(self, fault: Fault, counted: int, identical: int) -> bool:
-        useless = identical >= MOST_IDENTICAL and not fault.turned_away
-        tried = counted > self._wire.settings.max_retries
-        return not fault.again or tried or useless or self._wire.patience.is_over
+    def _is_final(self, fault: Fault, counted: int, identical: int, began: float | None) -> bool:
+        patience = self._wire.patience
+        if not fault.again or patience.is_over:
+            return True
+        if began is None:
+            useless = identical >= MOST_IDENTICAL and not fault.turned_away
+            return useless or counted > self._wire.settings.max_retries
+        # others may be answered all the while that it finds no connection
+        return not fault.lost or self._wire.clock.now() - began >= patience.allowed_s
 
-    def _give_up(self, query: Query, fault: Fault, attempts: int, identical: int) -> Failure:
+    def _give_up(
+        self, query: Query, fault: Fault, attempts: int, earlier: Failure | None
+    ) -> Failure:
         message, fatal = fault.message, fault.fatal
         patience = self._wire.patience
         if fault.again:
-            self._failed += 1
+            self._failed += earlier is None
             if self.stop.done():
                 message = f"{message}. Not tried again: the run was stopped{self._stopped_by}."
             elif patience.is_over and not patience.reached:
@@ -157,15 +171,14 @@ class Calls:
                     f"{message}. The same command goes on from here; --patience SECONDS waits "
                     "longer"
                 )
-            elif self._failed >= MOST_FAILED:
+            elif self._failed >= MOST_FAILED and earlier is None:
                 fatal = True
                 message = (
                     f"the server answers with errors only: {message}. {self._failed} calls in a "
                     "row failed; the same command goes on from here"
                 )
             else:
-                same = ", the same way each time" if identical == attempts > 1 else ""
-                message = f"{message} ({attempts} attempts{same})"
+                message = f"{message} ({attempts} attempts)"
         if fatal and not self.stop.done():
             self._stopped_by = f" ({message})"
             self.halt()
@@ -189,7 +202,8 @@ class Run(Calls):
         super().__init__(wire, line)
         self.done: deque[tuple[Query, Outcome]] = deque()
         self.error: Exception | None = None
-        self._queries = queries
+        self._queries: Iterator[tuple[Query, Failure | None]] = ((query, None) for query in queries)
+        self._aside: list[tuple[Query, Failure]] = []
         self._most = wire.settings.max_connections
         self._open = 0  # queries pulled and not yet handed over
         self._idle = 0  # workers without a query
@@ -210,6 +224,16 @@ class Run(Calls):
         _wake(self._room)
         return self.done.popleft()
 
+    async def go_on(self) -> bool:
+        """Try once more what was set aside; False if nothing was."""
+        if not self._aside:
+            return False
+        await asyncio.gather(*self._workers)
+        self._queries, self._aside = iter(self._aside), []
+        self._workers, self._idle, self._pulled_all = [], 0, False
+        self._add_worker()
+        return True
+
     async def wait(self) -> None:
         """Wait until there is something to take, or the run is finished."""
         self._news = self._line.loop.create_future()
@@ -226,6 +250,9 @@ class Run(Calls):
     def halt(self) -> None:
         """Send nothing more, and let whoever waits see it."""
         super().halt()
+        self._open += len(self._aside)
+        self.done.extend(self._aside)
+        self._aside.clear()
         _wake(self._room)
         _wake(self._news)
 
@@ -234,12 +261,20 @@ class Run(Calls):
         self._workers.append(self._line.loop.create_task(self._work()))
 
     async def _work(self) -> None:
-        while (query := await self._next()) is not None:
+        while (pulled := await self._next()) is not None:
+            query, earlier = pulled
             self._idle -= 1
             if self._idle == 0 and len(self._workers) < self._most:
                 self._add_worker()
             try:
-                self.done.append((query, await self.call(query)))
+                outcome = await self.call(query, earlier)
+                has_room = len(self._aside) < MOST_ASIDE and not self.stop.done()
+                if has_room and earlier is None and is_passing(outcome):
+                    self._aside.append((query, outcome))
+                    self._open -= 1
+                    _wake(self._room)
+                else:
+                    self.done.append((query, outcome))
             except Exception as error:  # a defect: stop, and raise it in the caller
                 self.error = self.error or error
                 self._open -= 1
@@ -247,7 +282,7 @@ class Run(Calls):
             self._idle += 1
             _wake(self._news)
 
-    async def _next(self) -> Query | None:
+    async def _next(self) -> tuple[Query, Failure | None] | None:
         """The next query, its first attempt let through the gate; None if there is none."""
         while not (self._pulled_all or self.stop.done()):
             if self._open >= self._most:  # the caller is behind
@@ -257,23 +292,30 @@ class Run(Calls):
                 continue
             if not await self._line.gate.enter(self.stop):
                 break
-            if self._open < self._most and (query := self._pull()) is not None:
+            if self._open < self._most and (pulled := self._pull()) is not None:
                 self._open += 1
-                return query
+                return pulled
             self._line.gate.leave()
         _wake(self._news)
         return None
 
-    def _pull(self) -> Query | None:
+    def _pull(self) -> tuple[Query, Failure | None] | None:
         if self._pulled_all:
             return None
-        query = None
+        pulled = None
         try:
-            query = next(self._queries, None)
+            pulled = next(self._queries, None)
         except Exception as error:  # the iterable's own: raised after what is under way is done
             self.error = error
-        self._pulled_all = query is None
-        return query
+        self._pulled_all = pulled is None
+        return pulled
+
+
+def is_passing(outcome: Outcome) -> TypeGuard[Failure]:
+    """Whether it is a failure that says nothing about what was asked: worth another try."""
+    if isinstance(outcome, Response):
+        return False
+    return not outcome.fatal and outcome.error != BackendError.__name__
 
 
 def _duration(seconds: float) -> str:

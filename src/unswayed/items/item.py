@@ -118,6 +118,9 @@ class Item(
         criteria: Of a scale: names of what is scored in one prompt, on the same levels.
         permutable: False for items whose candidates refer to each other ("all of the above").
         criterion: The one of `criteria` that an item of the task `criteria` is about.
+
+    Raises:
+        ItemError: If there is no task of that name; a name, such as `"mcq"`, becomes the `Task`.
     """
 
     id: str
@@ -133,6 +136,10 @@ class Item(
     meta: dict[str, Any] = {}
     permutable: bool = True
     criterion: str | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.task) is not Task:
+            msgspec.structs.force_setattr(self, "task", _task_named(self.task))
 
     @property
     def asked_as(self) -> str:
@@ -152,6 +159,15 @@ class Item(
         """The score that humans gave; None where there is none, or gold names candidates."""
         human = TASKS.load(self.task).human
         return None if human is None else human(self)
+
+
+def _task_named(name: str) -> Task:
+    try:
+        return Task(name)
+    except ValueError:
+        written = [task for task in TASKS if task != Task.CRITERIA]  # of files: rubric
+        reason = f"there is no task {name!r}. {did_you_mean(str(name), written)}"
+        raise BadFieldError("task", reason) from None
 
 
 def suffix(criterion: str) -> str:
@@ -273,8 +289,7 @@ def item_of(record: Mapping[str, object]) -> Item:
     except msgspec.ValidationError as error:
         place, reason = field_and_reason(error)
         if place == "task" and isinstance(task := given.get("task"), str):
-            written = [name for name in TASKS if name != Task.CRITERIA]  # of files: rubric
-            reason = f"there is no task {task!r}. {did_you_mean(task, written)}"
+            _task_named(task)
         raise BadFieldError(place or "item", reason) from None
     check_item(item)
     try:

@@ -93,7 +93,7 @@ class _Run:
             ending.add(ticking)  # it never ends, but it may raise
         try:
             await asyncio.wait({*ending, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if self._stop.is_set() and not calling.done():
+            if self._stop.is_set() and not (calling.done() or self._backend.hands_over):
                 await asyncio.wait(ending, timeout=GRACE_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in (*ending, stopping):
@@ -133,7 +133,8 @@ class _Run:
             async with aclosing(self._backend.answer(self._pull())) as answers:
                 async for query, result in answers:
                     self._take(query, result)
-                    await self._writer.room()
+                    if not self._backend.hands_over:  # a stop would lose the rest of a batch
+                        await self._writer.room()
             self._give_up_unanswered()
             if self._error is not None:
                 raise self._error
