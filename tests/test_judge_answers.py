@@ -141,9 +141,9 @@ def test_a_shared_answer_is_recorded_before_anybody_has_its_verdict(
 ) -> None:
     put_many = CallStore.put_many
 
-    def slowly(store: CallStore, rows: Sequence[Row], *, truncated: Collection[bytes] = ()) -> None:
+    def slowly(store: CallStore, rows: Sequence[Row], *, unread: Collection[bytes] = ()) -> None:
         time.sleep(0.05)
-        put_many(store, rows, truncated=truncated)
+        put_many(store, rows, unread=unread)
 
     monkeypatch.setattr(CallStore, "put_many", slowly)
     backend, seen = Slow(), []
@@ -456,18 +456,18 @@ def test_memory_forgets_what_was_not_used_for_longest() -> None:
     size = ENTRY_BYTES + len(b'{"text":""}') + 100
     memory = Memory(3 * size)
     for key, request, response in kept[:3]:
-        memory.put(key, request, response, truncated=True)
+        memory.put(key, request, response)
     assert memory.n_bytes == 3 * size
     assert dict(memory.responses([kept[0][0]])) == {kept[0][0]: kept[0][2]}  # used
     memory.put_failure(kept[4][0])  # smaller than an answer, and yet one must go
     assert memory.known(key for key, _, _ in kept) == {kept[0][0], kept[2][0]}
     assert memory.failed(key for key, _, _ in kept) == {kept[4][0]}
-    memory.put(*kept[4], truncated=False)
+    memory.put(*kept[4])
     assert not memory.failed([kept[4][0]])
     assert memory.recorded(key for key, _, _ in kept) == {
-        kept[0][0]: Recorded(None, truncated=True),
-        kept[2][0]: Recorded(None, truncated=True),
-        kept[4][0]: Recorded(None, truncated=False),
+        kept[0][0]: Recorded(None, unread=False),
+        kept[2][0]: Recorded(None, unread=False),
+        kept[4][0]: Recorded(None, unread=False),
     }
     assert memory.n_bytes == 3 * size
     assert memory.totals().calls == 4
@@ -475,7 +475,7 @@ def test_memory_forgets_what_was_not_used_for_longest() -> None:
 
 def test_memory_takes_no_answer_that_does_not_fit() -> None:
     memory = Memory(100)
-    memory.put(*rows(1)[0], truncated=True)
+    memory.put(*rows(1)[0])
     assert (len(memory), memory.n_bytes, memory.totals().calls) == (0, 0, 1)
 
 

@@ -236,6 +236,7 @@ def _of_calls(
         "template": settings.prompts.template,
         "labels": settings.prompts.label_set,
         "shots": settings.prompts.shots,
+        "no_reask": not settings.reask,
         "budget": budget,
         "dry_run": reach.pricing_only,
         **asdict(reach),

@@ -7,7 +7,7 @@ import threading
 from typing import NamedTuple
 
 from unswayed.backends.protocol import Outcome
-from unswayed.runner.questions import Draft
+from unswayed.runner.drafts import Draft
 
 __all__ = ["Flight", "Flights"]
 

@@ -124,6 +124,7 @@ def run_settings_for(
         prompts=prompts_for(backend, settings.prompts),
         sample_temperature=settings.sample_temperature,
         budget_usd=budget_usd,
+        reask=settings.reask,
     )
 
 

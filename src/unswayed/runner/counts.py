@@ -18,12 +18,14 @@ class RunCounts:
     """What a run did. The runner counts up while it works; only committed calls are counted.
 
     Attributes:
-        planned: Distinct calls met so far, recorded or not, retries of cut-off answers included.
+        planned: Distinct calls met so far, recorded or not, second calls after unread answers included.
         made: Answered and committed in this run.
         cached: Recorded by an earlier run.
         failed: Given up in this run; they are in the store's error table.
         retried: Attempts beyond the first, over all calls.
         truncated_retries: Calls that repeat a cut-off answer with a larger cap.
+        reasks: Calls that ask again for the label of an answer that could not be read.
+        left_out: Recorded calls of that kind that are left out, for no reply is to be asked again.
         unparsed: Answers of this run that could not be read, refusals among them.
         refused: Answers of this run that are refusals, or what a content filter left.
         broken: Answers of this run whose finish reason is none of the known ones, by that reason.
@@ -42,6 +44,8 @@ class RunCounts:
     failed: int = 0
     retried: int = 0
     truncated_retries: int = 0
+    reasks: int = 0
+    left_out: int = 0
     unparsed: int = 0
     refused: int = 0
     broken: Counter[str] = field(default_factory=Counter)
@@ -71,6 +75,7 @@ class RunCounts:
             self.made += 1
             self.retried += response.retries
             self.truncated_retries += row.is_retry
+            self.reasks += row.is_reask
             self.unparsed += row.unparsed
             ended = ending(response.finish_reason)
             self.refused += ended is Ending.REFUSED

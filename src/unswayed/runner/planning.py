@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from unswayed.backends.protocol import Backend
 from unswayed.calls import Request, Response
 from unswayed.errors import UsageError
+from unswayed.runner.drafts import most_tokens
 from unswayed.runner.keys import Question
 from unswayed.runner.missing import MissingCalls
 from unswayed.runner.questions import Drafter, RunSettings
@@ -22,7 +23,6 @@ __all__ = [
     "Estimator",
     "check_budget",
     "enough_usd",
-    "most_tokens",
     "most_usd",
     "plan_calls",
     "price_of",
@@ -33,6 +33,28 @@ TOKENS_PER_BYTE: Final = 0.25
 TOKENS_PER_MESSAGE: Final = 4
 ENOUGH_CALLS: Final = 20
 """Recorded calls from which their real usage replaces the rules of thumb."""
+
+
+@dataclass(slots=True)
+class Reasks:
+    """Calls that ask again for the label of a reply that could not be read.
+
+    Attributes:
+        n: How many.
+        most_usd: The most they can cost; None where no price is known.
+    """
+
+    n: int = 0
+    most_usd: float | None = 0.0
+
+    def add(self, price: float | None) -> None:
+        """Count a call that may cost so much."""
+        self.n += 1
+        self.most_usd = _sum(self.most_usd, price)
+
+
+def _sum(usd: float | None, price: float | None) -> float | None:
+    return None if usd is None or price is None else usd + price
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +69,9 @@ class CallPlan:
         est_input_tokens, est_output_tokens: Of the calls to make; see `Estimator`.
         est_cost_usd: Of the calls to make; None where no price is known.
         most_cost_usd: The most they can cost: a budget that is sure to reach (see `most_tokens`).
+        reasks: Those of the calls to make that ask again about recorded replies.
+        more: Calls on top, at most: if no reply to the calls to make can be read.
+        n_left_out: Recorded calls of that kind that are left out, for no reply is to be asked again.
         remarks: How the model would answer them, in sentences (see `Backend.forecast`).
     """
 
@@ -58,6 +83,9 @@ class CallPlan:
     est_output_tokens: int
     est_cost_usd: float | None
     most_cost_usd: float | None
+    reasks: Reasks = field(default_factory=Reasks)
+    more: Reasks = field(default_factory=Reasks)
+    n_left_out: int = 0
     remarks: tuple[str, ...] = ()
 
 
@@ -91,14 +119,6 @@ class Estimator:
         tokens_in = self.tokens_per_byte * prompt_bytes(request)
         tokens_in += self.tokens_per_message * len(request.messages)
         return math.ceil(tokens_in), math.ceil(self.used_share_of_cap * request.max_tokens)
-
-
-def most_tokens(request: Request) -> tuple[int, int]:
-    """The most input and output tokens a call can cost, for the budget.
-
-    Byte-level tokenisers never make more tokens than bytes; the rest is room for a chat template.
-    """
-    return prompt_bytes(request) + 16 * len(request.messages) + 64, request.max_tokens
 
 
 def price_of(backend: Backend, tokens_in: int, tokens_out: int) -> float | None:
@@ -165,6 +185,7 @@ def plan_calls(
     to_make = total_in = total_out = 0
     cost: float | None = 0.0
     most: float | None = 0.0
+    reasks, more = Reasks(), Reasks()
     while not missing.exhausted:
         missing.look()
         while missing:
@@ -175,10 +196,13 @@ def plan_calls(
             to_make += 1
             total_in += tokens_in
             total_out += tokens_out
-            price = price_of(backend, tokens_in, tokens_out)
-            cost = None if cost is None or price is None else cost + price
+            cost = _sum(cost, price_of(backend, tokens_in, tokens_out))
             price = price_of(backend, *most_tokens(request))
-            most = None if most is None or price is None else most + price
+            most = _sum(most, price)
+            if draft.is_reask:
+                reasks.add(price)
+            elif drafter.may_reask(draft):
+                more.add(price_of(backend, *draft.most_again()))
     return CallPlan(
         n_questions=missing.n_questions,
         n_distinct=missing.n_distinct,
@@ -188,4 +212,7 @@ def plan_calls(
         est_output_tokens=total_out,
         est_cost_usd=cost,
         most_cost_usd=most,
+        reasks=reasks,
+        more=more,
+        n_left_out=missing.n_left_out,
     )

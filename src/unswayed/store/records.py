@@ -47,11 +47,11 @@ class Recorded(NamedTuple):
 
     Attributes:
         row: Its number in the file; None where there is no file.
-        truncated: Whether its answer was cut off.
+        unread: Whether its answer states no verdict, so that a second call may follow it.
     """
 
     row: int | None
-    truncated: bool
+    unread: bool
 
 
 class RecordedCall(NamedTuple):
