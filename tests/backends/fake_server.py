@@ -118,7 +118,8 @@ class FakeServer:
     """See the module's docstring.
 
     With `say` the text of a chat completion is what it gives for a request's messages, cut off at
-    the request's cap, without log-probabilities.
+    the request's cap, without log-probabilities. `finish` is the finish reason of each answer, by
+    the number of the request.
     """
 
     def __init__(
@@ -132,8 +133,10 @@ class FakeServer:
         key: str | None = None,
         keep: bool = True,
         say: Callable[[bytes], str] | None = None,
+        finish: Callable[[int], str | None] | None = None,
     ) -> None:
         self.port = port
+        self.finish = finish
         self.say = say
         self.latency_s = latency_s
         self.labels = labels
@@ -214,6 +217,8 @@ class FakeServer:
             "message": {"role": "assistant", "content": said},
             "finish_reason": "stop" if said == whole else "length",
         }
+        if self.finish is not None:
+            choice["finish_reason"] = self.finish(self.received)
         if logprobs and asked.logprobs and self.say is None:
             tops = [{"token": t, "logprob": p} for t, p in ranked[: asked.top_logprobs]]
             tops += [
@@ -252,7 +257,7 @@ class FakeServer:
                 "role": "assistant",
                 "model": asked.model,
                 "content": [{"type": "text", "text": said}],
-                "stop_reason": "end_turn",
+                "stop_reason": self.finish(self.received) if self.finish else "end_turn",
                 "usage": {"input_tokens": used, "output_tokens": max(1, len(said) // 4)},
             }
         )

@@ -19,6 +19,7 @@ from unswayed.backends.dialect import Traits
 from unswayed.calls import Response
 from unswayed.errors import BadResponseError, MissingKeyError
 from unswayed.items import Message
+from unswayed.parsing import Ending, ending
 
 
 def payload(model: str = "claude-haiku-4-5", **fields: object) -> dict[str, object]:
@@ -140,7 +141,7 @@ def test_an_answer_by_hand() -> None:
     assert AnthropicDialect("m").decode(json.dumps(body).encode()) == Response(
         text="<answer>A</answer>",
         reasoning="hm",
-        finish_reason="length",
+        finish_reason="max_tokens",
         input_tokens=330,  # 10 fresh + 300 read + 20 written
         cached_tokens=300,
         output_tokens=5,
@@ -151,16 +152,24 @@ def test_an_answer_by_hand() -> None:
 @pytest.mark.parametrize(
     ("reason", "expected"),
     [
-        ("end_turn", "stop"),
-        ("stop_sequence", "stop"),
-        ("max_tokens", "length"),
-        ("model_context_window_exceeded", "length"),
-        ("refusal", "refusal"),
-        (None, "stop"),
+        ("end_turn", Ending.COMPLETE),
+        ("stop_sequence", Ending.COMPLETE),
+        ("max_tokens", Ending.CUT),
+        ("model_context_window_exceeded", Ending.BROKEN),
+        ("pause_turn", Ending.BROKEN),
+        ("refusal", Ending.REFUSED),
+        (None, Ending.COMPLETE),
     ],
 )
-def test_stop_reasons(reason: str | None, expected: str) -> None:
-    assert decode(stop_reason=reason).finish_reason == expected
+def test_stop_reasons_are_kept_as_sent(reason: str | None, expected: Ending) -> None:
+    kept = decode(stop_reason=reason).finish_reason
+    assert kept == reason or reason is None
+    assert ending(kept) is expected
+
+
+def test_a_reply_that_broke_off_is_a_failed_attempt() -> None:
+    with pytest.raises(BadResponseError, match="error \\(aborted\\)"):
+        decode(stop_reason="aborted")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from unswayed.backends.openai_compatible import OpenAIDialect, without_system
 from unswayed.calls import Response, TokenLogprob
 from unswayed.errors import BadResponseError, MissingKeyError, UnknownNameError
 from unswayed.items import Message
+from unswayed.parsing import Ending, ending
+from unswayed.parsing.endings import FAILED
 
 SCHEMA = '{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"]}'
 
@@ -428,7 +430,10 @@ def test_content_in_every_shape(message: dict[str, object], text: str) -> None:
     [
         b'{"choices": [{"message": {"content": "A"}}], "error": {"message": "upstream broke"}}',
         b'{"choices": [{"message": {"content": "A"}}], "error": "upstream broke"}',
-        b'{"choices": [{"message": {"content": "A"}, "finish_reason": "error"}]}',
+        *(
+            b'{"choices": [{"message": {"content": "A"}, "finish_reason": "%s"}]}' % word.encode()
+            for word in (*FAILED.split(), "Network-Error")
+        ),
     ],
 )
 def test_an_answer_with_an_error_beside_it_is_a_failure(body: bytes) -> None:
@@ -461,10 +466,11 @@ def test_parts_that_are_not_the_answer_are_not_read(kind: str) -> None:
 @pytest.mark.parametrize(
     "reason", ["content_filter", "CONTENT_FILTER", "contentFilter", "SAFETY", "PROHIBITED_CONTENT"]
 )
-def test_an_answer_that_a_filter_ended_is_named_so_whatever_the_gateway_calls_it(
+def test_an_answer_that_a_filter_ended_is_refused_whatever_the_gateway_calls_it(
     reason: str,
 ) -> None:
-    assert decode(finish_reason=reason).finish_reason == "content_filter"
+    assert decode(finish_reason=reason).finish_reason == reason
+    assert ending(reason) is Ending.REFUSED
 
 
 @pytest.mark.parametrize(
@@ -521,7 +527,7 @@ def test_a_refusal_is_kept_as_text_and_named() -> None:
 
 @pytest.mark.parametrize(
     ("reason", "expected"),
-    [("stop", "stop"), (None, "stop"), ("eos", "stop"), ("length", "length"), ("x", "x")],
+    [("stop", "stop"), (None, "stop"), ("eos", "eos"), ("length", "length"), ("x", "x")],
 )
 def test_finish_reasons(reason: str | None, expected: str) -> None:
     assert decode(finish_reason=reason).finish_reason == expected

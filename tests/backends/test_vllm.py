@@ -144,7 +144,7 @@ def test_answers_that_are_not_to_the_prompts_are_no_answers(
     for answer in answers:
         assert isinstance(answer, Failure)
         assert answer.fatal
-        assert "answers to 2 prompts, or in another order" in answer.message
+        assert "answers to 2 prompts, or out of order" in answer.message
 
 
 def test_an_engine_that_fails_without_a_word_is_told_by_the_name_of_its_error(
@@ -223,6 +223,35 @@ def test_texts_are_generated_as_transformers_alone_would(folder: Path, engine: E
     assert isinstance(answer, Response)
     assert not answer.exact
     assert (answer.finish_reason, answer.output_tokens) == ("length", 6)
+
+
+@pytest.mark.parametrize("top_logprobs", [0, 5])
+def test_what_the_engine_breaks_off_is_tried_again(
+    folder: Path, engine: Engine, top_logprobs: int
+) -> None:
+    asked = [query(chat(length), top_logprobs=top_logprobs, max_tokens=6) for length in (4, 11)]
+    whole = ask(running(folder), asked)
+    engine.calls.clear()
+    engine.endings += ["abort", "length", "error", "length"]
+    answers = ask(running(folder), asked)
+    assert [answer.text for answer in answers] == [answer.text for answer in whole]  # type: ignore[union-attr]
+    assert [len(tokens) for tokens, _, _ in engine.calls] == [2, 1, 1]
+    engine.endings += ["abort", "length", "abort", "abort"]
+    broken, good = sorted(ask(running(folder), asked), key=lambda one: isinstance(one, Response))
+    assert isinstance(broken, Failure)
+    assert not broken.fatal
+    assert "ended the answer with 'abort' each time" in broken.message
+    assert isinstance(good, Response)
+
+
+@pytest.mark.parametrize("reason", ["repetition", "OTHER"])
+def test_another_ending_of_the_engine_is_kept_as_sent(
+    folder: Path, engine: Engine, reason: str
+) -> None:
+    engine.endings.append(reason)
+    (answer,) = ask(running(folder), [query(chat(4), top_logprobs=0, max_tokens=3)])
+    assert isinstance(answer, Response)
+    assert answer.finish_reason == reason
 
 
 def test_a_sample_has_a_seed_of_its_own_and_greedy_text_none(folder: Path, engine: Engine) -> None:

@@ -76,6 +76,7 @@ class Engine:
         longest: Tokens that fit into the memory.
         failure: What the engine fails with.
         value: In place of every log-probability.
+        endings: Finish reasons of the next outputs, one after the other.
     """
 
     started: list[dict[str, Any]] = field(default_factory=list)
@@ -85,6 +86,7 @@ class Engine:
     longest: int = 1024
     failure: Exception | None = None
     value: float | None = None
+    endings: list[str] = field(default_factory=list)
 
 
 class LLM:
@@ -170,13 +172,15 @@ class LLM:
                     weights = (logits / params.temperature).softmax(-1)
                     written.append(int(torch.multinomial(weights, 1, generator=generator)))
         ended = written[-1] == end
+        own_reason = "stop" if ended else "length"
+        reason = self.steered.endings.pop(0) if self.steered.endings else own_reason
         shown = written[:-1] if ended else written
         cached = max((_shared(prompt, seen) for seen in self._seen), default=0)
         self._seen.append(prompt)
         text = self._tokenizer.decode(shown, skip_special_tokens=True) if params.detokenize else ""
         return RequestOutput(
             prompt,
-            [CompletionOutput(0, text, written, None, listed, "stop" if ended else "length")],
+            [CompletionOutput(0, text, written, None, listed, reason)],
             cached,
         )
 

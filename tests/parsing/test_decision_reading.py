@@ -1,12 +1,15 @@
 """Response -> decision: verdict and probabilities by candidate, through the presentation alone."""
 
+import json
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unswayed.backends.openai_compatible import OpenAIDialect
 from unswayed.calls import Response, TokenLogprob
 from unswayed.decisions import Decision, check_decision, tie_rank
 from unswayed.errors import ShapeError
@@ -381,3 +384,108 @@ def test_any_reply_gives_a_valid_decision(
     decision = read(Response(text=text), shown, answer_only=answer_only)
     check_decision(decision)
     assert decision.text == text
+
+
+# --- lists that lack what was generated, or think otherwise -----------------------------------
+
+
+def reply(
+    own: float | None,
+    top: dict[str, float | None],
+    *,
+    before: Sequence[str] = (),
+    token: str = "A",
+    after: Sequence[str] = (),
+    finish: str = "stop",
+) -> Response:
+    """What a server is read as that generates `token` with a log-probability `own` of its own."""
+    listed = [{"token": name, "logprob": value} for name, value in top.items()]
+    sure = {"logprob": -0.01}
+    content = [
+        *({"token": other, **sure, "top_logprobs": [{"token": other, **sure}]} for other in before),
+        {"token": token, "logprob": own, "top_logprobs": listed},
+        *({"token": other, **sure, "top_logprobs": [{"token": other, **sure}]} for other in after),
+    ]
+    choice = {
+        "message": {"content": "".join((*before, token, *after))},
+        "logprobs": {"content": content},
+        "finish_reason": finish,
+    }
+    return OpenAIDialect("m").decode(json.dumps({"choices": [choice]}).encode())
+
+
+SAID = [
+    {},
+    {"token": " A"},
+    {"before": ["**"], "after": ["**"]},
+    {"before": ["("], "after": [")", "."]},
+    {"before": ["Answer", ":"], "token": " A"},
+]
+
+
+@pytest.mark.parametrize("said", SAID, ids=str)
+@pytest.mark.parametrize("own", [-0.2, None])
+@pytest.mark.parametrize("null", [False, True])
+def test_the_text_decides_where_the_list_lacks_or_nulls_what_it_states(
+    said: dict[str, Any], own: float | None, null: bool
+) -> None:
+    top = {"B": -1.7, **({said.get("token", "A"): None} if null else {})}
+    decision = read(reply(own, top, **said))
+    assert decision.choice == 0
+    assert not decision.disagrees
+    if own is None:
+        assert (decision.probs, decision.censored) == (None, True)
+    else:  # .8187 and .1827 of 1.0014
+        assert decision.probs == pytest.approx((0.8176, 0.1824), abs=1e-4)
+        assert not decision.censored
+
+
+def test_what_was_generated_is_in_the_list_once_and_in_its_place() -> None:
+    response = reply(-0.9, {"B": -0.7, "C": -1.7})
+    assert response.top_logprobs == (
+        (TokenLogprob("B", -0.7), TokenLogprob("A", -0.9), TokenLogprob("C", -1.7)),
+    )
+    assert reply(-5.0, {"A": -0.2, "B": -1.7}).top_logprobs == (
+        (TokenLogprob("A", -0.2), TokenLogprob("B", -1.7)),
+    )
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_likelier_label_than_the_stated_one_is_the_verdict_and_is_marked(listed: bool) -> None:
+    response = reply(-1.7, {"B": -0.2, **({"A": -1.7} if listed else {})})
+    decision = read(response)
+    assert (decision.choice, decision.disagrees) == (1, True)
+    assert decision.probs == pytest.approx((0.1824, 0.8176), abs=1e-4)
+    sampled = read(response, sample=1)
+    assert (sampled.choice, sampled.disagrees) == (0, False)
+    turned = read(response, Presentation((1, 0), (0, 1)))
+    assert (turned.choice, turned.disagrees) == (0, True)
+
+
+def test_labels_that_are_equally_likely_do_not_disagree() -> None:
+    decisions = [read(reply(-0.7, {"A": -0.7, "B": -0.7}), token) for token in (X0, X1)]
+    assert {decision.disagrees for decision in decisions} == {False}
+    assert decisions[0].choice == decisions[1].choice
+
+
+def test_a_recorded_reply_without_its_own_value_is_read_by_its_text() -> None:
+    recorded = Response(text="A", tokens=("A",), top_logprobs=((TokenLogprob("B", -1.7),),))
+    decision = read(recorded)
+    assert (decision.choice, decision.probs, decision.censored) == (0, None, True)
+
+
+def test_a_label_that_is_neither_stated_nor_listed_still_gets_the_floor() -> None:
+    decision = read(reply(-0.5, {"A": -0.5, "The": -2.0}))
+    assert decision.probs is not None
+    assert decision.probs[1] == pytest.approx(math.exp(-2) / (math.exp(-0.5) + math.exp(-2)))
+    assert decision.censored
+
+
+def test_a_cut_off_number_is_not_settled_by_a_list_that_lacks_it() -> None:
+    labels = ("1", "12")
+    item = Item(id="q", prompt="?", candidates=("a", "b"))
+    known = reply(None, {"1": -0.4, "12": -1.2}, token="1", finish="length")
+    lacking = reply(None, {"12": -1.2}, token="1", finish="length")
+    assert read(known, item=item, labels=labels).choice == 0
+    decision = read(lacking, item=item, labels=labels)
+    assert (decision.choice, was_truncated(lacking, decision)) == (None, True)

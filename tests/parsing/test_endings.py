@@ -39,17 +39,15 @@ def test_a_reply_without_a_finish_reason_is_complete(reason: str | None) -> None
 
 def test_what_another_attempt_may_mend_is_broken() -> None:
     failed = {word for word, _ in WORDS if is_failed_attempt(word)}
-    assert failed == set(
-        [
-            "abort",
-            "aborted",
-            "cancelled",
-            "error",
-            "network_error",
-            "timeout",
-            "insufficient_system_resource",
-        ]
-    )
+    assert failed == {
+        "abort",
+        "aborted",
+        "cancelled",
+        "error",
+        "network_error",
+        "timeout",
+        "insufficient_system_resource",
+    }
     assert {ending(word) for word in failed} == {Ending.BROKEN}
     assert is_failed_attempt("NETWORK-ERROR")
 

@@ -101,7 +101,7 @@ def test_no_label_in_the_list_gives_no_probabilities() -> None:
     ],
 )
 def test_what_is_no_distribution_gives_nothing(given_top: list[TokenLogprob]) -> None:
-    assert label_probs(given_top, AB) == (None, 0.0, False)
+    assert label_probs(given_top, AB) == (None, 0.0, frozenset())
 
 
 def test_rounding_above_zero_counts_as_certainty() -> None:

@@ -289,17 +289,16 @@ def _failures(
 
 
 def _unread(calls: Calls) -> Iterator[str]:
-    if calls.refused:
-        yield (
-            f"{calls.refused:,} answers were refused by the model or by a filter: they are no verdicts, "
-            "whatever they say, and count as unparsed."
-        )
-    if calls.broken:
-        words = ", ".join(f"{n:,} {one_line(word)}" for word, n in calls.broken.items())
-        yield (
-            f"{sum(calls.broken.values()):,} answers did not end as answers do ({words}): they are no "
-            "verdicts, whatever they say, and count as unparsed."
-        )
+    words = ", ".join(f"{one_line(word)} {n:,}" for word, n in calls.broken.items())
+    for ended, n in (
+        ("were refused by the model or by a filter", calls.refused),
+        (f"have an unknown finish reason ({words})", sum(calls.broken.values())),
+    ):
+        if n:
+            yield (
+                f"{n:,} answers {ended}: they are no verdicts, whatever they say, and count as "
+                "unparsed."
+            )
 
 
 def write_record(directory: Path, record: AuditRecord) -> None:

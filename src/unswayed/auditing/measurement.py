@@ -41,10 +41,7 @@ def metrics_of(
     *,
     endings: Mapping[str, int],
 ) -> Metrics:
-    """The content of `metrics.json`, for calls made and for recorded decisions alike.
-
-    `endings` counts the unread replies about candidates that ended in a way that is not read.
-    """
+    """The content of `metrics.json`; `endings` are those for which replies are unread, counted."""
     return msgspec.structs.replace(
         evaluate(plan, tables, source),
         unswayed=VERSION,
@@ -84,8 +81,7 @@ def _calls(counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[
     tables = [with_content(table) for table in tables]
     parts = [table.label_mass for table in tables if table.label_mass is not None]
     masses = np.concatenate([part[~np.isnan(part)] for part in parts]) if parts else np.array([])
-    disagree, _, disagree_positions = _marked(tables, DISAGREES)
-    reasked, reasked_read, reasked_positions = _marked(tables, REASKED)
+    disagree, reasked = _marked(tables, DISAGREES), _marked(tables, REASKED)
     return Calls(
         planned=counts.planned,
         made=counts.made,
@@ -95,11 +91,11 @@ def _calls(counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[
         unparsed=sum(int((table.choices == UNPARSED).sum()) for table in tables),
         refused=sum(n for word, n in endings.items() if ending(word) is Ending.REFUSED),
         broken={w: n for w, n in sorted(endings.items()) if ending(w) is Ending.BROKEN},
-        disagree=disagree,
-        disagree_positions=disagree_positions,
-        reasked=reasked,
-        reasked_read=reasked_read,
-        reasked_positions=reasked_positions,
+        disagree=disagree.total(),
+        disagree_positions=_by_position(disagree),
+        reasked=reasked.total(),
+        reasked_read=reasked.total() - reasked[UNPARSED],
+        reasked_positions=_by_position(reasked),
         input_tokens=counts.input_tokens,
         output_tokens=counts.output_tokens,
         cost_usd=counts.cost_usd,
@@ -108,21 +104,20 @@ def _calls(counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[
     )
 
 
-def _marked(tables: Sequence[DecisionTable], mark: int) -> tuple[int, int, tuple[int, ...]]:
-    """Replies with a mark, those of them that were read, and verdicts of these by displayed
-    position; none of the last where no verdict names a candidate.
-    """
-    total = read = 0
-    positions: Counter[int] = Counter()
-    for table in tables:
-        choices = np.where(table.marked(mark), table.choices, MISSING)
-        total += int((choices != MISSING).sum())
-        read += int((choices != MISSING).sum() - (choices == UNPARSED).sum())
-        for column, shown in enumerate(table.shown):
-            for position, candidate in enumerate(shown.order):
-                positions[position] += int((choices[:, column] == candidate).sum())
-    by_position = tuple(positions[k] for k in sorted(positions)) if positions.total() else ()
-    return total, read, by_position
+def _marked(tables: Sequence[DecisionTable], mark: int) -> Counter[int]:
+    """Replies with a mark, by the displayed position of the verdict, or its code if it has none."""
+    return Counter(
+        code if code < 0 else shown.position_of_candidate(code)
+        for table in tables
+        for shown, choices, marked in zip(
+            table.shown, table.choices.T, table.marked(mark).T, strict=True
+        )
+        for code in choices[marked].tolist()
+    )
+
+
+def _by_position(counts: Counter[int]) -> tuple[int, ...]:
+    return tuple(counts[position] for position in range(max(counts, default=-1) + 1))
 
 
 def run_of(

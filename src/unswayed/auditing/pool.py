@@ -64,9 +64,7 @@ def build_tables(
 def noting_endings(
     decisions: Iterable[Decision], endings: dict[tuple[str, Ask], str]
 ) -> Iterator[Decision]:
-    """Pass decisions on, and note the finish reasons of those about the candidates that are unread
-    for it.
-    """
+    """Pass decisions on, and note the finish reasons for which those about candidates are unread."""
     for decision in decisions:
         reason = decision.finish_reason
         unread = decision.choice is None and decision.substitute is None

@@ -95,14 +95,7 @@ class Protocol(Struct, frozen=True, kw_only=True):
 
 
 class Reread(Struct, frozen=True, kw_only=True):
-    """What newer rules made of verdicts that older ones had read: how many changed, of how many.
-
-    Attributes:
-        now_unread: Had a verdict and have none.
-        now_read: Had none and have one.
-        to_another: Have another verdict.
-        of: Recorded replies that were read again.
-    """
+    """Verdicts that newer rules changed, `of` so many recorded replies that they read again."""
 
     now_unread: int = 0
     now_read: int = 0
@@ -114,14 +107,11 @@ class Calls(Struct, frozen=True, kw_only=True):
     """What was asked and what came back; counts as in `RunCounts`.
 
     Attributes:
-        replies: Replies about the candidates: what `unparsed` and the counts below are counted among.
+        replies: Replies about the candidates, among which the others are counted.
         broken: Unread replies whose finish reason is none of the known ones, by that reason.
         disagree: Replies whose text states another label than the likeliest.
-        disagree_positions: The same by the displayed position of the verdict.
-        reasked: Replies that could not be read and were asked again.
-        reasked_read: Those of them that were then read.
-        reasked_positions: Verdicts of these, by displayed position.
-        reread: What newer rules of reading changed; unset where they changed nothing.
+        reasked, reasked_read: Replies that were asked again; those of them that were then read.
+        disagree_positions, reasked_positions: Verdicts of these, by displayed position.
         label_mass: Mean probability on the labels before it was renormalised.
     """
 
@@ -150,6 +140,10 @@ class Calls(Struct, frozen=True, kw_only=True):
         """Calls that came back, made or from cache."""
         return self.made + self.cached
 
+    def share(self, count: int) -> float:
+        """So many replies of all."""
+        return count / self.replies if self.replies else 0.0
+
     @property
     def missing(self) -> int:
         """Planned calls without an answer."""
@@ -173,6 +167,8 @@ class Metrics(Struct, frozen=True, kw_only=True):
         improvements: "a-b" to the items that a gets right and b wrong, and the reverse, where
             candidates are scored.
         level_choices: By number of levels, where candidates are the levels of a scale.
+        without_reasked: Method to its accuracy and consistency without the items of which a reply
+            was asked again, where these replies are many.
     """
 
     unswayed: str = ""
@@ -194,6 +190,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     order_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
     improvements: dict[str, Improvements] | UnsetType = UNSET
     level_choices: dict[int, LevelChoices] | UnsetType = UNSET
+    without_reasked: dict[str, Row] | UnsetType = UNSET
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Metrics:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+import numpy as np
 from msgspec import UNSET, UnsetType
 
 from unswayed.auditing.contrasts import compare_methods
@@ -12,15 +13,20 @@ from unswayed.auditing.evaluation import Scored, direct_outcomes, score_method
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.records import LevelChoices, Metrics
-from unswayed.decisions import SCORE, DecisionTable
+from unswayed.decisions import MISSING, REASKED, SCORE, DecisionTable
 from unswayed.methods import BASE, Method
 from unswayed.methods.threshold import ThresholdView, threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
+from unswayed.metrics.accuracy import ACCURACY
+from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.improvements import Improvements, improved_regressed
 from unswayed.metrics.levels import level_choices
 from unswayed.metrics.rows import Beside
 
 __all__ = ["evaluate"]
+
+MOST_REASKED = 0.02
+"""Share of replies asked again above which figures are also given without them."""
 
 
 def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionSource) -> Metrics:
@@ -60,7 +66,26 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
         order_curve=_order_curve(plan, tables, source, options),
         improvements=_improvements(tables, scored),
         level_choices=_level_choices(plan, tables),
+        without_reasked=_without_reasked(tables, scored, options),
     )
+
+
+def _without_reasked(
+    tables: Sequence[DecisionTable], scored: Mapping[str, Scored], options: Options
+) -> dict[str, Row] | UnsetType:
+    """Accuracy and consistency without the items of which a reply was asked again, if many were."""
+    marks = [table.marked(REASKED) for table in tables]
+    replies = sum(int((table.choices != MISSING).sum()) for table in tables)
+    if sum(int(own.sum()) for own in marks) <= MOST_REASKED * replies:
+        return UNSET
+    kept = [np.flatnonzero(~own.any(axis=1)) for own in marks]
+    names = list(map(METRICS.name_of, (ACCURACY, CONSISTENCY)))
+
+    def row(own: Scored) -> Row:
+        outcomes = [o.rows(rows) for o, rows in zip(own.outcomes, kept, strict=True)]
+        return measure(outcomes, names=names, constructed=own.by_construction, **options)
+
+    return {name: Row(row(own).values) for name, own in scored.items()}
 
 
 def _improvements(

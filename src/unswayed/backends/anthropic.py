@@ -16,6 +16,7 @@ from unswayed.backends.dialect import NO_USAGE, Traits, stated_usage, system_apa
 from unswayed.calls import Request, Response
 from unswayed.errors import BadResponseError
 from unswayed.items import Message
+from unswayed.parsing import is_failed_attempt
 
 __all__ = ["AnthropicDialect", "open_anthropic"]
 
@@ -36,12 +37,6 @@ _NO_REPLY_FORMAT = re.compile(
     r"output[ _](?:config|format)|structured[ _]outputs?|json[ _]?schema|\bgrammar\b",
     re.IGNORECASE,
 )
-_FINISH: Final = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-}
 
 
 class _ReplyFormat(msgspec.Struct):
@@ -142,11 +137,13 @@ class AnthropicDialect:
         cached = token_count(usage.cache_read_input_tokens) or 0
         written = token_count(usage.cache_creation_input_tokens) or 0
         stop = reply.stop_reason or "end_turn"
+        if is_failed_attempt(stop):
+            raise BadResponseError(f"the answer came with an error ({stop})")
         thinking = "".join(block.thinking or "" for block in reply.content)
         return Response(
             text="".join(block.text or "" for block in reply.content if block.type == "text"),
             reasoning=thinking or None,
-            finish_reason=_FINISH.get(stop, stop),
+            finish_reason=stop,
             input_tokens=(fresh or 0) + cached + written,
             cached_tokens=cached,
             output_tokens=generated or 0,

@@ -16,9 +16,10 @@ from unswayed.backends.local_chats import ChatWriter, Ids, LabelTokens, may_thin
 from unswayed.backends.local_plans import WINDOW
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.protocol import Answer, too_long
-from unswayed.calls import Query, Request, Response, TokenLogprob
+from unswayed.calls import Failure, Query, Request, Response, TokenLogprob
+from unswayed.parsing import is_failed_attempt
 
-__all__ = ["FloatArray", "Job", "answer_in_windows", "label_response", "prepare"]
+__all__ = ["FloatArray", "Job", "answer_in_windows", "broken_off", "label_response", "prepare"]
 
 B = TypeVar("B")
 
@@ -126,6 +127,14 @@ def label_response(
         cost_usd=0.0,
         model=model,
     )
+
+
+def broken_off(job: Job, reasons: Iterable[str | None], *, model: str) -> Failure | None:
+    """The failed call of an answer with such a finish reason; None for another."""
+    for reason in filter(is_failed_attempt, reasons):
+        message = f"{job.query.item.id}: {model} ended the answer with {reason!r} each time."
+        return Failure(error="BackendError", message=message)
+    return None
 
 
 def _is_answer_only(request: Request) -> bool:

@@ -29,6 +29,7 @@ from unswayed.backends.faults import server_words
 from unswayed.calls import Request, Response, TokenLogprob
 from unswayed.errors import BadResponseError, UnknownNameError
 from unswayed.items import Message
+from unswayed.parsing import is_failed_attempt
 
 __all__ = ["OpenAIDialect", "open_openai", "open_service"]
 
@@ -134,6 +135,7 @@ class _Alternative(msgspec.Struct, gc=False):
 
 class _Generated(msgspec.Struct, gc=False):
     token: str
+    logprob: float | None = None
     top_logprobs: list[_Alternative] = []
 
 
@@ -168,13 +170,6 @@ _ENCODER = msgspec.json.Encoder()
 _COMPLETION = msgspec.json.Decoder(_Completion)
 _PLAIN_COMPLETION = msgspec.json.Decoder(_PlainCompletion)
 _USAGE = msgspec.json.Decoder(_Usage)
-_FINISH: Final = {"eos": "stop", "eos_token": "stop", "end_turn": "stop", "max_tokens": "length"}
-# What gateways to other APIs hand through for an answer that a filter ended.
-_FILTERED: Final = re.compile(
-    r"content_?filter(?:ed)?|safety|image_safety|recitation|blocklist|prohibited_content|spii"
-    r"|guardrail_intervened",
-    re.IGNORECASE,
-)
 _SAID: Final = frozenset(("text", "output_text"))
 """Types of the parts that are the answer; others are reasoning, calls of tools, images."""
 
@@ -238,11 +233,13 @@ class OpenAIDialect:
         if not completion.choices:
             raise BadResponseError(f"not a chat completion: no choices; {server_words(body)}")
         choice = completion.choices[0]
-        if completion.error or choice.finish_reason == "error":
-            raise BadResponseError(f"the answer came with an error: {server_words(body)}")
+        finish = choice.finish_reason or "stop"
+        if completion.error or is_failed_attempt(finish):
+            raise BadResponseError(
+                f"the answer came with an error ({finish}): {server_words(body)}"
+            )
         message = choice.message
         text = _text(message)
-        finish = _finish(choice.finish_reason or "stop")
         if refusal := _refusal(message):
             text, finish = text or refusal, "refusal"
         tokens = tops = None
@@ -319,12 +316,6 @@ def _refusal(message: _Message) -> str:
     return message.refusal or "".join(part.refusal or "" for part in parts)
 
 
-def _finish(reason: str) -> str:
-    if _FILTERED.fullmatch(reason):
-        return "content_filter"
-    return _FINISH.get(reason, reason)
-
-
 def _completion(body: bytes) -> _Completion | _PlainCompletion:
     """The body, typed; logprobs in another shape count as missing: the answer is still good."""
     try:
@@ -345,15 +336,19 @@ def _read_logprobs(
         return None, None
     return (
         tuple([generated.token for generated in content]),
-        tuple([_ranked(generated.top_logprobs) for generated in content]),
+        tuple([_ranked(generated) for generated in content]),
     )
 
 
 _BY_LOGPROB: Final[Callable[[TokenLogprob], float]] = itemgetter(1)
 
 
-def _ranked(alternatives: list[_Alternative]) -> tuple[TokenLogprob, ...]:
-    ranked = [TokenLogprob(a.token, a.logprob) for a in alternatives if a.logprob is not None]
+def _ranked(generated: _Generated) -> tuple[TokenLogprob, ...]:
+    """The alternatives; the generated token among them, where they lack it and its own value is told."""
+    given = generated.top_logprobs
+    ranked = [TokenLogprob(a.token, a.logprob) for a in given if a.logprob is not None]
+    if generated.logprob is not None and all(top[0] != generated.token for top in ranked):
+        ranked.append(TokenLogprob(generated.token, generated.logprob))
     ranked.sort(key=_BY_LOGPROB, reverse=True)
     return tuple(ranked)
 

@@ -32,6 +32,7 @@ from unswayed.backends.local_jobs import (
     FloatArray,
     Job,
     answer_in_windows,
+    broken_off,
     label_response,
     prepare,
 )
@@ -41,10 +42,13 @@ from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.backends.protocol import Answer, Backend
 from unswayed.calls import Failure, Query, Request, Response
 from unswayed.errors import MissingExtraError, UsageError
+from unswayed.parsing import is_failed_attempt
 
 if TYPE_CHECKING:
     from vllm import LLM, RequestOutput, SamplingParams
     from vllm.lora.request import LoRARequest
+
+    _Asked = tuple[list[int], SamplingParams]
 
 __all__ = ["VllmBackend", "open_vllm"]
 
@@ -193,10 +197,12 @@ class VllmBackend(Backend):
         outcomes: list[Response | Failure] = []
         for job, own in zip(jobs, parts, strict=True):
             said: dict[int, float] = {}
-            for output in itertools.islice(outputs, len(own)):
-                (position,) = output.outputs[0].logprobs or ({},)
+            parted = [output.outputs[0] for output in itertools.islice(outputs, len(own))]
+            for part in parted:
+                (position,) = part.logprobs or ({},)
                 said |= {token: entry.logprob for token, entry in position.items()}
-            outcomes.append(self._label_answer(job, said))
+            failure = broken_off(job, [part.finish_reason for part in parted], model=self.model)
+            outcomes.append(failure or self._label_answer(job, said))
         return outcomes
 
     def _label_answer(self, job: Job, said: dict[int, float]) -> Response | Failure:
@@ -215,7 +221,8 @@ class VllmBackend(Backend):
         """Generated answers."""
         outputs = self._generate([(job.tokens, _sampling(job.query.request)) for job in jobs])
         return [
-            Response(
+            broken_off(job, [output.outputs[0].finish_reason], model=self.model)
+            or Response(
                 text=output.outputs[0].text,
                 finish_reason=output.outputs[0].finish_reason or "stop",
                 input_tokens=len(job.tokens),
@@ -226,7 +233,7 @@ class VllmBackend(Backend):
             for job, output in zip(jobs, outputs, strict=True)
         ]
 
-    def _generate(self, asked: Sequence[tuple[list[int], SamplingParams]]) -> list[RequestOutput]:
+    def _generate(self, asked: Sequence[_Asked], attempts: int = 3) -> list[RequestOutput]:
         from vllm import TokensPrompt
 
         engine = self._start()
@@ -237,11 +244,13 @@ class VllmBackend(Backend):
             lora_request=engine.lora,
         )
         if [output.prompt_token_ids for output in outputs] != [tokens for tokens, _ in asked]:
-            raise RuntimeError(
-                f"{len(outputs)} answers to {len(asked)} prompts, or in another order"
-            )
+            raise RuntimeError(f"{len(outputs)} answers to {len(asked)} prompts, or out of order")
         self._read += sum(len(tokens) for tokens, _ in asked)
         self._cached += sum(output.num_cached_tokens or 0 for output in outputs)
+        ended = [is_failed_attempt(output.outputs[0].finish_reason) for output in outputs]
+        if any(ended) and attempts > 1:
+            again = iter(self._generate(list(itertools.compress(asked, ended)), attempts - 1))
+            return [next(again) if k else own for k, own in zip(ended, outputs, strict=True)]
         return outputs
 
     def _remark(self) -> None:

@@ -19,7 +19,6 @@ __all__ = [
     "Choice",
     "FloatArray",
     "IntArray",
-    "MarkArray",
     "choice_of",
     "code_of",
     "renumbered",
@@ -38,12 +37,10 @@ MISSING: Final = -3
 """Column code of a call that was not made or failed: never a decision."""
 
 REASKED: Final = 1
-"""Bit of a column of marks: `Decision.reasked`."""
 DISAGREES: Final = 2
-"""Bit of a column of marks: `Decision.disagrees`."""
+"""Bits of a column of marks: what `Decision` calls so."""
 
 IntArray = NDArray[np.int16]
-MarkArray = NDArray[np.uint8]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions.codes import Choice, FloatArray, IntArray, MarkArray, code_of
+from unswayed.decisions.codes import Choice, FloatArray, IntArray, code_of
 from unswayed.decisions.decision import MOST_COUNT, Decision, has_sound_presentation
 from unswayed.decisions.recording import ByCandidate, Originals, Recording
 from unswayed.errors import ShapeError
@@ -53,7 +53,7 @@ class Block:
     choices: IntArray
     finish: NDArray[np.int32]
     label_mass: FloatArray
-    marks: MarkArray
+    marks: IntArray
     probs: ByCandidate
     ratings: Mapping[str, ByCandidate]
 
@@ -98,7 +98,7 @@ class Recorder:
             choices=np.array(codes_of(decisions), dtype=np.int16),
             finish=np.array([finish[d.finish_reason] for d in decisions], dtype=np.int32),
             label_mass=np.array(mass, dtype=np.float64).reshape(size),  # None becomes NaN
-            marks=np.array([decision.marks for decision in decisions], dtype=np.uint8),
+            marks=np.array([decision.marks for decision in decisions], dtype=np.int16),
             probs=_by_candidate([decision.probs for decision in decisions]),
             ratings=_ratings(decisions) if _is_any_rated(decisions) else {},
         )

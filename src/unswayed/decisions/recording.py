@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions.codes import BoolArray, FloatArray, IntArray, MarkArray
+from unswayed.decisions.codes import BoolArray, FloatArray, IntArray
 from unswayed.decisions.decision import RANK, SCORE, Decision
 from unswayed.items import BadLine
 from unswayed.presentation import Ask
@@ -96,7 +96,7 @@ class Recording:
     choices: IntArray
     finish: NDArray[np.int32]
     label_mass: FloatArray
-    marks: MarkArray
+    marks: IntArray
     probs: ByCandidate
     ratings: Mapping[str, ByCandidate]
     places: NDArray[np.int64]

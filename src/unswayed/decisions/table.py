@@ -16,7 +16,6 @@ from unswayed.decisions.codes import (
     BoolArray,
     FloatArray,
     IntArray,
-    MarkArray,
     renumbered,
 )
 from unswayed.decisions.decision import Decision
@@ -58,7 +57,7 @@ class DecisionTable:
     choices: IntArray
     probs: FloatArray | None = None
     label_mass: FloatArray | None = None
-    marks: MarkArray | None = None
+    marks: IntArray | None = None
     ratings: Mapping[str, FloatArray] = field(default_factory=dict)
     outer: Order | None = None
 
@@ -86,7 +85,7 @@ class DecisionTable:
 
     def marked(self, mark: int) -> BoolArray:
         """Where decisions have a mark (REASKED, DISAGREES), shape (I, T)."""
-        marks = np.zeros(self.choices.shape, np.uint8) if self.marks is None else self.marks
+        marks = np.zeros(self.choices.shape, np.int16) if self.marks is None else self.marks
         return (marks & mark) > 0
 
     @cached_property
@@ -252,7 +251,7 @@ class DecisionTable:
             choices=np.array([codes[k] for k in cells], dtype=np.int16).reshape(shape),
             probs=_by_cell([decision.probs for decision in own], cells, (*shape, n)),
             label_mass=_by_cell([decision.label_mass for decision in own], cells, shape),
-            marks=np.array([marks[k] for k in cells], dtype=np.uint8).reshape(shape)
+            marks=np.array([marks[k] for k in cells], dtype=np.int16).reshape(shape)
             if any(marks)
             else None,
             ratings={name: rated for name, rated in ratings.items() if rated is not None},

@@ -5,15 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["FAILED", "Ending", "ending", "is_failed_attempt"]
+__all__ = ["FAILED", "WORDS", "Ending", "ending", "is_failed_attempt"]
 
 
 class Ending(StrEnum):
-    """How a reply ended, and so whether it is read.
-
-    A cut-off reply is read where it says enough, and is asked for again with a larger cap where it
-    does not. Neither words nor probabilities of a refused or a broken one are a verdict.
-    """
+    """How a reply ended: refused and broken ones are no verdicts, whatever they say."""
 
     COMPLETE = "complete"
     CUT = "cut"
@@ -26,40 +22,30 @@ class Ending(StrEnum):
         return self in {Ending.COMPLETE, Ending.CUT}
 
 
-FAILED: Final = frozenset(
-    [
-        "abort",
-        "aborted",
-        "cancelled",
-        "error",
-        "network_error",
-        "timeout",
-        "insufficient_system_resource",
-    ]
-)
-"""Broken endings that another attempt may mend: a live model is asked again."""
-
-_WORDS: Final = {
+WORDS: Final = {
     Ending.COMPLETE: "stop eos eos_token end_turn stop_sequence stop_token completed complete",
     Ending.CUT: "length max_tokens model_length max_output_tokens token_limit time_limit",
     Ending.REFUSED: "refusal content_filter contentfilter content_filtered safety image_safety "
     "recitation blocklist prohibited_content spii guardrail_intervened sensitive",
 }
-_BY_WORD: Final = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+"""Finish reasons by what they mean; every other one is broken."""
+FAILED: Final = "abort aborted cancelled error network_error timeout insufficient_system_resource"
+"""Broken ones that another attempt may mend: a live model is asked again."""
+_BY_WORD: Final = {word: kind for kind, words in WORDS.items() for word in words.split()}
 
 
 def ending(reason: str | None) -> Ending:
     """What a finish reason means, without regard to case, `-` as `_`; none is a complete reply.
 
-    >>> ending("end_turn"), ending("MAX_TOKENS"), ending("content-filter"), ending("abort")
-    (<Ending.COMPLETE: 'complete'>, <Ending.CUT: 'cut'>, <Ending.REFUSED: 'refused'>, <Ending.BROKEN: 'broken'>)
+    >>> [str(ending(reason)) for reason in ("end_turn", "MAX_TOKENS", "content-filter", "abort")]
+    ['complete', 'cut', 'refused', 'broken']
     """
     return _BY_WORD.get(_word(reason), Ending.BROKEN) if reason else Ending.COMPLETE
 
 
 def is_failed_attempt(reason: str | None) -> bool:
     """Whether a live model's reply that ended so is tried again, like a dropped connection."""
-    return reason is not None and _word(reason) in FAILED
+    return reason is not None and _word(reason) in FAILED.split()
 
 
 def _word(reason: str) -> str:

@@ -8,7 +8,8 @@ without case. A token that is the beginning of a longer label ("Al" of Alice) co
 token spells that label in full; a beginning shared by several labels settles nothing.
 
 A label outside the returned top-k is not impossible: it gets the smallest probability returned
-(an upper bound), the result is flagged as censored, and it is never 0. The label mass is what was
+(an upper bound), the result is flagged as censored, and it is never 0. The label that the reply states
+never gets it: where that one is outside the list, the probabilities are unknown (`reading.py`). The label mass is what was
 seen on the labels before renormalising, without such floors. No label seen: no probabilities.
 """
 
@@ -45,15 +46,20 @@ class LabelProbs(NamedTuple):
     Attributes:
         probs: By label, summing to 1; None if no label was seen or the numbers settle nothing.
         mass: Probability seen on the labels before renormalising, in [0, 1].
-        censored: A label was outside the list and got the floor (or no label was in it).
+        unseen: Labels outside the list, which got the floor (all of them if none was in it).
     """
 
     probs: tuple[float, ...] | None
     mass: float
-    censored: bool
+    unseen: frozenset[int] = frozenset()
+
+    @property
+    def censored(self) -> bool:
+        """Whether a label was outside the list."""
+        return bool(self.unseen)
 
 
-_UNKNOWN: Final = LabelProbs(None, 0.0, False)
+_UNKNOWN: Final = LabelProbs(None, 0.0)
 
 
 def label_probs(
@@ -132,32 +138,32 @@ def _whole(top: Sequence[TokenLogprob], codes: Mapping[str, int]) -> LabelProbs 
         values[code] = logprob
     peak = max(values)
     if peak == -math.inf:
-        return LabelProbs(None, 0.0, True)
+        return LabelProbs(None, 0.0, frozenset(range(len(values))))
     weights = [math.exp(value - peak) for value in values]
     total = sum(weights)
     mass = min(1.0, total * math.exp(peak))
-    return LabelProbs(tuple([weight / total for weight in weights]), mass, False)
+    return LabelProbs(tuple([weight / total for weight in weights]), mass)
 
 
 def _normalise(logprobs: list[list[float]], floor: float, *, least: float) -> LabelProbs:
     """Sum, put the floor where a label has none, renormalise."""
     peak = max([max(values) for values in logprobs if values], default=-math.inf)
+    unseen = frozenset([label for label, values in enumerate(logprobs) if not values])
     if peak == -math.inf:
-        return LabelProbs(None, 0.0, True)
+        return LabelProbs(None, 0.0, unseen)
     # Relative to the peak, so that very small probabilities do not vanish before renormalising.
     weights = [_weight(values, peak) for values in logprobs]
     total = sum(weights)
     mass = min(1.0, total * math.exp(peak))
-    censored = not all(logprobs)
-    if censored:
+    if unseen:
         bound = math.exp(floor - peak)
         weights = [
             weight if values else bound for weight, values in zip(weights, logprobs, strict=True)
         ]
-    if censored or min(weights) < least:
+    if unseen or min(weights) < least:
         weights = [max(weight, least) for weight in weights]
         total = sum(weights)
-    return LabelProbs(tuple([weight / total for weight in weights]), mass, censored)
+    return LabelProbs(tuple([weight / total for weight in weights]), mass, unseen)
 
 
 def _weight(values: list[float], peak: float) -> float:

@@ -1,7 +1,9 @@
 """Response -> decision: what a judge was asked and what it answered, by candidate.
 
 The verdict is the likeliest label where label probabilities are known and the reply is a label
-(equal probabilities go to the one tie rule); otherwise the label that the text states. A reply
+(equal probabilities go to the one tie rule); otherwise the label that the text states. They are not
+known where that label is outside the list of alternatives; where it is in the list and another one is
+likelier, the decision is marked as one that disagrees. A reply
 whose text states nothing has no verdict, but keeps its probabilities. So does a reply that was cut
 off in the middle of its words: only a label alone, or a complete tag or mark, is a verdict there. A repeated sample (sample >
 0) was drawn, so its text is its verdict: the likeliest label would be the same for every sample.
@@ -73,10 +75,11 @@ def read_decision(
     )
     by_label = _probs(*position, parsed)
     carriers, labels_by_candidate = _turned(shown)
-    probs = None
+    probs, disagrees = None, False
     if by_label is not None and by_label.probs is not None:
         own = by_label.probs
         probs = tuple([own[label] for label in labels_by_candidate])
+        disagrees = parsed >= 0 and ask.sample == 0 and own[parsed] < max(own)
     return decision_of(
         item,
         ask,
@@ -88,6 +91,7 @@ def read_decision(
         probs=probs,
         label_mass=by_label.mass if by_label is not None else None,
         censored=by_label is not None and by_label.censored,
+        disagrees=disagrees,
     )
 
 
@@ -103,6 +107,7 @@ def decision_of(
     probs: tuple[float, ...] | None = None,
     label_mass: float | None = None,
     censored: bool = False,
+    disagrees: bool = False,
     scores: tuple[float | None, ...] | None = None,
     ranking: tuple[int, ...] | None = None,
     flags: dict[str, tuple[bool | None, ...]] | None = None,
@@ -121,6 +126,7 @@ def decision_of(
         probs: Probability by candidate.
         label_mass: Probability of all labels together.
         censored: Whether a label was outside the returned alternatives.
+        disagrees: Whether the text states another label than the likeliest.
         scores: By candidate, None where unknown.
         ranking: Candidates, best first.
         flags: By name, by candidate.
@@ -134,6 +140,7 @@ def decision_of(
         probs=probs,
         label_mass=label_mass,
         censored=censored,
+        disagrees=disagrees,
         scores=scores,
         ranking=ranking,
         flags=flags,
@@ -191,11 +198,12 @@ def _is_settled(
     position: tuple[LabelProbs | None, int], response: Response, symbols: Symbols
 ) -> bool:
     """Whether a cut-off reply is a label whose probabilities show that no longer one was begun."""
-    by_label = position[0]
+    by_label, label = position[0], symbols.index(response.text.strip())
     return (
-        by_label is not None
+        label >= 0
+        and by_label is not None
         and by_label.probs is not None
-        and symbols.index(response.text.strip()) >= 0
+        and label not in by_label.unseen
     )
 
 
@@ -207,6 +215,8 @@ def _probs(by_label: LabelProbs | None, generated: int, parsed: int) -> LabelPro
         # "A careful look: the answer is B" begins with a token that looks like a label and is
         # none: those probabilities are of the sentence, not of the verdict.
         return None
+    if parsed in by_label.unseen:
+        return by_label._replace(probs=None)  # no floor for what the text states
     return by_label
 
 

@@ -31,7 +31,9 @@ __all__ = [
     "AGREEMENT",
     "CONSISTENCY",
     "CONSISTENT_ACCURACY",
+    "DISAGREE_NOTE",
     "POSITION_RATE",
+    "REASKED_NOTE",
     "SPEARMAN",
     "TIE_RATE",
     "UNPARSED_RATE",
@@ -59,6 +61,8 @@ UNPARSED_LIMIT = 0.20
 """Share of unreadable answers above which the report describes the rest only."""
 
 UNPARSED_NOTE = 0.05
+REASKED_NOTE = 0.05
+DISAGREE_NOTE = 0.001
 FLIPS_MATTER = 0.10
 """Flip rate above which flips are the headline where no position is favoured."""
 

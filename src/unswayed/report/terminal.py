@@ -15,7 +15,7 @@ from unswayed.report.findings import Finding
 from unswayed.report.lists import uneven_orders
 from unswayed.report.scored import lede_of
 from unswayed.report.table import Cell, MetricsTable, main_table
-from unswayed.report.words import plain, sentence, spans
+from unswayed.report.words import plain, say, sentence, spans
 from unswayed.visible import one_line, visible
 
 __all__ = ["terminal_report"]
@@ -31,6 +31,7 @@ def terminal_report(run: RunData) -> RenderableType:
     warning = _plain("lead.missing", finding)
     if warning:
         parts.append(Text(warning, style="yellow"))
+    parts += [Text(_spaced(plain(told))) for told in say("facts.replies", finding, True)]
     lede = lede_of(finding)
     if lede:
         parts.append(_text(lede))
