@@ -285,7 +285,7 @@ def test_a_cut_off_answer_is_asked_again_once_as_in_an_audit(
     assert {d and (d.output_tokens, d.cost_usd) for d in asked.decisions} == {(14, 0.03)}
     assert sorted({request.max_tokens for request in backend.asked}) == [cap, 4 * cap]
     counts = answers.counts
-    assert (counts.made, counts.truncated_retries, counts.unparsed) == (4, 2, 0)
+    assert (counts.made, counts.seconds, counts.unparsed) == (4, 2, 0)
     again = asyncio.run(answers.ask(questions))
     assert again == asked
     assert len(backend.asked) == 4

@@ -366,13 +366,15 @@ class _Asking:
         if (decision.item_id, decision.ask) != (draft.question.item.id, draft.question.ask):
             decision = draft.read(response)
         second = self._seconds.get(draft.key)
-        later = None if second is None else self._outcomes[second.key]
-        if second is None or not isinstance(later, Response):
+        if second is None:
             return decision
+        later = self._outcomes[second.key]
+        if not isinstance(later, Response):
+            return None  # what it would have said may come yet
         return with_costs_of(second._replace(question=draft.question).read(later), decision)
 
     def _reason(self, draft: Draft) -> str | None:
-        outcome = self._outcomes[draft.key]
+        outcome = self._outcomes[self._seconds.get(draft.key, draft).key]
         if outcome is None or isinstance(outcome, Response):
             return None
         return outcome.message.removeprefix(f"{draft.question.item.id}: ")

@@ -25,7 +25,7 @@ from unswayed.backends.local_plans import Batch, Step, by_length, cap_of_rows, p
 from unswayed.backends.local_texts import generate
 from unswayed.backends.model_folders import ModelFolder, check_extras, locate
 from unswayed.backends.protocol import Answer, Backend
-from unswayed.calls import Failure, Query, Request, Response
+from unswayed.calls import Failure, Query, Response
 from unswayed.registry import require
 
 __all__ = ["HuggingFaceBackend", "open_huggingface"]
@@ -111,10 +111,6 @@ class HuggingFaceBackend(Backend):
         from unswayed.backends.local_forecasts import forecast
 
         return forecast(self._folder, self._settings, queries, name=self.model)
-
-    def converses(self, request: Request) -> bool:
-        """Whether a text is written: nothing is in the scoring of labels."""
-        return request.top_logprobs == 0
 
     def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer in windows of queries, each in batches of about equal length.

@@ -315,3 +315,5 @@ class _Stream:
             f"{counts.made:,} calls made, {counts.cached:,} recorded before, "
             f"{counts.failed:,} failed; ${counts.cost_usd:,.4f}"
         )
+        if counts.left_out:
+            aside(f"{counts.left_out:,} recorded second replies left out (--no-reask)")

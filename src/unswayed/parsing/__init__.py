@@ -11,11 +11,12 @@ from unswayed.parsing.labels import parse_label
 from unswayed.parsing.listwise import FLAGS, listwise_schema, read_listwise
 from unswayed.parsing.logprobs import LabelProbs, label_probs
 from unswayed.parsing.reading import decision_of, is_unread, read_decision
-from unswayed.parsing.replies import LABEL, LabelReply, Reply, ReplySpec
+from unswayed.parsing.replies import LABEL, READER, LabelReply, Reply, ReplySpec
 
 __all__ = [
     "FLAGS",
     "LABEL",
+    "READER",
     "Ending",
     "LabelProbs",
     "LabelReply",

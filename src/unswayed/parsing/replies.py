@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from unswayed.calls import Response
 from unswayed.decisions import Decision, Evidence
@@ -13,7 +13,10 @@ from unswayed.parsing.listwise import closed
 from unswayed.parsing.reading import read_decision
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["LABEL", "LabelReply", "Reply", "ReplySpec"]
+__all__ = ["LABEL", "READER", "LabelReply", "Reply", "ReplySpec"]
+
+READER: Final = 2
+"""Number of the rules that replies are read by: it grows when recorded replies are read otherwise."""
 
 
 class ReplySpec(NamedTuple):

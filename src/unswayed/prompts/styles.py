@@ -162,11 +162,7 @@ STRUCTURED_REASONING = Style(
 
 
 def phrase(labels: Sequence[str]) -> str:
-    """Labels as a sentence names them.
-
-    >>> phrase(("A", "B", "C"))
-    'A, B or C'
-    """
+    """Labels as a sentence names them: A, B or C."""
     return f"{', '.join(labels[:-1])} or {labels[-1]}"
 
 

@@ -9,11 +9,11 @@ import msgspec
 from unswayed.calls import Query, Request, Response, key_of
 from unswayed.decisions import Decision
 from unswayed.items import Message
-from unswayed.parsing import is_unread
+from unswayed.parsing import Ending, ending, is_unread
 from unswayed.parsing.quoting import without_thinking
 from unswayed.runner.keys import Question
 from unswayed.runner.writer import Answered
-from unswayed.store import prompt_bytes
+from unswayed.store import mended_text, prompt_bytes
 from unswayed.tasks import task_of
 
 __all__ = ["Draft", "Layout", "most_tokens", "read_by"]
@@ -22,6 +22,8 @@ TOKENS_AROUND: Final = 16
 """The most that a chat template puts around a message."""
 LONGEST_TOKEN: Final = 8
 """Bytes of a token of a reply, on average at most."""
+LONGER: Final = 4
+"""Factor by which the cap on tokens grows for an answer that was cut off before it could be read."""
 LABEL_TOKENS: Final = 16
 """Cap on the reply to a call that asks again for the label alone."""
 NOTHING_SAID: Final = "(no answer)"
@@ -41,23 +43,26 @@ class Layout(NamedTuple):
 
     labels: tuple[str, ...]
     answer_only: bool
-    reask: str | None = None
+    reask: str | None
 
 
 class Draft(NamedTuple):
     """A question put into words: what is sent, under which key, and how its answer is read.
 
     Attributes:
-        is_retry: It repeats a call whose answer was cut off, with a larger cap.
-        is_reask: It asks again for the label of an answer that could not be read.
+        after: How the unread answer ended that this call follows; None for a first call.
     """
 
     question: Question
     request: Request
     key: bytes
     layout: Layout
-    is_retry: bool = False
-    is_reask: bool = False
+    after: Ending | None = None
+
+    @property
+    def is_reask(self) -> bool:
+        """Whether it asks again for the label of an answer that was complete and could not be read."""
+        return self.after is Ending.COMPLETE
 
     @property
     def query(self) -> Query:
@@ -78,37 +83,36 @@ class Draft(NamedTuple):
             self.question.item.id,
             unread=is_unread(response, decision),
             unparsed=decision.choice is None and not retried,
-            is_retry=self.is_retry,
-            is_reask=self.is_reask,
+            is_second=self.after is not None,
         )
 
-    def longer(self, factor: int) -> Draft | None:
-        """The same with a cap so many times as large; None if it is no larger."""
-        if factor <= 1:
-            return None
-        request = self.request
-        request = msgspec.structs.replace(request, max_tokens=request.max_tokens * factor)
-        return Draft(self.question, request, key_of(request), self.layout, is_retry=True)
+    def second(self, response: Response) -> Draft | None:
+        """The one call that may follow an unread answer.
 
-    def again(self, reply: str) -> Draft | None:
-        """What asks for the label alone behind a reply that names none; None if the prompt does not."""
-        request, asks = self.request, self.layout.reask
-        if asks is None:
+        An answer that was cut off is asked for again with a larger cap; to one that is complete the
+        judge is asked for its label, in its own conversation, where the prompt has words for it.
+        """
+        request, layout, ended = self.request, self.layout, ending(response.finish_reason)
+        if ended is Ending.CUT:
+            request = msgspec.structs.replace(request, max_tokens=LONGER * request.max_tokens)
+        elif layout.reask is None:
             return None
-        said = without_thinking(reply).strip()[-MOST_QUOTED:] or NOTHING_SAID
-        request = msgspec.structs.replace(
-            request,
-            messages=(*request.messages, Message("assistant", said), Message("user", asks)),
-            max_tokens=LABEL_TOKENS,
-            temperature=0.0,
-            top_logprobs=0,
-            schema=msgspec.UNSET,
-        )
-        layout = Layout(self.layout.labels, answer_only=True)
-        return Draft(self.question, request, key_of(request), layout, is_reask=True)
+        else:
+            own = without_thinking(mended_text(response.text)).strip()[-MOST_QUOTED:]
+            talk = Message("assistant", own or NOTHING_SAID), Message("user", layout.reask)
+            request = msgspec.structs.replace(
+                request,
+                messages=(*request.messages, *talk),
+                max_tokens=LABEL_TOKENS,
+                temperature=0.0,
+                top_logprobs=0,
+                schema=msgspec.UNSET,
+            )
+            layout = Layout(layout.labels, answer_only=True, reask=None)
+        return Draft(self.question, request, key_of(request), layout, after=ended)
 
-    def most_again(self) -> tuple[int, int]:
-        """The most input and output tokens of `again`, whatever the reply; see `most_tokens`."""
+    def most_reask(self) -> tuple[int, int]:
+        """The most input and output tokens of a call that asks again, whatever the reply; see `most_tokens`."""
         said = min(MOST_QUOTED, LONGEST_TOKEN * self.request.max_tokens)
         asks = len((self.layout.reask or "").encode())
         return most_tokens(self.request)[0] + said + asks + 2 * TOKENS_AROUND, LABEL_TOKENS

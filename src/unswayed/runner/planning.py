@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -35,28 +35,6 @@ ENOUGH_CALLS: Final = 20
 """Recorded calls from which their real usage replaces the rules of thumb."""
 
 
-@dataclass(slots=True)
-class Reasks:
-    """Calls that ask again for the label of a reply that could not be read.
-
-    Attributes:
-        n: How many.
-        most_usd: The most they can cost; None where no price is known.
-    """
-
-    n: int = 0
-    most_usd: float | None = 0.0
-
-    def add(self, price: float | None) -> None:
-        """Count a call that may cost so much."""
-        self.n += 1
-        self.most_usd = _sum(self.most_usd, price)
-
-
-def _sum(usd: float | None, price: float | None) -> float | None:
-    return None if usd is None or price is None else usd + price
-
-
 @dataclass(frozen=True, slots=True)
 class CallPlan:
     """What a run would do.
@@ -69,9 +47,10 @@ class CallPlan:
         est_input_tokens, est_output_tokens: Of the calls to make; see `Estimator`.
         est_cost_usd: Of the calls to make; None where no price is known.
         most_cost_usd: The most they can cost: a budget that is sure to reach (see `most_tokens`).
-        reasks: Those of the calls to make that ask again about recorded replies.
-        more: Calls on top, at most: if no reply to the calls to make can be read.
-        n_left_out: Recorded calls of that kind that are left out, for no reply is to be asked again.
+        n_reasks, most_reasks_usd: Those of them that ask again about recorded replies, and the most
+            that these can cost.
+        n_more, most_more_usd: The same on top of them, if no reply to them can be read.
+        n_left_out: Recorded calls of that kind that are left out, as the settings say.
         remarks: How the model would answer them, in sentences (see `Backend.forecast`).
     """
 
@@ -83,8 +62,10 @@ class CallPlan:
     est_output_tokens: int
     est_cost_usd: float | None
     most_cost_usd: float | None
-    reasks: Reasks = field(default_factory=Reasks)
-    more: Reasks = field(default_factory=Reasks)
+    n_reasks: int = 0
+    most_reasks_usd: float | None = 0.0
+    n_more: int = 0
+    most_more_usd: float | None = 0.0
     n_left_out: int = 0
     remarks: tuple[str, ...] = ()
 
@@ -182,10 +163,11 @@ def plan_calls(
     """
     missing = MissingCalls(questions, drafter, store)
     estimator = Estimator.learned(store.totals())
-    to_make = total_in = total_out = 0
-    cost: float | None = 0.0
-    most: float | None = 0.0
-    reasks, more = Reasks(), Reasks()
+    total_in = total_out = 0
+    costs: list[float | None] = []
+    most: list[float | None] = []
+    reasks: list[float | None] = []
+    more: list[float | None] = []
     while not missing.exhausted:
         missing.look()
         while missing:
@@ -193,26 +175,30 @@ def plan_calls(
             drafter.keep(draft)
             request = draft.request
             tokens_in, tokens_out = estimator.tokens(request)
-            to_make += 1
             total_in += tokens_in
             total_out += tokens_out
-            cost = _sum(cost, price_of(backend, tokens_in, tokens_out))
-            price = price_of(backend, *most_tokens(request))
-            most = _sum(most, price)
+            costs.append(price_of(backend, tokens_in, tokens_out))
+            most.append(price_of(backend, *most_tokens(request)))
             if draft.is_reask:
-                reasks.add(price)
-            elif drafter.may_reask(draft):
-                more.add(price_of(backend, *draft.most_again()))
+                reasks.append(most[-1])
+            elif drafter.may_reask(draft) and not (backend.offline and request.top_logprobs):
+                more.append(price_of(backend, *draft.most_reask()))  # not where labels are scored
     return CallPlan(
         n_questions=missing.n_questions,
         n_distinct=missing.n_distinct,
         n_cached=missing.n_cached,
-        n_to_make=to_make,
+        n_to_make=len(most),
         est_input_tokens=total_in,
         est_output_tokens=total_out,
-        est_cost_usd=cost,
-        most_cost_usd=most,
-        reasks=reasks,
-        more=more,
+        est_cost_usd=_total(costs),
+        most_cost_usd=_total(most),
+        n_reasks=len(reasks),
+        most_reasks_usd=_total(reasks),
+        n_more=len(more),
+        most_more_usd=_total(more),
         n_left_out=missing.n_left_out,
     )
+
+
+def _total(usd: Sequence[float | None]) -> float | None:
+    return None if None in usd else sum(price for price in usd if price is not None)

@@ -13,7 +13,7 @@ from unswayed.calls import Frame, Request, Response, escaped, key_of
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError
 from unswayed.items import Item, Message
-from unswayed.parsing import Ending, ending, is_unread
+from unswayed.parsing import is_unread
 from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, Rendered, Wording, Wordings, plain_texts, render
 from unswayed.runner.counts import RunCounts
@@ -48,15 +48,12 @@ class RunSettings:
         sample_temperature: Temperature of repeated samples (`Ask.sample` > 0); sample 0 is greedy.
         budget_usd: Most USD that all calls recorded in the run directory may cost together,
             earlier runs included; None for no limit.
-        retry_max_tokens: Factor by which the cap on tokens grows for the one retry of an answer
-            that was cut off before it could be read; 1 for no retry.
         reask: Whether a reply that could not be read is asked for its label again, once.
     """
 
     prompts: PromptSettings
     sample_temperature: float = 1.0
     budget_usd: float | None = None
-    retry_max_tokens: int = 4
     reask: bool = True
 
 
@@ -73,8 +70,7 @@ class Drafter:
             in the responses.
         settings: Prompts and sampling.
         keyed_by_item: Whether the item's id belongs into every key (`Backend.keyed_by_item`).
-        converses: Whether the answer to a request is text that can be asked about again
-            (`Backend.converses`).
+        converses: `Backend.converses`.
         remembers: False for a stream, in which an id may come again with another item.
     """
 
@@ -218,24 +214,17 @@ class Drafter:
     def second(self, draft: Draft, response: Response, decision: Decision) -> Draft | None:
         """The one call that follows an answer without a verdict; None where there is none.
 
-        An answer that was cut off is asked for again with a larger cap. One that is complete is
-        asked for its label in its own conversation, also where the settings leave that call out
-        (`leaves_out`).
+        It is given also where the settings leave it out (`leaves_out`).
 
         Args:
             draft: What was asked.
             response: The answer.
             decision: What was read in it.
         """
-        if draft.is_retry or draft.is_reask or not is_unread(response, decision):
+        if draft.after is not None or not is_unread(response, decision):
             return None
-        if ending(response.finish_reason) is Ending.CUT:
-            second = draft.longer(self.settings.retry_max_tokens)
-        else:
-            second = draft.again(response.text)
-            if second is None or not self._converses(second.request):
-                return None
-        if second is None:
+        second = draft.second(response)
+        if second is None or not self._converses(second.request):
             return None
         if self._remembers and not self.leaves_out(second):
             self._seconds[draft.key] = second.key
@@ -247,8 +236,8 @@ class Drafter:
 
     def may_reask(self, draft: Draft) -> bool:
         """Whether an answer to come may be asked for its label again."""
-        wanted = self.settings.reask and not (draft.is_retry or draft.is_reask)
-        return wanted and draft.layout.reask is not None and self._converses(draft.request)
+        asks = draft.after is None and draft.layout.reask is not None
+        return asks and self.settings.reask and self._converses(draft.request)
 
     def second_key(self, key: bytes) -> bytes | None:
         """The key of the second call that followed a call, if one was drafted."""

@@ -29,8 +29,7 @@ class Answered(NamedTuple):
     item_id: str
     unread: bool
     unparsed: bool
-    is_retry: bool
-    is_reask: bool
+    is_second: bool
 
 
 class Failed(NamedTuple):

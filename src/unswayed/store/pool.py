@@ -233,12 +233,7 @@ class CallStore(Lookup):
             self._failed -= healed
 
     def mark_unread(self, keys: Sequence[bytes]) -> None:
-        """Mark answers that were read otherwise when they were recorded; read only, for as long as
-        the object lives.
-
-        Raises:
-            StoreError: If they cannot be marked.
-        """
+        """Mark answers that newer rules cannot read; read only, as long as the object lives."""
         self._found_unread.update(keys)
         if keys and not self.read_only:
             with self.transaction() as connection:

@@ -75,10 +75,6 @@ class TinyBackend(Backend):
         self._tokens = {token: number for number, token in enumerate(kind.vocabulary)}
         self._loaded: TinyModel | None = None
 
-    def converses(self, request: Request) -> bool:
-        """False: it scores labels and writes nothing."""
-        return False
-
     async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer every query.
 
