@@ -12,6 +12,7 @@ from unswayed.auditing.rows import as_json
 from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
 from unswayed.importers import line_of, read_decisions_file, read_recording, write_decisions
+from unswayed.items import Item, ItemSet
 from unswayed.runner import RunCounts
 
 TURNED = {"order": (1, 0)}
@@ -88,3 +89,44 @@ def test_counts_of_two_runs_add_their_broken_endings() -> None:
     second.broken.update({"abort": 1, "other": 4})
     assert first.plus(second).broken == {"abort": 3, "other": 4}
     assert none.plus(none).broken == {}
+
+
+# --- without the items of which a reply was asked again ---------------------------------------
+
+
+def judged(n_reasked: int, n_items: int = 20) -> Metrics:
+    """Gold is the first candidate; re-asked items flip, every fifth other one is wrong throughout."""
+    items = [
+        Item(id=f"q{k}", prompt="?", candidates=("one", "two"), gold=0) for k in range(n_items)
+    ]
+    made = []
+    for k in range(n_items):
+        again, choice = k < n_reasked, int(k % 5 == 4)
+        made.append(decision(f"q{k}", choice=choice, reasked=again))
+        made.append(decision(f"q{k}", choice=choice ^ again, **TURNED))
+    settings = AuditSettings(resamples=100, methods=("direct", "vote"))
+    return audit_decisions(made, ItemSet.of(items, name="d"), settings, command="test").metrics
+
+
+def test_figures_are_given_without_items_that_were_asked_again_where_these_are_many() -> None:
+    metrics = judged(2)  # 2 of 40 replies
+    rows = metrics.without_reasked
+    assert isinstance(rows, dict)
+    assert set(rows) == set(metrics.methods)
+    direct, whole = rows["direct"], metrics.methods["direct"]
+    assert set(direct.values) == {"accuracy", "consistency"}
+    # 18 items stay, of which 4 are wrong in both orders: (4, 9, 14, 19)
+    assert (direct["accuracy"].value, direct["accuracy"].n) == (pytest.approx(14 / 18), 18)
+    assert (direct["consistency"].value, direct["consistency"].n) == (1.0, 18)
+    assert whole["accuracy"].value == pytest.approx((14 + 2 * 0.5) / 20)
+    assert whole["consistency"].value == pytest.approx(18 / 20)
+    assert Metrics.of(as_json(metrics)) == metrics
+
+
+@pytest.mark.parametrize(("n_reasked", "n_items"), [(0, 20), (1, 25), (20, 20)])
+def test_few_replies_that_were_asked_again_or_one_of_every_item_give_no_section(
+    n_reasked: int, n_items: int
+) -> None:
+    metrics = judged(n_reasked, n_items)  # 1 of 50 replies is 2 %, not more
+    assert metrics.without_reasked is msgspec.UNSET
+    assert "without_reasked" not in as_json(metrics)

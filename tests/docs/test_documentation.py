@@ -14,6 +14,7 @@ import pytest
 
 from unswayed.methods import METHODS
 from unswayed.methods.protocol import MethodWarning
+from unswayed.parsing import endings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -43,6 +44,17 @@ def test_generated_pages_are_those_that_the_registry_gives(generate: ModuleType)
         if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
     assert stale == [], "run: python docs/generate.py"
+
+
+def test_the_finish_reasons_that_are_listed_are_those_that_are_known() -> None:
+    page = (DOCS / "formats.md").read_text(encoding="utf-8")
+    section = page.partition("### Finish reasons")[2].partition("\n## ")[0]
+    listed = {
+        kind: re.findall(r"`(\w+)`", words)
+        for kind, words in re.findall(r"^\| (\w+) \| ([^|]+) \|", section, re.MULTILINE)[1:]
+    }
+    known = {kind.value: words.split() for kind, words in endings.WORDS.items()}
+    assert listed == {**known, "broken": [], "failed": endings.FAILED.split()}
 
 
 def test_generating_twice_gives_the_same(generate: ModuleType) -> None:

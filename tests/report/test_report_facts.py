@@ -1,15 +1,18 @@
 """How it was measured: no secret reaches the page, and what is left out is said."""
 
+import io
 from dataclasses import replace
 
 import pytest
 from report_samples import plain_run, with_metrics
+from rich.console import Console
 
 from unswayed.auditing.records import Prompt, Run
 from unswayed.redaction import HIDDEN
 from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding
 from unswayed.report.page import render_report
+from unswayed.report.terminal import terminal_report
 from unswayed.report.words import plain, say
 
 SECRET = "sk-proj-abcdefgh12345678"
@@ -86,6 +89,75 @@ def test_facts_list_calls_prices_and_versions() -> None:
     assert shown["Unparsed"] == "7 of 2,000; mean label mass 0.998"
     assert shown["Tokens and cost"] == "5,000 in, 2,000 out, $1.50"
     assert shown["Version"] == "unswayed 0.1.0, python 3.11.7, numpy 2.2.0"
+
+
+def with_calls(**calls: object) -> Finding:
+    asked = {"planned": 2000, "made": 2000, "replies": 2000, **calls}
+    return Finding(with_metrics(plain_run(), calls=asked))
+
+
+def replies(finding: Finding, *, brief: bool = False) -> list[str]:
+    return [plain(told).replace("\u202f", " ") for told in say("facts.replies", finding, brief)]
+
+
+def test_broken_endings_are_a_fact_with_their_words() -> None:
+    finding = with_calls(unparsed=7, refused=1, broken={"OTHER": 2, "<b>abort\n": 3})
+    shown = {fact.term: fact.text for fact in facts(finding)}
+    assert shown["Unparsed"] == (
+        "7 of 2,000, 1 of them refused, 2 of them ended with OTHER, 3 ended with <b>abort"
+    )
+    assert "<b>abort" not in render_report([finding.run])
+
+
+def test_replies_that_were_asked_again_are_told_with_what_came_of_it() -> None:
+    some = with_calls(reasked=82, reasked_read=76)
+    assert replies(some) == ["4.1 % of replies were asked again; 93 % of these were then read."]
+    assert replies(some, brief=True) == []
+    many = with_calls(reasked=110, reasked_read=110)
+    assert replies(many) == replies(many, brief=True)
+    assert replies(many) == [
+        "5.5 % of replies were asked again; 100 % of these were then read. "
+        "Ask for a stricter form of reply, or word the prompt more clearly."
+    ]
+
+
+def test_figures_without_the_items_that_were_asked_again_are_told() -> None:
+    row = {"accuracy": {"value": 0.7, "n": 900}, "consistency": {"value": 0.82, "n": 900}}
+    calls = {"planned": 2000, "made": 2000, "replies": 2000, "reasked": 82, "reasked_read": 76}
+    run = with_metrics(plain_run(), calls=calls, without_reasked={"direct": row})
+    assert replies(Finding(run))[1] == (
+        "Without the items of these replies, direct has an accuracy of 70.0 % and a consistency of "
+        "82.0 %."
+    )
+    assert len(replies(Finding(run), brief=True)) == 0
+
+
+@pytest.mark.parametrize("brief", [False, True])
+def test_labels_that_disagree_with_the_text_are_told_above_one_in_a_thousand(brief: bool) -> None:
+    assert replies(with_calls(disagree=2, disagree_positions=[1, 1]), brief=brief) == []
+    assert replies(with_calls(disagree=12, disagree_positions=[8, 4]), brief=brief) == [
+        "In 0.6 % of replies the text states another label than the likeliest, which is the verdict "
+        "(by position: 8, 4)."
+    ]
+
+
+def test_what_newer_rules_changed_is_told() -> None:
+    reread = {"now_unread": 28, "now_read": 3, "to_another": 0, "of": 4800}
+    assert replies(with_calls(reread=reread)) == [
+        "Replies are read by newer rules: 31 of 4,800 verdicts changed (28 now unread, 3 now read, "
+        "0 to another label)."
+    ]
+
+
+def test_page_and_terminal_say_what_matters_of_replies() -> None:
+    run = with_calls(disagree=12, disagree_positions=[8, 4], reasked=82, reasked_read=76).run
+    assert "states another label than the likeliest" in render_report([run])
+    assert "were asked again" in render_report([run])
+    console = Console(width=200, file=io.StringIO())
+    console.print(terminal_report(run))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "states another label than the likeliest" in shown
+    assert "were asked again" not in shown
 
 
 def test_facts_hide_secrets_too() -> None:

@@ -76,9 +76,9 @@ def _without_reasked(
     """Accuracy and consistency without the items of which a reply was asked again, if many were."""
     marks = [table.marked(REASKED) for table in tables]
     replies = sum(int((table.choices != MISSING).sum()) for table in tables)
-    if sum(int(own.sum()) for own in marks) <= MOST_REASKED * replies:
-        return UNSET
     kept = [np.flatnonzero(~own.any(axis=1)) for own in marks]
+    if sum(int(own.sum()) for own in marks) <= MOST_REASKED * replies or not any(map(len, kept)):
+        return UNSET
     names = list(map(METRICS.name_of, (ACCURACY, CONSISTENCY)))
 
     def row(own: Scored) -> Row:
