@@ -247,8 +247,11 @@ class _Asking:
         second = drafter.second(draft, response, decision)
         if second is None:
             return False
+        known = bool(self._answers.pool.known([second.key]))
         if drafter.leaves_out(second):
-            self._answers.counts.left_out += len(self._answers.pool.known([second.key]))
+            self._answers.counts.left_out += known
+            return False
+        if not known and not drafter.converses(second.request):
             return False
         self._seconds[draft.key] = second
         self._meet([second])

@@ -115,6 +115,8 @@ class MissingCalls:
         if self._drafter.leaves_out(second):
             self.n_left_out += call is not None
             return False
+        if call is None and not self._drafter.converses(second.request):
+            return False
         if self._is_new(second.key, call) and call is None:
             self._ready.append(second)
         return True

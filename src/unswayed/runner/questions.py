@@ -91,7 +91,7 @@ class Drafter:
         self._keys = KeyBook()
         self._wordings = Wordings(settings.prompts)
         self._frames: dict[tuple[Wording, int], Frame] = {}
-        self._converses = converses
+        self.converses = converses
         self._seconds: dict[bytes, bytes] = {}
         self._layouts: dict[tuple[str, str, int], Layout] = {}
         self._kept: dict[bytes, Draft] = {}
@@ -224,7 +224,7 @@ class Drafter:
         if draft.after is not None or not is_unread(response, decision):
             return None
         second = draft.second(response)
-        if second is None or not self._converses(second.request):
+        if second is None:
             return None
         if self._remembers and not self.leaves_out(second):
             self._seconds[draft.key] = second.key
@@ -237,7 +237,7 @@ class Drafter:
     def may_reask(self, draft: Draft) -> bool:
         """Whether an answer to come may be asked for its label again."""
         asks = draft.after is None and draft.layout.reask is not None
-        return asks and self.settings.reask and self._converses(draft.request)
+        return asks and self.settings.reask and self.converses(draft.request)
 
     def second_key(self, key: bytes) -> bytes | None:
         """The key of the second call that followed a call, if one was drafted."""
