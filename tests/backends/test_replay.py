@@ -72,6 +72,9 @@ def reread(recorded: Decision, path: Path) -> Decision:
         {"choice": "tie", "probs": None, "label_mass": None, "text": "It is a tie."},
         {"choice": None, "probs": None, "label_mass": None, "text": "I cannot say."},
         {"choice": None, "probs": None, "label_mass": None, "text": None},
+        {"finish_reason": "tool_calls"},
+        {"choice": 1, "probs": None, "label_mass": None, "finish_reason": "content_filter"},
+        {"choice": None, "probs": None, "label_mass": None, "text": "B", "finish_reason": "OTHER"},
     ],
 )
 def test_a_recorded_decision_reads_back_as_it_was(

@@ -210,7 +210,7 @@ def _as_response(decision: Decision) -> Response:
         tokens=None if tops is None else (tops[0].token,),
         top_logprobs=None if tops is None else (tops,),
         exact=tops is not None,
-        finish_reason=decision.finish_reason or "stop",
+        finish_reason=(decision.finish_reason if decision.choice is None else None) or "stop",
         input_tokens=decision.input_tokens,
         output_tokens=decision.output_tokens,
         cost_usd=0.0,

@@ -34,10 +34,8 @@ def import_(
     on_bad_item: OnBadItem = "stop",
 ) -> None:
     """Convert other tools' files into items and recorded decisions: give --items, --out or both."""
-    import msgspec
-
     from unswayed.auditing.run_directory import write_text
-    from unswayed.importers import import_files, parse_map
+    from unswayed.importers import import_files, line_of, parse_map
     from unswayed.items import encode_item
 
     if out is None and items is None:
@@ -65,8 +63,7 @@ def import_(
     for bad in imported.bad_records[:5]:
         note(f"{bad} (left out)")
     if out is not None:
-        encode = msgspec.json.Encoder().encode
-        lines = [encode(decision).decode() for decision in imported.decisions]
+        lines = [line_of(decision).decode() for decision in imported.decisions]
         write_text(out, "".join(f"{line}\n" for line in lines))
         write(f"{len(lines):,} decisions -> {out}")
     for name, count in imported.counts.items():
