@@ -438,7 +438,9 @@ def test_a_judge_remembers_what_was_asked_and_what_it_cost() -> None:
         assert not judge.was_asked(items[3])
         plan = judge.price(items)
         assert (plan.n_distinct, plan.n_cached, plan.n_to_make) == (4, 2, 2)
-        assert judge.budget_for(items) == pytest.approx(0.02 + (plan.most_cost_usd or 0))
+        assert judge.budget_for(items) == pytest.approx(
+            0.02 + (plan.most_cost_usd or 0) + (plan.most_more_usd or 0)
+        )
         before = judge.counts
         list(judge.verdicts(items))
         assert (before.made, judge.counts.made) == (2, 4)

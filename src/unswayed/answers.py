@@ -247,11 +247,11 @@ class _Asking:
         second = drafter.second(draft, response, decision)
         if second is None:
             return False
-        known = bool(self._answers.pool.known([second.key]))
+        is_recorded = bool(self._answers.pool.known([second.key]))
         if drafter.leaves_out(second):
-            self._answers.counts.left_out += known
+            self._answers.counts.left_out += is_recorded
             return False
-        if not known and not drafter.converses(second.request):
+        if drafter.cannot_ask(second) and not is_recorded:
             return False
         self._seconds[draft.key] = second
         self._meet([second])

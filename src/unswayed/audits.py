@@ -88,7 +88,7 @@ def audit_calls(
                 prepare_directory(directory)
                 store = at_end.enter_context(CallStore.open(directory))
             audit = Audit.begin(plan, Session(backend, store, run_settings))
-            changes = None if directory is None else reread(audit, directory)
+            changes = reread(audit.session, plan.calls(), directory)
             priced = audit.price()
             for words in said(changes, priced, reask=settings.reask):
                 print(f"unswayed: {words}", file=sys.stderr, flush=True)
@@ -162,7 +162,7 @@ def price_calls(
         with recorded_calls(directory) as store:
             session = Session(backend, store, run_settings_for(settings, backend))
             audit = Audit.begin(plan, session)
-            changes = None if directory is None else reread(audit, directory)
+            changes = reread(session, plan.calls(), directory)
             price = audit.price()
             changed = said(changes, price, reask=settings.reask)
             remarks = backend.forecast(session.missing(plan.calls()))

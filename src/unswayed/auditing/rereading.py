@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,29 +15,26 @@ from unswayed.decisions import MISSING, UNPARSED, Decision, code_of
 from unswayed.errors import RunDirectoryError
 from unswayed.parsing import READER
 from unswayed.presentation import Ask, Presentation
-from unswayed.runner import CallPlan
+from unswayed.runner import CallPlan, Question, Session
 from unswayed.store import CallStore
-
-if TYPE_CHECKING:
-    from unswayed.auditing.audit import Audit
 
 __all__ = ["changes_of", "reread", "said"]
 
 
-def reread(audit: Audit, directory: Path) -> Reread | None:
+def reread(session: Session, questions: Iterable[Question], directory: Path | None) -> Reread | None:
     """Read recorded calls once, before anything is asked, where they were read by older rules.
 
     That marks the answers that cannot be read now (`read_decisions`), so that what asks next meets
     them. Returns what changed against the single calls that the directory keeps; None if newer
     rules read the calls before, or there is nothing to compare.
     """
-    store = audit.session.store
-    if store.noted("reader") == str(READER):
+    store = session.store
+    if directory is None or store.noted("reader") == str(READER):
         return None
     changes = None
     if store.totals().calls:
         store.index()
-        changes = _compared(audit.session.read(audit.plan.calls()), directory)
+        changes = _compared(session.read(questions), directory)
     if not store.read_only:
         store.note("reader", str(READER))
         if changes is not None:

@@ -115,7 +115,7 @@ class MissingCalls:
         if self._drafter.leaves_out(second):
             self.n_left_out += call is not None
             return False
-        if call is None and not self._drafter.converses(second.request):
+        if call is None and self._drafter.cannot_ask(second):
             return False
         if self._is_new(second.key, call) and call is None:
             self._ready.append(second)

@@ -201,4 +201,4 @@ def plan_calls(
 
 
 def _total(usd: Sequence[float | None]) -> float | None:
-    return None if None in usd else sum(price for price in usd if price is not None)
+    return None if None in usd else sum((price for price in usd if price is not None), start=0.0)

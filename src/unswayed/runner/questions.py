@@ -91,7 +91,7 @@ class Drafter:
         self._keys = KeyBook()
         self._wordings = Wordings(settings.prompts)
         self._frames: dict[tuple[Wording, int], Frame] = {}
-        self.converses = converses
+        self._converses = converses
         self._seconds: dict[bytes, bytes] = {}
         self._layouts: dict[tuple[str, str, int], Layout] = {}
         self._kept: dict[bytes, Draft] = {}
@@ -234,10 +234,14 @@ class Drafter:
         """Whether the settings leave a second call out, recorded or not."""
         return second.is_reask and not self.settings.reask
 
+    def cannot_ask(self, second: Draft) -> bool:
+        """Whether nobody is there to be asked again."""
+        return second.is_reask and not self._converses(second.request)
+
     def may_reask(self, draft: Draft) -> bool:
         """Whether an answer to come may be asked for its label again."""
         asks = draft.after is None and draft.layout.reask is not None
-        return asks and self.settings.reask and self.converses(draft.request)
+        return asks and self.settings.reask and self._converses(draft.request)
 
     def second_key(self, key: bytes) -> bytes | None:
         """The key of the second call that followed a call, if one was drafted."""
