@@ -21,7 +21,9 @@ from unswayed.store import CallStore
 __all__ = ["changes_of", "reread", "said"]
 
 
-def reread(session: Session, questions: Iterable[Question], directory: Path | None) -> Reread | None:
+def reread(
+    session: Session, questions: Iterable[Question], directory: Path | None
+) -> Reread | None:
     """Read recorded calls once, before anything is asked, where they were read by older rules.
 
     That marks the answers that cannot be read now (`read_decisions`), so that what asks next meets

@@ -113,7 +113,7 @@ class Backend:
         return 0.0 if self.offline else None
 
     def converses(self, request: Request) -> bool:
-        """Whether the answer is text that the model writes, about which it can be asked again."""
+        """Whether a judge is there to be asked this about its own reply."""
         return True
 
     def forecast(self, queries: Iterable[Query]) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ class ReplayBackend(Backend):
         return self._find(query) or self._missing(query)
 
     def converses(self, request: Request) -> bool:
-        """Whether it was recorded: no model is there to be asked again."""
+        """Whether it was recorded."""
         return self._has(request)
 
     async def close(self) -> None:

@@ -150,10 +150,6 @@ class SimulatedBackend(Backend):
         self.model = judge.name
         self.gives_logprobs = judge.logprobs
 
-    def converses(self, request: Request) -> bool:
-        """False: it would say the same again."""
-        return False
-
     def respond(self, query: Query) -> Response:
         """The answer to one query: the same request always gets the same."""
         request, judge = query.request, self.judge

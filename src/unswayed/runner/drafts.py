@@ -65,6 +65,11 @@ class Draft(NamedTuple):
         return self.after is Ending.COMPLETE
 
     @property
+    def may_be_reasked(self) -> bool:
+        """Whether an answer may be asked about; judges that read items read no conversation."""
+        return self.after is None and self.layout.reask is not None and self.request.nonce is None
+
+    @property
     def query(self) -> Query:
         """What a backend is given."""
         return Query(self.question.item, self.question.ask, self.request)
@@ -81,7 +86,7 @@ class Draft(NamedTuple):
             self.request,
             response,
             self.question.item.id,
-            unread=is_unread(response, decision),
+            unread=is_unread(response, decision) and self.second(response) is not None,
             unparsed=decision.choice is None and not retried,
             is_second=self.after is not None,
         )
@@ -95,7 +100,7 @@ class Draft(NamedTuple):
         request, layout, ended = self.request, self.layout, ending(response.finish_reason)
         if ended is Ending.CUT:
             request = msgspec.structs.replace(request, max_tokens=LONGER * request.max_tokens)
-        elif layout.reask is None:
+        elif not self.may_be_reasked or layout.reask is None:
             return None
         else:
             own = without_thinking(mended_text(response.text)).strip()[-MOST_QUOTED:]
@@ -112,7 +117,7 @@ class Draft(NamedTuple):
         return Draft(self.question, request, key_of(request), layout, after=ended)
 
     def most_reask(self) -> tuple[int, int]:
-        """The most input and output tokens of a call that asks again, whatever the reply; see `most_tokens`."""
+        """`most_tokens` of a call that asks again, whatever the reply."""
         said = min(MOST_QUOTED, LONGEST_TOKEN * self.request.max_tokens)
         asks = len((self.layout.reask or "").encode())
         return most_tokens(self.request)[0] + said + asks + 2 * TOKENS_AROUND, LABEL_TOKENS

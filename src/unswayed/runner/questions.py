@@ -240,8 +240,7 @@ class Drafter:
 
     def may_reask(self, draft: Draft) -> bool:
         """Whether an answer to come may be asked for its label again."""
-        asks = draft.after is None and draft.layout.reask is not None
-        return asks and self.settings.reask and self._converses(draft.request)
+        return draft.may_be_reasked and self.settings.reask and self._converses(draft.request)
 
     def second_key(self, key: bytes) -> bytes | None:
         """The key of the second call that followed a call, if one was drafted."""
