@@ -231,9 +231,9 @@ def test_a_shared_answer_is_recorded_before_anybody_has_its_verdict(
 ) -> None:
     put_many = CallStore.put_many
 
-    def slowly(store: CallStore, rows: Sequence[Row], *, truncated: Collection[bytes] = ()) -> None:
+    def slowly(store: CallStore, rows: Sequence[Row], *, unread: Collection[bytes] = ()) -> None:
         time.sleep(0.05)
-        put_many(store, rows, truncated=truncated)
+        put_many(store, rows, unread=unread)
 
     monkeypatch.setattr(CallStore, "put_many", slowly)
     backend, seen = Slow(), []
@@ -375,7 +375,7 @@ def test_a_cut_off_answer_is_asked_again_once_as_in_an_audit(
     assert {d and (d.output_tokens, d.cost_usd) for d in asked.decisions} == {(14, 0.03)}
     assert sorted({request.max_tokens for request in backend.asked}) == [cap, 4 * cap]
     counts = answers.counts
-    assert (counts.made, counts.truncated_retries, counts.unparsed) == (4, 2, 0)
+    assert (counts.made, counts.seconds, counts.unparsed) == (4, 2, 0)
     again = asyncio.run(answers.ask(questions))
     assert again == asked
     assert len(backend.asked) == 4
@@ -529,7 +529,9 @@ def test_a_judge_remembers_what_was_asked_and_what_it_cost() -> None:
         assert not judge.was_asked(items[3])
         plan = judge.price(items)
         assert (plan.n_distinct, plan.n_cached, plan.n_to_make) == (4, 2, 2)
-        assert judge.budget_for(items) == pytest.approx(0.02 + (plan.most_cost_usd or 0))
+        assert judge.budget_for(items) == pytest.approx(
+            0.02 + (plan.most_cost_usd or 0) + (plan.most_more_usd or 0)
+        )
         before = judge.counts
         list(judge.verdicts(items))
         assert (before.made, judge.counts.made) == (2, 4)
@@ -547,18 +549,18 @@ def test_memory_forgets_what_was_not_used_for_longest() -> None:
     size = ENTRY_BYTES + len(b'{"text":""}') + 100
     memory = Memory(3 * size)
     for key, request, response in kept[:3]:
-        memory.put(key, request, response, truncated=True)
+        memory.put(key, request, response)
     assert memory.n_bytes == 3 * size
     assert dict(memory.responses([kept[0][0]])) == {kept[0][0]: kept[0][2]}  # used
     memory.put_failure(kept[4][0])  # smaller than an answer, and yet one must go
     assert memory.known(key for key, _, _ in kept) == {kept[0][0], kept[2][0]}
     assert memory.failed(key for key, _, _ in kept) == {kept[4][0]}
-    memory.put(*kept[4], truncated=False)
+    memory.put(*kept[4])
     assert not memory.failed([kept[4][0]])
     assert memory.recorded(key for key, _, _ in kept) == {
-        kept[0][0]: Recorded(None, truncated=True),
-        kept[2][0]: Recorded(None, truncated=True),
-        kept[4][0]: Recorded(None, truncated=False),
+        kept[0][0]: Recorded(None, unread=False),
+        kept[2][0]: Recorded(None, unread=False),
+        kept[4][0]: Recorded(None, unread=False),
     }
     assert memory.n_bytes == 3 * size
     assert memory.totals().calls == 4
@@ -566,7 +568,7 @@ def test_memory_forgets_what_was_not_used_for_longest() -> None:
 
 def test_memory_takes_no_answer_that_does_not_fit() -> None:
     memory = Memory(100)
-    memory.put(*rows(1)[0], truncated=True)
+    memory.put(*rows(1)[0])
     assert (len(memory), memory.n_bytes, memory.totals().calls) == (0, 0, 1)
 
 

@@ -42,6 +42,7 @@ from unswayed.runner import (
     stop_on_interrupt,
 )
 from unswayed.runner.interrupts import catch_interrupt
+from unswayed.runner.missing import MissingCalls
 from unswayed.runner.planning import Estimator, most_tokens
 from unswayed.runner.progress import describe
 from unswayed.store import CallStore
@@ -574,7 +575,7 @@ def test_a_cut_off_answer_is_asked_again_once_with_a_larger_cap(store: CallStore
     backend = FakeBackend(cut_off_below(2 * cap))
     counts = run(questions(3), backend, store)
     assert sorted({request.max_tokens for request in backend.asked}) == [cap, 4 * cap]
-    assert (counts.planned, counts.made, counts.truncated_retries, counts.unparsed) == (
+    assert (counts.planned, counts.made, counts.seconds, counts.unparsed) == (
         12,
         12,
         6,
@@ -589,21 +590,24 @@ def test_a_cut_off_answer_is_asked_again_once_with_a_larger_cap(store: CallStore
 def test_an_answer_that_stays_cut_off_is_unparsed(store: CallStore) -> None:
     backend = FakeBackend(cut_off_below(10**6))
     counts = run(questions(3), backend, store)
-    assert (counts.made, counts.truncated_retries, counts.unparsed) == (12, 6, 6)
+    assert (counts.made, counts.seconds, counts.unparsed) == (12, 6, 6)
     decisions = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(3)))
     assert [decision.choice for decision in decisions] == [None] * 6
     assert run(questions(3), FakeBackend(), store).made == 0  # not a third time
 
 
-def test_a_retry_that_a_kill_prevented_is_made_by_the_next_run(store: CallStore) -> None:
-    how = RunSettings(prompts=PromptSettings(), retry_max_tokens=1)
+def test_a_retry_that_a_kill_prevented_is_made_by_the_next_run(
+    store: CallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cap = render(pair(0), Ask(X0), SETTINGS.prompts).max_tokens
     backend = FakeBackend(cut_off_below(2 * cap))
-    counts = run(questions(3), backend, store, how)
-    assert (counts.made, counts.truncated_retries, counts.unparsed) == (6, 0, 6)
+    with monkeypatch.context() as killed:
+        killed.setattr(MissingCalls, "follow", lambda *_: False)
+        counts = run(questions(3), backend, store)
+    assert (counts.made, counts.seconds, counts.unparsed) == (6, 0, 6)
     assert Session(backend, store, SETTINGS).price(questions(3)).n_to_make == 6
     counts = run(questions(3), backend, store)
-    assert (counts.planned, counts.cached, counts.made, counts.truncated_retries) == (12, 6, 6, 6)
+    assert (counts.planned, counts.cached, counts.made, counts.seconds) == (12, 6, 6, 6)
 
 
 # --- stopping --------------------------------------------------------------------------------

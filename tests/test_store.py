@@ -188,10 +188,10 @@ def test_prompt_bytes_are_utf8_bytes() -> None:
     assert prompt_bytes(request(1, content="é")) == 2 + len(" 1")
 
 
-def test_truncated_answers_are_found_without_reading_them(store: CallStore) -> None:
-    store.put_many([row(1), row(2), row(3)], truncated={row(2)[0]})
+def test_unread_answers_are_found_without_reading_them(store: CallStore) -> None:
+    store.put_many([row(1), row(2), row(3)], unread={row(2)[0]})
     keys = [row(n)[0] for n in range(4)]
-    marks = {key: call.truncated for key, call in store.recorded(keys).items()}
+    marks = {key: call.unread for key, call in store.recorded(keys).items()}
     assert marks == {keys[1]: False, keys[2]: True, keys[3]: False}
 
 
@@ -610,7 +610,7 @@ def test_an_index_changes_nothing_of_what_is_read(data: st.DataObject) -> None:
                 )
             else:
                 store.known(map(alike, range(41)))  # damaged rows are replaced once they were met
-                store.put_many(rows, truncated={alike(n) for n in chosen[::3]})
+                store.put_many(rows, unread={alike(n) for n in chosen[::3]})
         keys = [alike(n) for n in data.draw(st.permutations(range(41)))]
         at_once = store.recorded(keys), dict(store.responses(keys)), store.damaged
         assert list(at_once[1]) == [key for key in keys if key in at_once[0]]

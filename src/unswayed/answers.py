@@ -18,11 +18,11 @@ from unswayed.backends.protocol import Outcome, unanswered
 from unswayed.calls import Query, Request, Response
 from unswayed.decisions import Decision
 from unswayed.flights import Flight, Flights
-from unswayed.parsing import was_truncated
 from unswayed.runner import CallPlan, Question, RunCounts, RunSettings, ShowsProgress
 from unswayed.runner.calling import GRACE_S
+from unswayed.runner.drafts import Draft
 from unswayed.runner.planning import check_budget, most_usd, plan_calls, with_cost
-from unswayed.runner.questions import Draft, Drafter, agreed_logprobs, settle_logprobs
+from unswayed.runner.questions import Drafter, agreed_logprobs, settle_logprobs
 from unswayed.runner.reading import with_costs_of
 from unswayed.runner.writer import Answered, BatchWriter, Failed, OnCommit, Remembering
 from unswayed.store import CallStore, Memory, readable
@@ -91,6 +91,7 @@ class Answers:
             agreed_logprobs(self.pool, model, backend),
             self.settings,
             keyed_by_item=backend.keyed_by_item,
+            converses=backend.converses,
             remembers=False,
         )
 
@@ -170,7 +171,7 @@ class _Asking:
         self._drafts = drafts
         self._outcomes: dict[bytes, Outcome | None] = {}  # None: to come
         self._decisions: dict[bytes, Decision] = {}  # of the first question with that key
-        self._longer: dict[bytes, Draft] = {}
+        self._seconds: dict[bytes, Draft] = {}
         self._ready: deque[Draft] = deque()
         self._awaited: deque[tuple[Draft, Flight]] = deque()
         self._sent: dict[Request, Flight] = {}
@@ -264,16 +265,21 @@ class _Asking:
         return False
 
     def _answered(self, draft: Draft, response: Response) -> bool:
-        """Take an answer; True if it was cut off and its longer retry is asked."""
+        """Take an answer; True if it is unread and a second call follows it."""
         decision = self._decisions[draft.key] = draft.read(response)
         self._outcomes[draft.key] = response
-        if not was_truncated(response, decision):
+        drafter = self._answers.drafter
+        second = drafter.second(draft, response, decision)
+        if second is None:
             return False
-        longer = self._answers.drafter.longer(draft)
-        if longer is None:
+        is_recorded = bool(self._answers.pool.known([second.key]))
+        if drafter.leaves_out(second):
+            self._answers.counts.left_out += is_recorded
             return False
-        self._longer[draft.key] = longer
-        self._meet([longer])
+        if drafter.cannot_ask(second) and not is_recorded:
+            return False
+        self._seconds[draft.key] = second
+        self._meet([second])
         return True
 
     # --- sending and waiting -----------------------------------------------------------------
@@ -380,21 +386,23 @@ class _Asking:
     # --- what came ---------------------------------------------------------------------------
 
     def _decision(self, draft: Draft) -> Decision | None:
-        """The decision on a question; that of the longer retry where its answer was cut off."""
+        """The decision on a question; that of the second call where its answer was unread."""
         response = self._outcomes[draft.key]
         if not isinstance(response, Response):
             return None
         decision = self._decisions[draft.key]
         if (decision.item_id, decision.ask) != (draft.question.item.id, draft.question.ask):
             decision = draft.read(response)
-        longer = self._longer.get(draft.key)
-        retry = None if longer is None else self._outcomes[longer.key]
-        if longer is None or not isinstance(retry, Response):
+        second = self._seconds.get(draft.key)
+        if second is None:
             return decision
-        return with_costs_of(longer._replace(question=draft.question).read(retry), decision)
+        later = self._outcomes[second.key]
+        if not isinstance(later, Response):
+            return None  # what it would have said may come yet
+        return with_costs_of(second._replace(question=draft.question).read(later), decision)
 
     def _reason(self, draft: Draft) -> str | None:
-        outcome = self._outcomes[draft.key]
+        outcome = self._outcomes[self._seconds.get(draft.key, draft).key]
         if outcome is None or isinstance(outcome, Response):
             return None
         return outcome.message.removeprefix(f"{draft.question.item.id}: ")

@@ -59,6 +59,7 @@ def audit(
     resamples: int = 1000,
     out: str | Path | None = None,
     budget: float | None = None,
+    reask: bool = True,
     prices: str | Path | None = None,
     base_url: str | None = None,
     max_connections: int | None = None,
@@ -96,6 +97,7 @@ def audit(
         resamples: Bootstrap resamples.
         out: Run directory; None keeps the calls in memory only.
         budget: Spend no more USD than this.
+        reask: Whether a reply that could not be read is asked for its label again, once.
         prices: Price table of your own.
         base_url: Address of an OpenAI-compatible server.
         max_connections: Most requests in flight.
@@ -125,6 +127,7 @@ def audit(
         resamples=resamples,
         gold_ties=gold_ties,
         prompts=prompt_settings(prompt, template, labels, load_data(shots) if shots else ()),
+        reask=reask,
     )
     load = partial(
         load_data,
@@ -210,6 +213,7 @@ def calibrate(
     timeout: float | None = None,
     max_retries: int | None = None,
     patience: float | None = None,
+    reask: bool = True,
     calls: str | Path | None = None,
     backend: BackendSettings | None = None,
     force: bool = False,
@@ -235,6 +239,7 @@ def calibrate(
         max_retries: Attempts of one call after its first.
         patience: Seconds that a server is waited for while it answers nothing.
         backend: How else to reach the model; the options above are laid over it.
+        reask: Whether a reply that could not be read is asked for its label again, once.
         calls: Directory of recorded calls to use and fill; None for one beside `out`.
         force: Write the file even if it corrects nothing.
 
@@ -260,7 +265,9 @@ def calibrate(
     check_calibration(chosen, data, opened, prompts)
     path = Path(out)
     directory = path.with_name(f"{path.stem}.calls") if calls is None else Path(calls)
-    fitted = run_sync(_fit(chosen, data, opened, directory, prompts))
+    fitted = run_sync(
+        _fit(chosen, data, opened, directory, RunSettings(prompts=prompts, reask=reask))
+    )
     left = [left_out(data.bad_lines)] if data.bad_lines else []
     save_method(
         path,
@@ -278,11 +285,11 @@ def calibrate(
 
 
 async def _fit(
-    method: Method, items: ItemSet, backend: Backend, directory: Path, prompts: PromptSettings
+    method: Method, items: ItemSet, backend: Backend, directory: Path, settings: RunSettings
 ) -> Calibration:
     with CallStore.open(directory) as store, stop_on_interrupt() as stop:
         try:
-            session = Session(backend, store, RunSettings(prompts=prompts))
+            session = Session(backend, store, settings)
             return await fit(method, items, session, progress=Progress(), stop=stop)
         except BackendError:
             if stop.is_set():  # the answers are missing because of Ctrl-C

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
@@ -23,6 +24,7 @@ from unswayed.auditing.measurement import asked_for
 from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
 from unswayed.auditing.recorded import RecordedAudit, audit_decisions
 from unswayed.auditing.records import check_kind
+from unswayed.auditing.rereading import reread, said
 from unswayed.auditing.run_directory import (
     default_directory,
     prepare_directory,
@@ -86,7 +88,10 @@ def audit_calls(
                 prepare_directory(directory)
                 store = at_end.enter_context(CallStore.open(directory))
             audit = Audit.begin(plan, Session(backend, store, run_settings))
+            changes = reread(audit.session, plan.calls(), directory)
             priced = audit.price()
+            for words in said(changes, priced, reask=settings.reask):
+                print(f"unswayed: {words}", file=sys.stderr, flush=True)
             check_recorded(priced, missing)
         asked = run_sync(_ask(audit, priced))
         # measured outside the event loop, so that Ctrl-C stops it at once
@@ -156,8 +161,12 @@ def price_calls(
         plan = plan_for(items, settings, backend)
         with recorded_calls(directory) as store:
             session = Session(backend, store, run_settings_for(settings, backend))
-            price = Audit.begin(plan, session).price()
-            price = replace(price, remarks=backend.forecast(session.missing(plan.calls())))
+            audit = Audit.begin(plan, session)
+            changes = reread(session, plan.calls(), directory)
+            price = audit.price()
+            changed = said(changes, price, reask=settings.reask)
+            remarks = backend.forecast(session.missing(plan.calls()))
+            price = replace(price, remarks=(*changed, *remarks))
     finally:
         run_sync(backend.close())
     check_recorded(price, missing)
@@ -236,6 +245,7 @@ def _of_calls(
         "template": settings.prompts.template,
         "labels": settings.prompts.label_set,
         "shots": settings.prompts.shots,
+        "no_reask": not settings.reask,
         "budget": budget,
         "dry_run": reach.pricing_only,
         **asdict(reach),

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Final, NamedTuple
 
 from unswayed.backends.protocol import Outcome
-from unswayed.runner.questions import Draft
+from unswayed.runner.drafts import Draft
 
 __all__ = ["Flight", "Flights"]
 

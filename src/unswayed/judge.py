@@ -67,6 +67,7 @@ class Judge:
         patience: Seconds that a server is waited for while it answers nothing.
         prices: Price table of your own.
         budget: Most USD that all calls recorded in `calls` may cost together.
+        reask: Whether a reply that could not be read is asked for its label again, once.
         calls: Directory of recorded calls to use and fill (that of an audit, too), or an open
             pool; None keeps them in memory, at most 64 MiB of them: those not used for longest are
             forgotten, and paid again if they are asked again.
@@ -97,6 +98,7 @@ class Judge:
         patience: float | None = None,
         prices: str | Path | None = None,
         budget: float | None = None,
+        reask: bool = True,
         calls: str | Path | CallStore | None = None,
         backend: BackendSettings | None = None,
         progress: ShowsProgress | None = None,
@@ -116,7 +118,7 @@ class Judge:
         judging = Judging.by(method, self._backend, self.prompts)
         drawn = Shadow(judging.method, shadow)
         pool = _pool(calls)
-        settings = RunSettings(prompts=self.prompts, budget_usd=budget)
+        settings = RunSettings(prompts=self.prompts, budget_usd=budget, reask=reask)
         self._rounds = Rounds(judging, Answers(self._backend, pool, settings, progress), drawn)
         self._loop: LoopThread | None = None
         self._starting = threading.Lock()

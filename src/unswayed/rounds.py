@@ -109,7 +109,9 @@ class Rounds:
     def budget_for(self, items: Iterable[Item]) -> float:
         """`Judge.budget_for`."""
         spent = max(self.answers.flights.spent, self.answers.settings.budget_usd or 0.0)
-        return max(spent + (self.price(items).most_cost_usd or 0.0), 2 * spent)
+        plan = self.price(items)
+        most = (plan.most_cost_usd or 0.0) + (plan.most_more_usd or 0.0)
+        return max(spent + most, 2 * spent)
 
     def was_asked(self, item: Item) -> bool:
         """`Judge.was_asked`."""

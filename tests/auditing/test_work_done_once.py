@@ -17,7 +17,9 @@ from unswayed.backends.simulated import SimulatedBackend, simulated_items
 from unswayed.calls import Query
 from unswayed.cli import main
 from unswayed.items import ItemSet
+from unswayed.parsing import Ending
 from unswayed.report.collect import load_run
+from unswayed.runner import drafts
 from unswayed.runner import questions as rendering
 
 JUDGE = "simulated/judge?slot=1&label=0.3&unparsed=0.1&tie=0.05"
@@ -32,7 +34,7 @@ class Work:
         self._patch = monkeypatch
 
     def watch(self, name: str, where: object, attribute: str, which: Callable[..., object]) -> None:
-        counted = self.done[name] = Counter()
+        counted = self.done.setdefault(name, Counter())
         real: Callable[..., object] = getattr(where, attribute)
 
         def watched(*args: Any, **kwargs: Any) -> object:
@@ -53,12 +55,13 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     work = Work(monkeypatch)
     work.watch("plan", whole, "plan_audit", lambda *_, **__: "plan")
     work.watch("render", rendering, "render", lambda item, ask, _: (item.id, ask))
-    work.watch(
-        "parse",
-        rendering,
-        "_read",
-        lambda question, _, response, __: (question.item.id, question.ask, response),
-    )
+    for reading in (rendering, drafts):
+        work.watch(
+            "parse",
+            reading,
+            "read_by",
+            lambda _, question, response, __: (question.item.id, question.ask, response),
+        )
     work.watch("disk", run_directory, "read_bytes", lambda path: path.name)
     work.watch("sums", audits, "write_sums", lambda directory: directory)
     return work
@@ -140,11 +143,7 @@ def test_a_price_renders_once_and_parses_nothing(work: Work, tmp_path: Path) -> 
 def test_a_cut_off_answer_and_its_retry_are_parsed_twice_each(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def cut_off(response: Any, decision: Any) -> bool:
-        return decision.choice is None
-
-    for where in ("calling", "missing", "reading"):
-        monkeypatch.setattr(f"unswayed.runner.{where}.was_truncated", cut_off)
+    monkeypatch.setattr(drafts, "ending", lambda _: Ending.CUT)
     result = us.audit(JUDGE, simulated_items(40, 2), resamples=100)
     assert result.metrics["calls"]["unparsed"] > 0
     assert work.most("render") == 1

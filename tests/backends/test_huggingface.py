@@ -380,3 +380,32 @@ def test_a_local_model_costs_nothing(backend: HuggingFaceBackend) -> None:
     assert backend.price(1000, 1000) == 0.0
     assert backend.offline
     assert backend.gives_logprobs
+
+
+# --- replies that cannot be read ------------------------------------------------------------------
+
+
+def test_a_text_without_a_label_is_asked_about_in_another_pass_and_a_scored_label_is_not(
+    folder: Path,
+) -> None:
+    """Random weights write no label; the second prompt goes on where the first one ended."""
+    backend = opened(folder)
+    loaded = backend._load()
+    item = Item(id="q", prompt="Which?", candidates=("one", "two"))
+    scored, written = Question(item, Ask(X0)), Question(item, Ask(X0, "reasoning"))
+    settings = RunSettings(prompts=PromptSettings(max_tokens=3))
+    with CallStore.in_memory() as store:
+        session = Session(backend, store, settings)
+        first = session._drafter.draft(written)
+        (prompt,) = loaded.writer.write([first.request.messages], thinking=False)
+        said = loaded.model.generate(torch.tensor([prompt.tokens]), max_new_tokens=1)[0, -1]
+        loaded.model.generation_config.eos_token_id = [1, int(said)]  # so that it is complete
+        plan = session.price([scored, written])
+        counts = asyncio.run(session.ask([scored, written]))
+        decisions = list(session.read([scored, written]))
+        second = [call.request for call in store.calls() if len(call.request.messages) > 2]
+    assert (plan.n_to_make, plan.n_more, plan.most_more_usd) == (2, 1, 0.0)
+    assert (counts.made, counts.seconds) == (3, 1)
+    assert [decision.reasked for decision in decisions] == [False, True]
+    assert decisions[0].probs is not None
+    assert [message.role for message in second[0].messages[-2:]] == ["assistant", "user"]

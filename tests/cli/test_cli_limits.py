@@ -42,6 +42,6 @@ def test_the_filter_refuses_too_many_candidates_before_any_call(run: Run, server
 
 def test_the_single_call_judges_any_number_of_candidates(run: Run, server: Server) -> None:
     write_lines("many.jsonl", [choice(2, n=300)])
-    server.start()
+    server.start(labels=("7", "12"))
     ran = run("judge", "many.jsonl", "--method", "direct", *MODEL)
     assert (ran.code, server.received) == (0, 1)

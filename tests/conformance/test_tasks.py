@@ -130,7 +130,7 @@ def test_a_prompt_shows_every_candidate_once_under_its_label(name: str, style: s
 
 
 @EVERY
-@pytest.mark.parametrize("style", ["direct", "reasoning"])
+@pytest.mark.parametrize("style", ["direct", "reasoning", "structured", "structured-reasoning"])
 def test_what_a_reply_asks_for_can_be_read_back(name: str, style: str) -> None:
     task = task_of(name)
     for n in sizes(task):

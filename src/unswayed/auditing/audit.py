@@ -27,6 +27,7 @@ from unswayed.auditing.pool import (
     noting_endings,
 )
 from unswayed.auditing.records import Calls, Metrics, Prompt, Run
+from unswayed.auditing.rereading import changes_of
 from unswayed.auditing.rows import as_json
 from unswayed.auditing.run_directory import json_text, write_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
@@ -34,6 +35,7 @@ from unswayed.backends import Backend
 from unswayed.calibration import evidence_of, prompts_for
 from unswayed.decisions import Decision, DecisionTable
 from unswayed.items import ItemSet, Message, expanded
+from unswayed.parsing import READER
 from unswayed.presentation import Ask
 from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
 from unswayed.runner import (
@@ -124,6 +126,7 @@ def run_settings_for(
         prompts=prompts_for(backend, settings.prompts),
         sample_temperature=settings.sample_temperature,
         budget_usd=budget_usd,
+        reask=settings.reask,
     )
 
 
@@ -196,6 +199,11 @@ class Audit:
         store.bind(model=session.backend.model, items=self.plan.items)
         counts = await session.ask(self.plan.calls(), priced=priced, progress=progress, stop=stop)
         warnings, needed = self.plan.warnings, None
+        if counts.left_out:
+            warnings.append(
+                f"{counts.left_out:,} recorded second replies are left out: no reply is asked again "
+                "(--no-reask)."
+            )
         if store.damaged:
             warnings.append(
                 f"{store.damaged:,} recorded answers were damaged and were asked for again."
@@ -205,7 +213,7 @@ class Audit:
             left = self.price()
             counts.planned = max(counts.planned, left.n_distinct)
             if left.most_cost_usd is not None:
-                needed = store.totals().cost_usd + left.most_cost_usd
+                needed = store.totals().cost_usd + left.most_cost_usd + (left.most_more_usd or 0.0)
         return Asked(
             counts=counts,
             warnings=(*warnings, *session.backend.remarks),
@@ -230,6 +238,8 @@ class Audit:
         plan, unmet = without_probabilities(self.plan, tables)
         endings = Counter(noted.values())
         metrics = metrics_of(backend.model, plan, counts, tables, source, endings=endings)
+        calls = msgspec.structs.replace(metrics.calls, reread=changes_of(self.session.store))
+        metrics = msgspec.structs.replace(metrics, calls=calls)
         warnings = [*asked.failures, *asked.warnings, *_unread(metrics.calls), *unmet]
         prompts = self.session.settings.prompts
         run = msgspec.structs.replace(
@@ -239,6 +249,7 @@ class Audit:
             prompt_settings=as_json(prompts),
             time_s=round(time.monotonic() - self.started, 2),
             server=backend.server,
+            reader=READER,
             planted=backend.planted,
             finished=not (counts.interrupted or counts.budget_spent or counts.fatal),
             fatal=counts.fatal,

@@ -67,7 +67,9 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
         items = store.items()
         plan = plan_audit(items, settings, gives=task_of(items.task).gives)
         run_settings = RunSettings(
-            prompts=settings.prompts, sample_temperature=settings.sample_temperature
+            prompts=settings.prompts,
+            sample_temperature=settings.sample_temperature,
+            reask=settings.reask,
         )
         asks_logprobs = agreed_logprobs(store, run.model)
         drafter = Drafter(run.model, asks_logprobs, run_settings, keyed_by_item=store.keyed_by_item)

@@ -235,6 +235,7 @@ class Run(Struct, frozen=True, kw_only=True):
         created: When it began, ISO 8601.
         time_s: How long it took, in seconds.
         server: The address calls went to; None for local models.
+        reader: Number of the rules that replies were read by; 1 in files that do not say.
         planted: Whether the model told that its bias was planted.
         fatal: Why no further call could succeed.
         failures: Why calls are missing, in sentences.
@@ -262,6 +263,7 @@ class Run(Struct, frozen=True, kw_only=True):
     time_s: float | None = None
     calls: Calls = Calls()
     server: str | None = None
+    reader: int = 1
     planted: bool = False
     finished: bool = True
     fatal: str | None = None
@@ -284,6 +286,7 @@ OF_CALLS: Final = (
     "prompt_settings",
     "time_s",
     "server",
+    "reader",
     "planted",
     "fatal",
     "interrupted",

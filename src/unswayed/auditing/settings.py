@@ -41,6 +41,7 @@ class AuditSettings:
         seed: Seed of folds, orders and resamples.
         prompts: How items are put into words.
         sample_temperature: Temperature of repeated samples.
+        reask: Whether a reply that could not be read is asked for its label again, once.
     """
 
     methods: tuple[str, ...] = AUDITED
@@ -55,6 +56,7 @@ class AuditSettings:
     gold_ties: Literal["exclude", "class"] = "exclude"
     prompts: PromptSettings = field(default_factory=PromptSettings)
     sample_temperature: float = 1.0
+    reask: bool = True
 
 
 def audit_settings(**given: object) -> AuditSettings:

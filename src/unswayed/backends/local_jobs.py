@@ -21,6 +21,9 @@ from unswayed.parsing import is_failed_attempt
 
 __all__ = ["FloatArray", "Job", "answer_in_windows", "broken_off", "label_response", "prepare"]
 
+LABEL_ROOM = 16
+"""A cap on tokens that has no room for reasoning: a judge that is asked again gives its label."""
+
 B = TypeVar("B")
 
 FloatArray = NDArray[np.float64]
@@ -151,7 +154,8 @@ def _is_answer_only(request: Request) -> bool:
 
 def _thinks(request: Request) -> bool:
     return may_think(
-        answer_only=_is_answer_only(request), has_schema=request.schema is not msgspec.UNSET
+        answer_only=_is_answer_only(request) or request.max_tokens <= LABEL_ROOM,
+        has_schema=request.schema is not msgspec.UNSET,
     )
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.calls import Failure, Query, Response
+from unswayed.calls import Failure, Query, Request, Response
 
 __all__ = ["Answer", "Backend", "Outcome", "Wait", "too_long", "unanswered"]
 
@@ -114,6 +114,10 @@ class Backend:
     def price(self, input_tokens: int, output_tokens: int) -> float | None:
         """Price in USD of a call of that size; None where no price is known."""
         return 0.0 if self.offline else None
+
+    def converses(self, request: Request) -> bool:
+        """Whether a judge is there to be asked this about its own reply."""
+        return True
 
     def forecast(self, queries: Iterable[Query]) -> tuple[str, ...]:
         """How it would answer, in sentences, for a price: nothing is loaded and nothing asked."""

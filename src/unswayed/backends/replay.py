@@ -18,7 +18,7 @@ import msgspec
 
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.protocol import Backend, Outcome
-from unswayed.calls import Failure, Query, Response, TokenLogprob, key_of
+from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
 from unswayed.importers import read_decisions_file
@@ -60,6 +60,8 @@ class ReplayBackend(Backend):
         find: The recorded answer to a query, or None.
         source: Where answers come from, for messages.
         original: The backend whose calls they are, if it is on this machine.
+        release: Lets go of the source.
+        has: Whether a call was recorded word for word.
     """
 
     offline = True
@@ -74,6 +76,7 @@ class ReplayBackend(Backend):
         keyed_by_item: bool = False,
         original: Backend | None = None,
         release: Callable[[], None] = lambda: None,
+        has: Callable[[Request], bool] = lambda request: False,
     ) -> None:
         self.model = model
         self.gives_logprobs = gives_logprobs
@@ -82,12 +85,17 @@ class ReplayBackend(Backend):
             self.own_prompt = original.own_prompt
             self.planted = original.planted
         self._find = find
+        self._has = has
         self._source = source
         self._release = release
 
     def respond(self, query: Query) -> Outcome:
         """What was recorded, or a failure."""
         return self._find(query) or self._missing(query)
+
+    def converses(self, request: Request) -> bool:
+        """Whether it was recorded."""
+        return self._has(request)
 
     async def close(self) -> None:
         """Close the file."""
@@ -124,6 +132,7 @@ def _from_run(path: Path, settings: BackendSettings) -> ReplayBackend:
         keyed_by_item=store.keyed_by_item,
         original=_original(model, settings),
         release=store.close,
+        has=lambda request: bool(store.known([key_of(request)])),
     )
 
 

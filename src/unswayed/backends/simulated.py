@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Final, Literal
 from urllib.parse import parse_qsl
 
@@ -28,6 +29,7 @@ from unswayed.backends.utilities import UTILITY_SD, Draws, heights, level_utilit
 from unswayed.calls import Query, Request, Response, TokenLogprob, key_of
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task
+from unswayed.parsing import LabelReply
 from unswayed.registry import did_you_mean
 from unswayed.tasks import task_of
 
@@ -190,7 +192,11 @@ class SimulatedBackend(Backend):
             verdict = "tie"
         else:
             verdict = request.labels[chosen]
-        text = task_of(query.item.task).reply.written(
+        reply = task_of(query.item.task).reply
+        write = reply.written
+        if isinstance(reply, LabelReply):
+            write = partial(reply.written, schema=request.schema or None)
+        text = write(
             request.labels,
             verdict,
             [min(max(MIDDLE + POINTS * logit, 0.0), 100.0) for logit in logits],

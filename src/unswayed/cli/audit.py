@@ -19,6 +19,7 @@ from unswayed.cli.options import (
     Labels,
     Limit,
     Model,
+    NoReask,
     OnBadItem,
     Prices,
     Prompt,
@@ -101,6 +102,7 @@ def audit(
         Path | None, typer.Option(help="Run directory [default: runs/DATA-MODEL[-PROMPT]]")
     ] = None,
     budget: Budget = None,
+    no_reask: NoReask = False,
     prices: Prices = None,
     reach: BackendSettings = DEFAULTS,
     dry_run: DryRun = False,
@@ -137,6 +139,7 @@ def audit(
         resamples=resamples,
         gold_ties=gold_ties,
         prompts=prompt_settings(prompt, template, labels, shots_from(shots)),
+        reask=not no_reask,
     )
     items = None
     if decisions is None or data is not None:

@@ -14,6 +14,7 @@ from unswayed.cli.options import (
     Labels,
     Limit,
     Model,
+    NoReask,
     OnBadItem,
     Prompt,
     Shots,
@@ -45,6 +46,7 @@ def calibrate(
     limit: Limit = None,
     data_dir: DataDir = None,
     reach: BackendSettings = DEFAULTS,
+    no_reask: NoReask = False,
     calls: Annotated[
         Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
     ] = None,
@@ -70,6 +72,7 @@ def calibrate(
         limit=limit,
         data_dir=data_dir,
         backend=reach,
+        reask=not no_reask,
         calls=calls,
         force=force,
     )

@@ -15,6 +15,7 @@ from unswayed.cli.options import (
     Labels,
     Limit,
     Model,
+    NoReask,
     OnBadItem,
     Prompt,
     Template,
@@ -47,6 +48,7 @@ def filter_(
     limit: Limit = None,
     data_dir: DataDir = None,
     reach: BackendSettings = DEFAULTS,
+    no_reask: NoReask = False,
     on_bad_item: OnBadItem = "stop",
     calls: Annotated[
         Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
@@ -67,7 +69,8 @@ def filter_(
     backend = open_backend(model_for(model, data), reach)
     prompts = prompts_for(backend, prompt_settings(prompt, template, labels))
     directory = calls or out.with_name(f"{out.name.partition('.')[0]}.calls")
-    decisions, counts = run_sync(ask_in_orders(items, backend, directory, prompts, orders))
+    asking = ask_in_orders(items, backend, directory, prompts, orders, reask=not no_reask)
+    decisions, counts = run_sync(asking)
     if counts.exit_code:
         why = counts.fatal or f"{counts.failed:,} calls failed or were not made"
         note(

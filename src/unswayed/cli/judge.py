@@ -19,6 +19,7 @@ from unswayed.cli.options import (
     DryRun,
     Labels,
     Model,
+    NoReask,
     OnBadItem,
     Prices,
     Prompt,
@@ -76,6 +77,7 @@ def judge(
     reach: BackendSettings = DEFAULTS,
     prices: Prices = None,
     budget: Budget = None,
+    no_reask: NoReask = False,
     dry_run: DryRun = False,
     calls: Annotated[
         Path | None,
@@ -108,6 +110,7 @@ def judge(
         shots=shots_from(shots),
         prices=prices,
         budget=budget,
+        reask=not no_reask,
         calls=_recorded(pool) if dry_run else pool,
         shadow=shadow,
         backend=replace(reach, pricing_only=dry_run),
@@ -314,3 +317,5 @@ class _Stream:
             f"{counts.made:,} calls made, {counts.cached:,} recorded before, "
             f"{counts.failed:,} failed; ${counts.cost_usd:,.4f}"
         )
+        if counts.left_out:
+            aside(f"{counts.left_out:,} recorded second replies left out (--no-reask)")

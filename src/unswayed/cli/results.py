@@ -36,6 +36,9 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
         f"{plan.n_cached:,} recorded already, {plan.n_to_make:,} to make\n"
         f"about {plan.est_input_tokens:,} tokens in, {plan.est_output_tokens:,} out; cost {cost}"
     )
+    if plan.n_more:
+        most = "" if plan.most_more_usd is None else f", at most ${plan.most_more_usd:,.4f},"
+        write(f"at most {plan.n_more:,} more{most} if no reply can be read")
     for remark in plan.remarks:
         write(remark)
 

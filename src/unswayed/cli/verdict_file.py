@@ -161,7 +161,10 @@ class VerdictFile:
 
     def _insert(self, line: bytes) -> None:
         if msgspec.json.decode(line, type=Verdict).item_id == self._id():
-            self._refuse(f"another verdict on {self._id()}: of another fitted file or other data")
+            self._refuse(
+                f"another verdict on {self._id()}: of another fitted file, of other data "
+                "or of replies that are read or asked otherwise now (--no-reask asks none again)"
+            )
         if self._mended is None:
             self._temporary = temporary_for(self._path)
             self._mended = self._temporary.open("x+b")

@@ -10,14 +10,16 @@ from unswayed.parsing.endings import Ending, ending, is_failed_attempt
 from unswayed.parsing.labels import parse_label
 from unswayed.parsing.listwise import FLAGS, listwise_schema, read_listwise
 from unswayed.parsing.logprobs import LabelProbs, label_probs
-from unswayed.parsing.reading import decision_of, read_decision, was_truncated
-from unswayed.parsing.replies import LABEL, Reply, ReplySpec
+from unswayed.parsing.reading import decision_of, is_unread, read_decision
+from unswayed.parsing.replies import LABEL, READER, LabelReply, Reply, ReplySpec
 
 __all__ = [
     "FLAGS",
     "LABEL",
+    "READER",
     "Ending",
     "LabelProbs",
+    "LabelReply",
     "Reply",
     "ReplySpec",
     "criteria_schema",
@@ -25,11 +27,11 @@ __all__ = [
     "decision_of",
     "ending",
     "is_failed_attempt",
+    "is_unread",
     "label_probs",
     "listwise_schema",
     "parse_label",
     "read_criteria",
     "read_decision",
     "read_listwise",
-    "was_truncated",
 ]

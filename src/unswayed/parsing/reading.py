@@ -29,7 +29,7 @@ from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 from unswayed.permutations import Order
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["decision_of", "read_decision", "was_truncated"]
+__all__ = ["decision_of", "is_unread", "read_decision"]
 
 
 def read_decision(
@@ -184,9 +184,14 @@ def _turned(shown: Presentation) -> tuple[Order, Order]:
     return shown.candidates_by_label(), shown.labels_by_candidate()
 
 
-def was_truncated(response: Response, decision: Decision) -> bool:
-    """Whether a reply was cut off before it stated a verdict: worth one retry with a larger cap."""
-    return decision.choice is None and ending(response.finish_reason) is Ending.CUT
+def is_unread(response: Response, decision: Decision) -> bool:
+    """Whether a reply that was given or cut off states no verdict, which a second call may bring.
+
+    Refusals and broken replies are not among them, nor are tokens scored without a reply.
+    """
+    if decision.choice is not None or response.exact:
+        return False
+    return ending(response.finish_reason).is_read
 
 
 def _is_settled(

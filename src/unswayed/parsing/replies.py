@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from unswayed.calls import Response
 from unswayed.decisions import Decision, Evidence
 from unswayed.items import Item
+from unswayed.parsing.listwise import closed
 from unswayed.parsing.reading import read_decision
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["LABEL", "Reply", "ReplySpec"]
+__all__ = ["LABEL", "READER", "LabelReply", "Reply", "ReplySpec"]
+
+READER: Final = 2
+"""Number of the rules that replies are read by: it grows when recorded replies are read otherwise."""
 
 
 class ReplySpec(NamedTuple):
@@ -24,12 +29,18 @@ class ReplySpec(NamedTuple):
         schema: JSON schema, as text, that the reply is to fit; None where it is not JSON. Servers
             that cannot hold to one answer freely, so a reply is read tolerantly all the same.
         points: What one reply answers, in displayed order (`TaskSpec.points`); empty for one thing.
+        keys: Of the JSON object that a label is wanted in, which stands under the last of them; empty
+            where the label stands alone or in a tag.
+        reask: The sentence that asks again, once, for the label of a reply that could not be read,
+            with `{labels}` for the labels; None where nothing is asked again.
     """
 
     max_tokens: int
     answer_only: bool
     schema: str | None = None
     points: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    reask: str | None = None
 
 
 class Reply(Protocol):
@@ -79,30 +90,44 @@ class Reply(Protocol):
 
 
 class LabelReply:
-    """The label of the chosen candidate: alone, or tagged behind reasoning."""
+    """The label of the chosen candidate: alone, tagged behind reasoning, or in a JSON object."""
 
     gives: ClassVar[frozenset[Evidence]] = frozenset({Evidence.CHOICE, Evidence.PROBS})
     read = staticmethod(read_decision)
 
     def request(self, labels: Sequence[str], style: ReplySpec) -> ReplySpec:
-        """What the style asks for."""
-        return style
+        """What the style asks for; an object is held to its schema, which gives no probabilities."""
+        if not style.keys:
+            return style
+        texts: dict[str, object] = {key: {"type": "string"} for key in style.keys}
+        texts[style.keys[-1]] = {"type": "string", "enum": list(labels)}
+        return style._replace(answer_only=False, schema=json.dumps(closed(texts)))
 
     def example(
         self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplySpec
     ) -> str:
         """The label of the (first) right candidate."""
         label = labels[shown.label_of_candidate(item.gold_candidates()[0])]
-        return _tagged(label, "(left out in this example)", answer_only=style.answer_only)
+        reasoning = "(left out in this example)"
+        return _said(label, reasoning, answer_only=style.answer_only, keys=style.keys)
 
     def written(
-        self, labels: Sequence[str], verdict: str, scores: Sequence[float], *, answer_only: bool
+        self,
+        labels: Sequence[str],
+        verdict: str,
+        scores: Sequence[float],
+        *,
+        answer_only: bool,
+        schema: str | None = None,
     ) -> str:
-        """The verdict as it is."""
-        return _tagged(verdict, "It is simulated.", answer_only=answer_only)
+        """The verdict as it is, in an object where there is a schema of `request`."""
+        keys = () if schema is None else tuple(json.loads(schema)["properties"])
+        return _said(verdict, "It is simulated.", answer_only=answer_only, keys=keys)
 
 
-def _tagged(verdict: str, reasoning: str, *, answer_only: bool) -> str:
+def _said(verdict: str, reasoning: str, *, answer_only: bool, keys: Sequence[str]) -> str:
+    if keys:
+        return json.dumps({**dict.fromkeys(keys, reasoning), keys[-1]: verdict}, ensure_ascii=False)
     if answer_only:
         return verdict
     return f"<think>{reasoning}</think><answer>{verdict}</answer>"

@@ -22,7 +22,7 @@ from unswayed.prompts.blocks import (
 from unswayed.prompts.settings import PromptSettings, Rendered, Wording, label_set_of
 from unswayed.prompts.shots import shot_presentations
 from unswayed.prompts.spans import Piece, Spans, spans_of
-from unswayed.prompts.styles import PROMPTS, Style, sentences
+from unswayed.prompts.styles import PROMPTS, Style, phrase, sentences
 from unswayed.prompts.template import Template, read_template
 from unswayed.tasks import TaskSpec, points_of, task_of
 
@@ -147,6 +147,7 @@ class _Form:
                 self.top_logprobs,
                 reply.answer_only,
                 reply.schema,
+                reply.reask,
             )
         if len(self.wordings) < MOST_WORDINGS:
             self.wordings[shape] = wording
@@ -188,6 +189,8 @@ class _Book:
         prompt, labels, settings = self.prompt(name, task), self.label_set(n), self.settings
         spec = task_of(task)
         reply = spec.reply.request(labels, prompt.reply._replace(points=points))
+        if reply.reask is not None:
+            reply = reply._replace(reask=reply.reask.replace("{labels}", phrase(labels)))
         own_cap = settings.default_max_tokens if name == "default" else None
         form = _Form(
             prompt,
@@ -255,6 +258,7 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
             wording.top_logprobs,
             wording.answer_only,
             wording.schema,
+            wording.reask,
             locate,
         )
     layout = layout_of(item, ask.presentation, form.labels, ask.substitute, points)
@@ -270,6 +274,7 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
         form.top_logprobs,
         reply.answer_only,
         reply.schema,
+        reply.reask,
         locate,
     )
 

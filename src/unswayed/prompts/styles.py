@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from unswayed.errors import TemplateError
-from unswayed.parsing import ReplySpec
+from unswayed.parsing import LabelReply, ReplySpec
 from unswayed.registry import Registry
 from unswayed.tasks import TaskSpec
 
-__all__ = ["LABEL_ALONE", "PROMPTS", "REASONED", "Style", "sentences"]
+__all__ = ["LABEL_ALONE", "PROMPTS", "REASONED", "Style", "phrase", "sentences"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,8 @@ PROMPTS: Registry[Style] = Registry(
         "modified": "unswayed.prompts.styles:MODIFIED",
         "modified-direct": "unswayed.prompts.styles:MODIFIED_DIRECT",
         "reasoning": "unswayed.prompts.styles:REASONING",
+        "structured": "unswayed.prompts.styles:STRUCTURED",
+        "structured-reasoning": "unswayed.prompts.styles:STRUCTURED_REASONING",
     },
     like="unswayed.prompts.styles:Style",
 )
@@ -69,11 +71,26 @@ _TAGGED: Final = {
     ),
 }
 
+_OBJECTS: Final = {
+    "object": (
+        "Reply with one JSON object and nothing else, which names the label that you choose, "
+        '{labels}, in this form: {{"label": "the label"}}.'
+    ),
+    "reasoned-object": (
+        "Reply with one JSON object and nothing else. Think it through step by step first, under "
+        '"reasoning", then name the label that you choose, {labels}, in this form: '
+        '{{"reasoning": "your reasoning", "label": "the label"}}.'
+    ),
+}
+"""Of one label; a task with a reply of its own has words of its own for it."""
 
-LABEL_ALONE: Final = ReplySpec(max_tokens=16, answer_only=True)
+REASK: Final = "Reply with the label only: {labels}."
+"""Asks for the label of a reply that could not be read."""
+
+LABEL_ALONE: Final = ReplySpec(max_tokens=16, answer_only=True, reask=REASK)
 """Room for a name of several tokens or for "The better answer is B"."""
 
-REASONED: Final = ReplySpec(max_tokens=2048, answer_only=False)
+REASONED: Final = ReplySpec(max_tokens=2048, answer_only=False, reask=REASK)
 """Reasoning and verdict; a truncated answer is retried once with a larger cap."""
 
 
@@ -126,6 +143,27 @@ KEYED = _reasoning(
     "key",
     "reasoning",
 )
+STRUCTURED = Style(
+    name="structured",
+    title="the label in a JSON object, to whose schema servers hold the reply",
+    system=("role", "data", "object"),
+    closing=("question",),
+    reply=LABEL_ALONE._replace(max_tokens=64, keys=("label",)),
+    words=_OBJECTS,
+)
+STRUCTURED_REASONING = Style(
+    name="structured-reasoning",
+    title="the same with reasoning before the label",
+    system=("role", "data", "reasoned-object"),
+    closing=("question",),
+    reply=LABEL_ALONE._replace(max_tokens=REASONED.max_tokens, keys=("reasoning", "label")),
+    words=_OBJECTS,
+)
+
+
+def phrase(labels: Sequence[str]) -> str:
+    """Labels as a sentence names them: A, B or C."""
+    return f"{', '.join(labels[:-1])} or {labels[-1]}"
 
 
 def sentences(names: Sequence[str], style: Style, task: TaskSpec, labels: Sequence[str]) -> str:
@@ -134,14 +172,15 @@ def sentences(names: Sequence[str], style: Style, task: TaskSpec, labels: Sequen
     Raises:
         TemplateError: If neither the task nor the style has one of them.
     """
-    phrase = f"{', '.join(labels[:-1])} or {labels[-1]}"
     parts = []
     for name in names:
+        if name in _OBJECTS and not isinstance(task.reply, LabelReply):
+            name = "reply"
         words = task.sentences.get(name, style.words.get(name))
         if words is None:
             raise TemplateError(
                 f"this prompt is not written for task {task.name!r}: it has no {name!r} sentence. "
                 "Choose another prompt or bring a template file."
             )
-        parts.append(words.format(labels=phrase, first=labels[0], noun=task.noun))
+        parts.append(words.format(labels=phrase(labels), first=labels[0], noun=task.noun))
     return " ".join(parts)

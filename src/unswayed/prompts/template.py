@@ -3,7 +3,8 @@
 The file is the user message. Lines of the form `--- system ---`, `--- user ---` and
 `--- assistant ---` divide it into several messages. It may begin with settings between two `---`
 lines: `answer: direct` (the reply is the label; the default) or `answer: reasoning` (the reply is
-reasoning and a tagged label), and `max_tokens: 64`.
+reasoning and a tagged label), `max_tokens: 64`, and `reask: Name one label, {labels}.`, which asks
+again, once, for the label of a reply that could not be read.
 
 A template may use
     question     the prompt as text (a conversation: role before each turn)
@@ -35,7 +36,7 @@ from unswayed.presentation import Presentation
 from unswayed.prompts.blocks import Layout, Outline
 from unswayed.prompts.limits import check_limits
 from unswayed.prompts.spans import Spans, mark_beside, marked, spans_of, unmarked
-from unswayed.prompts.styles import LABEL_ALONE, REASONED
+from unswayed.prompts.styles import LABEL_ALONE, REASK, REASONED
 from unswayed.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["RENDERING_ERRORS", "Template", "read_template"]
 
 _SECTION: Final = re.compile(r"---[ \t]*(system|user|assistant)[ \t]*---[ \t]*")
+_SETTINGS: Final = ("answer", "max_tokens", "reask")
 
 RENDERING_ERRORS: Final = (
     ArithmeticError,
@@ -220,6 +222,7 @@ def read_template(path: str) -> Template:
         check_limits(text, _PROBE, where=f"template {path}")  # compiling computes constants
         compiled.append((role, _compile(environment, path, text, start)))
     reply = LABEL_ALONE if answer == "direct" else REASONED
+    reply = reply._replace(reask=settings.get("reask") or REASK)
     return Template(
         path=path,
         source=source,
@@ -265,10 +268,10 @@ def _front_matter(path: str, source: str) -> tuple[dict[str, str], str, int]:
             continue
         name, colon, value = line.partition(":")
         name = name.strip()
-        if not colon or name not in {"answer", "max_tokens"}:
+        if not colon or name not in _SETTINGS:
             raise TemplateError(
                 f"template {path}, line {number}: {line.strip()!r} is not a setting. "
-                f"{did_you_mean(name, ('answer', 'max_tokens'))}"
+                f"{did_you_mean(name, _SETTINGS)}"
             )
         settings[name] = value.strip()
     return settings, "\n".join(lines[end + 1 :]), end + 2

@@ -9,13 +9,12 @@ from typing import Final, NamedTuple
 
 from unswayed.backends.protocol import Backend, unanswered
 from unswayed.calls import Failure, Query, Request, Response
-from unswayed.parsing import was_truncated
+from unswayed.runner.drafts import Draft
 from unswayed.runner.keys import Question
 from unswayed.runner.missing import MissingCalls
 from unswayed.runner.planning import CallPlan, check_budget, most_usd, with_cost
 from unswayed.runner.progress import ShowsProgress
 from unswayed.runner.questions import (
-    Draft,
     Drafter,
     RunCounts,
     RunSettings,
@@ -49,7 +48,7 @@ async def make_calls(
     settle_logprobs(store, drafter)
     missing = MissingCalls(questions, drafter, store)
     if priced is not None and not priced.n_to_make:
-        missing.skip(priced.n_distinct)
+        missing.skip(priced.n_distinct, priced.n_left_out)
     run = _Run(missing, backend, store, settings, stop or asyncio.Event())
     return await run.carry_out(progress)
 
@@ -123,6 +122,7 @@ class _Run:
     def _meet(self) -> None:
         self.counts.planned = self._missing.n_distinct
         self.counts.cached = self._missing.n_cached
+        self.counts.left_out = self._missing.n_left_out
 
     # --- sending -----------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class _Run:
         # without a stated cost the worst is assumed
         self._spent += flight.reserved if result.cost_usd is None else result.cost_usd
         decision = draft.read(result)
-        retried = was_truncated(result, decision) and self._missing.add_retry(draft)
+        retried = self._missing.follow(draft, result, decision)
         self._writer.add(draft.answered(result, decision, retried=retried))
 
     def _give_up_unanswered(self) -> None:

@@ -18,12 +18,13 @@ class RunCounts:
     """What a run did. The runner counts up while it works; only committed calls are counted.
 
     Attributes:
-        planned: Distinct calls met so far, recorded or not, retries of cut-off answers included.
+        planned: Distinct calls met so far, recorded or not, second calls after unread answers included.
         made: Answered and committed in this run.
         cached: Recorded by an earlier run.
         failed: Given up in this run; they are in the store's error table.
         retried: Attempts beyond the first, over all calls.
-        truncated_retries: Calls that repeat a cut-off answer with a larger cap.
+        seconds: Calls that follow an unread answer: with a larger cap, or for its label alone.
+        left_out: Recorded calls that ask again and are left out, as the settings say.
         unparsed: Answers of this run that could not be read, refusals among them.
         refused: Answers of this run that are refusals, or what a content filter left.
         broken: Answers of this run whose finish reason is none of the known ones, by that reason.
@@ -41,7 +42,8 @@ class RunCounts:
     cached: int = 0
     failed: int = 0
     retried: int = 0
-    truncated_retries: int = 0
+    seconds: int = 0
+    left_out: int = 0
     unparsed: int = 0
     refused: int = 0
     broken: Counter[str] = field(default_factory=Counter)
@@ -70,7 +72,7 @@ class RunCounts:
             response = row.response
             self.made += 1
             self.retried += response.retries
-            self.truncated_retries += row.is_retry
+            self.seconds += row.is_second
             self.unparsed += row.unparsed
             ended = ending(response.finish_reason)
             self.refused += ended is Ending.REFUSED

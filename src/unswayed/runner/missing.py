@@ -7,9 +7,11 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from unswayed.parsing import was_truncated
+from unswayed.calls import Response
+from unswayed.decisions import Decision
+from unswayed.runner.drafts import Draft
 from unswayed.runner.keys import Question
-from unswayed.runner.questions import Draft, Drafter
+from unswayed.runner.questions import Drafter
 from unswayed.store import Pool, Recorded
 
 __all__ = ["MissingCalls"]
@@ -27,8 +29,9 @@ class MissingCalls:
 
     Attributes:
         n_questions: Questions looked at.
-        n_distinct: Distinct calls among them, retries of cut-off answers included.
+        n_distinct: Distinct calls among them, second calls after unread answers included.
         n_cached: Those that are recorded.
+        n_left_out: Recorded second calls that the settings leave out.
         exhausted: Whether all questions were looked at.
     """
 
@@ -36,6 +39,7 @@ class MissingCalls:
         self.n_questions = 0
         self.n_distinct = 0
         self.n_cached = 0
+        self.n_left_out = 0
         self.exhausted = False
         self._questions = iter(questions)
         self._drafter = drafter
@@ -89,26 +93,32 @@ class MissingCalls:
                 continue
             if call is None:
                 self._ready.append(drafted.get(key) or self._drafter.draft(question))
-            elif call.truncated:
-                self._retry_recorded(key, question)
+            elif call.unread:
+                self._follow_recorded(key, question)
 
-    def skip(self, n_cached: int) -> None:
+    def skip(self, n_cached: int, n_left_out: int) -> None:
         """Take all questions for looked at: so many distinct calls, all of them recorded."""
         self.n_distinct = self.n_cached = n_cached
+        self.n_left_out = n_left_out
         self.exhausted = True
 
-    def add_retry(self, draft: Draft) -> bool:
-        """Queue the longer retry of a cut-off answer, unless there is none or it was met before.
+    def follow(self, draft: Draft, response: Response, decision: Decision) -> bool:
+        """Queue the second call after an unread answer, unless there is none or it was met before.
 
         Returns:
-            Whether a retry is (or was) asked for, so that the cut-off answer does not count.
+            Whether it is (or was) asked for, so that the unread answer does not count.
         """
-        longer = self._drafter.longer(draft)
-        if longer is None:
+        second = self._drafter.second(draft, response, decision)
+        if second is None:
             return False
-        call = self._store.recorded([longer.key]).get(longer.key)
-        if self._is_new(longer.key, call) and call is None:
-            self._ready.append(longer)
+        call = self._store.recorded([second.key]).get(second.key)
+        if self._drafter.leaves_out(second):
+            self.n_left_out += call is not None
+            return False
+        if call is None and self._drafter.cannot_ask(second):
+            return False
+        if self._is_new(second.key, call) and call is None:
+            self._ready.append(second)
         return True
 
     def _is_new(self, key: bytes, call: Recorded | None) -> bool:
@@ -126,14 +136,13 @@ class MissingCalls:
         self.n_distinct += 1
         return True
 
-    def _retry_recorded(self, key: bytes, question: Question) -> None:
-        # a run may have been killed between a cut-off answer and its retry
+    def _follow_recorded(self, key: bytes, question: Question) -> None:
+        # a run may have been killed between an unread answer and its second call
         call = self._store.get(key)
         if call is None:
             return
         draft = self._drafter.recorded(question, key, call[0])
-        if self._drafter.longer_key(key) or was_truncated(call[1], draft.read(call[1])):
-            self.add_retry(draft)
+        self.follow(draft, call[1], draft.read(call[1]))
 
 
 class _Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,7 @@ import msgspec
 from unswayed.backends.protocol import Backend
 from unswayed.calls import Request, Response
 from unswayed.errors import UsageError
+from unswayed.runner.drafts import most_tokens
 from unswayed.runner.keys import Question
 from unswayed.runner.missing import MissingCalls
 from unswayed.runner.questions import Drafter, RunSettings
@@ -22,7 +23,6 @@ __all__ = [
     "Estimator",
     "check_budget",
     "enough_usd",
-    "most_tokens",
     "most_usd",
     "plan_calls",
     "price_of",
@@ -47,6 +47,10 @@ class CallPlan:
         est_input_tokens, est_output_tokens: Of the calls to make; see `Estimator`.
         est_cost_usd: Of the calls to make; None where no price is known.
         most_cost_usd: The most they can cost: a budget that is sure to reach (see `most_tokens`).
+        n_reasks, most_reasks_usd: Those of them that ask again about recorded replies, and the most
+            that these can cost.
+        n_more, most_more_usd: The same on top of them, if no reply to them can be read.
+        n_left_out: Recorded calls of that kind that are left out, as the settings say.
         remarks: How the model would answer them, in sentences (see `Backend.forecast`).
     """
 
@@ -58,6 +62,11 @@ class CallPlan:
     est_output_tokens: int
     est_cost_usd: float | None
     most_cost_usd: float | None
+    n_reasks: int = 0
+    most_reasks_usd: float | None = 0.0
+    n_more: int = 0
+    most_more_usd: float | None = 0.0
+    n_left_out: int = 0
     remarks: tuple[str, ...] = ()
 
 
@@ -91,14 +100,6 @@ class Estimator:
         tokens_in = self.tokens_per_byte * prompt_bytes(request)
         tokens_in += self.tokens_per_message * len(request.messages)
         return math.ceil(tokens_in), math.ceil(self.used_share_of_cap * request.max_tokens)
-
-
-def most_tokens(request: Request) -> tuple[int, int]:
-    """The most input and output tokens a call can cost, for the budget.
-
-    Byte-level tokenisers never make more tokens than bytes; the rest is room for a chat template.
-    """
-    return prompt_bytes(request) + 16 * len(request.messages) + 64, request.max_tokens
 
 
 def price_of(backend: Backend, tokens_in: int, tokens_out: int) -> float | None:
@@ -162,9 +163,11 @@ def plan_calls(
     """
     missing = MissingCalls(questions, drafter, store)
     estimator = Estimator.learned(store.totals())
-    to_make = total_in = total_out = 0
-    cost: float | None = 0.0
-    most: float | None = 0.0
+    total_in = total_out = 0
+    costs: list[float | None] = []
+    most: list[float | None] = []
+    reasks: list[float | None] = []
+    more: list[float | None] = []
     while not missing.exhausted:
         missing.look()
         while missing:
@@ -172,20 +175,30 @@ def plan_calls(
             drafter.keep(draft)
             request = draft.request
             tokens_in, tokens_out = estimator.tokens(request)
-            to_make += 1
             total_in += tokens_in
             total_out += tokens_out
-            price = price_of(backend, tokens_in, tokens_out)
-            cost = None if cost is None or price is None else cost + price
-            price = price_of(backend, *most_tokens(request))
-            most = None if most is None or price is None else most + price
+            costs.append(price_of(backend, tokens_in, tokens_out))
+            most.append(price_of(backend, *most_tokens(request)))
+            if draft.is_reask:
+                reasks.append(most[-1])
+            elif drafter.may_reask(draft) and not (backend.offline and request.top_logprobs):
+                more.append(price_of(backend, *draft.most_reask()))  # not where labels are scored
     return CallPlan(
         n_questions=missing.n_questions,
         n_distinct=missing.n_distinct,
         n_cached=missing.n_cached,
-        n_to_make=to_make,
+        n_to_make=len(most),
         est_input_tokens=total_in,
         est_output_tokens=total_out,
-        est_cost_usd=cost,
-        most_cost_usd=most,
+        est_cost_usd=_total(costs),
+        most_cost_usd=_total(most),
+        n_reasks=len(reasks),
+        most_reasks_usd=_total(reasks),
+        n_more=len(more),
+        most_more_usd=_total(more),
+        n_left_out=missing.n_left_out,
     )
+
+
+def _total(usd: Sequence[float | None]) -> float | None:
+    return None if None in usd else sum((price for price in usd if price is not None), start=0.0)

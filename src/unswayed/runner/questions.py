@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from unswayed.backends.protocol import Backend
-from unswayed.calls import Frame, Query, Request, Response, escaped, key_of
+from unswayed.calls import Frame, Request, Response, escaped, key_of
 from unswayed.decisions import Decision
 from unswayed.errors import ItemError
 from unswayed.items import Item, Message
-from unswayed.parsing import was_truncated
+from unswayed.parsing import is_unread
 from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, Rendered, Wording, Wordings, plain_texts, render
 from unswayed.runner.counts import RunCounts
+from unswayed.runner.drafts import Draft, Layout, read_by
 from unswayed.runner.keys import KeyBook, Question
-from unswayed.runner.writer import Answered
 from unswayed.store import Pool, prompt_bytes
-from unswayed.tasks import task_of
 
 __all__ = [
-    "Draft",
     "Drafter",
     "RunCounts",
     "RunSettings",
@@ -50,64 +48,13 @@ class RunSettings:
         sample_temperature: Temperature of repeated samples (`Ask.sample` > 0); sample 0 is greedy.
         budget_usd: Most USD that all calls recorded in the run directory may cost together,
             earlier runs included; None for no limit.
-        retry_max_tokens: Factor by which the cap on tokens grows for the one retry of an answer
-            that was cut off before it could be read; 1 for no retry.
+        reask: Whether a reply that could not be read is asked for its label again, once.
     """
 
     prompts: PromptSettings
     sample_temperature: float = 1.0
     budget_usd: float | None = None
-    retry_max_tokens: int = 4
-
-
-class Layout(NamedTuple):
-    """What all answers to one prompt about items of one size are read by.
-
-    Attributes:
-        labels: The label set in canonical order.
-        answer_only: The answer is the label itself.
-    """
-
-    labels: tuple[str, ...]
-    answer_only: bool
-
-
-class Draft(NamedTuple):
-    """A question put into words: what is sent, under which key, and how its answer is read."""
-
-    question: Question
-    request: Request
-    key: bytes
-    layout: Layout
-    is_retry: bool = False
-
-    @property
-    def query(self) -> Query:
-        """What a backend is given."""
-        return Query(self.question.item, self.question.ask, self.request)
-
-    def read(self, response: Response) -> Decision:
-        """The decision that an answer to this draft stands for."""
-        return _read(self.question, self.layout, response, self.request.model)
-
-    def answered(self, response: Response, decision: Decision, *, retried: bool) -> Answered:
-        """The row of an answer; one that is asked for again, longer, does not count as unparsed."""
-        return Answered(
-            self.key,
-            self.request,
-            response,
-            self.question.item.id,
-            truncated=was_truncated(response, decision),
-            unparsed=decision.choice is None and not retried,
-            is_retry=self.is_retry,
-        )
-
-
-def _read(question: Question, layout: Layout, response: Response, model: str) -> Decision:
-    item, ask = question
-    return task_of(item.task).reply.read(
-        item, ask, layout.labels, response, model=model, answer_only=layout.answer_only
-    )
+    reask: bool = True
 
 
 class Drafter:
@@ -123,6 +70,7 @@ class Drafter:
             in the responses.
         settings: Prompts and sampling.
         keyed_by_item: Whether the item's id belongs into every key (`Backend.keyed_by_item`).
+        converses: `Backend.converses`.
         remembers: False for a stream, in which an id may come again with another item.
     """
 
@@ -133,6 +81,7 @@ class Drafter:
         settings: RunSettings,
         *,
         keyed_by_item: bool,
+        converses: Callable[[Request], bool] = lambda request: True,
         remembers: bool = True,
     ) -> None:
         self.model = model
@@ -142,7 +91,8 @@ class Drafter:
         self._keys = KeyBook()
         self._wordings = Wordings(settings.prompts)
         self._frames: dict[tuple[Wording, int], Frame] = {}
-        self._longer: dict[bytes, bytes] = {}
+        self._converses = converses
+        self._seconds: dict[bytes, bytes] = {}
         self._layouts: dict[tuple[str, str, int], Layout] = {}
         self._kept: dict[bytes, Draft] = {}
         self._room = MOST_KEPT if remembers else 0
@@ -246,7 +196,9 @@ class Drafter:
     def _layout(self, question: Question, prompt: Rendered | Wording) -> Layout:
         item, ask = question
         kind = (ask.prompt_id, item.task, item.n)
-        return self._layouts.setdefault(kind, Layout(prompt.labels, prompt.answer_only))
+        return self._layouts.setdefault(
+            kind, Layout(prompt.labels, prompt.answer_only, prompt.reask)
+        )
 
     def recorded(self, question: Question, key: bytes, request: Request) -> Draft:
         """The draft of a question whose key is known and whose request was recorded."""
@@ -257,24 +209,42 @@ class Drafter:
         """The decision that an answer to a question whose key is known stands for."""
         item, ask = question
         layout = self._layouts[ask.prompt_id, item.task, item.n]
-        return _read(question, layout, response, self.model)
+        return read_by(layout, question, response, self.model)
 
-    def longer(self, draft: Draft) -> Draft | None:
-        """The retry of an answer that was cut off; None if it was a retry or none is wanted."""
-        factor = self.settings.retry_max_tokens
-        if draft.is_retry or factor <= 1:
+    def second(self, draft: Draft, response: Response, decision: Decision) -> Draft | None:
+        """The one call that follows an answer without a verdict; None where there is none.
+
+        It is given also where the settings leave it out (`leaves_out`).
+
+        Args:
+            draft: What was asked.
+            response: The answer.
+            decision: What was read in it.
+        """
+        if draft.after is not None or not is_unread(response, decision):
             return None
-        request = msgspec.structs.replace(
-            draft.request, max_tokens=draft.request.max_tokens * factor
-        )
-        key = key_of(request)
-        if self._remembers:
-            self._longer[draft.key] = key
-        return self._take(key) or Draft(draft.question, request, key, draft.layout, is_retry=True)
+        second = draft.second(response)
+        if second is None:
+            return None
+        if self._remembers and not self.leaves_out(second):
+            self._seconds[draft.key] = second.key
+        return self._take(second.key) or second
 
-    def longer_key(self, key: bytes) -> bytes | None:
-        """The key of the retry of a call, if one was drafted."""
-        return self._longer.get(key)
+    def leaves_out(self, second: Draft) -> bool:
+        """Whether the settings leave a second call out, recorded or not."""
+        return second.is_reask and not self.settings.reask
+
+    def cannot_ask(self, second: Draft) -> bool:
+        """Whether nobody is there to be asked again."""
+        return second.is_reask and not self._converses(second.request)
+
+    def may_reask(self, draft: Draft) -> bool:
+        """Whether an answer to come may be asked for its label again."""
+        return draft.may_be_reasked and self.settings.reask and self._converses(draft.request)
+
+    def second_key(self, key: bytes) -> bytes | None:
+        """The key of the second call that followed a call, if one was drafted."""
+        return self._seconds.get(key)
 
     def keep(self, draft: Draft) -> None:
         """Keep a draft until it is asked for, if there is room."""

@@ -9,7 +9,8 @@ from typing import Final
 import msgspec
 
 from unswayed.decisions import Decision
-from unswayed.parsing import was_truncated
+from unswayed.parsing import is_unread
+from unswayed.runner.drafts import Draft
 from unswayed.runner.keys import Question
 from unswayed.runner.questions import Drafter
 from unswayed.store import CallStore
@@ -24,8 +25,9 @@ def read_decisions(
 ) -> Iterator[Decision]:
     """Read the answers to questions, in their order.
 
-    An answer that was cut off gives way to its longer retry where there is one; the decision then
-    carries the tokens and the cost of both calls.
+    An unread answer gives way to that of its second call where there is one; the decision then
+    carries the tokens and the cost of both calls. Where there is none yet the answer is marked, so
+    that the next run finds it (answers are read by newer rules than they were recorded by).
 
     Args:
         questions: What was asked.
@@ -44,34 +46,25 @@ def read_decisions(
         keys = [key for key, _ in drafter.addresses(chunk)]
         responses = dict(store.responses(dict.fromkeys(keys)))
         decisions: list[Decision] = []
-        retries: dict[int, tuple[Question, bytes]] = {}
+        seconds: dict[int, tuple[bytes, Draft]] = {}
         for question, key in zip(chunk, keys, strict=True):
             response = responses.get(key)
             if response is None:
                 continue
             decision = drafter.read(question, response)
-            if was_truncated(response, decision):
-                longer = _longer_key(question, key, store, drafter)
-                if longer is not None:
-                    retries[len(decisions)] = question, longer
+            if is_unread(response, decision) and (call := store.get(key)) is not None:
+                draft = drafter.recorded(question, key, call[0])
+                second = drafter.second(draft, response, decision)
+                if second is not None:
+                    seconds[len(decisions)] = key, second
             decisions.append(decision)
-        longer_responses = dict(store.responses({key: None for _, key in retries.values()}))
-        for place, (question, key) in retries.items():
-            response = longer_responses.get(key)
-            if response is not None:
-                later = drafter.read(question, response)
+        responses = dict(store.responses({second.key: None for _, second in seconds.values()}))
+        for place, (_, second) in seconds.items():
+            if second.key in responses and not drafter.leaves_out(second):
+                later = second.read(responses[second.key])
                 decisions[place] = with_costs_of(later, decisions[place])
+        store.mark_unread([key for key, second in seconds.values() if second.key not in responses])
         yield from decisions
-
-
-def _longer_key(question: Question, key: bytes, store: CallStore, drafter: Drafter) -> bytes | None:
-    """The key of the longer retry of an answer that was cut off."""
-    recorded_key = drafter.longer_key(key)
-    call = None if recorded_key is not None else store.get(key)
-    if call is None:
-        return recorded_key
-    longer = drafter.longer(drafter.recorded(question, key, call[0]))
-    return None if longer is None else longer.key
 
 
 def with_costs_of(decision: Decision, earlier: Decision) -> Decision:

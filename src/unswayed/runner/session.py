@@ -51,6 +51,7 @@ class Session:
             agreed_logprobs(store, backend.model, backend),
             settings,
             keyed_by_item=backend.keyed_by_item,
+            converses=backend.converses,
             remembers=not stream,
         )
 
@@ -124,7 +125,7 @@ class Session:
         """What was sent and what counts as the answer, unread; what is missing is left out."""
         for question in questions:
             key = self.key(question)
-            call = self.store.get(self._drafter.longer_key(key) or key) or self.store.get(key)
+            call = self.store.get(self._drafter.second_key(key) or key) or self.store.get(key)
             if call is not None:
                 yield question, *call
 

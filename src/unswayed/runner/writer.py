@@ -27,9 +27,9 @@ class Answered(NamedTuple):
     request: Request
     response: Response
     item_id: str
-    truncated: bool
+    unread: bool
     unparsed: bool
-    is_retry: bool
+    is_second: bool
 
 
 class Failed(NamedTuple):
@@ -193,7 +193,7 @@ class BatchWriter:
         if answered:
             self._store.put_many(
                 [(row.key, row.request, row.response) for row in answered],
-                truncated={row.key for row in answered if row.truncated},
+                unread={row.key for row in answered if row.unread},
             )
         else:
             self._store.put_failures([row for row in rows if isinstance(row, Failed)])
@@ -225,7 +225,7 @@ class Remembering:
             self._memory.put_failure(row.key)
             self._on_commit((), (row,))
         else:
-            self._memory.put(row.key, row.request, row.response, truncated=row.truncated)
+            self._memory.put(row.key, row.request, row.response)
             self._on_commit((row,), ())
 
     async def room(self) -> None:

@@ -10,6 +10,7 @@ from unswayed.store.records import (
     Recorded,
     RecordedCall,
     Totals,
+    mended_text,
     prompt_bytes,
     readable,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "Recorded",
     "RecordedCall",
     "Totals",
+    "mended_text",
     "prompt_bytes",
     "readable",
 ]

@@ -77,7 +77,6 @@ class Memory:
         self.n_bytes = 0
         self._most_bytes = most_bytes
         self._answers: OrderedDict[bytes, bytes] = OrderedDict()
-        self._cut_off: set[bytes] = set()
         self._notes: dict[str, str] = {}
         self._totals = Totals(0, 0, 0, 0, 0.0, 0, 0)
         self._guard = threading.Lock()
@@ -86,11 +85,9 @@ class Memory:
         return len(self._answers)
 
     def recorded(self, keys: Iterable[bytes]) -> dict[bytes, Recorded]:
-        """Those of `keys` that were answered and are not forgotten."""
+        """Those of `keys` that were answered and are not forgotten; what they ask for is not known."""
         with self._guard:
-            return {
-                key: Recorded(None, key in self._cut_off) for key in keys if self._answers.get(key)
-            }
+            return {key: Recorded(None, unread=False) for key in keys if self._answers.get(key)}
 
     def known(self, keys: Iterable[bytes]) -> set[bytes]:
         """Those of `keys` that were answered and are not forgotten."""
@@ -126,14 +123,13 @@ class Memory:
         """Note something about the calls."""
         self._notes[name] = value
 
-    def put(self, key: bytes, request: Request, response: Response, *, truncated: bool) -> None:
+    def put(self, key: bytes, request: Request, response: Response) -> None:
         """Keep an answer that is `readable`, and count what it cost.
 
         Args:
             key: Of the call.
             request: Counted only.
             response: The answer.
-            truncated: Whether it was cut off and asks for a longer one.
         """
         answer = bytes(bytearray(_ENCODER.encode(response)))  # as encoded it has room to spare
         with self._guard:
@@ -148,8 +144,6 @@ class Memory:
                 before.max_tokens + request.max_tokens,
             )
             self._keep(key, answer)
-            if truncated and key in self._answers:
-                self._cut_off.add(key)
 
     def put_failure(self, key: bytes) -> None:
         """Keep that a call failed; a later answer clears it."""
@@ -160,7 +154,6 @@ class Memory:
         """Forget everything but the totals."""
         with self._guard:
             self._answers.clear()
-            self._cut_off.clear()
             self.n_bytes = 0
 
     def _keep(self, key: bytes, answer: bytes) -> None:
@@ -173,5 +166,4 @@ class Memory:
     def _drop(self, key: bytes) -> None:
         answer = self._answers.pop(key, None)
         if answer is not None:
-            self._cut_off.discard(key)
             self.n_bytes -= len(answer) + ENTRY_BYTES

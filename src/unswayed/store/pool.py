@@ -176,13 +176,14 @@ class CallStore(Lookup):
         self,
         rows: Sequence[tuple[bytes, Request, Response]],
         *,
-        truncated: Collection[bytes] = (),
+        unread: Collection[bytes] = (),
     ) -> None:
         """Commit calls, all or none; a key that is there already keeps its first answer.
 
         Args:
             rows: Key, request, response.
-            truncated: The keys among them whose answer was cut off and asks for a longer one.
+            unread: The keys among them whose answer states no verdict, so that a second call may
+                follow it.
 
         Raises:
             StoreError: If they cannot be written (disk full); nothing committed before is lost.
@@ -194,7 +195,7 @@ class CallStore(Lookup):
                 now,
                 encode_request(request, key),
                 encode_response(response, key),
-                key in truncated,
+                key in unread,
             )
             for key, request, response in rows
         ]
@@ -230,6 +231,15 @@ class CallStore(Lookup):
                         "DELETE FROM failures WHERE key = ?", [(key,) for key in healed]
                     )
             self._failed -= healed
+
+    def mark_unread(self, keys: Sequence[bytes]) -> None:
+        """Mark answers that newer rules cannot read; read only, as long as the object lives."""
+        self._found_unread.update(keys)
+        if keys and not self.read_only:
+            with self.transaction() as connection:
+                connection.executemany(
+                    "UPDATE calls SET truncated = 1 WHERE key = ? AND truncated = 0", zip(keys)
+                )
 
     def totals(self) -> Totals:
         """What all calls of the run directory have cost so far."""

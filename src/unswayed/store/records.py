@@ -26,6 +26,7 @@ __all__ = [
     "encode_request",
     "encode_response",
     "is_whole",
+    "mended_text",
     "prompt_bytes",
     "readable",
     "sealed",
@@ -47,11 +48,11 @@ class Recorded(NamedTuple):
 
     Attributes:
         row: Its number in the file; None where there is no file.
-        truncated: Whether its answer was cut off.
+        unread: Whether its answer states no verdict, so that a second call may follow it.
     """
 
     row: int | None
-    truncated: bool
+    unread: bool
 
 
 class RecordedCall(NamedTuple):
@@ -140,7 +141,7 @@ def _written(response: Response) -> tuple[bytes, Response]:
 
 def encode_failure(failure: Failure, key: bytes) -> bytes:
     """JSON behind a check sum."""
-    mended = msgspec.structs.replace(failure, message=_mended_text(failure.message))
+    mended = msgspec.structs.replace(failure, message=mended_text(failure.message))
     return _packed(_ENCODER.encode(mended), key)
 
 
@@ -230,7 +231,8 @@ def _damaged(key: bytes, reason: object) -> StoreError:
     )
 
 
-def _mended_text(text: str) -> str:
+def mended_text(text: str) -> str:
+    """The text with U+FFFD for lone surrogates."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -241,17 +243,17 @@ def _mended(response: Response) -> Response:
     tokens = response.tokens
     return msgspec.structs.replace(
         response,
-        text=_mended_text(response.text),
-        finish_reason=_mended_text(response.finish_reason),
-        model=None if response.model is None else _mended_text(response.model),
-        reasoning=None if response.reasoning is None else _mended_text(response.reasoning),
-        tokens=None if tokens is None else tuple(_mended_text(token) for token in tokens),
+        text=mended_text(response.text),
+        finish_reason=mended_text(response.finish_reason),
+        model=None if response.model is None else mended_text(response.model),
+        reasoning=None if response.reasoning is None else mended_text(response.reasoning),
+        tokens=None if tokens is None else tuple(mended_text(token) for token in tokens),
         top_logprobs=None
         if tops is None
         else tuple(
             tuple(
                 TokenLogprob(
-                    _mended_text(token), logprob if math.isfinite(logprob) else LOWEST_LOGPROB
+                    mended_text(token), logprob if math.isfinite(logprob) else LOWEST_LOGPROB
                 )
                 for token, logprob in alternatives
                 if not math.isnan(logprob)

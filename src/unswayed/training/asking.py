@@ -21,6 +21,8 @@ async def ask_recorded(
     backend: Backend,
     directory: Path,
     prompts: PromptSettings,
+    *,
+    reask: bool = True,
 ) -> tuple[list[Decision], RunCounts]:
     """Ask what is not recorded yet; close the backend.
 
@@ -30,13 +32,14 @@ async def ask_recorded(
         backend: Who is asked.
         directory: Of recorded calls, made if it is not there.
         prompts: How items are asked.
+        reask: Whether a reply that could not be read is asked for its label again, once.
 
     Returns:
         The answers, and what came of the calls.
     """
     with CallStore.open(directory) as store, stop_on_interrupt() as stop:
         store.bind(model=backend.model, items=items)
-        session = Session(backend, store, RunSettings(prompts=prompts))
+        session = Session(backend, store, RunSettings(prompts=prompts, reask=reask))
         try:
             counts = await session.ask(questions, progress=Progress(len(questions)), stop=stop)
         finally:

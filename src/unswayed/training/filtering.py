@@ -82,6 +82,8 @@ async def ask_in_orders(
     directory: Path,
     prompts: PromptSettings,
     orders: str | None = None,
+    *,
+    reask: bool = True,
 ) -> tuple[list[Decision], RunCounts]:
     """Ask what `keep_inconsistent` needs, into a directory of recorded calls; close the backend.
 
@@ -91,6 +93,7 @@ async def ask_in_orders(
         directory: Of recorded calls, made if it is not there.
         prompts: How items are asked.
         orders: As given to `filter_asks`.
+        reask: Whether a reply that could not be read is asked for its label again, once.
 
     Returns:
         The answers, and what came of the calls.
@@ -102,7 +105,7 @@ async def ask_in_orders(
         if item.permutable
         for ask in filter_asks(item.n, orders=orders)
     ]
-    return await ask_recorded(items, questions, backend, directory, prompts)
+    return await ask_recorded(items, questions, backend, directory, prompts, reask=reask)
 
 
 def keep_inconsistent(

@@ -1,0 +1,88 @@
+"""What newer rules of reading make of calls that were recorded under older ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from unswayed.auditing.comparison import load_answers
+from unswayed.auditing.records import Reread
+from unswayed.decisions import MISSING, UNPARSED, Decision, code_of
+from unswayed.errors import RunDirectoryError
+from unswayed.parsing import READER
+from unswayed.presentation import Ask, Presentation
+from unswayed.runner import CallPlan, Question, Session
+from unswayed.store import CallStore
+
+__all__ = ["changes_of", "reread", "said"]
+
+
+def reread(
+    session: Session, questions: Iterable[Question], directory: Path | None
+) -> Reread | None:
+    """Read recorded calls once, before anything is asked, where they were read by older rules.
+
+    That marks the answers that cannot be read now (`read_decisions`), so that what asks next meets
+    them. Returns what changed against the single calls that the directory keeps; None if newer
+    rules read the calls before, or there is nothing to compare.
+    """
+    store = session.store
+    if directory is None or store.noted("reader") == str(READER):
+        return None
+    changes = None
+    if store.totals().calls:
+        store.index()
+        changes = _compared(session.read(questions), directory)
+    if not store.read_only:
+        store.note("reader", str(READER))
+        if changes is not None:
+            store.note("reread", msgspec.json.encode(changes).decode())
+    return changes
+
+
+def changes_of(store: CallStore) -> Reread | UnsetType:
+    """What `reread` found when it read these calls."""
+    noted = store.noted("reread")
+    return UNSET if noted is None else msgspec.json.decode(noted, type=Reread)
+
+
+def said(changes: Reread | None, priced: CallPlan, *, reask: bool) -> tuple[str, ...]:
+    """What changed, and what is asked for it; nothing if nothing changed."""
+    changed = changes and changes.now_unread + changes.now_read + changes.to_another
+    if not changes or not changed:
+        return ()
+    sentence = (
+        f"Replies are read by newer rules: {changed:,} of {changes.of:,} verdicts changed "
+        f"({changes.now_unread:,} now unread, {changes.now_read:,} now read, "
+        f"{changes.to_another:,} to another label)."
+    )
+    if not reask or not priced.n_reasks:
+        return (sentence,)
+    most = priced.most_reasks_usd
+    calls = f"{priced.n_reasks:,} calls{'' if most is None else f', at most ${most:,.2f}'}"
+    return (f"{sentence} --no-reask keeps them unread; otherwise {calls}.",)
+
+
+def _compared(decisions: Iterable[Decision], directory: Path) -> Reread | None:
+    try:
+        parts = load_answers(directory)
+    except RunDirectoryError:  # no run was finished in it
+        parts = ()
+    before = {
+        item_id: dict(zip(map(Ask, map(Presentation, part.orders, part.labels)), row, strict=True))
+        for part in parts
+        for item_id, row in zip(part.item_ids, part.choices, strict=True)
+    }
+    counts: Counter[str] = Counter()
+    for decision in decisions:  # all of them, whether or not there is something to compare
+        old = before.get(decision.item_id, {}).get(decision.ask, MISSING)
+        new = code_of(decision.choice)
+        counts["of"] += old != MISSING
+        if old not in (MISSING, new):
+            read = "now_read" if old == UNPARSED else "to_another"
+            counts["now_unread" if new == UNPARSED else read] += 1
+    return Reread(**counts) if counts["of"] else None

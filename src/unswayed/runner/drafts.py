@@ -1,0 +1,140 @@
+"""A question put into words, the second call that may follow it, and the most that it can cost."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from unswayed.calls import Query, Request, Response, key_of
+from unswayed.decisions import Decision
+from unswayed.items import Message
+from unswayed.parsing import Ending, ending, is_unread
+from unswayed.parsing.quoting import without_thinking
+from unswayed.runner.keys import Question
+from unswayed.runner.writer import Answered
+from unswayed.store import mended_text, prompt_bytes
+from unswayed.tasks import task_of
+
+__all__ = ["Draft", "Layout", "most_tokens", "read_by"]
+
+TOKENS_AROUND: Final = 16
+"""The most that a chat template puts around a message."""
+LONGEST_TOKEN: Final = 8
+"""Bytes of a token of a reply, on average at most."""
+LONGER: Final = 4
+"""Factor by which the cap on tokens grows for an answer that was cut off before it could be read."""
+LABEL_TOKENS: Final = 16
+"""Cap on the reply to a call that asks again for the label alone."""
+NOTHING_SAID: Final = "(no answer)"
+"""Stands for a reply without words: servers refuse an empty message."""
+MOST_QUOTED: Final = 8000
+"""Characters of a reply, its last ones, that a judge is shown when it is asked again."""
+
+
+class Layout(NamedTuple):
+    """What all answers to one prompt about items of one size are read by.
+
+    Attributes:
+        labels: The label set in canonical order.
+        answer_only: The answer is the label itself.
+        reask: What asks again for the label of an answer that could not be read; None for nothing.
+    """
+
+    labels: tuple[str, ...]
+    answer_only: bool
+    reask: str | None
+
+
+class Draft(NamedTuple):
+    """A question put into words: what is sent, under which key, and how its answer is read.
+
+    Attributes:
+        after: How the unread answer ended that this call follows; None for a first call.
+    """
+
+    question: Question
+    request: Request
+    key: bytes
+    layout: Layout
+    after: Ending | None = None
+
+    @property
+    def is_reask(self) -> bool:
+        """Whether it asks again for the label of an answer that was complete and could not be read."""
+        return self.after is Ending.COMPLETE
+
+    @property
+    def may_be_reasked(self) -> bool:
+        """Whether an answer may be asked about; judges that read items read no conversation."""
+        return self.after is None and self.layout.reask is not None and self.request.nonce is None
+
+    @property
+    def query(self) -> Query:
+        """What a backend is given."""
+        return Query(self.question.item, self.question.ask, self.request)
+
+    def read(self, response: Response) -> Decision:
+        """The decision that an answer to this draft stands for."""
+        decision = read_by(self.layout, self.question, response, self.request.model)
+        return msgspec.structs.replace(decision, reasked=True) if self.is_reask else decision
+
+    def answered(self, response: Response, decision: Decision, *, retried: bool) -> Answered:
+        """The row of an answer; one that is followed by a second call does not count as unparsed."""
+        return Answered(
+            self.key,
+            self.request,
+            response,
+            self.question.item.id,
+            unread=is_unread(response, decision) and self.second(response) is not None,
+            unparsed=decision.choice is None and not retried,
+            is_second=self.after is not None,
+        )
+
+    def second(self, response: Response) -> Draft | None:
+        """The one call that may follow an unread answer.
+
+        An answer that was cut off is asked for again with a larger cap; to one that is complete the
+        judge is asked for its label, in its own conversation, where the prompt has words for it.
+        """
+        request, layout, ended = self.request, self.layout, ending(response.finish_reason)
+        if ended is Ending.CUT:
+            request = msgspec.structs.replace(request, max_tokens=LONGER * request.max_tokens)
+        elif not self.may_be_reasked or layout.reask is None:
+            return None
+        else:
+            own = without_thinking(mended_text(response.text)).strip()[-MOST_QUOTED:]
+            talk = Message("assistant", own or NOTHING_SAID), Message("user", layout.reask)
+            request = msgspec.structs.replace(
+                request,
+                messages=(*request.messages, *talk),
+                max_tokens=LABEL_TOKENS,
+                temperature=0.0,
+                top_logprobs=0,
+                schema=msgspec.UNSET,
+            )
+            layout = Layout(layout.labels, answer_only=True, reask=None)
+        return Draft(self.question, request, key_of(request), layout, after=ended)
+
+    def most_reask(self) -> tuple[int, int]:
+        """`most_tokens` of a call that asks again, whatever the reply."""
+        said = min(MOST_QUOTED, LONGEST_TOKEN * self.request.max_tokens)
+        asks = len((self.layout.reask or "").encode())
+        return most_tokens(self.request)[0] + said + asks + 2 * TOKENS_AROUND, LABEL_TOKENS
+
+
+def read_by(layout: Layout, question: Question, response: Response, model: str) -> Decision:
+    """The decision that an answer stands for."""
+    item, ask = question
+    return task_of(item.task).reply.read(
+        item, ask, layout.labels, response, model=model, answer_only=layout.answer_only
+    )
+
+
+def most_tokens(request: Request) -> tuple[int, int]:
+    """The most input and output tokens a call can cost, for the budget.
+
+    Byte-level tokenisers never make more tokens than bytes; the rest is room for a chat template.
+    """
+    around = TOKENS_AROUND * len(request.messages) + 64
+    return prompt_bytes(request) + around, request.max_tokens

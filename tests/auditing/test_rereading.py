@@ -1,0 +1,144 @@
+"""A run that older rules of reading measured: what changed is said once, before anything is asked."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unswayed as us
+from unswayed import audits
+from unswayed.backends import Backend, BackendSettings
+from unswayed.backends.simulated import simulated_items
+from unswayed.calls import Query, Request, Response
+from unswayed.parsing import READER
+from unswayed.store import CallStore
+
+ITEMS = simulated_items(12, 2, seed=5)
+RAMBLE = "Both have their merits, and much could be said."
+
+
+@dataclass
+class Talker(Backend):
+    """Says the first label of most items, rambles about the others, and gives way when pressed."""
+
+    model: str = "fake/talker"
+    asked: list[Request] = field(default_factory=list)
+
+    def respond(self, query: Query) -> Response:
+        self.asked.append(query.request)
+        first, again = len(self.asked), len(query.request.messages) > 2
+        text = "B" if again else "tie" if first == 2 else RAMBLE if first % 8 == 0 else "A"
+        return Response(text=text, cost_usd=0.5)
+
+    def price(self, input_tokens: int, output_tokens: int) -> float:
+        return 0.00001 * (input_tokens + output_tokens)
+
+
+@pytest.fixture
+def talker(monkeypatch: pytest.MonkeyPatch) -> Talker:
+    backend = Talker()
+    monkeypatch.setattr(audits, "open_or_replay", lambda *_: (backend, None))
+    return backend
+
+
+def audit(out: Path, **options: Any) -> Any:
+    result = us.audit("fake/talker", ITEMS, out=out, methods="vote", resamples=100, **options)
+    return result.metrics["calls"]
+
+
+def make_older(run: Path, *, changed: bool = True) -> None:
+    """As an older version left it, whose rules read 2 verdicts more, 1 less and 1 otherwise."""
+    with CallStore.open(run) as store, store.transaction() as connection:
+        connection.execute("DELETE FROM meta WHERE name IN ('reader', 'reread')")
+        connection.execute("UPDATE calls SET truncated = 0")
+    record = json.loads((run / "run.json").read_text())
+    assert record.pop("reader") == READER == 2
+    (run / "run.json").write_text(json.dumps(record))
+    (run / "SHA256SUMS").unlink()
+    if changed:
+        parts = json.loads((run / "answers.json").read_text())
+        cells = [(row, v) for row in parts[0]["choices"] for v in range(len(row))]
+        unread = [(row, v) for row, v in cells if row[v] == -1]
+        read = [(row, v) for row, v in cells if row[v] >= 0]
+        for row, v in unread[:2]:
+            row[v] = 0
+        read[0][0][read[0][1]] = -1
+        read[1][0][read[1][1]] = 1 - read[1][0][read[1][1]]
+        (run / "answers.json").write_text(json.dumps(parts))
+
+
+def said(text: str) -> list[str]:
+    return [line for line in text.splitlines() if "newer rules" in line]
+
+
+def test_what_changed_is_said_before_it_is_asked_and_once(
+    talker: Talker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = audit(tmp_path, reask=False)
+    assert (before["made"], before["unparsed"]) == (24, 3)
+    assert "reread" not in before
+    make_older(tmp_path)
+    capsys.readouterr()
+    calls = audit(tmp_path)
+    (line,) = said(capsys.readouterr().err)
+    assert line.startswith(
+        "unswayed: Replies are read by newer rules: 4 of 24 verdicts changed (2 now unread, 1 now "
+        "read, 1 to another label). --no-reask keeps them unread; otherwise 3 calls, at most $0.0"
+    )
+    changed = {"now_unread": 2, "now_read": 1, "to_another": 1, "of": 24}
+    assert (calls["made"], calls["unparsed"], calls["reasked"]) == (3, 0, 3)
+    assert calls["reread"] == changed
+    assert len(talker.asked) == 27
+    again = audit(tmp_path)
+    assert not said(capsys.readouterr().err)
+    assert (again["made"], again["reread"]) == (0, changed)
+
+
+def test_without_asking_again_nothing_is_asked_for_what_changed(
+    talker: Talker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit(tmp_path, reask=False)
+    make_older(tmp_path)
+    calls = audit(tmp_path, reask=False)
+    assert said(capsys.readouterr().err)[0].endswith("1 to another label).")
+    assert (calls["made"], calls["unparsed"], len(talker.asked)) == (0, 3, 24)
+    assert calls["reread"]["of"] == 24
+
+
+def test_the_same_verdicts_are_no_news_and_unread_ones_are_found(
+    talker: Talker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit(tmp_path, reask=False)
+    make_older(tmp_path, changed=False)
+    calls = audit(tmp_path)
+    assert not said(capsys.readouterr().err)
+    assert (calls["made"], calls["reread"]["of"]) == (3, 24)
+    assert calls["reread"]["now_unread"] == 0
+
+
+def test_a_price_says_it_as_well_and_changes_nothing(talker: Talker, tmp_path: Path) -> None:
+    audit(tmp_path, reask=False)
+    make_older(tmp_path)
+    for _ in range(2):
+        plan = audits.price_calls(
+            ITEMS,
+            us.auditing.settings.AuditSettings(methods=("vote",)),
+            "fake/talker",
+            BackendSettings(),
+            directory=tmp_path,
+        )
+        assert (plan.n_to_make, plan.n_reasks, plan.n_more) == (3, 3, 0)
+        assert said("\n".join(plan.remarks))
+    assert len(talker.asked) == 24
+
+
+def test_left_out_calls_are_counted(talker: Talker, tmp_path: Path) -> None:
+    audit(tmp_path)
+    result = us.audit(
+        "fake/talker", ITEMS, out=tmp_path, methods="vote", resamples=100, reask=False
+    )
+    assert any("3 recorded second replies are left out" in line for line in result.run["warnings"])
+    assert (result.metrics["calls"]["unparsed"], result.metrics["calls"]["reasked"]) == (3, 0)
+    assert result.run["settings"]["reask"] is False

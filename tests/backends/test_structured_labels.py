@@ -1,0 +1,96 @@
+"""Labels in JSON objects: from servers that hold replies to a schema, and from those that do not."""
+
+import asyncio
+import json
+
+import pytest
+from chat_cases import backend_at
+from fake_server import FakeServer, Fault
+
+from unswayed.backends import open_backend
+from unswayed.backends.simulated import simulated_items
+from unswayed.decisions import Decision
+from unswayed.items import Item, Task
+from unswayed.presentation import X0, X2, Ask, canonical
+from unswayed.prompts import PromptSettings, render
+from unswayed.runner import Question, RunSettings, Session
+from unswayed.store import CallStore
+
+ITEMS = simulated_items(6, 2, seed=1)
+OBJECTS = {
+    "structured": '{"label": "B"}',
+    "structured-reasoning": '{"reasoning": "A is fine, but wrong.", "label": "B"}',
+}
+STYLES = pytest.mark.parametrize("style", OBJECTS)
+REFUSED = "Invalid parameter: 'response_format' of type 'json_schema' is not supported."
+
+
+def decisions(server: FakeServer, style: str) -> list[Decision]:
+    questions = [Question(item, Ask(shown, style)) for item in ITEMS for shown in (X0, X2)]
+
+    async def work() -> list[Decision]:
+        async with server:
+            backend = backend_at(server.url)
+            with CallStore.in_memory() as store:
+                session = Session(backend, store, RunSettings(prompts=PromptSettings()))
+                try:
+                    await session.ask(questions)
+                    return list(session.read(questions))
+                finally:
+                    await backend.close()
+
+    return asyncio.run(work())
+
+
+@STYLES
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_label_is_read_from_its_object_whatever_the_server_takes(style: str, holds: bool) -> None:
+    faults = [] if holds else [Fault(kind="status", status=400, message=REFUSED, contains="schema")]
+    say = OBJECTS[style] if holds else f"```json\n{OBJECTS[style]}\n```"
+    server = FakeServer(say=lambda _: say, faults=faults)
+    read = decisions(server, style)
+    assert [decision.choice for decision in read] == [1, 0] * len(ITEMS)
+    assert {(decision.probs, decision.reasked) for decision in read} == {(None, False)}
+    formats = [json.loads(body).get("response_format") for body in server.bodies]
+    wanted = formats[0]["json_schema"]["schema"]
+    assert list(wanted["properties"])[-1] == "label"
+    assert wanted["properties"]["label"] == {"type": "string", "enum": ["A", "B"]}
+    assert wanted["required"] == list(wanted["properties"])
+    assert wanted["additionalProperties"] is False
+    assert formats[-1] == (formats[0] if holds else {"type": "json_object"})
+
+
+@STYLES
+def test_an_object_without_a_label_is_asked_for_the_label_alone(style: str) -> None:
+    server = FakeServer(say=lambda said: "A" if b"label only" in said else '{"label": ""}')
+    read = decisions(server, style)
+    assert [decision.choice for decision in read] == [0, 1] * len(ITEMS)
+    last = json.loads(server.bodies[-1])
+    assert "response_format" not in last
+    assert last["max_tokens"] == 16
+
+
+@STYLES
+def test_simulated_judges_write_the_object(style: str) -> None:
+    backend = open_backend("simulated/judge?slot=0&label=0&noise=0")
+    for item in ITEMS:
+        ask = Ask(X0, style)
+        rendered = render(item, ask, PromptSettings())
+        assert rendered.schema is not None
+        assert (rendered.answer_only, rendered.top_logprobs) == (False, 0)
+        with CallStore.in_memory() as store:
+            session = Session(backend, store, RunSettings(prompts=PromptSettings()))
+            asyncio.run(session.ask([Question(item, ask)]))
+            (call,) = store.calls()
+            (decision,) = session.read([Question(item, ask)])
+        said = json.loads(call.response.text)
+        assert list(said) == list(json.loads(rendered.schema)["properties"])
+        assert said["label"] == "AB"[decision.choice]  # type: ignore[index]
+
+
+@STYLES
+def test_lists_keep_their_own_object(style: str) -> None:
+    item = Item(id="l", prompt="?", candidates=("a", "b", "c"), task=Task.LISTWISE)
+    own = render(item, Ask(canonical(3), style), PromptSettings())
+    plain = render(item, Ask(canonical(3)), PromptSettings())
+    assert (own.messages, own.schema, own.reask) == (plain.messages, plain.schema, None)

@@ -1,0 +1,132 @@
+"""`--no-reask`, and what prices and budgets say of calls that ask again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_commands import Run, Server, pair, write_lines
+
+import unswayed as us
+
+RAMBLE = "Both have their merits, and I would not choose."
+
+
+def says(messages: bytes) -> str:
+    """Rambles first, and says B when asked again."""
+    return "B" if b"Reply with the label only" in messages else RAMBLE
+
+
+@pytest.fixture
+def few(folder: Path, server: Server) -> Path:
+    """4 pairs: 8 calls."""
+    server.start(say=says)
+    Path("prices.json").write_text(
+        '{"as_of": "2026-01-01", "models": {"openai-api/local/m": {"input": 1, "output": 1}}}'
+    )
+    return write_lines("few.jsonl", [pair(number) for number in range(4)])
+
+
+def calls() -> Any:
+    return json.loads(Path("run/metrics.json").read_text())["calls"]
+
+
+AUDIT = ("--model", Server.model, "--out", "run", "--resamples", "100", "--prices", "prices.json")
+JUDGE = ("--model", Server.model, "--out", "verdicts.jsonl", "--prices", "prices.json")
+VOTE = (*JUDGE, "--method", "vote")
+
+
+def choices() -> list[object]:
+    return [json.loads(line)["choice"] for line in Path("verdicts.jsonl").read_text().splitlines()]
+
+
+def test_an_audit_asks_again_unless_it_is_told_not_to(run: Run, few: Path, server: Server) -> None:
+    priced = run("audit", few, *AUDIT, "--dry-run")
+    assert "8 distinct calls (8 questions), 0 recorded already, 8 to make" in priced.out
+    assert "at most 8 more, at most $0.0" in priced.out
+    assert " if no reply can be read" in priced.out
+    assert run("audit", few, *AUDIT, "--no-reask").code == 0
+    assert (server.received, calls()["unparsed"], calls()["reasked"]) == (8, 8, 0)
+    priced = run("audit", few, *AUDIT, "--dry-run")
+    assert "16 distinct calls (8 questions), 8 recorded already, 8 to make" in priced.out
+    assert "more" not in priced.out
+    assert run("audit", few, *AUDIT).code == 0
+    assert (server.received, calls()["unparsed"], calls()["reasked_read"]) == (16, 0, 8)
+    ran = run("audit", few, *AUDIT, "--no-reask")
+    assert (server.received, calls()["unparsed"]) == (16, 8)
+    assert any("8 recorded second replies are left out" in line for line in ran.said)
+    assert "more" not in run("audit", few, *AUDIT, "--no-reask", "--dry-run").out
+
+
+def test_a_price_of_simulated_and_built_in_judges_says_nothing_of_it(run: Run, few: Path) -> None:
+    for model in ("simulated/judge?unparsed=0.5", "tiny/judge"):
+        data = few if model.startswith("simulated") else "tiny-judge"
+        ran = run("audit", data, "--model", model, "--dry-run", "--out", "run")
+        assert ran.code == 0
+        assert "more" not in ran.out
+    assert run("audit", few, "--model", "simulated/judge?unparsed=0.5", "--out", "run").code == 0
+    assert calls()["reasked"] == 0
+
+
+def test_a_finished_run_is_measured_again_without_the_model(
+    run: Run, few: Path, server: Server
+) -> None:
+    assert run("audit", few, *AUDIT).code == 0
+    first = calls()
+    again = run("audit", few, "--model", "replay/run", "--out", "again", "--resamples", "100")
+    assert again.code == 0
+    assert server.received == 16
+    copied = json.loads(Path("again/metrics.json").read_text())["calls"]
+    assert (copied["reasked_read"], copied["unparsed"]) == (8, 0)
+    assert first["reasked_read"] == 8
+
+
+def test_a_replay_of_replies_that_were_never_asked_again_fails_nothing(run: Run, few: Path) -> None:
+    assert run("audit", few, *AUDIT, "--no-reask").code == 0
+    again = run("audit", few, "--model", "replay/run", "--out", "again", "--resamples", "100")
+    assert again.code == 0
+    copied = json.loads(Path("again/metrics.json").read_text())["calls"]
+    assert (copied["reasked"], copied["unparsed"], copied["failed"]) == (0, 8, 0)
+
+
+def test_a_judge_asks_again_unless_it_is_told_not_to(run: Run, few: Path, server: Server) -> None:
+    assert "at most 8 more" in run("judge", few, *VOTE, "--dry-run").out
+    assert run("judge", few, *VOTE, "--no-reask").code == 0
+    assert (server.received, choices()) == (8, [None] * 4)
+    ran = run("judge", few, *VOTE)
+    assert ran.code == 2
+    assert "asks none again" in ran.err
+    Path("verdicts.jsonl").unlink()
+    assert run("judge", few, *VOTE).code == 0
+    assert (server.received, choices()) == (16, ["tie"] * 4)  # B in both orders
+    Path("verdicts.jsonl").unlink()
+    ran = run("judge", few, *VOTE, "--no-reask")
+    assert "8 recorded second replies left out (--no-reask)" in ran.err
+
+
+@pytest.mark.parametrize("command", ["audit", "judge"])
+def test_a_budget_that_ends_before_the_second_calls_names_one_that_goes_on(
+    command: str, run: Run, few: Path, server: Server
+) -> None:
+    options = AUDIT if command == "audit" else (*JUDGE, "--method", "direct")
+    method = "vote" if command == "audit" else "direct"
+    plan = us.Judge(Server.model, method=method, prices="prices.json").price(us.load_data(few))
+    assert plan.most_cost_usd is not None
+    ran = run(command, few, *options, "--budget", f"{plan.most_cost_usd / 2:.6f}")
+    assert ran.code == 3
+    (line,) = [line for line in ran.said if "to go on: " in line]
+    asked = server.received
+    words = line.partition("to go on: unswayed ")[2].split()
+    assert run(command, few, *options, "--budget", words[words.index("--budget") + 1]).code == 0
+    assert asked < server.received == (16 if command == "audit" else 8)
+    if command == "judge":
+        assert choices() == [1] * 4
+
+
+def test_filter_and_calibrate_take_the_option(run: Run, few: Path, server: Server) -> None:
+    filtering = ("filter", few, "--model", Server.model, "--out", "kept.jsonl")
+    assert run(*filtering, "--no-reask").code == 0
+    assert server.received == 8
+    assert run(*filtering).code == 0
+    assert server.received == 16
+    assert run("calibrate", "--help").out.count("--no-reask") == 1

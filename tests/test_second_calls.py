@@ -1,0 +1,386 @@
+"""A reply that cannot be read is asked for its label once more, in audits and by judges alike."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from unswayed.answers import Answers
+from unswayed.backends import Backend
+from unswayed.backends.protocol import Outcome
+from unswayed.calls import Failure, Query, Request, Response
+from unswayed.decisions import Decision, Verdict
+from unswayed.errors import BackendError
+from unswayed.items import Item, Task
+from unswayed.judge import Judge
+from unswayed.presentation import X0, X2, Ask, canonical
+from unswayed.prompts import PromptSettings, render
+from unswayed.runner import Question, RunCounts, RunSettings, Session
+from unswayed.runner.drafts import most_tokens
+from unswayed.runner.missing import MissingCalls
+from unswayed.store import CallStore, Memory
+
+SETTINGS = RunSettings(prompts=PromptSettings())
+WITHOUT = replace(SETTINGS, reask=False)
+RAMBLE = "Both have their merits, and much could be said."
+ASKS = "Reply with the label only: A or B."
+
+
+def rambles(query: Query) -> Outcome:
+    """Says B when it is asked again."""
+    again = query.request.messages[-1].content == ASKS
+    return Response(
+        text="B" if again else RAMBLE,
+        input_tokens=len(query.request.messages),
+        output_tokens=1,
+        cost_usd=0.25 if again else 1.0,
+        latency_s=2.0,
+    )
+
+
+@dataclass
+class Talker(Backend):
+    """Answers all it is asked, and remembers it."""
+
+    reply: Callable[[Query], Outcome] = rambles
+    model: str = "fake/talker"
+    asked: list[Request] = field(default_factory=list)
+
+    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Outcome]]:
+        for query in queries:
+            self.asked.append(query.request)
+            await asyncio.sleep(0)
+            yield query, self.reply(query)
+
+    def price(self, input_tokens: int, output_tokens: int) -> float | None:
+        return 0.001 * (input_tokens + output_tokens)
+
+
+def pair(number: int = 0) -> Item:
+    return Item(id=f"q{number}", prompt=f"Question {number}?", candidates=("yes", "no"))
+
+
+def questions(n: int = 1, *asks: Ask) -> list[Question]:
+    return [Question(pair(k), ask) for k in range(n) for ask in asks or (Ask(X0), Ask(X2))]
+
+
+def audited(
+    backend: Backend,
+    store: CallStore,
+    asked: list[Question],
+    settings: RunSettings = SETTINGS,
+) -> tuple[RunCounts, list[Decision]]:
+    session = Session(backend, store, settings)
+    counts = asyncio.run(session.ask(asked))
+    return counts, list(session.read(asked))
+
+
+def judged(
+    backend: Backend,
+    pool: CallStore | Memory,
+    asked: list[Question],
+    settings: RunSettings = SETTINGS,
+) -> tuple[RunCounts, list[Decision]]:
+    answers = Answers(backend, pool, settings, None)
+    outcome = asyncio.run(answers.ask(asked))
+    return answers.counts, [decision for decision in outcome.decisions if decision is not None]
+
+
+ENGINES = pytest.mark.parametrize("ask", [audited, judged])
+
+
+@pytest.fixture
+def store() -> CallStore:
+    return CallStore.in_memory()
+
+
+# --- what is asked -------------------------------------------------------------------------------
+
+
+@ENGINES
+def test_a_judge_that_rambles_is_asked_for_its_label_in_its_own_conversation(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
+) -> None:
+    backend = Talker()
+    counts, decisions = ask(backend, store, questions())
+    assert [decision.choice for decision in decisions] == [1, 0]
+    assert {d.reasked for d in decisions} == {True}
+    assert {(d.cost_usd, d.output_tokens, d.latency_s, d.probs) for d in decisions} == {
+        (1.25, 2, 4.0, None)
+    }
+    assert (counts.planned, counts.made, counts.seconds, counts.unparsed) == (4, 4, 2, 0)
+    second = backend.asked[-1]
+    (first,) = (r for r in backend.asked if r.messages == second.messages[:-2])
+    assert [(m.role, m.content) for m in second.messages[-2:]] == [
+        ("assistant", RAMBLE),
+        ("user", ASKS),
+    ]
+    assert (second.max_tokens, second.temperature, second.top_logprobs) == (16, 0.0, 0)
+    assert (second.sample, second.labels, second.nonce) == (0, ("A", "B"), first.nonce)
+    asked_before = len(backend.asked)
+    assert ask(backend, store, questions())[1] == decisions
+    assert len(backend.asked) == asked_before
+
+
+@ENGINES
+def test_a_batch_is_asked_again_where_it_is_unread_alone(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
+) -> None:
+    def some(query: Query) -> Outcome:
+        again = len(query.request.messages) > 2
+        return (
+            replace_text(rambles(query), "A")
+            if int(query.item.id[1:]) % 3 and not again
+            else rambles(query)
+        )
+
+    counts, decisions = ask(Talker(some), store, questions(60))
+    assert (counts.made, counts.seconds, counts.unparsed) == (160, 40, 0)
+    assert [d.reasked for d in decisions] == [k % 3 == 0 for k in range(60) for _ in range(2)]
+    assert all(d.choice is not None for d in decisions)
+
+
+def replace_text(response: Outcome, text: str) -> Outcome:
+    assert isinstance(response, Response)
+    return msgspec.structs.replace(response, text=text)
+
+
+@ENGINES
+def test_a_reply_that_stays_unread_is_asked_no_third_time(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
+) -> None:
+    backend = Talker(lambda query: replace_text(rambles(query), RAMBLE))
+    counts, decisions = ask(backend, store, questions())
+    assert (counts.made, counts.seconds, counts.unparsed) == (4, 2, 2)
+    assert [(d.choice, d.reasked) for d in decisions] == [(None, True)] * 2
+    assert ask(backend, store, questions())[0].made == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("I will not say.", "refusal"),
+        ("I will not say.", "content_filter"),
+        (RAMBLE, "abort"),
+        (RAMBLE, "tool_calls"),
+        ("tie", "stop"),
+        ("B", "stop"),
+    ],
+)
+@ENGINES
+def test_refused_broken_and_read_replies_are_not_asked_again(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], text: str, reason: str, store: CallStore
+) -> None:
+    backend = Talker(lambda _: Response(text=text, finish_reason=reason, cost_usd=0.0))
+    _, decisions = ask(backend, store, questions())
+    assert len(backend.asked) == 2
+    assert [decision.reasked for decision in decisions] == [False, False]
+
+
+@ENGINES
+def test_a_longer_reply_that_is_unread_is_asked_no_third_time(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
+) -> None:
+    def reply(query: Query) -> Outcome:
+        reason = "length" if query.request.max_tokens == 16 else "stop"
+        return Response(text=RAMBLE, finish_reason=reason, cost_usd=0.0)
+
+    backend = Talker(reply)
+    _, decisions = ask(backend, store, questions())
+    assert [request.max_tokens for request in backend.asked] == [16, 16, 64, 64]
+    assert [(d.choice, d.reasked) for d in decisions] == [(None, False)] * 2
+
+
+def test_thinking_half_characters_and_the_beginning_of_a_long_reply_are_not_shown_again(
+    store: CallStore,
+) -> None:
+    texts = iter(["<think>B</think>" + "x" * 9000 + "\ud83d", "<think>all of it</think>\n"])
+
+    def reply(query: Query) -> Outcome:
+        if len(query.request.messages) > 2:
+            return Response(text="A", cost_usd=0.0)
+        return Response(text=next(texts), cost_usd=0.0)
+
+    backend = Talker(reply)
+    _, decisions = audited(backend, store, questions())
+    assert [decision.reasked for decision in decisions] == [True, True]
+    shown = {request.messages[-2].content for request in backend.asked[2:]}
+    assert shown == {"x" * 7999 + "\ufffd", "(no answer)"}
+    assert audited(backend, store, questions())[0].made == 0  # as stored it has the same key
+
+
+@ENGINES
+def test_each_sample_asks_again_about_its_own_reply(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
+) -> None:
+    backend = Talker()
+    asked = questions(1, *(Ask(X0, sample=sample) for sample in range(3)))
+    _, decisions = ask(backend, store, asked)
+    again = [request for request in backend.asked if request.messages[-1].content == ASKS]
+    assert [(r.sample, r.temperature) for r in again] == [(0, 0.0), (1, 0.0), (2, 0.0)]
+    assert len({msgspec.json.encode(request) for request in again}) == 3
+    assert [(d.choice, d.reasked, d.sample) for d in decisions] == [(1, True, s) for s in range(3)]
+
+
+def test_a_template_brings_its_own_words(tmp_path: Path, store: CallStore) -> None:
+    template = tmp_path / "own.txt"
+    template.write_text(
+        "---\nreask: Nur den Buchstaben, {labels}, bitte.\n---\n{{ question }}"
+        "{% for c in candidates %}\n{{ c.label }}: {{ c.text }}{% endfor %}"
+    )
+    settings = RunSettings(prompts=PromptSettings(template=str(template)))
+    backend = Talker(
+        lambda q: Response(text="B" if len(q.request.messages) > 1 else RAMBLE, cost_usd=0.0)
+    )
+    _, decisions = audited(backend, store, questions(), settings)
+    assert {d.choice for d in decisions} == {0, 1}
+    assert backend.asked[-1].messages[-1].content == "Nur den Buchstaben, A or B, bitte."
+
+
+def test_lists_are_not_asked_again(store: CallStore) -> None:
+    item = Item(id="l", prompt="?", candidates=("a", "b", "c"), task=Task.LISTWISE)
+    backend = Talker()
+    _, decisions = audited(backend, store, [Question(item, Ask(canonical(3)))])
+    assert (len(backend.asked), decisions[0].reasked) == (1, False)
+
+
+# --- stopped between the calls -------------------------------------------------------------------
+
+
+def test_a_run_that_was_killed_between_the_calls_asks_the_second_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = Talker()
+    with CallStore.open(tmp_path) as store:
+        with monkeypatch.context() as killed:
+            killed.setattr(MissingCalls, "follow", lambda *_: False)
+            audited(backend, store, questions())
+        assert len(backend.asked) == 2
+    with CallStore.open(tmp_path) as store:
+        plan = Session(backend, store, SETTINGS).price(questions())
+        assert (plan.n_distinct, plan.n_cached, plan.n_to_make, plan.n_reasks) == (4, 2, 2, 2)
+        assert (plan.n_more, plan.most_reasks_usd) == (0, plan.most_cost_usd)
+        _, decisions = audited(backend, store, questions())
+    assert len(backend.asked) == 4
+    assert [decision.choice for decision in decisions] == [1, 0]
+
+
+@ENGINES
+def test_recorded_answers_that_older_rules_read_are_found(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], tmp_path: Path
+) -> None:
+    """As a file has them that was written before answers were marked for it."""
+    backend = Talker()
+    with CallStore.open(tmp_path) as store:
+        audited(backend, store, questions(), WITHOUT)
+        with store.transaction() as connection:
+            connection.execute("UPDATE calls SET truncated = 0")
+    with CallStore.open(tmp_path) as store:
+        assert Session(backend, store, SETTINGS).price(questions()).n_to_make == 0
+        list(Session(backend, store, SETTINGS).read(questions()))
+    with CallStore.open(tmp_path) as store:
+        assert Session(backend, store, SETTINGS).price(questions()).n_to_make == 2
+        assert [d.choice for d in ask(backend, store, questions())[1]] == [1, 0]
+    with CallStore.open(tmp_path, read_only=True) as store:
+        assert Session(backend, store, SETTINGS).price(questions()).n_to_make == 0
+
+
+# --- settings and budgets ------------------------------------------------------------------------
+
+
+@ENGINES
+def test_without_it_there_is_one_call_and_recorded_second_ones_are_left_out(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
+) -> None:
+    backend = Talker()
+    counts, decisions = ask(backend, store, questions(), WITHOUT)
+    assert (counts.made, counts.unparsed, counts.left_out, len(backend.asked)) == (2, 2, 0, 2)
+    assert [(d.choice, d.reasked, d.cost_usd) for d in decisions] == [(None, False, 1.0)] * 2
+    assert [d.choice for d in ask(backend, store, questions())[1]] == [1, 0]
+    assert len(backend.asked) == 4
+    counts, decisions = ask(backend, store, questions(), WITHOUT)
+    assert (counts.made, counts.left_out) == (0, 2)
+    assert [(d.choice, d.reasked, d.cost_usd) for d in decisions] == [(None, False, 1.0)] * 2
+
+
+def one_call() -> float:
+    """A budget that reaches for one first call of `Talker`, and for nothing behind it."""
+    request = Request(
+        model="fake/talker",
+        messages=render(pair(), Ask(X0), SETTINGS.prompts).messages,
+        labels=("A", "B"),
+        max_tokens=16,
+    )
+    return 1.0 + 0.001 * sum(most_tokens(request)) - 0.1
+
+
+def test_a_budget_for_one_call_leaves_the_reply_unread(store: CallStore) -> None:
+    backend = Talker()
+    settings = replace(SETTINGS, budget_usd=one_call())
+    counts, decisions = audited(backend, store, questions(1, Ask(X0)), settings)
+    assert counts.budget_spent
+    assert counts.exit_code == 3
+    assert (len(backend.asked), counts.planned, counts.made) == (1, 2, 1)
+    assert [(d.choice, d.reasked) for d in decisions] == [(None, False)]
+    _, decisions = audited(backend, store, questions(1, Ask(X0)))
+    assert [(d.choice, d.reasked) for d in decisions] == [(1, True)]
+    assert len(backend.asked) == 2
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_judge_over_its_budget_gives_no_verdict_that_more_money_would_change(
+    is_async: bool,
+) -> None:
+    async def asynchronously(judge: Judge) -> Verdict:
+        try:
+            return await judge.acompare("Question 0?", "yes", "no")
+        finally:
+            await judge.aclose()
+
+    def verdict(judge: Judge) -> Verdict:
+        if is_async:
+            return asyncio.run(asynchronously(judge))
+        with judge:
+            return judge.compare("Question 0?", "yes", "no")
+
+    backend = Talker()
+    judge = Judge(backend, method="direct", budget=one_call())
+    with pytest.raises(BackendError, match="does not reach for the next call"):
+        verdict(judge)
+    assert judge.counts.budget_spent
+    assert len(backend.asked) == 1
+    judge = Judge(backend, method="direct")
+    assert verdict(judge).choice == 1
+    assert judge.counts.made == 2
+    judge = Judge(backend, method="direct", reask=False)
+    assert verdict(judge).choice is None
+    assert (judge.counts.made, judge.null_reasons) == (1, {"unread answers": 1})
+
+
+def test_a_second_call_that_fails_is_tried_by_the_next_command(store: CallStore) -> None:
+    def fails(query: Query) -> Outcome:
+        if len(query.request.messages) > 2:
+            return Failure(error="BackendError", message="q0: no second turn")
+        return rambles(query)
+
+    counts, decisions = audited(Talker(fails), store, questions(1, Ask(X0)))
+    assert (counts.failed, counts.exit_code) == (1, 3)
+    assert [(d.choice, d.reasked) for d in decisions] == [(None, False)]
+    counts, decisions = judged(Talker(fails), store, questions(1, Ask(X0)))
+    assert (counts.failed, decisions) == (1, [])
+    assert judged(Talker(), store, questions(1, Ask(X0)))[1][0].choice == 1
+
+
+def test_a_plan_says_what_unreadable_replies_would_cost_on_top(store: CallStore) -> None:
+    plan = Session(Talker(), store, SETTINGS).price(questions(3))
+    assert (plan.n_to_make, plan.n_reasks, plan.n_more) == (6, 0, 6)
+    backend = Talker()
+    audited(backend, store, questions(3))
+    again = [request for request in backend.asked if len(request.messages) > 2]
+    most = sum(0.001 * sum(most_tokens(request)) for request in again)
+    assert plan.most_more_usd is not None
+    assert most <= plan.most_more_usd < 1.3 * most
+    assert Session(Talker(), CallStore.in_memory(), WITHOUT).price(questions(3)).n_more == 0
