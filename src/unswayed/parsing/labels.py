@@ -1,88 +1,96 @@
-"""Text -> label: from what a reply states, by rules of which the strongest that applies decides.
+"""Text -> label: the strongest place of a reply that holds a verdict decides.
 
-1. The whole reply is a label (`B`, `**B**`, `Option (b).`) or ends with JSON that names one.
-2. `<answer>X</answer>`; else the whole reply is "the answer is X" or "tie".
-3. A mark: `[[X]]`, `[[X>Y]]`, `\\boxed{X}`.
-4. An explicit statement: "the verdict is X", a line "Answer: X".
-5. A line of its own that is a label, the last or the first, if no other label heads a line.
-6. A sentence that favours a candidate: "X is better", "I choose X", "the better answer is X".
-7. A first or last line that begins `X.` or `X)`, if no other label heads a line; "X is correct".
+Places, strongest first, after reasoning and quotations are out (`quoting`):
 
-Nothing else counts, least of all a capital letter somewhere in prose. Reasoning and quotations are
-taken out first (`quoting`). What is denied, doubted or reported (`hedges`), and what is about the
-worse one or said by somebody else (`subjects`), is passed over.
+1. a tag: `<answer>B</answer>`;
+2. a mark: `[[B]]`, `[[A>B]]`, `\\boxed{B}`, `[RESULT] 3`;
+3. a JSON object that ends the reply, under a key of which a word is a verdict word;
+4. a line `words: LABEL`, or LABEL alone as the last line; the last sentence, or one that begins
+   with a concluding word, where all of its words are listed and one of them points;
+5. the first line: a label alone, or with a reason behind it.
 
-Of two different verdicts neither is read, unless the second is marked as final: a tag, a mark, a
-statement or a last line settles what weaker rules found before it. So a rule gives no verdict
-where its own places disagree, or where a weaker one has another verdict after it; a statement and
-a sentence give none beside a line (5, 7) with another verdict, wherever that stands. A second tag
-counts over a first one only where the words between them correct it. Words that take a verdict
-back ("on reflection I cannot decide") leave none.
-
-A reply that was cut off has only complete tags and marks, or is a label and nothing more: whatever
-follows could change anything else. Of a reply longer than 20 000 characters without its reasoning
-the tags and marks in the last 20 000 are read. Reading takes time linear in the length.
+What a place holds is read by `places.place`. A filled place closes the weaker ones, an empty tag
+too: what names no single label leaves the reply unread, and so do two labels in places of one rank
+and another label after the deciding place. A tag or mark that is only mentioned ("it ends with
+[[B]]") is none. Of a reply that was cut off only complete tags and marks count, or a label alone;
+of one longer than 20 000 characters the tags and marks of the last 20 000. Time is linear.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from unswayed.parsing.hedges import corrects, is_hedged, is_reported, retracts
-from unswayed.parsing.json_replies import json_verdict
-from unswayed.parsing.quoting import is_short, spoken, unfenced, without_thinking
-from unswayed.parsing.statements import (
-    contrasts,
-    headings,
-    leading_labels,
-    marked_verdicts,
-    named_numbers,
-    praise,
-    prose_verdicts,
-    stated_verdicts,
+from unswayed.parsing.places import (
+    DECLARED_TIE,
+    EDGES,
+    UNCLEAR,
+    WITHDRAWS,
+    Asked,
+    Behind,
+    listed,
+    named,
+    pieces_of,
+    place,
+    words_of,
 )
-from unswayed.parsing.subjects import is_about_the_better, is_opened_plainly
+from unswayed.parsing.quoting import spoken, unfenced, without_thinking
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten, symbols_of
+from unswayed.parsing.words import CONCLUDING, DENIED, FINAL, LEVEL, POINTING
 
 __all__ = ["DECLARED_TIE", "LONGEST", "parse_label", "read_label"]
 
-DECLARED_TIE: Final = -2
-"""Code of an explicit tie (`NO_LABEL`, -1, is the code of no verdict)."""
 LONGEST: Final = 20_000
-"""Characters of a reply, without its reasoning, that are read by all rules: below 50 ms."""
+"""Characters of a reply, without its reasoning, that are read by all rules."""
+_NAMES: Final = (
+    "answer|verdict|final_answer|final_verdict|final|label|winner|choice|decision|score|rating|level"
+    "|grade|result|output"
+)
 _TAG: Final = re.compile(
-    r"<(answer|verdict|final_answer)\s{0,4}>([^<]{0,200})(?:</\1\s{0,4}>|(?=<\1\s{0,4}>))",
-    re.IGNORECASE,
+    rf"<({_NAMES})\s{{0,4}}>([^<]{{0,400}})(?:</\1\s{{0,4}}>|(?=<\1\s{{0,4}}>)|\Z)", re.I
 )
-_TIE_ALONE: Final = re.compile(
-    r"[\W_]*(?:(?:the\s)?(?:final\s)?(?:verdict|answer|result|decision|winner)\s?(?:is|:|=)?[\s*_]*)?"
-    r"(?:it(?:['’]s|\sis)\s)?(?:an?\s)?(?:tie|draw|tied|equal|even"
-    r"|(?:both|they)\s(?:(?:are|answers|responses|options|assistants)\s){0,2}"
-    r"(?:tied|equal|equally\s(?:good|bad|strong|weak)))[*_\s.!)\]\"'”’]*",
-    re.IGNORECASE,
+_MARK: Final = re.compile(
+    r"\[\[([^\[\]\n]{0,80})\]\]|\\boxed\s?\{((?:[^{}\n]|\{[^{}\n]{0,80}\}){0,200})\}"
+    r"|\[RESULT\]\s{0,3}\(?([^\n]{0,80})",
+    re.I,
 )
-_BEGINNING: Final = re.compile(
-    r"(?:\A|[.,;:!\n*])\s{0,3}(?:(?:so|thus|hence|therefore)\s)?\Z", re.IGNORECASE
+_OPENED: Final = re.compile(rf"<(?:{_NAMES})\s{{0,4}}>|\\boxed\s?\{{", re.I)
+_COMPARISON: Final = re.compile(r"(.{1,40}?)\s?(>{1,3}|<{1,3}|=)\s?([^<>=]{1,40})")
+_SENTENCE: Final = re.compile(r"[.!?;।](?=[\s*_\"”)]|\Z)|[。！？]|\n")
+_HEAD: Final = re.compile(
+    r"[ \t*_#>\[(【\-•|]{0,12}+([^\n:：=→\[\]】]{1,60}?)[ \t*_\])|-]{0,6}(?:[:：=→\]】]|->|=>)(?!//)"
 )
-# A heading, and a turn of a conversation.
-_NOT_STATED: Final = re.compile(
-    r":[ \t*_#]*\Z|\A[\s*_]*(?:assistant|user|human|system)\s?:", re.IGNORECASE
+_DENIED_RUNS: Final = tuple(word for word in DENIED if word >= "\u2e80")
+_NUMBERED: Final = re.compile(r"\s{0,3}[\d一二三四五][.)、]\s")
+_RULE: Final = re.compile(r"[\s=_*|:-]*+")
+_KEY_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
+_JSON: Final = json.JSONDecoder(object_pairs_hook=tuple)
+# The second pattern that knows English: words that report somebody's, and those of the judge's own.
+_REPORTS: Final = re.compile(
+    r"\b(?:claim|say|said|stat(?:es|ed|ing)|assert|writ|wrote|insist|contain|includ|end(?:s|ing)|quot"
+    r"|read(?:s|ing)|tell|told|ask|demand|instruct|hidden|tr(?:y|ies)|trick|inject|print|mention|repeat"
+    r"|ignor|(?:system|user|example|prompt|quote|note)\s?:|even has)",
+    re.I,
 )
-_CUT_FRONT: Final = " \t\r\n*_`\"'“("
-_PREFERS: Final = re.compile(
-    r"\b(?:better|best|preferred|superior|stronger|choice|option|selection|pick|vote|label|one|response"
-    r"|assistant|output|candidate|model|reply)\b",
-    re.IGNORECASE,
+_OWN: Final = re.compile(r"\b(?:so|hence|thus|therefore|my|mine|i|final|verdict|overall)\b", re.I)
+# The third: words that deny a tag or mark, or make it a condition.
+_DENIES: Final = re.compile(
+    r"\b(?:not|never|cannot|instead of|refuse|told|(?:last|final) (?:lines?|words?)|the (?:first|second)"
+    r" (?:answer|response|assistant|output|candidate))\b|n['’]t\b",
+    re.I,
 )
-_LAST: Final = 50
-"""How many of the last statements of one kind are looked at."""
+_FOLLOWS: Final = re.compile(r"\s{0,3}(?:if|when|was|would|could|might|is what|falls)\b", re.I)
+_OR: Final = re.compile(r"[\s*_]{0,4}(?:or|oder|ou|o|или|或|/)\b", re.I)
+_STATED_VERBS: Final = frozenset(
+    ["is", "was", "isn't", "loses", "lost", "would", "could", "contains", "means", "ist", "est", "es"]
+)
 
 
 class _Claim(NamedTuple):
-    """A place that names a verdict: where it stands, and the code."""
+    """A place that may hold a verdict: where it stands, and what `place` reads in it."""
 
     start: int
     end: int
@@ -119,7 +127,15 @@ def parse_label(
 
 
 def read_label(
-    text: str, symbols: Symbols, *, quoted: Iterable[str] = (), truncated: bool = False
+    text: str,
+    symbols: Symbols,
+    *,
+    quoted: Iterable[str] = (),
+    texts: Sequence[str] = (),
+    scale: bool = False,
+    values: Sequence[float] = (),
+    form: str | None = None,
+    truncated: bool = False,
 ) -> int:
     """The label as an index; -1 for none, -2 for a declared tie.
 
@@ -127,236 +143,344 @@ def read_label(
         text: The reply.
         symbols: The label set.
         quoted: Texts the judge may have quoted.
-        truncated: The reply was cut off: only complete tags and marks count, and a label alone.
+        texts: The candidate's text by label, where known.
+        scale: The labels are levels of a scale.
+        values: The score of each level, where it has one.
+        form: What the prompt asked for (`tag`, `mark`, `json`): the last of several such counts.
+        truncated: The reply was cut off.
     """
-    short = symbols.index(text.lstrip(_CUT_FRONT) if truncated else text.strip())
-    if short != NO_LABEL:
-        return NO_LABEL if truncated and symbols.goes_on(short) else short
+    code = symbols.index(text.lstrip(" \t\r\n*_`\"'“(") if truncated else text.strip())
+    if code >= 0:
+        return NO_LABEL if truncated and symbols.goes_on(code) else code
     text = without_thinking(straighten(text)).strip()
-    if not text:
-        return NO_LABEL
     inside = unfenced(text)
     text = text if inside is None else inside.strip()
     if len(text) > LONGEST:
         text, truncated = text[-LONGEST:].partition("\n")[2] or text[-LONGEST:], True
-    if not truncated and _is_balanced(text) and is_short(text.strip("[]<>~"), symbols):
-        return NO_LABEL if "~~" in text else symbols.bare(text.strip("[]<>"))
-    code, is_final = json_verdict(text, lambda value: _whole(value, symbols))
-    if code != NO_LABEL or is_final:
-        return code
-    alone = _TAG.fullmatch(text.strip("`*"))
-    own = text if alone is not None else spoken(text, symbols, quoted).strip()
-    return _settled(own, symbols, truncated=truncated)
+    asked = Asked(symbols, texts, scale, values)
+    if text.startswith("{"):
+        code = NO_LABEL if truncated else _json(text, asked, form)[0]
+    else:
+        own = text if _TAG.fullmatch(text.strip("`*")) else spoken(text, symbols, quoted).strip()
+        code = _strongest(own, text, asked, form, truncated)
+    return code if code >= 0 or code == DECLARED_TIE else NO_LABEL
 
 
-def _is_balanced(text: str) -> bool:
-    return text.count("[") == text.count("]") and text.count("<") == text.count(">")
-
-
-def _settled(text: str, symbols: Symbols, *, truncated: bool) -> int:
-    """The verdict of the strongest rule, unless another one stands against it."""
-    tags, marks = _tags(text, symbols), _marks(text, symbols)
-    if not tags and not truncated and (code := _stated(text, symbols)) != NO_LABEL:
-        return code
-    statements, (prose, opinions) = _statements(text, symbols), _prose(text, symbols)
-    lines, leading = _lines(text, symbols)
-    ranks = (tags, marks, statements, lines, prose, leading)
-    for rank, claims in enumerate(ranks[:2] if truncated else ranks):
+def _strongest(own: str, text: str, asked: Asked, form: str | None, truncated: bool) -> int:
+    """What the strongest place says; `own` is the text without its quotations."""
+    for name, pattern in (("tag", _TAG), ("mark", _MARK)):
+        claims = _marked(own, pattern, asked, truncated)
+        if claims is None:
+            return UNCLEAR
         if not claims:
             continue
         last = claims[-1]
-        is_split = any(claim.code != last.code for claim in claims)
-        if is_split and (rank or not _is_corrected(text, claims)):
-            return NO_LABEL
-        rivals = [claim for weaker in (*ranks[rank + 1 : 5], opinions) for claim in weaker]
-        rivals = [claim for claim in rivals if claim.start > last.start]
-        if rank in {2, 4}:
-            rivals += [*lines, *leading]
-        if any(claim.code != last.code for claim in rivals) or retracts(text[last.end :]):
-            return NO_LABEL
+        codes = {claim.code for claim in claims} - {UNCLEAR}
+        if len(codes) > 1 and form != name:
+            return UNCLEAR
+        behind = own[last.end :].strip(" \t\r\n*_`.$")
+        if behind and not truncated and _is_changed(behind, last.code, asked):
+            return UNCLEAR
         return last.code
-    codes = set() if truncated else _praised(text, symbols)
-    return codes.pop() if len(codes) == 1 else NO_LABEL
-
-
-def _whole(text: str, symbols: Symbols) -> int:
-    code = symbols.bare(text)
-    if code != NO_LABEL:
-        return code
-    if len(text) < 80 and _TIE_ALONE.fullmatch(text):
-        return DECLARED_TIE
-    return NO_LABEL
-
-
-def _stated(line: str, symbols: Symbols) -> int:
-    """The verdict that is all a line says; a heading ("Answer A:") is none."""
-    if not _is_balanced(line) or _NOT_STATED.search(line):
+    if truncated:
         return NO_LABEL
-    return _whole(line, symbols)
+    code, start = _json(text, asked, form)
+    if start >= 0:
+        return UNCLEAR if _REPORTS.search(text[max(0, start - 120) : start]) else code
+    if _OPENED.search(own) or own.count("[[") != own.count("]]"):
+        return UNCLEAR
+    return _plain(own, asked)
 
 
-def _last(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """The last matches: a reply with more verdicts than that states none of them."""
-    return iter(deque(pattern.finditer(text), maxlen=_LAST))
+def _is_changed(behind: str, code: int, asked: Asked) -> bool:
+    """True if the words behind a tag or mark state another label, or take it back."""
+    if WITHDRAWS.match(behind.lstrip(" !.,*_)")):
+        return True
+    codes = {place(behind, asked, behind=Behind.NOTHING), _sentence(behind, asked)}
+    codes |= {claim.code for claim in _lines(behind, asked, set())}
+    codes |= {claim.code for claim in _marked(behind, _MARK, asked, False) or ()}
+    codes.add(_json(behind, asked, None)[0])
+    return not codes <= {code, NO_LABEL, UNCLEAR}
 
 
-def _tags(text: str, symbols: Symbols) -> list[_Claim]:
-    claims = []
-    for match in _last(_TAG, text):
-        if (
-            is_reported(text, match.start(), match.end())
-            or text[match.start() - 1 : match.start()] == "'"
-        ):
-            continue  # mentioned, not used
-        code = _whole(match[2], symbols)
-        if code != NO_LABEL:
-            claims.append(_Claim(match.start(), match.end(), code))
-    return claims
+# --- tags, marks, JSON ---------------------------------------------------------------------------
 
 
-def _is_corrected(text: str, tags: list[_Claim]) -> bool:
-    """Whether the words between the last two tags correct the first of them."""
-    earlier, last = tags[-2:]
-    between = text[earlier.end : last.start]
-    return earlier.code != last.code and len(between) < 200 and corrects(between)
-
-
-def _marks(text: str, symbols: Symbols) -> list[_Claim]:
-    claims = []
-    for match in _last(marked_verdicts(symbols), text):
-        if is_reported(text, match.start(), match.end()):
-            continue
-        if match["left"] is not None:
-            code = _comparison(match, symbols)
-        elif match["tied"] is not None:
-            # [[C]] is a tie in the convention of two-answer judging, unless C is a label.
-            is_tie = match["tied"].casefold() != "c" or len(symbols.labels) == 2
-            code = DECLARED_TIE if is_tie else NO_LABEL
-        else:
-            code = symbols.index(match["bracketed"] or match["boxed"])
-        if code != NO_LABEL:
-            claims.append(_Claim(match.start(), match.end(), code))
-    return claims
-
-
-def _comparison(match: re.Match[str], symbols: Symbols) -> int:
-    """`[[A>B]]`, `[[A>>B]]`, `[[A=B]]`: a verdict where there are two labels."""
-    left, right = symbols.index(match["left"]), symbols.index(match["right"])
-    if left == right or len(symbols.labels) != 2:
-        return NO_LABEL
-    if match["order"] == "=":
-        return DECLARED_TIE
-    return left if match["order"].startswith(">") else right
-
-
-def _statements(text: str, symbols: Symbols) -> list[_Claim]:
-    claims = []
-    for match in _last(stated_verdicts(symbols), text):
-        start, end = match.span()
-        start += match[0].startswith("\n")
-        named = _named(match, "opened", "named", "label", "tie")
-        if is_hedged(text, start, end, named) or _is_headed(text, start, symbols):
-            continue
-        if not is_about_the_better(text, start, named, strictly=False):
-            continue
-        if _is_one_of_headings(text, named, symbols):
-            continue
-        label = match["opened"] or match["named"] or match["label"]
-        claims.append(_Claim(start, end, DECLARED_TIE if label is None else symbols.index(label)))
-    return claims
-
-
-def _named(match: re.Match[str], *groups: str) -> int:
-    """Where the label of a statement begins."""
-    return next(match.start(group) for group in groups if match[group] is not None)
-
-
-def _lines(text: str, symbols: Symbols) -> tuple[list[_Claim], list[_Claim]]:
-    """The first or last line as a label, and as one that leads its line: if none else heads one."""
-    heads = {symbols.index(match["label"]) for match in headings(symbols).finditer(text)}
-    if len(heads) > 1:
-        return [], []
-    pattern = leading_labels(symbols)
-    last = text.rfind("\n") + 1
-    alone, leading = [], []
-    for start in sorted({0, last}):
-        line = text[start:].partition("\n")[0]
-        code = _stated(line, symbols) if last else NO_LABEL
-        if code != NO_LABEL and not is_reported(text, start, start + len(line)):
-            alone.append(_Claim(start, start + len(line), code))
-        # A label that is a number or stands by its case is a list item or an initial.
-        match = pattern.match(text, start)
-        if match is not None and symbols.folds and not match["label"].isdigit():
-            leading.append(_Claim(start, match.end(), symbols.index(match["label"])))
-    return alone, leading
-
-
-def _prose(text: str, symbols: Symbols) -> tuple[list[_Claim], list[_Claim]]:
-    """Sentences that favour a candidate, and those of which it is unclear who says so.
-
-    The latter ("critics hold that B is better") are no verdict, but stand against one before them.
-    """
+def _marked(
+    text: str, pattern: re.Pattern[str], asked: Asked, truncated: bool
+) -> list[_Claim] | None:
+    """The last tags or marks that are used; None if all are only mentioned, or one is an "or"."""
     claims: list[_Claim] = []
-    opinions: list[_Claim] = []
-    for match in _last(prose_verdicts(symbols), text):
-        start, end = match.span()
-        named = _named(match, "label", "chosen", "favoured", "even")
-        if is_hedged(text, start, end, named) or _is_headed(text, start, symbols):
+    matches = deque(pattern.finditer(text), maxlen=50)
+    for match in matches:
+        if _OR.match(text, match.end()):
+            return None
+        if _is_mentioned(text, match.start(), match.end(), asked):
             continue
-        if match["label"] is not None and not is_about_the_better(text, start, named):
-            continue
-        if match["chosen"] and not (match["judge"] or match["given"] or _begins(text, start)):
-            continue  # "it tells me to choose B"
-        label = match["label"] or match["chosen"] or match["favoured"]
-        code = DECLARED_TIE if label is None else symbols.index(label)
-        is_plain = match["favoured"] is None or is_opened_plainly(text, named)
-        if _is_contrasted(text, end, label, symbols) or _is_a_result(match, symbols):
-            is_plain = False
-        (claims if is_plain else opinions).append(_Claim(start, end, code))
-    return claims, opinions
+        inside = match[2] if pattern is _TAG else next(g for g in match.groups() if g is not None)
+        code = _compared(inside, asked) if pattern is _MARK else NO_LABEL
+        code = place(inside, asked) if code == NO_LABEL else code
+        if truncated and match.end() == len(text) and text[-1:] not in ">]}":
+            code = UNCLEAR
+        claims.append(_Claim(match.start(), match.end(), UNCLEAR if code == NO_LABEL else code))
+    return claims if claims or not matches else None
 
 
-def _is_contrasted(text: str, end: int, label: str | None, symbols: Symbols) -> bool:
-    """Whether words about another candidate stand against a sentence: "I prefer A, but B ..."."""
-    match = contrasts(symbols).match(text, end)
-    return match is not None and label is not None and match["label"] != label
-
-
-def _is_a_result(match: re.Match[str], symbols: Symbols) -> bool:
-    """Whether "the correct answer is 2" may be about the question, as candidates have numbers."""
-    if match["label"] is None or not match["label"].isdigit() or _PREFERS.search(match[0]):
+def _is_mentioned(text: str, start: int, end: int, asked: Asked) -> bool:
+    """True if a tag or mark is spoken of: reported, denied, conditional, amid a sentence."""
+    if _FOLLOWS.match(text, end):
+        return True
+    line = text.rfind("\n", 0, start) + 1
+    before = _SENTENCE.split(text[max(line, start - 200) : start])[-1]
+    if (_REPORTS.search(before) and not _OWN.search(before)) or _DENIES.search(before):
+        return True
+    if _hands_over(text[max(0, line - 160) : line]):
+        return True
+    behind = text[end : end + 80].partition("\n")[0].strip(" .*_`$)!。\"”'")
+    if not behind or listed(asked.symbols.word.sub(" ", behind)):
         return False
-    return named_numbers(symbols).search(match.string.replace(match[0], " ")) is not None
-
-
-def _is_one_of_headings(text: str, named: int, symbols: Symbols) -> bool:
-    """Whether a label heads its line and others head theirs: "Verdict:", "A: weak", "B: strong"."""
-    line = max(0, text.rfind("\n", 0, named))
-    if line == 0:
-        return False
-    heads = list(headings(symbols).finditer(text, line))
     return (
-        bool(heads)
-        and heads[0].start("label") == named
-        and any(symbols.index(head["label"]) != symbols.index(heads[0]["label"]) for head in heads)
+        behind.split()[0].casefold() in _STATED_VERBS
+        or listed(asked.symbols.word.sub(" ", before)) is None
     )
 
 
-def _is_headed(text: str, start: int, symbols: Symbols) -> bool:
-    """Whether a label heads the line of a statement: "Answer A: the answer is B"."""
-    line = max(0, text.rfind("\n", 0, start))
-    heading = headings(symbols).match(text, line)
-    return heading is not None and heading.end() <= start and text[heading.end() - 1] == ":"
+def _hands_over(before: str) -> bool:
+    """True if a text ends in an unfinished sentence that reports words: "It ends with"."""
+    said = _SENTENCE.split(before.rstrip(" \t\n*_"))[-1]
+    return 2 < len(said.split()) < 13 and bool(_REPORTS.search(said)) and not _OWN.search(said)
 
 
-def _begins(text: str, start: int) -> bool:
-    """Whether a clause begins there: "Choose B", "Therefore choose B"."""
-    return _BEGINNING.search(text, max(0, start - 40), start) is not None
+def _compared(inside: str, asked: Asked) -> int:
+    """`A>B`, `A=B`, `C` as a tie: the marks of two-answer judging; `NO_LABEL` if it is none."""
+    core = inside.strip(" *_\"'")
+    if len(asked.symbols.labels) != 2:
+        return NO_LABEL
+    if core.casefold() == "c" and asked.symbols.index(core) < 0:
+        return DECLARED_TIE
+    match = _COMPARISON.fullmatch(core)
+    if match is None:
+        return NO_LABEL
+    left, right = (place(side, asked, behind=Behind.NOTHING) for side in match.group(1, 3))
+    if min(left, right) < 0 or left == right:
+        return UNCLEAR
+    return {"=": DECLARED_TIE, ">": left, "<": right}[match[2][0]]
 
 
-def _praised(text: str, symbols: Symbols) -> set[int]:
-    return {
-        symbols.index(match["label"])
-        for match in _last(praise(symbols), text)
-        if not is_hedged(text, match.start(), match.end(), match.start())
-    }
+def _json(text: str, asked: Asked, form: str | None) -> tuple[int, int]:
+    """The verdict of the JSON object that ends a reply, and where it starts (-1: there is none)."""
+    body = text.rstrip().removesuffix("```").rstrip()
+    if not body.endswith("}"):
+        return (UNCLEAR, 0) if body.startswith("{") else (NO_LABEL, -1)
+    codes, at, end = [], body.find("{"), 0
+    for _ in range(50):
+        if at < 0:
+            break
+        try:
+            pairs, end = _JSON.raw_decode(body, at)
+        except (ValueError, RecursionError):
+            at = body.find("{", at + 1)
+            continue
+        codes.append(_of_pairs(pairs, asked))
+        start, at = at, body.find("{", end)
+    if end != len(body):
+        return (UNCLEAR, 0) if body.startswith("{") else (NO_LABEL, -1)
+    differ = len(set(codes) - {UNCLEAR}) > 1 and form != "json"
+    return (UNCLEAR if differ else codes[-1]), start
+
+
+def _of_pairs(pairs: object, asked: Asked) -> int:
+    """What the verdict keys of an object say; the one that is marked as final counts alone."""
+    codes, final = set(), set()
+    for key, value in pairs if isinstance(pairs, tuple) else ():
+        words = {word.casefold() for word in _KEY_WORD.findall(key)}
+        if not words & (POINTING | FINAL) or words & DENIED:
+            continue
+        if not asked.scale and words & LEVEL:
+            continue
+        if isinstance(value, tuple) and value:
+            code = _of_pairs(value, asked)
+        elif type(value) in {str, int, float}:
+            code = place(str(value).replace("_", " "), asked)
+        else:
+            code = UNCLEAR
+        codes.add(UNCLEAR if code == NO_LABEL else code)
+        if words & FINAL and words & POINTING - FINAL:
+            final.add(code)
+    codes = final or codes
+    return codes.pop() if len(codes) == 1 else UNCLEAR
+
+
+# --- lines and sentences -------------------------------------------------------------------------
+
+
+def _plain(text: str, asked: Asked) -> int:
+    """What lines and sentences say, in a reply without tag, mark or JSON."""
+    alone, heads = _headings(text, asked)
+    claims = _lines(text, asked, heads)
+    codes = {claim.code for claim in claims}
+    headed = bool(claims) and _HEAD.match(text[claims[-1].start : claims[-1].end]) is not None
+    if headed and FINAL & set(words_of(text[claims[-1].start : claims[-1].end])):
+        codes = {claims[-1].code}
+    if (code := _sentence(text, asked)) != NO_LABEL:
+        codes.add(code)
+    if codes and codes != {DECLARED_TIE} and len(alone | codes) > 1 and not headed:
+        return UNCLEAR
+    code = _first(text, asked) if not claims or claims[0].start > 0 else NO_LABEL
+    if code >= 0 and (alone | heads) - {code}:
+        code = NO_LABEL
+    if code != NO_LABEL:
+        codes.add(code)
+    return codes.pop() if len(codes) == 1 else UNCLEAR
+
+
+def _lines(text: str, asked: Asked, heads: set[int]) -> list[_Claim]:
+    """Lines "words: LABEL" whose words are listed, and LABEL alone as the last line below others."""
+    claims: list[_Claim] = []
+    rows = list(_rows(text))
+    for number, (start, row) in enumerate(rows):
+        is_last = number == len(rows) - 1
+        head = _HEAD.match(row)
+        code = NO_LABEL
+        if head is not None:
+            code = _headed(row, head, asked, is_last, len(rows))
+        elif is_last and number:
+            code = _last(row, asked, heads)
+        if code != NO_LABEL:
+            if number and _hands_over(rows[number - 1][1]):
+                code = UNCLEAR
+            claims.append(_Claim(start, start + len(row), code))
+    return claims
+
+
+def _rows(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that say something, with where they start."""
+    at = 0
+    for row in text.split("\n"):
+        bare = row.strip()
+        if bare and not _RULE.fullmatch(bare):
+            yield at, bare.strip("* ") if bare[0] == bare[-1] == "*" else row
+        at += len(row) + 1
+
+
+def _headed(row: str, head: re.Match[str], asked: Asked, is_last: bool, rows: int) -> int:
+    """What a line says behind its head: `NO_LABEL` if the head or the line is none of a verdict."""
+    name = _NUMBERED.sub("", head[1]).strip(EDGES)
+    words = words_of(name)
+    if (
+        asked.symbols.index(name) >= 0
+        or not DENIED.isdisjoint(words)
+        or any(map(str.isdigit, name))
+    ):
+        return NO_LABEL
+    if not asked.scale and not LEVEL.isdisjoint(words):
+        return NO_LABEL
+    inside = row[head.end() :]
+    if named(name, asked.symbols) or any(word in name for word in _DENIED_RUNS):
+        return NO_LABEL
+    if listed(name):
+        code = place(inside, asked)
+        is_heading = code == NO_LABEL and not is_last
+        is_prose = code < 0 and code != DECLARED_TIE and len(inside) > 40
+        return NO_LABEL if is_heading or is_prose else UNCLEAR if code == NO_LABEL else code
+    code = place(inside, asked, behind=Behind.NOTHING)
+    counts = is_last and rows <= 2 and 0 < len(words) <= 5 and not name.isascii()
+    return code if counts and code >= 0 and not asked.symbols.labels[code].isdecimal() else NO_LABEL
+
+
+def _last(row: str, asked: Asked, heads: set[int]) -> int:
+    """What the last line says if it is a label, or begins with one: "**B.** It is exact."."""
+    if row.rstrip(" *_").endswith("?"):
+        return NO_LABEL
+    code = place(row, asked, behind=Behind.NOTHING)
+    if code < 0 and len(heads) < 2 and asked.symbols.word.match(row.lstrip("*_ (")):
+        code = place(row, asked)
+        return NO_LABEL if code >= 0 and _is_item(row, code, asked) else max(code, NO_LABEL)
+    return max(code, NO_LABEL)
+
+
+def _headings(text: str, asked: Asked) -> tuple[set[int], set[int]]:
+    """The labels that are a line of their own, and those that head a line."""
+    alone: set[int] = set()
+    heads: set[int] = set()
+    for _, row in _rows(text):
+        core = _NUMBERED.sub("", row[: 80 + asked.symbols.longest]).strip(EDGES + "[(（【<>/=")
+        match = next(iter(named(core, asked.symbols)), None)
+        if match is None or listed(core[: match.start()]) is None:
+            continue
+        behind = core[match.end() :].lstrip(")]}）】*_")
+        if not behind.strip(EDGES + ".,[]()<>="):
+            alone.add(asked.symbols.index(match[0]))
+        elif (
+            behind[0] in ".:：" or core[match.end()] in ")]" or behind[:3] in {" - ", " – ", " — "}
+        ):
+            heads.add(asked.symbols.index(match[0]))
+    return alone, heads
+
+
+def _sentence(text: str, asked: Asked) -> int:
+    """What the last sentence says, or one that concludes; `UNCLEAR` if an earlier one differs."""
+    tail = text[-2000:]
+    if tail.rstrip(" *_\"”').").endswith("?"):
+        return NO_LABEL
+    sentences = [part for part in _SENTENCE.split(tail) if part.strip(EDGES + ")")]
+    if not sentences or (len(text) > 2000 and len(sentences) == 1):
+        return NO_LABEL
+    codes = [_of_sentence(part, asked) for part in sentences[-8:]]
+    if codes[-1] == NO_LABEL:
+        if WITHDRAWS.search(text[-200:]):
+            return NO_LABEL
+        concluded = {
+            code
+            for code, part in zip(codes, sentences[-8:], strict=True)
+            if not CONCLUDING.isdisjoint(words_of(part[:40]))
+        } - {NO_LABEL}
+        return concluded.pop() if len(concluded) == 1 else NO_LABEL
+    if FINAL.isdisjoint(words_of(sentences[-1])) and set(codes) - {NO_LABEL, codes[-1]}:
+        return UNCLEAR
+    return codes[-1]
+
+
+def _of_sentence(sentence: str, asked: Asked) -> int:
+    """What a sentence says if all of its words are listed and one of them points."""
+    if "?" in sentence or "¿" in sentence:
+        return NO_LABEL
+    head, colon, _ = sentence.partition(":")
+    if colon and not DENIED.isdisjoint(words_of(head)):
+        return NO_LABEL
+    code = place(sentence, asked, behind=Behind.LISTED)
+    if code == DECLARED_TIE:
+        return code
+    is_verdict = code >= 0 and not POINTING.isdisjoint(pieces_of(sentence))
+    return code if is_verdict else NO_LABEL
+
+
+def _first(text: str, asked: Asked) -> int:
+    """What the first line says: a label alone, or with a reason behind it."""
+    rows = [row for _, row in _rows(text)]
+    row, rest = rows[0] if rows else "", "\n".join(rows[1:3])
+    head = _HEAD.match(row)
+    if (head is not None and not named(head[1], asked.symbols)) or "?" in row[-3:]:
+        return NO_LABEL
+    if rest and row.rstrip(" *_").endswith((":", "：", ",")):
+        return NO_LABEL
+    code = place(row, asked)
+    if code == UNCLEAR or (code >= 0 and _is_item(row, code, asked)):
+        return NO_LABEL
+    return UNCLEAR if code >= 0 and WITHDRAWS.search(rest[:200]) else code
+
+
+def _is_item(row: str, code: int, asked: Asked) -> bool:
+    """True if a line may discuss a label or count lines: "Answer A: clear", "1. Both are correct."."""
+    match = next(iter(named(row, asked.symbols)), None)
+    behind = row[match.end() :].lstrip("*_)]") if match is not None else ""
+    text = asked.texts[code].strip().casefold() if code < len(asked.texts) else ""
+    if (
+        match is None
+        or asked.scale
+        or not behind[1:].strip()
+        or (text and text in behind.casefold())
+    ):
+        return False
+    counts = match[0].isdecimal()
+    return behind[0] in ":：" or (counts and (behind[0] == "." or row[match.end()] == ")"))

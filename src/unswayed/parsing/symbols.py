@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
+from unswayed.parsing.words import BEFORE, COMPARED
+
 __all__ = ["AMBIGUOUS", "NO_LABEL", "Symbols", "straighten", "symbols_of"]
 
 NO_LABEL: Final = -1
@@ -32,14 +34,6 @@ _STRAIGHT: Final = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dic
 )
 _CROOKED: Final = re.compile(f"[{re.escape(''.join(map(chr, _STRAIGHT)))}]")
 
-# Words that may stand before a label without making it part of a sentence.
-_BEFORE: Final = (
-    "assistant|answer|option|response|candidate(?! answer)|output|model|choice|verdict|letter|label|winner|"
-    "reply|result|solution|summary|story|completion|decision|judge?ment|number|"
-    "the|my|final|overall|best|better|correct|right|winning|chosen|preferred|is|it's|it|i|choose|"
-    "pick|select|prefer"
-)
-
 
 def straighten(text: str) -> str:
     """Full-width forms as ASCII, invisible characters removed."""
@@ -54,7 +48,7 @@ class Symbols:
         longest, words: Characters and words of the longest label.
         folds: Whether case is ignored.
         codes: What `token` has found so far, by token.
-        pattern: Regular expression of any label as a word of its own (no capturing group).
+        pattern, word: Regular expression of any label as a word of its own, as text and compiled.
     """
 
     __slots__ = (
@@ -62,10 +56,12 @@ class Symbols:
         "_folded",
         "_said",
         "codes",
+        "compared",
         "folds",
         "labels",
         "longest",
         "pattern",
+        "word",
         "words",
     )
 
@@ -81,9 +77,14 @@ class Symbols:
         if not self.folds:
             self._folded = {}
         self.pattern = f"(?{'' if self.folds else '-i'}:{_whole_word(self._exact)})"
-        before = "|".join(word for word in _BEFORE.split("|") if word not in self._folded)
+        self.word = re.compile(self.pattern, re.IGNORECASE if self.folds else 0)
+        before = "|".join(word for word in BEFORE.split("|") if word not in self._folded)
         self._said = re.compile(
             rf"(?:(?:{before})[\s:=*_#(\"'`\[-]{{1,8}}+){{1,8}}+({self.pattern})", re.IGNORECASE
+        )
+        self.compared = re.compile(
+            rf"([^.\n\d]{{0,40}}?),?\s(?:{COMPARED})\s(?:\w{{1,15}}\s)?[(*]*({self.pattern})[)*]*",
+            re.IGNORECASE,
         )
         self.codes: dict[str, int] = {}
 
