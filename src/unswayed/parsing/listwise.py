@@ -30,6 +30,7 @@ from typing import Final, NamedTuple
 
 from unswayed.parsing.listwise_json import JsonList, JsonObject, json_texts
 from unswayed.parsing.listwise_objects import FLAGS, SCORE, Reply, reply_of
+from unswayed.parsing.places import alone
 from unswayed.parsing.quoting import spoken, without_thinking
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 
@@ -297,7 +298,7 @@ def _is_reported(before: str, symbols: Symbols) -> bool:
     if _OWN.search(clause):
         return False
     line = clause.rpartition("\n")[2].rstrip("*_` ")
-    if line.endswith(":") and symbols.bare(line) != NO_LABEL:
+    if line.endswith(":") and alone(line.rstrip(":"), symbols) != NO_LABEL:
         return True
     return _REPORTED.search(clause) is not None
 

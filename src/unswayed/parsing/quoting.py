@@ -24,9 +24,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from unswayed.parsing.places import alone, words_of
 from unswayed.parsing.symbols import Symbols
 
-__all__ = ["is_short", "spoken", "unfenced", "without_thinking"]
+__all__ = ["spoken", "unfenced", "without_thinking"]
 
 _MARKS: Final = (
     r"(?:seed:)?think|thinking(?:_process)?|thoughts?|reasoning|rationale|analysis|scratchpad|reflection"
@@ -121,7 +122,7 @@ def spoken(text: str, symbols: Symbols, quoted: Iterable[str] = ()) -> str:
             _leave_gap(kept)
             continue
         if bare and echoes:
-            is_echo = bare in echoes and (after_echo or not _only_verdict(bare, symbols))
+            is_echo = bare in echoes and (after_echo or not _is_bare(_TAGS.sub(" ", bare), symbols))
             after_echo = is_echo
             if is_echo:
                 _leave_gap(kept)
@@ -146,20 +147,21 @@ def _unquote(match: re.Match[str], symbols: Symbols) -> str:
     inside = quotation[1:-1]
     if len(inside) >= 120:
         return " "
-    if inside.casefold() in _BARE_TIES or is_short(inside, symbols):
+    if inside.casefold() in _BARE_TIES or _is_bare(inside, symbols):
         return quotation
     return inside if _MARK.fullmatch(inside) else " "
 
 
-def is_short(text: str, symbols: Symbols) -> bool:
-    """Whether a text is a label and at most one word more: `B`, `Option B`, not `[[B]]`."""
-    if len(text) > 2 * symbols.longest + 40 or "[" in text or "<" in text:
+def _is_bare(text: str, symbols: Symbols) -> bool:
+    """True if a text is a label and at most one word more: `B`, `Option B`, not `[[B]]`."""
+    if (
+        len(text) > 2 * symbols.longest + 40
+        or "[" in text
+        or "<" in text
+        or alone(text, symbols) < 0
+    ):
         return False
-    return len(text.split()) <= 1 + symbols.words and symbols.bare(text) >= 0
-
-
-def _only_verdict(line: str, symbols: Symbols) -> bool:
-    return is_short(_TAGS.sub(" ", line), symbols)
+    return len(words_of(symbols.word.sub(" ", text))) <= 1
 
 
 def _lines_of(quoted: Iterable[str]) -> frozenset[str]:
