@@ -162,9 +162,9 @@ def test_exact_label_logits_decide_without_text() -> None:
 
 
 def test_prose_that_begins_with_a_label_like_word_gives_no_probabilities() -> None:
-    tokens = ("A", " careful", " look", ":", " the", " verdict", " is", " B")
+    tokens = ("A", " better", " answer", " is", " B")
     response = Response(
-        text="A careful look: the verdict is B",
+        text="A better answer is B",
         tokens=tokens,
         top_logprobs=tuple(logprobs({token: 0.6, "B": 0.1}) for token in tokens),
     )

@@ -209,8 +209,8 @@ def _hands_over(before: str) -> bool:
 def _json(text: str, asked: Asked, form: str | None) -> int:
     """What the JSON object that ends a reply says; `NO_LABEL` if there is none."""
     body = text.removesuffix("```").rstrip()
-    roots = list(json_texts(body)) if body.endswith("}") else []
-    roots = [root for root in roots if isinstance(root, JsonObject) and root.is_whole]
+    nests = json_texts(body) if body.endswith("}") else ()
+    roots = [root for root in nests if isinstance(root, JsonObject) and root.is_whole]
     if not roots or roots[-1].end != len(body):
         return NO_LABEL
     start = roots[-1].start

@@ -29,7 +29,7 @@ NOTHING, LISTED, LINE, INSIDE = range(4)
 
 EDGES: Final = " \t\r\n*_`#\"“”'‘’«»「」$~\\|👉✅☑️✔️🏆—–•·-"
 _FRONT: Final = EDGES + ".。,:"
-_BACK: Final = EDGES.replace("-", "").replace("#", "") + ".。,、!।"
+_BACK: Final = EDGES.replace("-", "").replace("#", "") + ".。,、;!।"
 _PAIRS: Final = frozenset(("()", "[]", "{}", "<>", "（）", "【】", "『』"))
 _BRACKETS: Final = "([{（【)]}）】"
 _CJK: Final = "\u2e80-\u2fff\u3040-\u9fff\uac00-\ud7af"
@@ -116,10 +116,11 @@ def _is_word(text: str, match: re.Match[str], symbols: Symbols) -> bool:
     label = match[0]
     if label.casefold() not in "aieouy":
         return False
-    if label not in symbols.labels and len(text.strip(_FRONT + _BRACKETS)) > 2:
+    is_small = label.islower()
+    if is_small and label not in symbols.labels and len(text.strip(_FRONT + _BRACKETS)) > 2:
         return True
     before = text[: match.start()].rstrip(_FRONT)
-    if label != "I" and before and before[-1] not in ".:!\n":
+    if not is_small and label != "I" and before and before[-1] not in ".:!\n":
         return False  # an article has a small letter there
     following = _WORD.match(text, match.end() + 1)
     return (
@@ -133,7 +134,12 @@ def _is_word(text: str, match: re.Match[str], symbols: Symbols) -> bool:
 
 def alone(text: str, symbols: Symbols) -> int:
     """The label that is all a text says, with nouns before it at most; `NO_LABEL` if it is not."""
-    return max(place(text, Asked(symbols), behind=NOTHING), NO_LABEL)
+    if "," in text.strip(_FRONT):
+        return NO_LABEL
+    code = place(text, Asked(symbols), behind=NOTHING)
+    if code < 0:
+        code = place(text.strip(EDGES + _BRACKETS), Asked(symbols), behind=NOTHING)
+    return max(code, NO_LABEL)
 
 
 def place(text: str, asked: Asked, *, behind: int = INSIDE) -> int:
@@ -243,9 +249,9 @@ def _counted(rest: str, asked: Asked) -> bool | None:
 def _shown(rest: str, code: int, texts: Sequence[str]) -> bool | None:
     """True if a label's own text stands behind it, False if another one's does, None if none."""
     said = rest.lstrip(" .):：,-–—*_(").rstrip(" .*_)").casefold()
-    shown = [text.strip().rstrip(" .").casefold() for text in texts] if said else []
+    shown = [text[:200].strip().rstrip(" .").casefold() for text in texts] if said else []
     own = shown[code] if code < len(shown) else ""
-    if own and (said.startswith(own[:40]) or own.startswith(said)):
+    if own and (said.startswith(own[:40]) or own.startswith(said[:100])):
         return True
     return False if any(text and said.startswith(text[:40]) for text in shown) else None
 

@@ -19,7 +19,7 @@ import msgspec
 from unswayed.calls import Response
 from unswayed.decisions import Choice, Decision, tie_rank
 from unswayed.errors import ShapeError
-from unswayed.items import Item, texts_of
+from unswayed.items import Item, text_of, texts_of
 from unswayed.parsing.labels import DECLARED_TIE, read_label
 from unswayed.parsing.logprobs import LabelProbs, probs_of_response
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
@@ -66,15 +66,20 @@ def read_decision(
         response = msgspec.structs.replace(response, text="", tokens=None, top_logprobs=None)
     symbols = symbols_of(labels)
     position = probs_of_response(response, symbols) if answer_only else (None, NO_LABEL)
+    carriers, labels_by_candidate = _turned(shown)
+    texts = item.candidates if ask.substitute is None else ask.substitute.candidates
+    values = item.values or ()
     parsed = read_label(
         response.text,
         symbols,
         quoted=texts_of(item),
+        texts=[text_of(texts[candidate]) for candidate in carriers],
+        scale=item.values is not None,
+        values=[values[candidate] for candidate in carriers] if values else (),
         truncated=was_cut_off(response.finish_reason)
         and not _is_settled(position, response, symbols),
     )
     by_label = _probs(*position, parsed)
-    carriers, labels_by_candidate = _turned(shown)
     probs = None
     if by_label is not None and by_label.probs is not None:
         own = by_label.probs
