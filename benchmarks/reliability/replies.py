@@ -154,7 +154,9 @@ def recorded_replies() -> Iterator[Reply]:
             extra = row["extra_info"]
             verdict = extra["model_answer"] if extra["model_answer"] in tuple(labels) else None
             kind = f"PA-GRPO {name.partition('_')[0]}"
-            yield Reply(kind=kind, text=extra["model_response"], reads=verdict, labels=tuple(labels))
+            yield Reply(
+                kind=kind, text=extra["model_response"], reads=verdict, labels=tuple(labels)
+            )
 
 
 def mt_bench() -> list[Any]:

@@ -44,7 +44,7 @@ _MARK: Final = re.compile(
 )
 _UNCLOSED: Final = re.compile(rf"(?i)<(?:{_NAMES})\s{{0,4}}>|\\boxed\s?\{{|\[\[")
 _COMPARISON: Final = re.compile(r"(.{1,40}?)\s?(>{1,3}|<{1,3}|=)\s?([^<>=]{1,40})")
-_SENTENCE: Final = re.compile(r"[.!?;।](?=[\s*_\"”)]|\Z)|[。！？]|\n")
+_SENTENCE: Final = re.compile(r"(?<=[.!?;।])(?=[\s*_\"”)]|\Z)|(?<=[。！？])|\n")
 _HEAD: Final = re.compile(
     r"[ \t_#>\[(【\-•|]{0,12}+([^\n:：=→\[\]】]{1,60}?)[ \t_\])|-]{0,6}(?:[:：=→\]】]|->|=>)(?!//)"
 )

@@ -27,7 +27,7 @@ NOTHING, LISTED, LINE, INSIDE = range(4)
 """What may stand behind a label: nothing; listed words; a reason, in a line that the label heads
 ("A: clear" is none: it discusses A); a reason, in a place that is marked as the verdict's."""
 
-EDGES: Final = " \t\r\n*_`#\"“”'‘’«»「」$~\\|👉✅☑️✔️🏆—–•·-"
+EDGES: Final = " \t\r\n\v\f\x00\xa0\u2028\u3000*_`#\"“”'‘’«»「」$~\\|👉✅☑️✔️🏆—–•·-"
 _FRONT: Final = EDGES + ".。,:"
 _BACK: Final = EDGES.replace("-", "").replace("#", "") + ".。,、;!।"
 _PAIRS: Final = frozenset(("()", "[]", "{}", "<>", "（）", "【】", "『』"))

@@ -20,7 +20,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 POINTING: Final = _words("""
-better best correct right rate winner wins win winning preferred preferable superior stronger strongest choose chose pick select
+better best say go going correct right rate winner wins win winning preferred preferable superior stronger strongest choose chose pick select
 selected selection prefer vote verdict decision judgment judgement conclusion choice answer label result rating score grade
 level mark preference chosen final overall rank solution option evaluation pick's besser beste besten bessere besseren richtig
 richtige korrekt korrekte wähle entscheide urteil fazit antwort wahl ergebnis gewinner gewinnt bewertung note punktzahl stufe
@@ -42,7 +42,7 @@ slutsats răspunsul răspuns corect aleg válasz jobb helyes vastaus parempi κ�
 """)
 PLAIN: Final = _words("""
 the a an is are was would be should must my i i'd i'll i'm i've it it's that's that of two so thus hence therefore and in to for
-say go goes going with by clearly clear slightly significantly definitely both assistant response candidate output model reply
+say go goes with here's by clearly clear slightly significantly definitely both assistant response candidate output model reply
 number completion letter version given considering everything summary total balance on after careful carefully consideration
 reviewing weighing evaluating comparing opinion view these those reasons reason answers responses them me as more most give gave
 rate assign assigned deserves based above one but however still nevertheless consequently accordingly am declare find believe
