@@ -148,10 +148,10 @@ def _strongest(own: str, text: str, asked: Asked, form: str | None, truncated: b
         is_either = any(_OR.match(own, match.end()) for match in matches)
         if codes and not is_either and (len(set(codes) - {UNCLEAR}) < 2 or form == name):
             behind = "" if truncated else own[used[-1].end() :].strip(" \t\r\n*_`.,!)$")
+            if not behind:
+                return codes[-1]
             others = {_json(text, asked, form), _strongest(behind, behind, asked, None, False)}
-            is_changed = behind and (
-                others - {codes[-1], NO_LABEL, UNCLEAR} or places.WITHDRAWS.match(behind)
-            )
+            is_changed = others - {codes[-1], NO_LABEL, UNCLEAR} or places.WITHDRAWS.match(behind)
             return UNCLEAR if is_changed else codes[-1]
         if matches:
             return UNCLEAR
