@@ -33,15 +33,13 @@ _BACK: Final = EDGES.replace("-", "").replace("#", "") + ".。,、;!।"
 _PAIRS: Final = frozenset(("()", "[]", "{}", "<>", "（）", "【】", "『』"))
 _BRACKETS: Final = "([{（【)]}）】"
 _CJK: Final = "\u2e80-\u2fff\u3040-\u9fff\uac00-\ud7af"
-_VOWELS: Final = "\u0900-\u0903\u093a-\u094f\u0e31-\u0e4e"
-_WORD: Final = re.compile(
-    rf"[{_CJK}]+|[^\W\d_{_CJK}]+(?:[{_VOWELS}]+[^\W\d_{_CJK}]*)*(?:['’][^\W\d_]+)?"
-)
+_LETTERS: Final = "A-Za-z\u00c0-\u05ff\u0620-\u0963\u0966-\u1fff"
+_WORD: Final = re.compile(rf"[{_CJK}]+|[{_LETTERS}]+(?:['’][{_LETTERS}]+)?")
 _KNOWN: Final = POINTING | PLAIN | DENIED | TIE
 _LATEX: Final = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm|mathsf)\s?\{([^{}]{0,100})\}")
 # What may stand before a label: words, markup, opening brackets; no sign directly before it.
 _LEAD: Final = re.compile(
-    rf"[\w\s{_VOWELS}*_`#>\"“”'‘’«»「」$\\|👉✅☑️✔️—–•·(\[<{{（【『.,:：=।、。-]*+(?<![./-])"
+    rf"[\w\s{_LETTERS}*_`#>\"“”'‘’«»「」$\\|👉✅☑️✔️—–•·(\[<{{（【『.,:：=।、。-]*+(?<![./-])"
 )
 _SIGN: Final = re.compile(r"[+#'’^&/%|<>=\\±]|[-–](?!\s)")
 _OVER: Final = re.compile(
