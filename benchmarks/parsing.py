@@ -107,8 +107,11 @@ UNITS = (
     "[[A]]", "\\boxed{", '{"a":', '{"answer": "A"}\n', "<think>", "```\n", "the better answer is ",
 )  # fmt: skip
 FIRST = """
-import time
-import unswayed.calls, unswayed.items, unswayed.presentation
+import re, sys, time
+import unswayed.parsing
+for name in ("labels", "places", "quoting", "symbols", "words"):
+    del sys.modules[f"unswayed.parsing.{name}"]
+re.purge()
 start = time.process_time()
 from unswayed.parsing.labels import parse_label
 loaded = time.process_time()

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +11,19 @@ from hypothesis import strategies as st
 from unswayed.calls import Response, TokenLogprob
 from unswayed.decisions import Decision, check_decision, tie_rank
 from unswayed.errors import ShapeError
-from unswayed.items import Item, blind
+from unswayed.items import Item, Task, blind
 from unswayed.parsing import read_decision, was_refused, was_truncated
-from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation, Substitution, canonical
+from unswayed.presentation import (
+    X0,
+    X1,
+    X2,
+    X3,
+    Ask,
+    Presentation,
+    Substitution,
+    canonical,
+    presentations,
+)
 
 PAIR = Item(id="q", prompt="?", candidates=("first text", "second text"), gold=0)
 FOUR = Item(id="m", task="mcq", prompt="?", candidates=("a1", "b2", "c3", "d4"), gold=2)
@@ -386,3 +397,38 @@ def test_any_reply_gives_a_valid_decision(
     decision = read(Response(text=text), shown, answer_only=answer_only)
     check_decision(decision)
     assert decision.text == text
+
+
+@pytest.mark.parametrize(("form", "choice"), [("tag", 0), ("mark", None), (None, None)])
+def test_the_last_of_two_tags_counts_where_the_prompt_wants_a_tag(
+    form: str | None, choice: int | None
+) -> None:
+    response = Response(text="<answer>A</answer> No, wait: <answer>B</answer>")
+    decision = read_decision(
+        PAIR, Ask(X2), ("A", "B"), response, model="m", answer_only=False, form=form
+    )
+    assert decision.choice == choice  # B stands on candidate 0 in X2
+
+
+def test_the_texts_that_the_labels_stood_for_are_those_of_the_presentation() -> None:
+    item = msgspec.structs.replace(PAIR, candidates=("the moon", "the wind"))
+    told = Response(text="B. the moon")  # in X2 the moon carries B
+    for presentation, choice in ((X2, 0), (X0, None)):
+        decision = read_decision(
+            item, Ask(presentation), ("A", "B"), told, model="m", answer_only=False
+        )
+        assert decision.choice == choice
+
+
+def test_values_of_a_scale_are_read_through_the_presentation() -> None:
+    item = Item(
+        id="r", task=Task.RUBRIC, prompt="Rate.", response="It is the moon.",
+        candidates=("Poor", "Fair", "Good"), values=(1.0, 5.0, 10.0),
+    )  # fmt: skip
+    turned = presentations("cyclic", 3)[1]
+    for text, candidate in (("10", 2), ("5/10", 1), ("Good", 2), ("5/5", None), ("7", None)):
+        response = Response(text=text)
+        decision = read_decision(
+            item, Ask(turned), ("A", "B", "C"), response, model="m", answer_only=False
+        )
+        assert decision.choice == candidate

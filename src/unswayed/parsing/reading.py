@@ -40,6 +40,7 @@ def read_decision(
     *,
     model: str,
     answer_only: bool,
+    form: str | None = None,
 ) -> Decision:
     """Read one response.
 
@@ -50,6 +51,7 @@ def read_decision(
         response: What came back.
         model: Full model name of the request.
         answer_only: The reply is the label itself, so its token probabilities are the verdict's.
+        form: As `ReplySpec` says.
 
     Raises:
         ShapeError: If the number of labels is not the number of candidates shown.
@@ -75,6 +77,7 @@ def read_decision(
         quoted=texts_of(item),
         texts=[text_of(texts[candidate]) for candidate in carriers],
         scale=item.values is not None,
+        form=form,
         values=[values[candidate] for candidate in carriers] if values else (),
         truncated=was_cut_off(response.finish_reason)
         and not _is_settled(position, response, symbols),

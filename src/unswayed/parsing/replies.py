@@ -24,12 +24,15 @@ class ReplySpec(NamedTuple):
         schema: JSON schema, as text, that the reply is to fit; None where it is not JSON. Servers
             that cannot hold to one answer freely, so a reply is read tolerantly all the same.
         points: What one reply answers, in displayed order (`TaskSpec.points`); empty for one thing.
+        form: Where the prompt wants the label: `tag`, `mark` or `json`; None for nowhere in particular.
+            `Reply.read` is given it, where there is one.
     """
 
     max_tokens: int
     answer_only: bool
     schema: str | None = None
     points: tuple[str, ...] = ()
+    form: str | None = None
 
 
 class Reply(Protocol):
@@ -73,6 +76,7 @@ class Reply(Protocol):
         *,
         model: str,
         answer_only: bool,
+        form: str | None = None,
     ) -> Decision:
         """The decision that a response stands for; see `read_decision` for the arguments."""
         ...

@@ -147,6 +147,7 @@ class _Form:
                 self.top_logprobs,
                 reply.answer_only,
                 reply.schema,
+                reply.form,
             )
         if len(self.wordings) < MOST_WORDINGS:
             self.wordings[shape] = wording
@@ -255,6 +256,7 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
             wording.top_logprobs,
             wording.answer_only,
             wording.schema,
+            wording.form,
             locate,
         )
     layout = layout_of(item, ask.presentation, form.labels, ask.substitute, points)
@@ -270,6 +272,7 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
         form.top_logprobs,
         reply.answer_only,
         reply.schema,
+        reply.form,
         locate,
     )
 

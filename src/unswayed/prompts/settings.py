@@ -96,7 +96,7 @@ class Wording:
     Attributes:
         before: The messages before the last one, which is the user's.
         outline: The last message, with holes for the texts.
-        labels, max_tokens, top_logprobs, answer_only, schema: As in `Rendered`.
+        labels, max_tokens, top_logprobs, answer_only, schema, form: As in `Rendered`.
     """
 
     before: tuple[Message, ...]
@@ -106,6 +106,7 @@ class Wording:
     top_logprobs: int
     answer_only: bool
     schema: str | None
+    form: str | None
 
 
 class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -118,6 +119,7 @@ class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
         top_logprobs: Alternatives per token to ask for; 0 for reasoning prompts.
         answer_only: The answer is the label itself, so next-token label logits are the answer.
         schema: JSON schema, as text, that the answer is wanted to fit; None for free text.
+        form: Where the label is wanted, as `ReplySpec` says.
         locate: Finds the spans.
     """
 
@@ -127,6 +129,7 @@ class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
     top_logprobs: int
     answer_only: bool
     schema: str | None
+    form: str | None
     locate: Callable[[], Spans]
 
     def __eq__(self, other: object) -> bool:

@@ -73,7 +73,7 @@ _TAGGED: Final = {
 LABEL_ALONE: Final = ReplySpec(max_tokens=16, answer_only=True)
 """Room for a name of several tokens or for "The better answer is B"."""
 
-REASONED: Final = ReplySpec(max_tokens=2048, answer_only=False)
+REASONED: Final = ReplySpec(max_tokens=2048, answer_only=False, form="tag")
 """Reasoning and verdict; a truncated answer is retried once with a larger cap."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -66,10 +67,12 @@ class Layout(NamedTuple):
     Attributes:
         labels: The label set in canonical order.
         answer_only: The answer is the label itself.
+        form: Where the label is wanted, as `ReplySpec` says.
     """
 
     labels: tuple[str, ...]
     answer_only: bool
+    form: str | None
 
 
 class Draft(NamedTuple):
@@ -105,9 +108,10 @@ class Draft(NamedTuple):
 
 def _read(question: Question, layout: Layout, response: Response, model: str) -> Decision:
     item, ask = question
-    return task_of(item.task).reply.read(
-        item, ask, layout.labels, response, model=model, answer_only=layout.answer_only
-    )
+    read = task_of(item.task).reply.read
+    if layout.form is not None:
+        read = partial(read, form=layout.form)
+    return read(item, ask, layout.labels, response, model=model, answer_only=layout.answer_only)
 
 
 class Drafter:
@@ -246,7 +250,9 @@ class Drafter:
     def _layout(self, question: Question, prompt: Rendered | Wording) -> Layout:
         item, ask = question
         kind = (ask.prompt_id, item.task, item.n)
-        return self._layouts.setdefault(kind, Layout(prompt.labels, prompt.answer_only))
+        return self._layouts.setdefault(
+            kind, Layout(prompt.labels, prompt.answer_only, prompt.form)
+        )
 
     def recorded(self, question: Question, key: bytes, request: Request) -> Draft:
         """The draft of a question whose key is known and whose request was recorded."""
