@@ -3,7 +3,9 @@
     python benchmarks/parsing.py [--rounds 7]
 
 Prints the median over rounds of process CPU time per call. One presentation is rendered per call,
-as in a run; a direct response carries 20 log-probabilities, a reasoning reply is about 1.5 kB.
+as in a run; a direct response carries 20 log-probabilities, a reasoning reply is about 1.5 kB. Then
+what reading a label takes: forms that built-in prompts ask for, the mean over the fresh set of replies,
+the longest of repeated texts, and the first reply of a new process.
 """
 
 from __future__ import annotations
@@ -11,14 +13,17 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from reliability.replies import SETS, labelled_replies
 from unswayed.calls import Response, TokenLogprob
 from unswayed.items import Item, Task
-from unswayed.parsing import read_decision
+from unswayed.parsing import parse_label, read_decision
 from unswayed.presentation import X0, X2, Ask, presentations
 from unswayed.prompts import PromptSettings, render
 
@@ -87,6 +92,57 @@ def prose_response() -> Response:
     return Response(text=f"{thought}\n\nTherefore, Assistant B is better.")
 
 
+FORMS = (
+    "B",
+    "**B**",
+    "<answer>B</answer>",
+    '{"label": "B"}',
+    "[[B]]",
+    "Answer: B",
+    "B, because it is clear.",
+)
+UNITS = (
+    "A", "A ", "A\n", "B, ", "a:", "*", '"', "'", "`", "(", "{", "[[", "$", "\n", "> ", "- A\n", "1. ", "~~", "的", "\u0301",
+    "word ", "because ", "A: ", "Answer: A\n", "Verdict: A. ", "I think A. ", "A is better. ", "<answer>", "<answer>A</answer>",
+    "[[A]]", "\\boxed{", '{"a":', '{"answer": "A"}\n', "<think>", "```\n", "the better answer is ",
+)  # fmt: skip
+FIRST = """
+import re, sys, time
+import unswayed.parsing
+for name in ("labels", "places", "quoting", "symbols", "words"):
+    del sys.modules[f"unswayed.parsing.{name}"]
+re.purge()
+start = time.process_time()
+from unswayed.parsing.labels import parse_label
+loaded = time.process_time()
+parse_label("The better answer is B.", ("A", "B"))
+print((loaded - start) * 1e3, (time.process_time() - loaded) * 1e3)
+"""
+
+
+def label_reading(rounds: int) -> None:
+    """What reading a label takes."""
+    for text in FORMS:
+        spent = cpu_us(lambda text=text: parse_label(text, ("A", "B")), rounds=rounds)
+        print(f"read {text!r:<23} {spent:8.1f} µs")
+    replies = labelled_replies(SETS["fresh"])
+    spent = cpu_us(lambda: [reply.reading() for reply in replies], rounds=rounds) / len(replies)
+    print(f"{'mean of the fresh set':<28} {spent:8.1f} µs")
+    for size in (20_000, 1_000_000):
+        texts = [(unit * size)[:size] for unit in UNITS]
+        times = [
+            cpu_us(lambda text=text: parse_label(text, ("A", "B")), rounds=1) for text in texts
+        ]
+        worst = max(times)
+        unit = UNITS[times.index(worst)]
+        print(
+            f"{size} characters of any of {len(UNITS)} units: at most {worst / 1e3:.0f} ms ({unit!r})"
+        )
+    run = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
+    loading, first = map(float, run.stdout.split())
+    print(f"importing the reader {loading:.1f} ms, the first reply {first:.1f} ms")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
@@ -115,6 +171,7 @@ def main() -> None:
             )
         for name, call in cases.items():
             print(f"{name:<28} {cpu_us(call, rounds=rounds):8.1f} µs")
+    label_reading(rounds)
 
 
 if __name__ == "__main__":

@@ -1,27 +1,49 @@
-"""The parser on hand-written replies, each with what a careful human reads: share read, share wrong.
+"""The label reader on replies of which it is known what a careful human reads: share read, share wrong.
 
     python benchmarks/reliability/replies.py
 
-The set is `tests/parsing/labelled_replies.jsonl`, one reply per line: `kind`, `text`, `reads` (a
-label, "tie" or null), `labels` where they are not A and B, `quoted` for the item's texts, `cut` for
-a reply that hit its cap on tokens, `clear` where the verdict is stated so that it has to be read.
+The sets are `tests/parsing/*_replies.jsonl`, one reply per line: `kind`, `text`, `reads` (a label, "tie"
+or null), `labels` where they are not A and B, `texts` for what the labels stood for, `quoted` for the
+item's texts, `scale` where the labels are levels, `cut` for a reply that hit its cap on tokens, `clear`
+where the verdict is stated so that it has to be read. Where the recorded judges lie in ../shared/data
+beside the checkout, their replies are read too, and MT-Bench replies whose mark is taken out and whose
+opposite verdict is put in six other forms: the form has to win over the prose, or nothing is read.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from unswayed.parsing.labels import DECLARED_TIE, read_label
 from unswayed.parsing.symbols import symbols_of
 
-SET: Final = Path(__file__).parents[2] / "tests" / "parsing" / "labelled_replies.jsonl"
-OPEN: Final = SET.with_name("open_replies.jsonl")
-"""Replies that are known to be read wrongly; one that is not any more moves to the set."""
+FOLDER: Final = Path(__file__).parents[2] / "tests" / "parsing"
+SETS: Final = {
+    "labelled": FOLDER / "labelled_replies.jsonl",
+    "fresh": FOLDER / "fresh_replies.jsonl",
+    "plain, by language": FOLDER / "plain_replies.jsonl",
+    "misleading": FOLDER / "misleading_replies.jsonl",
+    "strong place against weak": FOLDER / "strong_replies.jsonl",
+}
+SET: Final = SETS["labelled"]
+OPEN: Final = FOLDER / "open_replies.jsonl"
+"""Replies that are known to be read wrongly; one that is not any more is taken out."""
+DATA: Final = Path(__file__).parents[3] / "shared" / "data"
+OPPOSITE_FORMS: Final = {
+    "tag": "<answer>{} - more detailed</answer>",
+    "bare tag": "<answer>{}</answer>",
+    "box": "\\boxed{{{}. more detailed}}",
+    "JSON": '{{"verdict": "{}"}}',
+    "German line": "Endgültiges Urteil: {}",
+    "Chinese line": "最终答案：{}",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,14 +54,21 @@ class Reply:
     text: str
     reads: str | None
     labels: tuple[str, ...] = ("A", "B")
+    texts: tuple[str, ...] = ()
     quoted: tuple[str, ...] = ()
+    scale: bool = False
     cut: bool = False
     clear: bool = False
 
     def reading(self) -> str | None:
         """What the parser reads."""
         code = read_label(
-            self.text, symbols_of(self.labels), quoted=self.quoted, truncated=self.cut
+            self.text,
+            symbols_of(self.labels),
+            quoted=self.quoted,
+            texts=self.texts,
+            scale=self.scale,
+            truncated=self.cut,
         )
         if code >= 0:
             return self.labels[code]
@@ -54,7 +83,7 @@ class Tally:
     read: int = 0
     lost: int = 0
     clear: int = 0
-    clear_read: int = 0
+    unread: list[Reply] = field(default_factory=list)
     wrong: list[Reply] = field(default_factory=list)
 
     def add(self, reply: Reply) -> None:
@@ -64,16 +93,25 @@ class Tally:
         self.read += reading is not None
         self.lost += reading is None and reply.reads is not None
         self.clear += reply.clear
-        self.clear_read += reply.clear and reading is not None
+        if reading is None and reply.clear:
+            self.unread.append(reply)
         if reading is not None and reading != reply.reads:
             self.wrong.append(reply)
 
+    def row(self, name: str) -> str:
+        """The line of the table."""
+        return (
+            f"| {name} | {self.n} | {self.read} | {self.lost} | {len(self.unread)} of {self.clear} "
+            f"| {len(self.wrong)} |"
+        )
+
 
 def labelled_replies(path: Path = SET) -> list[Reply]:
+    """The replies of a set."""
     with path.open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     for row in rows:
-        for name in ("labels", "quoted"):
+        for name in ("labels", "texts", "quoted"):
             if name in row:
                 row[name] = tuple(row[name])
     return [Reply(**row) for row in rows]
@@ -88,18 +126,75 @@ def tally(replies: Iterable[Reply]) -> dict[str, Tally]:
     return {**{kind: tallies[kind] for kind in tallies if kind != "all"}, "all": tallies["all"]}
 
 
+def _rows(name: str) -> list[Any]:
+    with gzip.open(DATA / name, "rt", encoding="utf-8") as file:
+        return json.load(file) if ".jsonl" not in name else [json.loads(line) for line in file]
+
+
+def recorded_replies() -> Iterator[Reply]:
+    """Replies of real judges with the verdict that their authors read, where they read one."""
+    for row in mt_bench():
+        mark = re.search(r"\[\[([ABC])\]\]", row["raw"])
+        verdict = None if mark is None else {"C": "tie"}.get(mark[1], mark[1])
+        yield Reply(kind="MT-Bench", text=row["raw"], reads=verdict)
+    for path in sorted((DATA / "llmbar").glob("*_*_*.json.gz")):
+        for row in _rows(f"llmbar/{path.name}"):
+            for swapped in (False, True):
+                result = row["results"][-1][f"swap = {swapped}"]
+                winner, text = result["winner"], result["completion"][0]
+                reads = None if winner is None else "ab"[(int(winner) - 1) ^ swapped]
+                yield Reply(kind="LLMBar", text=text, reads=reads, labels=("a", "b"))
+    arena = "judgebench/outputs_resp=claude-3-5-sonnet-20240620_judge=arena_hard_claude-3-haiku-20240307"
+    for row in _rows(f"{arena}.jsonl.gz"):
+        for judgment in row["judgments"]:
+            verdict = {"A>B": "A", "B>A": "B", "A=B": "tie"}.get(judgment["decision"])
+            yield Reply(kind="JudgeBench", text=judgment["judgment"]["response"], reads=verdict)
+    for name, labels in (("chatbot_arena_filter_2perm", "AB"), ("mmlu_filter_5perm", "ABCD")):
+        for row in _rows(f"pagrpo_train/{name}_think_dev.jsonl.gz"):
+            extra = row["extra_info"]
+            verdict = extra["model_answer"] if extra["model_answer"] in tuple(labels) else None
+            kind = f"PA-GRPO {name.partition('_')[0]}"
+            yield Reply(
+                kind=kind, text=extra["model_response"], reads=verdict, labels=tuple(labels)
+            )
+
+
+def mt_bench() -> list[Any]:
+    """The recorded MT-Bench replies."""
+    return _rows("mtbench/position_bias_gpt-3.5-turbo-1106_4800.jsonl.gz")
+
+
+def opposite_replies(form: str) -> Iterator[Reply]:
+    """MT-Bench replies that end in a mark for A or B: its opposite in another form instead."""
+    for row in mt_bench():
+        text, mark, rest = row["raw"].rpartition("[[")
+        if mark and rest in {"A]]", "B]]"} and "[[" not in text:
+            other = "BA"["AB".index(rest[0])]
+            text = f"{text.rstrip()}\n\n{OPPOSITE_FORMS[form].format(other)}"
+            yield Reply(kind=form, text=text, reads=other)
+
+
 def main() -> None:
-    tallies = tally(labelled_replies())
-    tallies |= {"open, not in the sum": tally(labelled_replies(OPEN))["all"]}
-    print("| kind | replies | read | unparsed | of these with a verdict | clear, read | wrong |")
-    print("|---|---|---|---|---|---|---|")
-    for kind, counts in tallies.items():
-        print(
-            f"| {kind} | {counts.n} | {counts.read} | {counts.n - counts.read} | {counts.lost} | "
-            f"{counts.clear_read} of {counts.clear} | {len(counts.wrong)} |"
-        )
-    for reply in tallies["all"].wrong:
-        print(f"wrong: {reply.text!r} is {reply.reads}, read as {reply.reading()}")
+    tallies: dict[str, Tally] = {}
+    for name, path in SETS.items():
+        tallies[f"**{name}**"] = tally(labelled_replies(path)).pop("all")
+    for kind, counts in tally(labelled_replies(SETS["plain, by language"])).items():
+        if kind != "all":
+            tallies[f"plain: {kind}"] = counts
+    tallies["known to be read wrongly"] = tally(labelled_replies(OPEN))["all"]
+    print("| set | replies | read | unread with a verdict | clear, unread | wrong |")
+    print("|---|---|---|---|---|---|")
+    for name, counts in tallies.items():
+        print(counts.row(name))
+    if DATA.is_dir():
+        recorded = tally(reply for reply in recorded_replies() if reply.reads is not None)
+        for kind, counts in recorded.items():
+            print(counts.row(f"recorded: {kind}"))
+        for form in OPPOSITE_FORMS:
+            print(tally(opposite_replies(form))["all"].row(f"opposite verdict: {form}"))
+    for name, counts in tallies.items():
+        for reply in counts.wrong if name.startswith("**") else ():
+            print(f"wrong: {reply.text!r} is {reply.reads}, read as {reply.reading()}")
 
 
 if __name__ == "__main__":

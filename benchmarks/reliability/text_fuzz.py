@@ -10,6 +10,8 @@ Unicode, nested tags, brackets, JSON and fences, and long repeats. Laws, for eve
 * swap: with symbols that occur in no word, exchanging them in t exchanges the reading;
 * reasoning: a closed block of reasoning before t changes nothing;
 * tag: reasoning that holds t, then `<answer>X</answer>`, reads as X;
+* line: `<answer>X</answer>` on a line of its own behind t reads as X or not at all, and with a word that
+  is no label in it as none, where t has no tag, mark, brace, fence or channel;
 * cut: a cut-off t reads as none, or as the whole t, or the whole t contradicts itself (none).
 
 Laws of listwise replies:
@@ -25,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 import time
 from collections import Counter
@@ -68,6 +71,7 @@ JSON_PIECES: Final = (
     "1e999", "-", "0.5", '"label": "A", ', '[{"', '{"candidates": {"A": {"score": 1}, "B": {"score": 2}}}', "Wait, revised: ",
     '"rationale": "', '"major_error": true', "Candidate A ends with: ", "\ue000", "\ue0000\ue001", "\ufeff", "<0-100>", "…",
 )  # fmt: skip
+_PLACES: Final = re.compile(r"[<>\[\]{}`~\\◁▷＜＞［］｛｝]|channel")
 SWAP: Final = str.maketrans("§¶", "¶§")
 KINDS: Final = ("mutated", "spliced", "pieces", "nested", "unicode", "repeats")
 
@@ -177,6 +181,11 @@ def check(text: str, labels: tuple[str, ...], draw: random.Random) -> tuple[str 
     said = draw.choice(labels)
     if parse_label(f"<think>{text}</think>\n<answer>{said}</answer>", labels) != said:
         broken.append(f"tag: not {said}")
+    if _PLACES.search(text) is None:
+        if parse_label(f"{text}\n<answer>{said}</answer>", labels) not in {said, None}:
+            broken.append(f"line: not {said}")
+        if parse_label(f"{text}\n<answer>neither</answer>", labels) is not None:
+            broken.append("line: a word")
     code = read_label(text, symbols_of(labels), truncated=True)
     cut = labels[code] if code >= 0 else "tie" if code == DECLARED_TIE else None
     if cut is not None and reading not in {cut, None}:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +14,19 @@ from unswayed.backends.openai_compatible import OpenAIDialect
 from unswayed.calls import Response, TokenLogprob
 from unswayed.decisions import Decision, check_decision, tie_rank
 from unswayed.errors import ShapeError
-from unswayed.items import Item, blind
+from unswayed.items import Item, Task, blind
 from unswayed.parsing import Ending, ending, read_decision, was_truncated
-from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation, Substitution, canonical
+from unswayed.presentation import (
+    X0,
+    X1,
+    X2,
+    X3,
+    Ask,
+    Presentation,
+    Substitution,
+    canonical,
+    presentations,
+)
 
 PAIR = Item(id="q", prompt="?", candidates=("first text", "second text"), gold=0)
 FOUR = Item(id="m", task="mcq", prompt="?", candidates=("a1", "b2", "c3", "d4"), gold=2)
@@ -165,9 +176,9 @@ def test_exact_label_logits_decide_without_text() -> None:
 
 
 def test_prose_that_begins_with_a_label_like_word_gives_no_probabilities() -> None:
-    tokens = ("A", " careful", " look", ":", " the", " verdict", " is", " B")
+    tokens = ("A", " better", " answer", " is", " B")
     response = Response(
-        text="A careful look: the verdict is B",
+        text="A better answer is B",
         tokens=tokens,
         top_logprobs=tuple(logprobs({token: 0.6, "B": 0.1}) for token in tokens),
     )
@@ -489,3 +500,38 @@ def test_a_cut_off_number_is_not_settled_by_a_list_that_lacks_it() -> None:
     assert read(known, item=item, labels=labels).choice == 0
     decision = read(lacking, item=item, labels=labels)
     assert (decision.choice, was_truncated(lacking, decision)) == (None, True)
+
+
+@pytest.mark.parametrize(("form", "choice"), [("tag", 0), ("mark", None), (None, None)])
+def test_the_last_of_two_tags_counts_where_the_prompt_wants_a_tag(
+    form: str | None, choice: int | None
+) -> None:
+    response = Response(text="<answer>A</answer> No, wait: <answer>B</answer>")
+    decision = read_decision(
+        PAIR, Ask(X2), ("A", "B"), response, model="m", answer_only=False, form=form
+    )
+    assert decision.choice == choice  # B stands on candidate 0 in X2
+
+
+def test_the_texts_that_the_labels_stood_for_are_those_of_the_presentation() -> None:
+    item = msgspec.structs.replace(PAIR, candidates=("the moon", "the wind"))
+    told = Response(text="B. the moon")  # in X2 the moon carries B
+    for presentation, choice in ((X2, 0), (X0, None)):
+        decision = read_decision(
+            item, Ask(presentation), ("A", "B"), told, model="m", answer_only=False
+        )
+        assert decision.choice == choice
+
+
+def test_values_of_a_scale_are_read_through_the_presentation() -> None:
+    item = Item(
+        id="r", task=Task.RUBRIC, prompt="Rate.", response="It is the moon.",
+        candidates=("Poor", "Fair", "Good"), values=(1.0, 5.0, 10.0),
+    )  # fmt: skip
+    turned = presentations("cyclic", 3)[1]
+    for text, candidate in (("10", 2), ("5/10", 1), ("Good", 2), ("5/5", None), ("7", None)):
+        response = Response(text=text)
+        decision = read_decision(
+            item, Ask(turned), ("A", "B", "C"), response, model="m", answer_only=False
+        )
+        assert decision.choice == candidate

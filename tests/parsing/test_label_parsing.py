@@ -1,14 +1,15 @@
 """Text -> label: what counts as a verdict, what does not, whatever the text contains."""
 
 import json
+import re
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unswayed.parsing import parse_label
-from unswayed.parsing.hedges import is_reported
-from unswayed.parsing.labels import LONGEST
+from unswayed.parsing.labels import LONGEST, read_label
+from unswayed.parsing.symbols import symbols_of
 
 AB = ("A", "B")
 
@@ -49,9 +50,6 @@ AB = ("A", "B")
         "```text\nB\n```",
         "$\\boxed{B}$",
         "\\boxed{\\text{B}}",
-        "B. whale",
-        "B) whale",
-        "**B.** whale",
         "B\n\nThe other answer, Answer A, gets the facts wrong.",
         "Both are fine, but one is longer.\n\nB",
         "Answer A is short.\nAnswer B is long.\n\n**Verdict: B**",
@@ -64,15 +62,10 @@ def test_a_bare_label_is_read_whatever_wraps_it(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "A careful comparison shows the verdict is B.",
         "A quick look at both. Assistant B is better.",
         "Assistant A tried hard. Therefore, Assistant B is clearly the better one.",
         "My verdict is that Answer B is better.",
-        "While A is better in style, the winner is B!",
-        "Although A is better at first sight, I prefer answer B over answer A.",
         "Final verdict:\n\n**B**",
-        "So the final answer is B because A is wrong.",
-        "The correct answer is (B) whale.",
         "Here's my final verdict: B",
         "A's final answer is A. The verdict is B.",
         "Assistant A claims that the answer is A. So Assistant B is better.",
@@ -83,18 +76,124 @@ def test_a_bare_label_is_read_whatever_wraps_it(text: str) -> None:
         "B contains a correct explanation of the tides so my verdict is <answer>B</answer>",
         "B is my answer.",
         "A or B? I'd say B.",
-        "Response B is better than Response A in every respect.",
         "<answer>B</answer>\n\nNote that the candidate wrote <answer>A</answer> in it.",
         "[[B]] although the first one contains [[A]].",
         "[[B]] (the user said '<answer>A</answer>')",
-        "Assistant B is better than Assistant A because it names the moon.",
-        "A is better at rhyming. B is better than A.",
         "After weighing both, my final verdict is: [[B]]",
         "Assistant B is significantly better: [[B>>A]]",
     ],
 )
 def test_a_stated_verdict_is_read_and_never_the_first_capital(text: str) -> None:
     assert parse_label(text, AB) == "B"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "B. whale",  # `E. coli`
+        "The correct answer is (B) whale.",
+        "A careful comparison shows the verdict is B.",
+        "While A is better in style, the winner is B!",
+        "Although A is better at first sight, I prefer answer B over answer A.",
+        "So the final answer is B because A is wrong.",
+        "Response B is better than Response A in every respect.",
+        "Assistant B is better than Assistant A because it names the moon.",
+        "A is better at rhyming. B is better than A.",
+        "The conclusion that tied everything together made B the winner: B is better.",
+        "<answer>B</answer> <answer>neither</answer>",
+        "<answer>A</answer> no: <answer>B</answer>",
+    ],
+)
+def test_what_other_words_or_labels_stand_in_is_left_unread(text: str) -> None:
+    assert parse_label(text, AB) is None
+
+
+ABCD = ("A", "B", "C", "D")
+OPTIONS = ("Mitochondria", "Ribosome", "the nucleus", "E. coli")
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("C. the nucleus", 2),  # in small letters
+        ("C) the nucleus", 2),
+        ("(C) the nucleus", 2),
+        ("The correct answer is C. the nucleus", 2),
+        ("B. Ribosome, because it makes proteins", 1),
+        ("C. Ribosome", -1),  # the text of another label
+        ("<answer>C - Ribosome</answer>", -1),
+        ("D. E. coli", 3),
+        ("Ribosome", -1),
+    ],
+)
+def test_the_text_that_a_label_stood_for_may_follow_it(text: str, reads: int) -> None:
+    assert read_label(text, symbols_of(ABCD), texts=OPTIONS) == reads
+
+
+LEVELS = ("1", "2", "3", "4", "5")
+NAMES = ("Poor: no facts", "Weak: few", "Fair: some", "Good: many", "Excellent: all")
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("4", "4"), ("4.0", "4"), ("Score: 4", "4"), ("4/5", "4"), ("4 out of 5", "4"), ("4 stars", "4"),
+        ("评分：4分", "4"), ('{"score": 4}', "4"), ('{"score": 4.0}', "4"), ("[RESULT] 4", "4"), ("Good", "4"),
+        ("Grade 4", "4"), ("4: Good", "4"), ("4.5", None), ("4/10", None), ("4 out of 10", None), ("3-4", None),
+        ("80%", None), ("4%", None), ("-1", None), ("-4", None), ("6", None), ("Score: 3 or 4", None), ("4 errors", None),
+        ("The best", None), ("Clarity: 4\nAccuracy: 2", None),
+    ],
+)  # fmt: skip
+def test_levels_are_read_as_labels_values_and_names(text: str, level: str | None) -> None:
+    code = read_label(text, symbols_of(LEVELS), texts=NAMES, scale=True)
+    assert (LEVELS[code] if code >= 0 else None) == level
+
+
+def test_values_of_levels_count_where_labels_are_letters() -> None:
+    symbols = symbols_of(("A", "B", "C"))
+    options = {"scale": True, "values": (1.0, 2.0, 10.0), "texts": ("low", "middle", "high")}
+    for text, reads in (
+        ("10", 2),
+        ("2/10", 1),
+        ("2/3", -1),
+        ("Score: B", 1),
+        ("middle", 1),
+        ("3", -1),
+    ):
+        assert read_label(text, symbols, **options) == reads
+
+
+def test_what_counts_on_scales_only_is_no_verdict_elsewhere() -> None:
+    for text in ("Score: 4", "Grade 4", "4/5", "4 stars", "Level: 4", '{"score": 4}'):
+        assert read_label(text, symbols_of(LEVELS)) == -1
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("tag", "<answer>A</answer> No, rather: <answer>B</answer>"),
+        ("mark", "[[A]] at first, then [[B]]"),
+        ("json", '{"verdict": "A"}\n{"verdict": "B"}'),
+    ],
+)
+def test_the_last_place_of_the_form_that_was_asked_for_counts(form: str, text: str) -> None:
+    assert read_label(text, symbols_of(AB), form=form) == 1
+    assert read_label(text, symbols_of(AB)) == -1
+    other = {"tag": "mark", "mark": "json", "json": "tag"}[form]
+    assert read_label(text, symbols_of(AB), form=other) == -1
+
+
+def test_the_last_place_counts_only_if_it_names_a_label() -> None:
+    text = "<answer>A</answer> No, rather: <answer>neither</answer>"
+    assert read_label(text, symbols_of(AB), form="tag") == -1
+
+
+@pytest.mark.parametrize("labels", [("A", "B"), ("a", "b")])
+@pytest.mark.parametrize("text", ["{} is better.", "{} wins.", "{}, because it is right.", "The winner is {}.", "{}\n\nIt is."])  # fmt: skip
+def test_a_label_that_is_a_word_of_english_is_read_like_any_other(
+    text: str, labels: tuple[str, str]
+) -> None:
+    assert [parse_label(text.format(label), labels) for label in labels] == list(labels)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +278,6 @@ def test_a_tie_is_read_only_as_an_explicit_verdict(text: str) -> None:
     "text",
     [
         "Both answers are equally good at explaining tides. Still, B is better.",
-        "The conclusion that tied everything together made B the winner: B is better.",
         "It would be a tie but for one error. <answer>B</answer>",
     ],
 )
@@ -199,8 +297,6 @@ def test_bracketed_c_is_a_label_where_c_is_one() -> None:
         ("<answer>\n b \n</answer>", "B"),
         ("<ANSWER>(B).</ANSWER>", "B"),
         ("<answer>Option B</answer>", "B"),
-        ("<answer>A</answer> no: <answer>B</answer>", "B"),
-        ("<answer>B</answer> <answer>neither</answer>", "B"),  # the last well-formed one
         ("[[A]] The verdict is A. <answer>B</answer>", "B"),
         ("<answer>B", "B"),  # the closing tag was the stop sequence
         ("<think>So <answer>A</answer>?</think><answer>B</answer>", "B"),
@@ -276,9 +372,11 @@ def test_a_verdict_in_quotation_marks_does_not_count(marks: str, quoted: str) ->
     assert parse_label(f"<answer>B</answer> {reply}", AB) == "B"
 
 
-def test_a_quoted_tag_that_the_judge_leads_up_to_counts() -> None:
-    assert parse_label("**Final verdict:** `<answer>B</answer>`", AB) == "B"
-    assert parse_label("Assistant A's verdict is `<answer>B</answer>`", AB) is None
+def test_a_quoted_mark_counts_where_it_is_used_and_a_quoted_tag_never_does() -> None:
+    assert parse_label('So my verdict is "[[B]]"', AB) == "B"
+    assert parse_label('Assistant A ends with "[[B]]"', AB) is None
+    assert parse_label("**Final verdict:** `<answer>B</answer>`", AB) is None
+    assert parse_label("`<answer>B</answer>`", AB) == "B"  # nothing else is said
 
 
 CANDIDATE = (
@@ -320,10 +418,10 @@ def test_a_judge_may_say_what_a_candidate_happens_to_end_with() -> None:
         (("m", "M"), "The verdict is m.", "m"),
         (("Alice", "Bob"), "bob", "Bob"),
         (("Alice", "Bob"), "Alice's answer is long. Bob is better.", "Bob"),
-        (("Alice", "Bob"), "The better answer is Alice's.", "Alice"),
+        (("Alice", "Bob"), "The better answer is Alice's.", None),
         (("Alice", "Bob"), "Bobby is better.", None),
         (("ANSWER", "OTHER"), "ANSWER", "ANSWER"),
-        (("ANSWER", "OTHER"), "Answer: OTHER", "OTHER"),
+        (("ANSWER", "OTHER"), "Answer: OTHER", None),
         (("1", "2"), "Output (2)", "2"),
         (("1", "2"), "The answer is 2 apples.", None),
         (("1", "2"), "The answer is 1.5", None),
@@ -375,12 +473,24 @@ def test_a_final_tag_after_the_reasoning_always_decides(text: str, label: str) -
     assert parse_label(reply, AB) == label
 
 
-@given(st.text(alphabet=st.characters(exclude_characters="\n\r`~<>\"“”«»[]{}\\'‘’"), max_size=200))
-def test_a_final_tag_decides_after_any_unquoted_prose(text: str) -> None:
-    tag = "<answer>B</answer>"
-    reply = f"{text}\n{tag}"
-    assume(not is_reported(reply, len(reply) - len(tag), len(reply)))  # "it ends with the line"
-    assert parse_label(reply, AB) == "B"
+FREE_OF_PLACES = st.one_of(
+    REPLIES,
+    st.lists(st.sampled_from(["A", "B", "Verdict: A", "B is better.", "\n", ". ", "not ", "# ", "A. "]),
+             max_size=12).map("".join),
+).filter(lambda text: not re.search(r"[<>\[\]{}`~\\◁▷「」“”„«»\"'‘’]|channel", text))  # fmt: skip
+
+
+@given(FREE_OF_PLACES, st.sampled_from(AB))
+def test_a_tag_on_its_own_line_decides_or_nothing_does(text: str, label: str) -> None:
+    assert parse_label(f"{text}\n<answer>{label}</answer>", AB) in {label, None}
+
+
+@given(
+    FREE_OF_PLACES, st.sampled_from(["", "neither", "both of them", "see above", "A or B", "not A"])
+)
+def test_words_in_the_strongest_place_close_the_weaker_ones(text: str, words: str) -> None:
+    for form in ("<answer>{}</answer>", "[[{}]]", "\\boxed{{{}}}", '{{"verdict": "{}"}}'):
+        assert parse_label(f"{text}\n{form.format(words)}", AB) is None
 
 
 def test_a_word_on_the_line_before_announces_nothing() -> None:
@@ -424,7 +534,8 @@ def test_the_end_of_a_megabyte_is_read_where_it_is_a_tag_or_mark(end: str) -> No
 
 
 def test_a_reply_too_long_to_be_read_whole_is_unparsed_without_a_tag_or_mark() -> None:
-    prose = FILLER * (LONGEST // len(FILLER) - 1)
+    filler = FILLER.replace("[[ ", "")
+    prose = filler * (LONGEST // len(filler) - 1)
     assert parse_label(f"{prose}\nMy verdict is B.", AB) == "B"
     assert parse_label(f"{prose * 2}\nMy verdict is B.", AB) is None
     assert parse_label(f"<think>{LONG}</think>\nMy verdict is B.", AB) == "B"
@@ -437,7 +548,6 @@ def test_a_reply_too_long_to_be_read_whole_is_unparsed_without_a_tag_or_mark() -
         "A\nB",
         "### A\nfine\n### B\nfine",
         "Answer A:\nClear.",
-        "A. good\nB. bad\n\nA",
     ],
 )
 def test_headings_are_no_verdict(text: str) -> None:
@@ -447,13 +557,15 @@ def test_headings_are_no_verdict(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("The better answer is B. The worse answer is A.", "B"),
+        ("The better answer is B. The worse answer is A.", None),
         ("Wrong answer: A", None),
         ("First choice: B\nSecond choice: A", None),
         ("<answer>A</answer> Answer B ends with: <answer>B</answer>", "A"),
         ("<answer>A</answer> and <answer>B</answer>", None),
         ("A is better. B is better.", None),
-        ("B is better.\n\nVerdict: A", "A"),
+        ("B is better.\n\nVerdict: A", None),
+        ("B is better.\n\nFinal verdict: A", "A"),
+        ("A. good\nB. bad\n\nA", "A"),
         ("Verdict: A\n\nB is better.", None),
         ("A is better.\n\nB", "B"),
         ("B\n\nA is better.", None),

@@ -1,19 +1,31 @@
-"""The harness of the labelled set prints a row per kind and fails nothing silently."""
+"""The harness of the labelled sets prints a row per set and language and names every wrong reading."""
+
+from pathlib import Path
 
 import pytest
 
 from reliability import replies
 
 
-def test_the_table_has_a_row_for_every_kind_and_no_wrong_reading(
-    capsys: pytest.CaptureFixture[str],
+def test_the_table_has_a_row_for_every_set_and_names_every_wrong_reading(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(replies, "DATA", Path("nowhere"))
     replies.main()
     lines = capsys.readouterr().out.splitlines()
-    kinds = {reply.kind for reply in replies.labelled_replies()}
-    assert [line.split(" | ")[0].lstrip("| ") for line in lines[2:-2]] == list(
-        dict.fromkeys(reply.kind for reply in replies.labelled_replies())
-    )
-    assert len(lines) == 2 + len(kinds) + 2
-    assert lines[-2].endswith(" | 0 |")
-    assert lines[-1].startswith("| open, not in the sum |")
+    rows = [line for line in lines if line.startswith("| ")][1:]
+    names = [row.split(" | ")[0].strip("| *") for row in rows]
+    assert names[: len(replies.SETS)] == list(replies.SETS)
+    assert names[-1] == "known to be read wrongly"
+    kinds = {reply.kind for reply in replies.labelled_replies(replies.SETS["plain, by language"])}
+    assert {f"plain: {kind}" for kind in kinds} < set(names)
+    wrong = sum(int(row.split(" | ")[-1].strip(" |")) for row in rows[: len(replies.SETS)])
+    assert sum(line.startswith("wrong: ") for line in lines) == wrong
+
+
+def test_opposite_verdicts_are_put_where_the_mark_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"raw": "B is vague. [[A]]"}, {"raw": "[[A]] or [[B]]"}, {"raw": "Both. [[C]]"}]
+    monkeypatch.setattr(replies, "mt_bench", lambda: rows)
+    (reply,) = replies.opposite_replies("tag")
+    assert reply.text == "B is vague.\n\n<answer>B - more detailed</answer>"
+    assert reply.reads == "B"

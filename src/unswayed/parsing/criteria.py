@@ -17,6 +17,7 @@ from typing import Final
 from unswayed.parsing.listwise import closed, own_replies
 from unswayed.parsing.listwise_json import Json, JsonList, JsonObject
 from unswayed.parsing.listwise_objects import Reply, plain, shown
+from unswayed.parsing.places import alone
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten, symbols_of
 
 __all__ = ["criteria_schema", "criterion_key", "read_criteria"]
@@ -103,7 +104,7 @@ def _label_of(value: Json, symbols: Symbols) -> int:
         values = [own for key, own in value.pairs if plain(key) in _LABELS]
         value = values[0] if len(values) == 1 and value.is_whole else None
     if isinstance(value, str):
-        return symbols.bare(straighten(value))
+        return alone(straighten(value), symbols)
     return symbols.index(str(value)) if type(value) is int else NO_LABEL
 
 

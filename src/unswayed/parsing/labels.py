@@ -1,92 +1,73 @@
-"""Text -> label: from what a reply states, by rules of which the strongest that applies decides.
+"""Text -> label: the strongest place of a reply that holds a verdict decides.
 
-1. The whole reply is a label (`B`, `**B**`, `Option (b).`) or ends with JSON that names one.
-2. `<answer>X</answer>`; else the whole reply is "the answer is X" or "tie".
-3. A mark: `[[X]]`, `[[X>Y]]`, `\\boxed{X}`.
-4. An explicit statement: "the verdict is X", a line "Answer: X".
-5. A line of its own that is a label, the last or the first, if no other label heads a line.
-6. A sentence that favours a candidate: "X is better", "I choose X", "the better answer is X".
-7. A first or last line that begins `X.` or `X)`, if no other label heads a line; "X is correct".
+Places, strongest first, after reasoning and quotations are out (`quoting`):
 
-Nothing else counts, least of all a capital letter somewhere in prose. Reasoning and quotations are
-taken out first (`quoting`). What is denied, doubted or reported (`hedges`), and what is about the
-worse one or said by somebody else (`subjects`), is passed over.
+1. a tag: `<answer>B</answer>`;
+2. a mark: `[[B]]`, `[[A>B]]`, `\\boxed{B}`, `[RESULT] 3`;
+3. a JSON object that ends the reply, under keys of which a word is a verdict word;
+4. a line `words: LABEL`, or LABEL alone as the last line; the last sentence, or one that concludes,
+   where all words are listed and one of them points to a verdict;
+5. the first line: a label alone, or with a reason behind it.
 
-Of two different verdicts neither is read, unless the second is marked as final: a tag, a mark, a
-statement or a last line settles what weaker rules found before it. So a rule gives no verdict
-where its own places disagree, or where a weaker one has another verdict after it; a statement and
-a sentence give none beside a line (5, 7) with another verdict, wherever that stands. A second tag
-counts over a first one only where the words between them correct it. Words that take a verdict
-back ("on reflection I cannot decide") leave none.
-
-A reply that was cut off has only complete tags and marks, or is a label and nothing more: whatever
-follows could change anything else. Of a reply longer than 20 000 characters without its reasoning
-the tags and marks in the last 20 000 are read. Reading takes time linear in the length.
+A filled place closes the weaker ones: what names no single label (`places.place`) leaves the reply
+unread. So do two labels in places of one rank, and another label after the deciding place. A tag or
+mark that is only mentioned ("it ends with [[B]]") decides nothing. Of a reply that was cut off,
+complete tags and marks count, or a label alone; of one of over 20 000 characters, the last tags and
+marks. Time is linear.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
 
-from unswayed.parsing.hedges import corrects, is_hedged, is_reported, retracts
-from unswayed.parsing.json_replies import json_verdict
-from unswayed.parsing.quoting import is_short, spoken, unfenced, without_thinking
-from unswayed.parsing.statements import (
-    contrasts,
-    headings,
-    leading_labels,
-    marked_verdicts,
-    named_numbers,
-    praise,
-    prose_verdicts,
-    stated_verdicts,
-)
-from unswayed.parsing.subjects import is_about_the_better, is_opened_plainly
+from unswayed.parsing import places
+from unswayed.parsing.listwise_json import JsonObject, json_texts
+from unswayed.parsing.places import DECLARED_TIE, UNCLEAR, Asked, listed, named, place, words_of
+from unswayed.parsing.quoting import spoken, unfenced, without_thinking
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten, symbols_of
+from unswayed.parsing.words import CONCLUDING, DENIED, FINAL, LEVEL, POINTING, VERBS
 
 __all__ = ["DECLARED_TIE", "LONGEST", "parse_label", "read_label"]
 
-DECLARED_TIE: Final = -2
-"""Code of an explicit tie (`NO_LABEL`, -1, is the code of no verdict)."""
 LONGEST: Final = 20_000
-"""Characters of a reply, without its reasoning, that are read by all rules: below 50 ms."""
+"""Characters of a reply, without its reasoning, that are read by all rules."""
+_NAMES: Final = "(?:final_)?(?:answer|verdict)|final|label|winner|choice|decision|score|rating|level|grade|result|output"
 _TAG: Final = re.compile(
-    r"<(answer|verdict|final_answer)\s{0,4}>([^<]{0,200})(?:</\1\s{0,4}>|(?=<\1\s{0,4}>))",
-    re.IGNORECASE,
+    rf"(?i)<({_NAMES})\s{{0,4}}>(?P<tag>[^<]{{0,400}})(?:</\1\s{{0,4}}>|(?=<\1\s{{0,4}}>)|\Z)"
 )
-_TIE_ALONE: Final = re.compile(
-    r"[\W_]*(?:(?:the\s)?(?:final\s)?(?:verdict|answer|result|decision|winner)\s?(?:is|:|=)?[\s*_]*)?"
-    r"(?:it(?:['’]s|\sis)\s)?(?:an?\s)?(?:tie|draw|tied|equal|even"
-    r"|(?:both|they)\s(?:(?:are|answers|responses|options|assistants)\s){0,2}"
-    r"(?:tied|equal|equally\s(?:good|bad|strong|weak)))[*_\s.!)\]\"'”’]*",
-    re.IGNORECASE,
+_MARK: Final = re.compile(
+    r"(?i)\[\[(?P<mark>[^\[\]\n]{0,80})\]\]|\\boxed\s?\{(?P<box>(?:[^{}\n]|\{[^{}\n]{0,80}\}){0,200})\}"
+    r"|\[RESULT\]\s{0,3}\(?(?P<result>[^\n]{0,80})"
 )
-_BEGINNING: Final = re.compile(
-    r"(?:\A|[.,;:!\n*])\s{0,3}(?:(?:so|thus|hence|therefore)\s)?\Z", re.IGNORECASE
+_UNCLOSED: Final = re.compile(rf"(?i)<(?:{_NAMES})\s{{0,4}}>|\\boxed\s?\{{|\[\[")
+_COMPARISON: Final = re.compile(r"(.{1,40}?)\s?(>{1,3}|<{1,3}|=)\s?([^<>=]{1,40})")
+_SENTENCE: Final = re.compile(r"(?<=[.!?;।])(?=[\s*_\"”)]|\Z)|(?<=[。！？])|\n")
+_HEAD: Final = re.compile(
+    r"[ \t_#>\[(【\-•|]{0,12}+([^\n:：=→\[\]】]{1,60}?)[ \t_\])|-]{0,6}(?:[:：=→\]】]|->|=>)(?!//)"
 )
-# A heading, and a turn of a conversation.
-_NOT_STATED: Final = re.compile(
-    r":[ \t*_#]*\Z|\A[\s*_]*(?:assistant|user|human|system)\s?:", re.IGNORECASE
+_EMPHASIS: Final = re.compile(r"(\*{1,3})([^*\n]{1,400})\1")
+_NUMBERED: Final = re.compile(r"\s{0,3}[\d一二三四五][.)、]\s")
+_RULE: Final = re.compile(r"[\s=_*|:-]*+")
+_KEY_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
+# The second pattern that knows English: words that report somebody's, unless they are the judge's own.
+_REPORTS: Final = re.compile(
+    r"(?i)\b(?:claim|say|said|stat(?:es|ed|ing)|assert|writ|wrote|insist|contain|includ|end(?:s|ing)|quot|print"
+    r"|read(?:s|ing)|tell|told|ask|demand|instruct|hidden|tr(?:y|ies)|trick|inject|mention|repeat|ignor"
+    r"|(?:system|user|example|prompt|quote|note)\s?:|even has)"
 )
-_CUT_FRONT: Final = " \t\r\n*_`\"'“("
-_PREFERS: Final = re.compile(
-    r"\b(?:better|best|preferred|superior|stronger|choice|option|selection|pick|vote|label|one|response"
-    r"|assistant|output|candidate|model|reply)\b",
-    re.IGNORECASE,
+_OWN: Final = re.compile(r"(?i)\b(?:so|hence|thus|therefore|my|mine|i|final|verdict|overall)\b")
+# The third: words before a tag or mark that deny it, and words behind it that make it a condition.
+_DENIES: Final = re.compile(
+    r"(?i)\b(?:not|never|cannot|instead of|refuse|told|(?:last|final) (?:lines?|words?)|the (?:first|second)"
+    r" (?:answer|response|assistant|output|candidate))\b|n['’]t\b"
 )
-_LAST: Final = 50
-"""How many of the last statements of one kind are looked at."""
-
-
-class _Claim(NamedTuple):
-    """A place that names a verdict: where it stands, and the code."""
-
-    start: int
-    end: int
-    code: int
+_SPOKEN_OF: Final = re.compile(
+    r"(?i)\s{0,3}(?:if|when|was|would|could|might|is what|falls|loses|lost)\b"
+)
+_OR: Final = re.compile(r"(?i)[\s*_]{0,4}(?:or|oder|ou|o|или|或|/)\b")
 
 
 def parse_label(
@@ -119,7 +100,15 @@ def parse_label(
 
 
 def read_label(
-    text: str, symbols: Symbols, *, quoted: Iterable[str] = (), truncated: bool = False
+    text: str,
+    symbols: Symbols,
+    *,
+    quoted: Iterable[str] = (),
+    texts: Sequence[str] = (),
+    scale: bool = False,
+    values: Sequence[float] = (),
+    form: str | None = None,
+    truncated: bool = False,
 ) -> int:
     """The label as an index; -1 for none, -2 for a declared tie.
 
@@ -127,236 +116,231 @@ def read_label(
         text: The reply.
         symbols: The label set.
         quoted: Texts the judge may have quoted.
-        truncated: The reply was cut off: only complete tags and marks count, and a label alone.
+        texts: The candidate's text by label, where known.
+        scale: The labels are levels of a scale.
+        values: The score of each level, where it differs from its label.
+        form: What the prompt asked for (`tag`, `mark`, `json`): the last of several such counts.
+        truncated: The reply was cut off.
     """
-    short = symbols.index(text.lstrip(_CUT_FRONT) if truncated else text.strip())
-    if short != NO_LABEL:
-        return NO_LABEL if truncated and symbols.goes_on(short) else short
+    code = symbols.index(text.lstrip(" \t\r\n*_`\"'“(") if truncated else text.strip())
+    if code >= 0:
+        return NO_LABEL if truncated and symbols.goes_on(code) else code
     text = without_thinking(straighten(text)).strip()
-    if not text:
-        return NO_LABEL
     inside = unfenced(text)
     text = text if inside is None else inside.strip()
     if len(text) > LONGEST:
         text, truncated = text[-LONGEST:].partition("\n")[2] or text[-LONGEST:], True
-    if not truncated and _is_balanced(text) and is_short(text.strip("[]<>~"), symbols):
-        return NO_LABEL if "~~" in text else symbols.bare(text.strip("[]<>"))
-    code, is_final = json_verdict(text, lambda value: _whole(value, symbols))
-    if code != NO_LABEL or is_final:
-        return code
-    alone = _TAG.fullmatch(text.strip("`*"))
-    own = text if alone is not None else spoken(text, symbols, quoted).strip()
-    return _settled(own, symbols, truncated=truncated)
+    if scale and not values and all(label.isdecimal() for label in symbols.labels):
+        values = [float(label) for label in symbols.labels]
+    asked = Asked(symbols, texts, scale, values)
+    is_whole = text.startswith("{") or _TAG.fullmatch(text.strip("`*")) is not None
+    is_whole = is_whole or (scale and place(text, asked) >= 0)  # "Good" is a line of the item too
+    own = text if is_whole else spoken(text, symbols, quoted).strip()
+    code = _strongest(own, text, asked, form, truncated)
+    return code if code >= 0 or code == DECLARED_TIE else NO_LABEL
 
 
-def _is_balanced(text: str) -> bool:
-    return text.count("[") == text.count("]") and text.count("<") == text.count(">")
-
-
-def _settled(text: str, symbols: Symbols, *, truncated: bool) -> int:
-    """The verdict of the strongest rule, unless another one stands against it."""
-    tags, marks = _tags(text, symbols), _marks(text, symbols)
-    if not tags and not truncated and (code := _stated(text, symbols)) != NO_LABEL:
-        return code
-    statements, (prose, opinions) = _statements(text, symbols), _prose(text, symbols)
-    lines, leading = _lines(text, symbols)
-    ranks = (tags, marks, statements, lines, prose, leading)
-    for rank, claims in enumerate(ranks[:2] if truncated else ranks):
-        if not claims:
-            continue
-        last = claims[-1]
-        is_split = any(claim.code != last.code for claim in claims)
-        if is_split and (rank or not _is_corrected(text, claims)):
-            return NO_LABEL
-        rivals = [claim for weaker in (*ranks[rank + 1 : 5], opinions) for claim in weaker]
-        rivals = [claim for claim in rivals if claim.start > last.start]
-        if rank in {2, 4}:
-            rivals += [*lines, *leading]
-        if any(claim.code != last.code for claim in rivals) or retracts(text[last.end :]):
-            return NO_LABEL
-        return last.code
-    codes = set() if truncated else _praised(text, symbols)
-    return codes.pop() if len(codes) == 1 else NO_LABEL
-
-
-def _whole(text: str, symbols: Symbols) -> int:
-    code = symbols.bare(text)
-    if code != NO_LABEL:
-        return code
-    if len(text) < 80 and _TIE_ALONE.fullmatch(text):
-        return DECLARED_TIE
-    return NO_LABEL
-
-
-def _stated(line: str, symbols: Symbols) -> int:
-    """The verdict that is all a line says; a heading ("Answer A:") is none."""
-    if not _is_balanced(line) or _NOT_STATED.search(line):
+def _strongest(own: str, text: str, asked: Asked, form: str | None, truncated: bool) -> int:
+    """What the strongest place says; `own` is the text without its quotations."""
+    for name, pattern in (("tag", _TAG), ("mark", _MARK)):
+        matches = deque(() if text.startswith("{") else pattern.finditer(own), maxlen=50)
+        used = [match for match in matches if not _is_mentioned(own, match, asked)]
+        codes = [_inside(match, asked, truncated) for match in used]
+        is_either = any(_OR.match(own, match.end()) for match in matches)
+        if codes and not is_either and (len(set(codes) - {UNCLEAR}) < 2 or form == name):
+            behind = "" if truncated else own[used[-1].end() :].strip(" \t\r\n*_`.,!)$")
+            if not behind:
+                return codes[-1]
+            others = {_json(text, asked, form), _strongest(behind, behind, asked, None, False)}
+            is_changed = others - {codes[-1], NO_LABEL, UNCLEAR} or places.WITHDRAWS.match(behind)
+            return UNCLEAR if is_changed else codes[-1]
+        if matches:
+            return UNCLEAR
+    if truncated:
         return NO_LABEL
-    return _whole(line, symbols)
+    code = _json(text, asked, form)
+    if code != NO_LABEL or text.startswith("{"):
+        return code
+    return UNCLEAR if _UNCLOSED.search(own) else _plain(own, asked)
 
 
-def _last(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """The last matches: a reply with more verdicts than that states none of them."""
-    return iter(deque(pattern.finditer(text), maxlen=_LAST))
+def _inside(match: re.Match[str], asked: Asked, truncated: bool) -> int:
+    """What a tag or mark holds; for two labels also `A>B`, `A=B`, and `C` as a tie."""
+    if truncated and match.end() == len(match.string) and match[0][-1] not in ">]}":
+        return UNCLEAR  # more of it may have followed
+    inside = match[match.lastgroup or 0]
+    code = place(inside, asked)
+    if code < 0 and match.lastgroup != "tag" and len(asked.symbols.labels) == 2:
+        core = inside.strip(" *_\"'")
+        compared = _COMPARISON.fullmatch(core)
+        sides = compared.group(1, 3) if compared is not None else ()
+        pair = [place(side, asked, behind=places.NOTHING) for side in sides]
+        if core.casefold() == "c":
+            code = DECLARED_TIE
+        elif compared is not None and min(pair) >= 0 and pair[0] != pair[1]:
+            code = {">": pair[0], "<": pair[1]}.get(compared[2][0], DECLARED_TIE)
+    return UNCLEAR if code == NO_LABEL else code
 
 
-def _tags(text: str, symbols: Symbols) -> list[_Claim]:
-    claims = []
-    for match in _last(_TAG, text):
-        if (
-            is_reported(text, match.start(), match.end())
-            or text[match.start() - 1 : match.start()] == "'"
-        ):
-            continue  # mentioned, not used
-        code = _whole(match[2], symbols)
-        if code != NO_LABEL:
-            claims.append(_Claim(match.start(), match.end(), code))
-    return claims
+def _is_mentioned(text: str, match: re.Match[str], asked: Asked) -> bool:
+    """True if a tag or mark is spoken of: reported, denied, conditional, amid a sentence."""
+    line = text.rfind("\n", 0, match.start()) + 1
+    before = _SENTENCE.split(text[max(line, match.start() - 200) : match.start()])[-1]
+    if _SPOKEN_OF.match(text, match.end()) or _DENIES.search(before) or _reports(before):
+        return True
+    if _hands_over(text[max(0, line - 160) : line]):
+        return True
+    behind = text[match.end() : match.end() + 80].partition("\n")[0].strip(" .*_`$)!。\"”'")
+    before, behind = (asked.symbols.word.sub(" ", part) for part in (before, behind))
+    if not behind.strip() or listed(behind):
+        return False
+    return listed(before) is None or not VERBS.isdisjoint(words_of(behind)[:1])
 
 
-def _is_corrected(text: str, tags: list[_Claim]) -> bool:
-    """Whether the words between the last two tags correct the first of them."""
-    earlier, last = tags[-2:]
-    between = text[earlier.end : last.start]
-    return earlier.code != last.code and len(between) < 200 and corrects(between)
+def _reports(text: str) -> bool:
+    return _REPORTS.search(text) is not None and _OWN.search(text) is None
 
 
-def _marks(text: str, symbols: Symbols) -> list[_Claim]:
-    claims = []
-    for match in _last(marked_verdicts(symbols), text):
-        if is_reported(text, match.start(), match.end()):
+def _hands_over(before: str) -> bool:
+    """True if a text ends in an unfinished sentence that reports words: "It ends with"."""
+    said = _SENTENCE.split(before.rstrip(" \t\n*_"))[-1]
+    return 2 < len(said.split()) < 13 and _reports(said)
+
+
+def _json(text: str, asked: Asked, form: str | None) -> int:
+    """What the JSON object that ends a reply says; `NO_LABEL` if there is none."""
+    body = text.removesuffix("```").rstrip()
+    nests = json_texts(body) if body.endswith("}") else ()
+    roots = [root for root in nests if isinstance(root, JsonObject) and root.is_whole]
+    if not roots or roots[-1].end != len(body):
+        return NO_LABEL
+    start = roots[-1].start
+    codes = [_of_object(root, asked) for root in roots]
+    if _REPORTS.search(text[max(0, start - 120) : start]) and start:
+        return UNCLEAR
+    return UNCLEAR if len(set(codes) - {UNCLEAR}) > 1 and form != "json" else codes[-1]
+
+
+def _of_object(root: JsonObject, asked: Asked) -> int:
+    """What the verdict keys of an object say; those that are marked as final win over the others."""
+    codes: set[int] = set()
+    final: set[int] = set()
+    for key, value in root.pairs:
+        words = {word.casefold() for word in _KEY_WORD.findall(key)}
+        is_level = not asked.scale and not words.isdisjoint(LEVEL)
+        if not words & (POINTING | FINAL) or words & DENIED or is_level:
             continue
-        if match["left"] is not None:
-            code = _comparison(match, symbols)
-        elif match["tied"] is not None:
-            # [[C]] is a tie in the convention of two-answer judging, unless C is a label.
-            is_tie = match["tied"].casefold() != "c" or len(symbols.labels) == 2
-            code = DECLARED_TIE if is_tie else NO_LABEL
+        if isinstance(value, JsonObject):
+            code = _of_object(value, asked)
         else:
-            code = symbols.index(match["bracketed"] or match["boxed"])
-        if code != NO_LABEL:
-            claims.append(_Claim(match.start(), match.end(), code))
-    return claims
+            said = f"{value:g}" if type(value) in {int, float} else value
+            code = place(said.replace("_", " "), asked) if isinstance(said, str) else UNCLEAR
+        (final if words & FINAL and words & (POINTING - FINAL) else codes).add(code)
+    codes = final or codes
+    code = codes.pop() if len(codes) == 1 else UNCLEAR
+    return UNCLEAR if code == NO_LABEL else code
 
 
-def _comparison(match: re.Match[str], symbols: Symbols) -> int:
-    """`[[A>B]]`, `[[A>>B]]`, `[[A=B]]`: a verdict where there are two labels."""
-    left, right = symbols.index(match["left"]), symbols.index(match["right"])
-    if left == right or len(symbols.labels) != 2:
+def _plain(text: str, asked: Asked) -> int:
+    """What lines and sentences say, in a reply without tag, mark or JSON."""
+    text = _EMPHASIS.sub(r"\2", text)
+    rows = [row.strip() for row in text.split("\n") if not _RULE.fullmatch(row)]
+    alone, leading = _headings(rows, asked)
+    codes = [_row(k, rows, alone | leading, asked) for k in range(len(rows))]
+    claims = [k for k, code in enumerate(codes) if code != NO_LABEL]
+    head = _HEAD.match(rows[claims[-1]]) if claims else None
+    if head is not None and not FINAL.isdisjoint(words_of(head[1])):
+        claims = claims[-1:]
+    stated = {codes[k] for k in claims} | {_sentence(text, asked)}
+    stated.discard(NO_LABEL)
+    if head is None and stated != {DECLARED_TIE} and len(alone | stated) > 1:
+        return UNCLEAR
+    behind = rows[claims[-1] + 1 :] if claims else rows[-1:]
+    if len(stated) != 1 or any(places.WITHDRAWS.search(row[:200]) for row in behind):
+        return UNCLEAR
+    return stated.pop()
+
+
+def _row(k: int, rows: Sequence[str], heading: set[int], asked: Asked) -> int:
+    """What row k says; `NO_LABEL` for one without the head of a verdict, but the first and the last."""
+    row, is_last = rows[k], k == len(rows) - 1
+    head = _HEAD.match(row)
+    code = NO_LABEL
+    if head is not None and (k or not named(head[1], asked.symbols)):
+        code = _headed(row, head, asked, is_last, len(rows))
+    elif (is_last or not k) and not row.endswith("?") and (is_last or row[-1] not in ":：,"):
+        code = place(row, asked, behind=places.LINE if len(heading) < 2 else places.NOTHING)
+        is_other = not k and code >= 0 and not heading <= {code}
+        code = NO_LABEL if code == UNCLEAR or is_other else code
+    return UNCLEAR if k and code >= 0 and _hands_over(rows[k - 1]) else code
+
+
+def _headed(row: str, head: re.Match[str], asked: Asked, is_last: bool, rows: int) -> int:
+    """What a row says behind its head: `NO_LABEL` if the head or the row is none of a verdict."""
+    name, inside = _NUMBERED.sub("", head[1]).strip(places.EDGES), row[head.end() :]
+    words = words_of(name)
+    is_level = not asked.scale and not LEVEL.isdisjoint(words)
+    if (
+        is_level
+        or not DENIED.isdisjoint(words)
+        or re.search(r"\d", name)
+        or named(name, asked.symbols)
+    ):
         return NO_LABEL
-    if match["order"] == "=":
-        return DECLARED_TIE
-    return left if match["order"].startswith(">") else right
-
-
-def _statements(text: str, symbols: Symbols) -> list[_Claim]:
-    claims = []
-    for match in _last(stated_verdicts(symbols), text):
-        start, end = match.span()
-        start += match[0].startswith("\n")
-        named = _named(match, "opened", "named", "label", "tie")
-        if is_hedged(text, start, end, named) or _is_headed(text, start, symbols):
-            continue
-        if not is_about_the_better(text, start, named, strictly=False):
-            continue
-        if _is_one_of_headings(text, named, symbols):
-            continue
-        label = match["opened"] or match["named"] or match["label"]
-        claims.append(_Claim(start, end, DECLARED_TIE if label is None else symbols.index(label)))
-    return claims
-
-
-def _named(match: re.Match[str], *groups: str) -> int:
-    """Where the label of a statement begins."""
-    return next(match.start(group) for group in groups if match[group] is not None)
-
-
-def _lines(text: str, symbols: Symbols) -> tuple[list[_Claim], list[_Claim]]:
-    """The first or last line as a label, and as one that leads its line: if none else heads one."""
-    heads = {symbols.index(match["label"]) for match in headings(symbols).finditer(text)}
-    if len(heads) > 1:
-        return [], []
-    pattern = leading_labels(symbols)
-    last = text.rfind("\n") + 1
-    alone, leading = [], []
-    for start in sorted({0, last}):
-        line = text[start:].partition("\n")[0]
-        code = _stated(line, symbols) if last else NO_LABEL
-        if code != NO_LABEL and not is_reported(text, start, start + len(line)):
-            alone.append(_Claim(start, start + len(line), code))
-        # A label that is a number or stands by its case is a list item or an initial.
-        match = pattern.match(text, start)
-        if match is not None and symbols.folds and not match["label"].isdigit():
-            leading.append(_Claim(start, match.end(), symbols.index(match["label"])))
-    return alone, leading
-
-
-def _prose(text: str, symbols: Symbols) -> tuple[list[_Claim], list[_Claim]]:
-    """Sentences that favour a candidate, and those of which it is unclear who says so.
-
-    The latter ("critics hold that B is better") are no verdict, but stand against one before them.
-    """
-    claims: list[_Claim] = []
-    opinions: list[_Claim] = []
-    for match in _last(prose_verdicts(symbols), text):
-        start, end = match.span()
-        named = _named(match, "label", "chosen", "favoured", "even")
-        if is_hedged(text, start, end, named) or _is_headed(text, start, symbols):
-            continue
-        if match["label"] is not None and not is_about_the_better(text, start, named):
-            continue
-        if match["chosen"] and not (match["judge"] or match["given"] or _begins(text, start)):
-            continue  # "it tells me to choose B"
-        label = match["label"] or match["chosen"] or match["favoured"]
-        code = DECLARED_TIE if label is None else symbols.index(label)
-        is_plain = match["favoured"] is None or is_opened_plainly(text, named)
-        if _is_contrasted(text, end, label, symbols) or _is_a_result(match, symbols):
-            is_plain = False
-        (claims if is_plain else opinions).append(_Claim(start, end, code))
-    return claims, opinions
-
-
-def _is_contrasted(text: str, end: int, label: str | None, symbols: Symbols) -> bool:
-    """Whether words about another candidate stand against a sentence: "I prefer A, but B ..."."""
-    match = contrasts(symbols).match(text, end)
-    return match is not None and label is not None and match["label"] != label
-
-
-def _is_a_result(match: re.Match[str], symbols: Symbols) -> bool:
-    """Whether "the correct answer is 2" may be about the question, as candidates have numbers."""
-    if match["label"] is None or not match["label"].isdigit() or _PREFERS.search(match[0]):
-        return False
-    return named_numbers(symbols).search(match.string.replace(match[0], " ")) is not None
-
-
-def _is_one_of_headings(text: str, named: int, symbols: Symbols) -> bool:
-    """Whether a label heads its line and others head theirs: "Verdict:", "A: weak", "B: strong"."""
-    line = max(0, text.rfind("\n", 0, named))
-    if line == 0:
-        return False
-    heads = list(headings(symbols).finditer(text, line))
+    if listed(name):
+        code = place(inside, asked)
+        if (code == NO_LABEL and not is_last) or (code == UNCLEAR and len(inside) > 40):
+            return NO_LABEL  # a heading, or prose behind a colon
+        return UNCLEAR if code == NO_LABEL else code
+    # A head in a language that the lists do not know.
+    code = place(inside, asked, behind=places.NOTHING)
+    is_foreign = is_last and rows <= 2 and 0 < len(words) <= 5 and not name.isascii()
     return (
-        bool(heads)
-        and heads[0].start("label") == named
-        and any(symbols.index(head["label"]) != symbols.index(heads[0]["label"]) for head in heads)
+        code
+        if is_foreign and code >= 0 and not asked.symbols.labels[code].isdecimal()
+        else NO_LABEL
     )
 
 
-def _is_headed(text: str, start: int, symbols: Symbols) -> bool:
-    """Whether a label heads the line of a statement: "Answer A: the answer is B"."""
-    line = max(0, text.rfind("\n", 0, start))
-    heading = headings(symbols).match(text, line)
-    return heading is not None and heading.end() <= start and text[heading.end() - 1] == ":"
+def _headings(rows: Iterable[str], asked: Asked) -> tuple[set[int], set[int]]:
+    """The labels that are a line of their own, and those that head a line."""
+    alone: set[int] = set()
+    leading: set[int] = set()
+    for row in rows:
+        core = _NUMBERED.sub("", row[: 80 + asked.symbols.longest]).strip(
+            places.EDGES + "[(（【<>/="
+        )
+        match = next(iter(named(core, asked.symbols)), None)
+        if match is None or listed(core[: match.start()]) is None:
+            continue
+        behind = core[match.end() :].lstrip(")]}）】*_")
+        if not behind.strip(places.EDGES + ".,[]()<>="):
+            alone.add(asked.symbols.index(match[0]))
+        elif behind[0] in ".:：" or core[match.end()] in ")]" or re.match(" [-–—] ", behind):
+            leading.add(asked.symbols.index(match[0]))
+    return alone, leading
 
 
-def _begins(text: str, start: int) -> bool:
-    """Whether a clause begins there: "Choose B", "Therefore choose B"."""
-    return _BEGINNING.search(text, max(0, start - 40), start) is not None
+def _sentence(text: str, asked: Asked) -> int:
+    """What the last sentence says, or one that concludes; `UNCLEAR` if an earlier one differs."""
+    parts = [p for p in _SENTENCE.split(text[-2000:])[-16:] if p.strip(places.EDGES + ")")][-8:]
+    if not parts or (len(text) > 2000 and len(parts) == 1) or text.rstrip(" _\"”').").endswith("?"):
+        return NO_LABEL
+    codes = [_of_sentence(part, asked) for part in parts]
+    if codes[-1] != NO_LABEL:
+        is_final = not FINAL.isdisjoint(words_of(parts[-1]))
+        return codes[-1] if is_final or set(codes) <= {NO_LABEL, codes[-1]} else UNCLEAR
+    pairs = zip(parts, codes, strict=True)
+    concluded = {code for part, code in pairs if not CONCLUDING.isdisjoint(words_of(part[:40]))}
+    concluded.discard(NO_LABEL)
+    return concluded.pop() if len(concluded) == 1 else NO_LABEL
 
 
-def _praised(text: str, symbols: Symbols) -> set[int]:
-    return {
-        symbols.index(match["label"])
-        for match in _last(praise(symbols), text)
-        if not is_hedged(text, match.start(), match.end(), match.start())
-    }
+def _of_sentence(sentence: str, asked: Asked) -> int:
+    """What a sentence says if all of its words are listed and one of them points."""
+    head, colon, _ = sentence.partition(":")
+    if "?" in sentence or "¿" in sentence or (colon and not DENIED.isdisjoint(words_of(head))):
+        return NO_LABEL
+    code = place(sentence, asked, behind=places.LISTED)
+    points = code == DECLARED_TIE or not POINTING.isdisjoint(words_of(sentence))
+    return code if points and code != UNCLEAR else NO_LABEL

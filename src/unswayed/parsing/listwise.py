@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
-from unswayed.parsing.hedges import corrects, retracts
 from unswayed.parsing.listwise_json import JsonList, JsonObject, json_texts
 from unswayed.parsing.listwise_objects import FLAGS, SCORE, Reply, reply_of
+from unswayed.parsing.places import alone
 from unswayed.parsing.quoting import spoken, without_thinking
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 
@@ -40,6 +40,18 @@ _REACH: Final = 200
 _MOST_PLACES: Final = 50
 """A reply that answers more often than that says nothing."""
 _MOST_PROBLEMS: Final = 20
+# Words between two objects that correct the first, and words behind one that take it back.
+_CORRECTS: Final = re.compile(
+    r"\b(?:no|wait|actually|correction|instead|rather|reconsider\w{0,3}|on\s(?:second|reflection)|"
+    r"revis\w{1,4}|final\w{0,2}|sorry|mistake|i\smeant?)\b",
+    re.IGNORECASE,
+)
+_RETRACTS: Final = re.compile(
+    r"\b(?:(?:cannot|can['’]t|could\snot|couldn['’]t)\s(?:really\s)?(?:decide|tell|say|choose|judge)|undecided|"
+    r"on\s(?:second\sthought|reflection)|wait\b|scratch\sthat|take\s(?:that|it)\sback|correction|"
+    r"change\smy\s(?:mind|verdict|answer)|h+mm*\b|\A(?:oh\s)?no\b|i\smeant|i\swas\swrong|just\skidding|joking|\Anot\W*\Z|hard\sto\s(?:say|tell))",
+    re.IGNORECASE,
+)
 # An object stands in the prose as its number between two characters that mean nothing.
 _LEFT, _RIGHT = "\ue000", "\ue001"
 _PLACE: Final = re.compile(f"{_LEFT}([0-9]+){_RIGHT}")
@@ -184,14 +196,14 @@ def own_replies(
         if _is_reported(before, symbols):
             problems.append("an object that somebody else is said to have written")
             continue
-        if corrects(before):
+        if _CORRECTS.search(before):
             replies.clear()
         if _is_torn(text, places, place):
             problems.append("an object behind which keys of candidates go on")
             continue
         problems += places[place].reply.problems
         replies.append(places[place].reply)
-    if replies and retracts(prose[end : end + _REACH]):
+    if replies and _RETRACTS.search(prose[end : end + _REACH].lstrip(" !.,*_)")):
         problems.append("the reply is taken back")
         return []
     return replies
@@ -286,7 +298,7 @@ def _is_reported(before: str, symbols: Symbols) -> bool:
     if _OWN.search(clause):
         return False
     line = clause.rpartition("\n")[2].rstrip("*_` ")
-    if line.endswith(":") and symbols.bare(line) != NO_LABEL:
+    if line.endswith(":") and alone(line.rstrip(":"), symbols) != NO_LABEL:
         return True
     return _REPORTED.search(clause) is not None
 

@@ -13,6 +13,7 @@ import re
 from typing import Final, NamedTuple
 
 from unswayed.parsing.listwise_json import Json, JsonList, JsonObject
+from unswayed.parsing.places import alone
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten
 
 __all__ = ["FLAGS", "SCORE", "Reply", "plain", "reply_of", "shown"]
@@ -184,10 +185,10 @@ def _fields(entry: JsonObject, name: str) -> list[Json]:
 def _label(name: str, symbols: Symbols) -> int:
     """The label that a name of a candidate is, or `NO_LABEL`."""
     name = straighten(name)
-    label = symbols.bare(name)
+    label = alone(name, symbols)
     if label != NO_LABEL or len(name) > symbols.longest + 80:
         return label
-    return symbols.bare(_NOUN.sub("", name, count=1))  # Candidate (ii)
+    return alone(_NOUN.sub("", name, count=1), symbols)  # Candidate (ii)
 
 
 def plain(key: str) -> str:

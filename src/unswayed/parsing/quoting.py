@@ -8,8 +8,8 @@ verdict. The rule for what counts as a quotation:
   of a reply in channels (`<|channel|>final<|message|>`);
 * struck-out text (`~~A~~`);
 * fenced code blocks and quoted lines (`> ...`), unless the whole reply is one fenced block;
-* text in quotation marks or backticks within a line, unless it is a bare label (`"B"`) or a verdict
-  that the judge's own words lead up to (`my verdict is "[[B]]"`);
+* text in quotation marks or backticks within a line, unless it is a bare label (`"B"`) or a mark
+  (`my verdict is "[[B]]"`);
 * lines that occur word for word in the item (`items.texts_of`). A line that is
   nothing but a label (`B`, `<answer>B</answer>`) is a quotation only if the line before it is one
   too: a judge must be able to say what a candidate happens to end with.
@@ -24,10 +24,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from unswayed.parsing.hedges import is_hedged
+from unswayed.parsing.places import alone, words_of
 from unswayed.parsing.symbols import Symbols
 
-__all__ = ["is_short", "spoken", "unfenced", "without_thinking"]
+__all__ = ["spoken", "unfenced", "without_thinking"]
 
 _MARKS: Final = (
     r"(?:seed:)?think|thinking(?:_process)?|thoughts?|reasoning|rationale|analysis|scratchpad|reflection"
@@ -54,11 +54,7 @@ _QUOTED: Final = re.compile(
 )
 _GAP: Final = "."
 _QUOTES: Final = frozenset("\"`“«„「『'‘")
-_LEADS_UP: Final = re.compile(
-    r"\b(?:verdict|decision|judge?ment|winner|conclusion|final\s(?:answer|choice))[\s*_]{0,4}"
-    r"(?:is|:|=)?[\s:*_]{0,6}\Z",
-    re.I,
-)
+_MARK: Final = re.compile(r"\s*\[\[[^\[\]]{1,40}\]\]\s*")
 _TAGS: Final = re.compile(r"</?(?:answer|verdict|final_answer)>", re.I)
 _BARE_TIES: Final = frozenset(("c", "tie", "draw"))
 
@@ -126,7 +122,7 @@ def spoken(text: str, symbols: Symbols, quoted: Iterable[str] = ()) -> str:
             _leave_gap(kept)
             continue
         if bare and echoes:
-            is_echo = bare in echoes and (after_echo or not _only_verdict(bare, symbols))
+            is_echo = bare in echoes and (after_echo or not _is_bare(_TAGS.sub(" ", bare), symbols))
             after_echo = is_echo
             if is_echo:
                 _leave_gap(kept)
@@ -151,26 +147,21 @@ def _unquote(match: re.Match[str], symbols: Symbols) -> str:
     inside = quotation[1:-1]
     if len(inside) >= 120:
         return " "
-    if inside.casefold() in _BARE_TIES or is_short(inside, symbols):
+    if inside.casefold() in _BARE_TIES or _is_bare(inside, symbols):
         return quotation
-    start = match.start()
-    leads_up = _LEADS_UP.search(match.string, max(0, start - 60), start) is not None
-    return (
-        f" {inside} "
-        if leads_up and not is_hedged(match.string, start, match.end(), start)
-        else " "
-    )
+    return inside if _MARK.fullmatch(inside) else " "
 
 
-def is_short(text: str, symbols: Symbols) -> bool:
-    """Whether a text is a label and at most one word more: `B`, `Option B`, not `[[B]]`."""
-    if len(text) > 2 * symbols.longest + 40 or "[" in text or "<" in text:
+def _is_bare(text: str, symbols: Symbols) -> bool:
+    """True if a text is a label and at most one word more: `B`, `Option B`, not `[[B]]`."""
+    if (
+        len(text) > 2 * symbols.longest + 40
+        or "[" in text
+        or "<" in text
+        or alone(text, symbols) < 0
+    ):
         return False
-    return len(text.split()) <= 1 + symbols.words and symbols.bare(text) >= 0
-
-
-def _only_verdict(line: str, symbols: Symbols) -> bool:
-    return is_short(_TAGS.sub(" ", line), symbols)
+    return len(words_of(symbols.word.sub(" ", text))) <= 1
 
 
 def _lines_of(quoted: Iterable[str]) -> frozenset[str]:

@@ -21,7 +21,7 @@ import msgspec
 from unswayed.calls import Response
 from unswayed.decisions import Choice, Decision, tie_rank
 from unswayed.errors import ShapeError
-from unswayed.items import Item, texts_of
+from unswayed.items import Item, text_of, texts_of
 from unswayed.parsing.endings import Ending, ending
 from unswayed.parsing.labels import DECLARED_TIE, read_label
 from unswayed.parsing.logprobs import LabelProbs, probs_of_response
@@ -40,6 +40,7 @@ def read_decision(
     *,
     model: str,
     answer_only: bool,
+    form: str | None = None,
 ) -> Decision:
     """Read one response.
 
@@ -50,6 +51,7 @@ def read_decision(
         response: What came back.
         model: Full model name of the request.
         answer_only: The reply is the label itself, so its token probabilities are the verdict's.
+        form: As `ReplySpec` says.
 
     Raises:
         ShapeError: If the number of labels is not the number of candidates shown.
@@ -67,14 +69,20 @@ def read_decision(
         response = msgspec.structs.replace(response, text="", tokens=None, top_logprobs=None)
     symbols = symbols_of(labels)
     position = probs_of_response(response, symbols) if answer_only else (None, NO_LABEL)
+    carriers, labels_by_candidate = _turned(shown)
+    texts = item.candidates if ask.substitute is None else ask.substitute.candidates
+    values = item.values or ()
     parsed = read_label(
         response.text,
         symbols,
         quoted=texts_of(item),
+        texts=[text_of(texts[candidate]) for candidate in carriers],
+        scale=item.values is not None,
+        form=form,
+        values=[values[candidate] for candidate in carriers] if values else (),
         truncated=ended is Ending.CUT and not _is_settled(position, response, symbols),
     )
     by_label = _probs(*position, parsed)
-    carriers, labels_by_candidate = _turned(shown)
     probs, disagrees = None, False
     if by_label is not None and by_label.probs is not None:
         own = by_label.probs

@@ -33,6 +33,8 @@ class ReplySpec(NamedTuple):
             where the label stands alone or in a tag.
         reask: The sentence that asks again, once, for the label of a reply that could not be read,
             with `{labels}` for the labels; None where nothing is asked again.
+        form: Where the prompt wants the label: `tag`, `mark` or `json`; None for nowhere in particular.
+            `Reply.read` is given it, where there is one.
     """
 
     max_tokens: int
@@ -41,6 +43,7 @@ class ReplySpec(NamedTuple):
     points: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     reask: str | None = None
+    form: str | None = None
 
 
 class Reply(Protocol):
@@ -84,6 +87,7 @@ class Reply(Protocol):
         *,
         model: str,
         answer_only: bool,
+        form: str | None = None,
     ) -> Decision:
         """The decision that a response stands for; see `read_decision` for the arguments."""
         ...

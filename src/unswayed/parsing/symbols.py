@@ -19,9 +19,6 @@ NO_LABEL: Final = -1
 AMBIGUOUS: Final = -2
 """Code of a token that begins more than one label."""
 
-_EDGE: Final = " \t\r\n\v\f\x00\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029*_`'\"“”‘’«»()[]{}<>.,:;!#~$\\|-。、「」『』【】《》…"
-_MARKUP: Final = " \t\r\n*_`"
-_NEGATIVE: Final = re.compile(r"\s*-\d|.*\w-\s*\Z")
 _TOKEN_FRONT: Final = " \t\r\n\v\f\xa0▁ĠĊ*_`'\"“‘«([{<#"
 _TOKEN_BACK: Final = " \t\r\n\v\f\xa0▁ĠĊ*_`'\"”’»)]}>.,:;!?"
 
@@ -31,14 +28,6 @@ _STRAIGHT: Final = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dic
     (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0x061C, 0xFEFF, 0xAD)
 )
 _CROOKED: Final = re.compile(f"[{re.escape(''.join(map(chr, _STRAIGHT)))}]")
-
-# Words that may stand before a label without making it part of a sentence.
-_BEFORE: Final = (
-    "assistant|answer|option|response|candidate(?! answer)|output|model|choice|verdict|letter|label|winner|"
-    "reply|result|solution|summary|story|completion|decision|judge?ment|number|"
-    "the|my|final|overall|best|better|correct|right|winning|chosen|preferred|is|it's|it|i|choose|"
-    "pick|select|prefer"
-)
 
 
 def straighten(text: str) -> str:
@@ -51,28 +40,17 @@ class Symbols:
 
     Attributes:
         labels: The symbols in canonical order.
-        longest, words: Characters and words of the longest label.
+        longest: Characters of the longest label.
         folds: Whether case is ignored.
         codes: What `token` has found so far, by token.
-        pattern: Regular expression of any label as a word of its own (no capturing group).
+        word: Regular expression of any label as a word of its own.
     """
 
-    __slots__ = (
-        "_exact",
-        "_folded",
-        "_said",
-        "codes",
-        "folds",
-        "labels",
-        "longest",
-        "pattern",
-        "words",
-    )
+    __slots__ = ("_exact", "_folded", "codes", "folds", "labels", "longest", "word")
 
     def __init__(self, labels: tuple[str, ...]) -> None:
         self.labels = labels
         self.longest = max(len(label) for label in labels)
-        self.words = max(len(label.split()) for label in labels)
         self._exact = {label: k for k, label in enumerate(labels)}
         for k, label in enumerate(labels):
             self._exact.setdefault(straighten(label), k)
@@ -80,11 +58,7 @@ class Symbols:
         self.folds = len({straighten(label).casefold() for label in labels}) == len(labels)
         if not self.folds:
             self._folded = {}
-        self.pattern = f"(?{'' if self.folds else '-i'}:{_whole_word(self._exact)})"
-        before = "|".join(word for word in _BEFORE.split("|") if word not in self._folded)
-        self._said = re.compile(
-            rf"(?:(?:{before})[\s:=*_#(\"'`\[-]{{1,8}}+){{1,8}}+({self.pattern})", re.IGNORECASE
-        )
+        self.word = re.compile(_whole_word(self._exact), re.IGNORECASE if self.folds else 0)
         self.codes: dict[str, int] = {}
 
     def index(self, text: str) -> int:
@@ -93,26 +67,6 @@ class Symbols:
         if label is None:
             label = self._folded.get(text.casefold(), NO_LABEL)
         return label
-
-    def bare(self, text: str) -> int:
-        """The label that is all `text` says, or `NO_LABEL`.
-
-        Markdown, brackets, quotes and punctuation around it do not matter, nor does a noun before
-        it: `**B**`, `(b).`, `"B"`, `Option B`, `Final answer: (B)`.
-        """
-        if len(text) > self.longest + 80:
-            text = text.strip()
-            if len(text) > self.longest + 80:
-                return NO_LABEL
-        if _NEGATIVE.match(text):
-            return NO_LABEL
-        for edge in (None, _MARKUP, _EDGE):
-            core = text.strip(edge)
-            label = self.index(core)
-            if label != NO_LABEL:
-                return label
-        match = self._said.fullmatch(core)
-        return NO_LABEL if match is None else self.index(match[1])
 
     def goes_on(self, label: int) -> bool:
         """Whether a longer label begins with this one, as 12 does with 1."""

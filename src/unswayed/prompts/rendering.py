@@ -148,6 +148,7 @@ class _Form:
                 reply.answer_only,
                 reply.schema,
                 reply.reask,
+                reply.form,
             )
         if len(self.wordings) < MOST_WORDINGS:
             self.wordings[shape] = wording
@@ -259,6 +260,7 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
             wording.answer_only,
             wording.schema,
             wording.reask,
+            wording.form,
             locate,
         )
     layout = layout_of(item, ask.presentation, form.labels, ask.substitute, points)
@@ -275,6 +277,7 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
         reply.answer_only,
         reply.schema,
         reply.reask,
+        reply.form,
         locate,
     )
 

@@ -96,7 +96,7 @@ class Wording:
     Attributes:
         before: The messages before the last one, which is the user's.
         outline: The last message, with holes for the texts.
-        labels, max_tokens, top_logprobs, answer_only, schema, reask: As in `Rendered`.
+        labels, max_tokens, top_logprobs, answer_only, schema, reask, form: As in `Rendered`.
     """
 
     before: tuple[Message, ...]
@@ -107,6 +107,7 @@ class Wording:
     answer_only: bool
     schema: str | None
     reask: str | None
+    form: str | None
 
 
 class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -120,6 +121,7 @@ class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
         answer_only: The answer is the label itself, so next-token label logits are the answer.
         schema: JSON schema, as text, that the answer is wanted to fit; None for free text.
         reask: What asks again for the label of an answer that could not be read; None for nothing.
+        form: Where the label is wanted, as `ReplySpec` says.
         locate: Finds the spans.
     """
 
@@ -130,6 +132,7 @@ class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
     answer_only: bool
     schema: str | None
     reask: str | None
+    form: str | None
     locate: Callable[[], Spans]
 
     def __eq__(self, other: object) -> bool:

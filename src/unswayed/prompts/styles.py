@@ -90,7 +90,7 @@ REASK: Final = "Reply with the label only: {labels}."
 LABEL_ALONE: Final = ReplySpec(max_tokens=16, answer_only=True, reask=REASK)
 """Room for a name of several tokens or for "The better answer is B"."""
 
-REASONED: Final = ReplySpec(max_tokens=2048, answer_only=False, reask=REASK)
+REASONED: Final = ReplySpec(max_tokens=2048, answer_only=False, reask=REASK, form="tag")
 """Reasoning and verdict; a truncated answer is retried once with a larger cap."""
 
 
@@ -148,7 +148,7 @@ STRUCTURED = Style(
     title="the label in a JSON object, to whose schema servers hold the reply",
     system=("role", "data", "object"),
     closing=("question",),
-    reply=LABEL_ALONE._replace(max_tokens=64, keys=("label",)),
+    reply=LABEL_ALONE._replace(max_tokens=64, keys=("label",), form="json"),
     words=_OBJECTS,
 )
 STRUCTURED_REASONING = Style(
@@ -156,7 +156,9 @@ STRUCTURED_REASONING = Style(
     title="the same with reasoning before the label",
     system=("role", "data", "reasoned-object"),
     closing=("question",),
-    reply=LABEL_ALONE._replace(max_tokens=REASONED.max_tokens, keys=("reasoning", "label")),
+    reply=LABEL_ALONE._replace(
+        max_tokens=REASONED.max_tokens, keys=("reasoning", "label"), form="json"
+    ),
     words=_OBJECTS,
 )
 

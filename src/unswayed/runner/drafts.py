@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -39,11 +40,13 @@ class Layout(NamedTuple):
         labels: The label set in canonical order.
         answer_only: The answer is the label itself.
         reask: What asks again for the label of an answer that could not be read; None for nothing.
+        form: Where the label is wanted, as `ReplySpec` says.
     """
 
     labels: tuple[str, ...]
     answer_only: bool
-    reask: str | None
+    reask: str | None = None
+    form: str | None = None
 
 
 class Draft(NamedTuple):
@@ -113,7 +116,7 @@ class Draft(NamedTuple):
                 top_logprobs=0,
                 schema=msgspec.UNSET,
             )
-            layout = Layout(layout.labels, answer_only=True, reask=None)
+            layout = Layout(layout.labels, answer_only=True)
         return Draft(self.question, request, key_of(request), layout, after=ended)
 
     def most_reask(self) -> tuple[int, int]:
@@ -126,9 +129,10 @@ class Draft(NamedTuple):
 def read_by(layout: Layout, question: Question, response: Response, model: str) -> Decision:
     """The decision that an answer stands for."""
     item, ask = question
-    return task_of(item.task).reply.read(
-        item, ask, layout.labels, response, model=model, answer_only=layout.answer_only
-    )
+    read = task_of(item.task).reply.read
+    if layout.form is not None:
+        read = partial(read, form=layout.form)
+    return read(item, ask, layout.labels, response, model=model, answer_only=layout.answer_only)
 
 
 def most_tokens(request: Request) -> tuple[int, int]:

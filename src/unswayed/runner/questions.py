@@ -197,7 +197,7 @@ class Drafter:
         item, ask = question
         kind = (ask.prompt_id, item.task, item.n)
         return self._layouts.setdefault(
-            kind, Layout(prompt.labels, prompt.answer_only, prompt.reask)
+            kind, Layout(prompt.labels, prompt.answer_only, prompt.reask, prompt.form)
         )
 
     def recorded(self, question: Question, key: bytes, request: Request) -> Draft:

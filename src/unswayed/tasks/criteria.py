@@ -68,6 +68,7 @@ class CriteriaReply:
         *,
         model: str,
         answer_only: bool,
+        form: str | None = None,
     ) -> Decision:
         """The level that the object gives the item's own criterion; None where it gives none."""
         criteria = item.criteria or ()

@@ -84,6 +84,7 @@ class ListwiseReply:
         *,
         model: str,
         answer_only: bool,
+        form: str | None = None,
     ) -> Decision:
         """What of the object could be read, by candidate; what is missing is None."""
         ended = ending(response.finish_reason)

@@ -1,0 +1,268 @@
+"""The inside of one place that may hold a verdict: a tag, a box, a JSON value, the end of a line.
+
+All are read by one rule, `place`: listed words, the label, and an end that leaves it a verdict.
+Whatever is not listed (`words`) leaves the place unclear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from unswayed.parsing.symbols import NO_LABEL, Symbols
+from unswayed.parsing.words import BECAUSE, DENIED, LEVEL, PLAIN, POINTING, TIE, TIE_BESIDE, VERBS
+
+__all__ = [
+    "DECLARED_TIE", "EDGES", "INSIDE", "LINE", "LISTED", "NOTHING", "UNCLEAR", "WITHDRAWS", "Asked",
+    "alone", "listed", "named", "place", "words_of",
+]  # fmt: skip
+
+DECLARED_TIE: Final = -2
+"""Code of an explicit tie (`NO_LABEL`, -1, is the code of no verdict, and of an empty place)."""
+UNCLEAR: Final = -3
+"""Code of a place that is filled and names no single label."""
+NOTHING, LISTED, LINE, INSIDE = range(4)
+"""What may stand behind a label: nothing; listed words; a reason, in a line that the label heads
+("A: clear" is none: it discusses A); a reason, in a place that is marked as the verdict's."""
+
+EDGES: Final = " \t\r\n\v\f\x00\xa0\u2028\u3000*_`#\"“”'‘’«»「」$~\\|👉✅☑️✔️🏆—–•·-"
+_FRONT: Final = EDGES + ".。,:"
+_BACK: Final = EDGES.replace("-", "").replace("#", "") + ".。,、;!।"
+_PAIRS: Final = frozenset(("()", "[]", "{}", "<>", "（）", "【】", "『』"))
+_BRACKETS: Final = "([{（【)]}）】"
+_CJK: Final = "\u2e80-\u2fff\u3040-\u9fff\uac00-\ud7af"
+_LETTERS: Final = "A-Za-z\u00c0-\u05ff\u0620-\u0963\u0966-\u1fff"
+_WORD: Final = re.compile(rf"[{_CJK}]+|[{_LETTERS}]+(?:['’][{_LETTERS}]+)?")
+_KNOWN: Final = POINTING | PLAIN | DENIED | TIE
+_LATEX: Final = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm|mathsf)\s?\{([^{}]{0,100})\}")
+# What may stand before a label: words, markup, opening brackets; no sign directly before it.
+_LEAD: Final = re.compile(
+    rf"[\w\s{_LETTERS}*_`#>\"“”'‘’«»「」$\\|👉✅☑️✔️—–•·(\[<{{（【『.,:：=।、。-]*+(?<![./-])"
+)
+_SIGN: Final = re.compile(r"[+#'’^&/%|<>=\\±]|[-–](?!\s)")
+_OVER: Final = re.compile(
+    r"\s{0,2}(?:/|⁄|out of|of|von|sur|de|di|из|満点中)\s{0,2}(\d{1,4})(?![\d.,]\d|\w|\s?%)", re.I
+)
+_UNIT: Final = re.compile(r"\s{0,2}(?:stars?|points?|pts|punkte|puntos|分|点|점|★|⭐)+", re.I)
+_ZEROS: Final = re.compile(r"(?<=\d)\.0+(?![\d.])")
+_NUMBER: Final = re.compile(r"([^\d.,+-]*)(\d+(?:\.\d+)?)(.*)", re.S)
+_BECAUSE: Final = re.compile(rf"\b(?:{'|'.join(sorted(BECAUSE))})\b", re.I)
+# The first of three patterns that know English: words that take a verdict back, or refuse one.
+WITHDRAWS: Final = re.compile(
+    r"\b(?:no\b[,.!]? (?:wait|sorry|i )|wait\b|hmm|scratch|correction|actually\b|sorry|just kidding|were it"
+    r"|on (?:reflection|second)|i (?:was wrong|mean|am unable)|(?:cannot|can['’]t) (?:decide|help|assist|judge|say)"
+    r"|or perhaps)",
+    re.I,
+)
+
+
+class Asked(NamedTuple):
+    """What a judge was asked for.
+
+    Attributes:
+        symbols: The labels.
+        texts: The text that each label stood for, where it is known.
+        scale: The labels are levels: "4/5", "4 stars" and the names of levels count.
+        values: The score of each level, where it has one.
+    """
+
+    symbols: Symbols
+    texts: Sequence[str] = ()
+    scale: bool = False
+    values: Sequence[float] = ()
+
+
+@lru_cache(maxsize=4096)
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a text in small letters; writing without spaces as the listed words in it."""
+    words = _WORD.findall(text.casefold().replace("’", "'"))
+    return tuple(
+        [part for word in words for part in (_split(word) if word >= "\u2e80" else (word,))]
+    )
+
+
+def _split(run: str) -> Sequence[str]:
+    """Listed words that make up a run of characters, the longest first; the run if none do."""
+    words, at = [], 0
+    while at < len(run):
+        ends = range(min(at + 8, len(run)), at, -1)
+        end = next((end for end in ends if run[at:end] in _KNOWN), 0)
+        if not end:
+            return (run,)
+        words.append(run[at:end])
+        at = end
+    return words
+
+
+def listed(text: str) -> bool | None:
+    """None if a word of the text is not listed, else whether one of them points to a verdict."""
+    words = words_of(text)
+    if not all(word in POINTING or word in PLAIN for word in words):
+        return None
+    return not POINTING.isdisjoint(words)
+
+
+def named(text: str, symbols: Symbols) -> list[re.Match[str]]:
+    """Find labels in a text, without short words of it ("a better one", "I think")."""
+    return [match for match in symbols.word.finditer(text) if not _is_word(text, match, symbols)]
+
+
+def _is_word(text: str, match: re.Match[str], symbols: Symbols) -> bool:
+    """True if a label such as `A` or `I` is only a word of the sentence."""
+    label = match[0]
+    if label.casefold() not in "aieouy":
+        return False
+    is_small = label.islower()
+    if is_small and label not in symbols.labels and len(text.strip(_FRONT + _BRACKETS)) > 2:
+        return True
+    before = text[: match.start()].rstrip(_FRONT)
+    if not is_small and label != "I" and before and before[-1] not in ".:!\n":
+        return False  # an article has a small letter there
+    following = _WORD.match(text, match.end() + 1)
+    return (
+        text.startswith(" ", match.end())
+        and following is not None
+        and following[0].islower()
+        and following[0].isascii()
+        and following[0] not in VERBS | BECAUSE
+    )
+
+
+def alone(text: str, symbols: Symbols) -> int:
+    """The label that is all a text says, with nouns before it at most; `NO_LABEL` if it is not."""
+    if "," in text.strip(_FRONT):
+        return NO_LABEL
+    code = place(text, Asked(symbols), behind=NOTHING)
+    if code < 0:
+        code = place(text.strip(EDGES + _BRACKETS), Asked(symbols), behind=NOTHING)
+    return max(code, NO_LABEL)
+
+
+def place(text: str, asked: Asked, *, behind: int = INSIDE) -> int:
+    """Read the inside of a place.
+
+    Args:
+        text: The inside.
+        asked: The labels and what they stood for.
+        behind: What may stand behind the label: `NOTHING`, `LISTED`, `LINE` or `INSIDE`.
+
+    Returns:
+        The label's index, `DECLARED_TIE`, `UNCLEAR`, or `NO_LABEL` where the place is empty.
+    """
+    if "\\" in text:
+        text = _LATEX.sub(r"\1", text)
+    core = text.lstrip(_FRONT).rstrip(_BACK)
+    while core and core[0] + core[-1] in _PAIRS and asked.symbols.index(core) < 0:
+        core = core[1:-1].lstrip(_FRONT).rstrip(_BACK)
+    core = _ZEROS.sub("", core) if asked.scale else core
+    if not core:
+        return NO_LABEL
+    lead = text[: text.find(core[:9])]
+    code = asked.symbols.index(core)
+    if code >= 0:
+        is_signed = not text.isalnum() and (not _LEAD.fullmatch(lead) or _is_odd(text, "*$'"))
+        return UNCLEAR if is_signed else code
+    if len(core) > 400 or _is_odd(text, "*") or text.rstrip(" \t*_").endswith((":", "：")):
+        return UNCLEAR
+    match = next(iter(named(core, asked.symbols)), None)
+    if match is None:
+        return _wordless(core, asked)
+    code = asked.symbols.index(match[0])
+    before, after = core[: match.start()], core[match.end() :]
+    after += "?" if text.rstrip().endswith("?") else ""
+    points = listed(before)
+    if points is None or any(map(str.isdigit, before)) or not _LEAD.fullmatch(lead + before):
+        return UNCLEAR
+    if not asked.scale and not LEVEL.isdisjoint(words_of(before)):
+        return UNCLEAR
+    if asked.symbols.word.match(before) and not points:
+        return UNCLEAR  # "A to B", unlike "A better answer is B"
+    return code if _ends(after, code, asked, behind, points=points) else UNCLEAR
+
+
+def _is_odd(text: str, signs: str) -> bool:
+    """True if a sign closes nothing: `A*`, `$2`, `A'`."""
+    text = text.lstrip().removeprefix("* ")
+    return any(text.count(sign) % 2 for sign in signs)
+
+
+def _wordless(core: str, asked: Asked) -> int:
+    """A tie, a value or a level's name, in a place that names no label."""
+    words = set(words_of(core))
+    if words & TIE and words <= TIE | TIE_BESIDE:
+        return DECLARED_TIE
+    number = _NUMBER.fullmatch(core) if asked.scale else None
+    if number is not None and float(number[2]) in asked.values and listed(number[1]) is not None:
+        code = asked.values.index(float(number[2]))
+        return code if _ends(number[3], code, asked, NOTHING) else UNCLEAR
+    names = [text.partition(":")[0].strip().casefold() for text in asked.texts if asked.scale]
+    return names.index(core.casefold()) if names.count(core.casefold()) == 1 else UNCLEAR
+
+
+def _ends(after: str, code: int, asked: Asked, behind: int, *, points: bool = False) -> bool:
+    """True if what stands behind a label leaves it a verdict; `points`: words before it do so."""
+    rest = after.lstrip("*_\"”’'`)]}）】>")
+    closed = not {")", "]", "）", "】"}.isdisjoint(after[: len(after) - len(rest)])
+    if after[:1] in {"'", "’"} and after[1:2].isalpha():
+        return False  # A's grammar
+    if not rest.strip(" .。!*_`$|✅✔️👍🏆🎉"):
+        return True
+    counts = asked.symbols.labels[code].isdecimal()
+    if (asked.scale or counts) and (counted := _counted(rest, asked)) is not None:
+        return counted
+    if _SIGN.match(rest):
+        return False
+    if (shown := _shown(rest, code, asked.texts)) is not None:
+        return shown
+    if rest[0] == "." and (not rest[1:2].isspace() or rest[1:].lstrip(" *_")[:1].islower()):
+        return False  # E. coli
+    if behind == LINE and (rest[0] in ":：" or (counts and not asked.scale and rest[0] in ". ")):
+        return False
+    if rest[0] in ".,:：;、，。(（—–":
+        return behind >= LINE and _is_reason(rest[1:], code, asked)
+    because = _BECAUSE.search(rest[:80])
+    if because is not None and listed(rest[: because.start()]) is not None:
+        return behind >= LISTED and _is_reason(rest[because.end() :], code, asked)
+    said = listed(rest) if not re.search(r"[\d?:,]", rest) else None
+    if said or (said is not None and (points or rest.lstrip()[0] >= "\u2e80")):
+        return behind >= LISTED and _names_only(code, rest, asked)
+    gap = rest.lstrip()
+    if closed and gap[0].islower():
+        return False  # (b) is rude
+    is_apart = closed or gap[0] in "-–—(（"
+    return is_apart and behind >= LINE and _is_reason(gap.lstrip("-–—(（"), code, asked)
+
+
+def _counted(rest: str, asked: Asked) -> bool | None:
+    """Whether "/5", "stars" or decimals behind a number leave it a level; None if there are none."""
+    part = _OVER.match(rest) or (_UNIT.match(rest) if asked.scale else None)
+    if part is None:
+        return False if rest[0] in ".,:" and rest[1:2].isdigit() else None
+    highest = part.re is not _OVER or float(part[1]) == max(asked.values, default=0.0)
+    return asked.scale and highest and not rest[part.end() :].strip(" .*_)!。")
+
+
+def _shown(rest: str, code: int, texts: Sequence[str]) -> bool | None:
+    """True if a label's own text stands behind it, False if another one's does, None if none."""
+    said = rest.lstrip(" .):：,-–—*_(").rstrip(" .*_)").casefold()
+    shown = [text[:200].strip().rstrip(" .").casefold() for text in texts] if said else []
+    own = shown[code] if code < len(shown) else ""
+    if own and (said.startswith(own[:40]) or own.startswith(said[:100])):
+        return True
+    return False if any(text and said.startswith(text[:40]) for text in shown) else None
+
+
+def _is_reason(text: str, code: int, asked: Asked) -> bool:
+    """True if a text is a reason for a label: it names no other one, denies and withdraws nothing."""
+    if not asked.scale and not DENIED.isdisjoint(words_of(text[:60])[:2]):
+        return False
+    if WITHDRAWS.search(text[:200]) or (text.rstrip(" *_").endswith("?") and len(text) < 20):
+        return False
+    return _names_only(code, text, asked)
+
+
+def _names_only(code: int, text: str, asked: Asked) -> bool:
+    """True if a text names no label but this one."""
+    return all(asked.symbols.index(match[0]) == code for match in named(text[:2000], asked.symbols))
