@@ -28,7 +28,7 @@ from unswayed.parsing.listwise_json import JsonObject, json_texts
 from unswayed.parsing.places import DECLARED_TIE, UNCLEAR, Asked, listed, named, place, words_of
 from unswayed.parsing.quoting import spoken, unfenced, without_thinking
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten, symbols_of
-from unswayed.parsing.words import CONCLUDING, DENIED, FINAL, LEVEL, POINTING, VERBS
+from unswayed.parsing.words import CONCLUDING, DENIED, FINAL, LEVEL, POINTING
 
 __all__ = ["DECLARED_TIE", "LONGEST", "parse_label", "read_label"]
 
@@ -67,6 +67,7 @@ _DENIES: Final = re.compile(
 _SPOKEN_OF: Final = re.compile(
     r"(?i)\s{0,3}(?:if|when|was|would|could|might|is what|falls|loses|lost)\b"
 )
+_IS: Final = re.compile(r"(?i)(?:is|isn't|contains|means|ist|est|es)\b")
 _OR: Final = re.compile(r"(?i)[\s*_]{0,4}(?:or|oder|ou|o|или|或|/)\b")
 
 
@@ -194,7 +195,7 @@ def _is_mentioned(text: str, match: re.Match[str], asked: Asked) -> bool:
     before, behind = (asked.symbols.word.sub(" ", part) for part in (before, behind))
     if not behind.strip() or listed(behind):
         return False
-    return listed(before) is None or not VERBS.isdisjoint(words_of(behind)[:1])
+    return listed(before) is None or _IS.match(behind.lstrip()) is not None
 
 
 def _reports(text: str) -> bool:
