@@ -15,7 +15,7 @@ from unswayed.calls import Response, TokenLogprob
 from unswayed.decisions import Decision, check_decision, tie_rank
 from unswayed.errors import ShapeError
 from unswayed.items import Item, Task, blind
-from unswayed.parsing import Ending, ending, read_decision, was_truncated
+from unswayed.parsing import Ending, ending, is_unread, read_decision
 from unswayed.presentation import (
     X0,
     X1,
@@ -31,6 +31,10 @@ from unswayed.presentation import (
 PAIR = Item(id="q", prompt="?", candidates=("first text", "second text"), gold=0)
 FOUR = Item(id="m", task="mcq", prompt="?", candidates=("a1", "b2", "c3", "d4"), gold=2)
 ABCD = ("A", "B", "C", "D")
+
+
+def is_cut_off_unread(response: Response, decision: Decision) -> bool:
+    return is_unread(response, decision) and ending(response.finish_reason) is Ending.CUT
 
 
 def logprobs(probabilities: dict[str, float]) -> tuple[TokenLogprob, ...]:
@@ -287,15 +291,15 @@ def test_a_truncated_reply_says_nothing_unless_a_tag_is_complete(text: str) -> N
     response = Response(text=text, finish_reason="length")
     decision = read(response, answer_only=False)
     assert decision.choice is None
-    assert was_truncated(response, decision)
+    assert is_cut_off_unread(response, decision)
     done = Response(text=f"<think>{text}</think><answer>B</answer> Since", finish_reason="length")
     assert read(done, answer_only=False).choice == 1
-    assert not was_truncated(done, read(done, answer_only=False))
+    assert not is_cut_off_unread(done, read(done, answer_only=False))
 
 
 def test_an_unparsed_reply_that_ended_by_itself_is_not_truncated() -> None:
     response = Response(text="no idea", finish_reason="stop")
-    assert not was_truncated(response, read(response))
+    assert not is_cut_off_unread(response, read(response))
 
 
 @pytest.mark.parametrize("text", ["B", " B", "**B", "(B", '"B'])
@@ -303,7 +307,7 @@ def test_a_label_that_fills_the_cap_is_a_verdict(text: str) -> None:
     response = Response(text=text, finish_reason="length")
     decision = read(response)
     assert decision.choice == 1
-    assert not was_truncated(response, decision)
+    assert not is_cut_off_unread(response, decision)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +326,7 @@ def test_words_cut_off_after_a_label_ask_for_a_longer_reply(text: str) -> None:
     response = Response(text=text, finish_reason="length")
     decision = read(response)
     assert decision.choice is None
-    assert was_truncated(response, decision)
+    assert is_cut_off_unread(response, decision)
 
 
 def test_one_token_with_probabilities_needs_no_longer_reply() -> None:
@@ -334,7 +338,7 @@ def test_one_token_with_probabilities_needs_no_longer_reply() -> None:
         decision = read(response, labels=labels)
         assert decision.choice == choice
         assert decision.probs == pytest.approx((7 / 9, 2 / 9) if choice == 0 else (2 / 9, 7 / 9))
-        assert not was_truncated(response, decision)
+        assert not is_cut_off_unread(response, decision)
 
 
 def test_a_label_that_may_be_the_beginning_of_a_longer_one_is_not_read_where_it_is_cut_off() -> (
@@ -378,7 +382,7 @@ def test_a_refusal_is_no_verdict_whatever_it_says(
     assert (decision.choice, decision.probs, decision.label_mass) == (None, None, None)
     assert decision.text == text
     assert ending(decision.finish_reason) is Ending.REFUSED
-    assert not was_truncated(response, decision)
+    assert not is_cut_off_unread(response, decision)
 
 
 def test_the_wrong_number_of_labels_is_refused_naming_the_item() -> None:
@@ -499,7 +503,7 @@ def test_a_cut_off_number_is_not_settled_by_a_list_that_lacks_it() -> None:
     lacking = reply(None, {"12": -1.2}, token="1", finish="length")
     assert read(known, item=item, labels=labels).choice == 0
     decision = read(lacking, item=item, labels=labels)
-    assert (decision.choice, was_truncated(lacking, decision)) == (None, True)
+    assert (decision.choice, is_cut_off_unread(lacking, decision)) == (None, True)
 
 
 @pytest.mark.parametrize(("form", "choice"), [("tag", 0), ("mark", None), (None, None)])
