@@ -22,15 +22,12 @@ from unswayed.runner import CallPlan, Question, RunCounts, RunSettings, ShowsPro
 from unswayed.runner.calling import GRACE_S
 from unswayed.runner.drafts import Draft
 from unswayed.runner.planning import check_budget, most_usd, plan_calls, with_cost
+from unswayed.runner.progress import keep_showing
 from unswayed.runner.questions import Drafter, agreed_logprobs, settle_logprobs
 from unswayed.runner.reading import with_costs_of
 from unswayed.runner.writer import Answered, BatchWriter, Failed, OnCommit, Remembering
 from unswayed.store import CallStore, Memory, readable
 
-__all__ = ["Answers", "Asked"]
-
-TICK_S: Final = 0.2
-"""Between two looks at the progress."""
 POLL_S: Final = 0.01
 """Between two looks at a budget that is reserved by others."""
 
@@ -107,11 +104,15 @@ class Answers:
             RunDirectoryError: If the directory of recorded calls was moved or deleted.
         """
         if not self._is_settled:
-            self._settle()
+            check_budget(self.settings, self.backend)
+            settle_logprobs(self.pool, self.drafter)
+            self._is_settled = True
         asking = _Asking(self, [self.drafter.draft(question) for question in questions])
         if asking.is_done:
             return asking.result()
-        shown = None if self._progress is None else asyncio.create_task(self._show(self._progress))
+        progress, shown = self._progress, None
+        if progress is not None:
+            shown = asyncio.create_task(keep_showing(progress, self.backend, lambda: self.counts))
         carrying = asyncio.create_task(asking.carry_out())
         self._carrying.add(carrying)
         carrying.add_done_callback(self._carrying.discard)
@@ -121,10 +122,10 @@ class Answers:
             asking.abandon()
             raise
         finally:
-            if shown is not None and self._progress is not None:
+            if shown is not None and progress is not None:
                 shown.cancel()
                 self.counts.waiting = None
-                self._progress.update(self.counts)
+                progress.update(self.counts)
         return asking.result()
 
     async def close(self) -> None:
@@ -149,17 +150,6 @@ class Answers:
         if isinstance(self.pool, CallStore):
             return BatchWriter(self.pool, on_commit)
         return Remembering(self.pool, on_commit)
-
-    def _settle(self) -> None:
-        check_budget(self.settings, self.backend)
-        settle_logprobs(self.pool, self.drafter)
-        self._is_settled = True
-
-    async def _show(self, progress: ShowsProgress) -> None:
-        while True:
-            self.counts.waiting = self.backend.waiting
-            progress.update(self.counts)
-            await asyncio.sleep(TICK_S)
 
 
 class _Asking:

@@ -12,8 +12,6 @@ from typing import Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get
 from unswayed.errors import UsageError
 from unswayed.registry import did_you_mean
 
-__all__ = ["checked"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -44,8 +44,6 @@ from unswayed.runner import CallPlan, Progress, Question, Session, stop_on_inter
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
 
-__all__ = ["audit_calls", "audit_recorded", "price_calls"]
-
 
 def audit_calls(
     items: ItemSet,

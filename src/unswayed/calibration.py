@@ -25,8 +25,6 @@ from unswayed.prompts import PromptSettings, label_set_of, render
 from unswayed.runner import Progress, Question, RunCounts, Session
 from unswayed.tasks import task_of
 
-__all__ = ["Calibration", "calibrate", "check_calibration", "evidence_of", "prompts_for"]
-
 RESAMPLES: Final = 200
 """For a method without intervals: a later drift check compares with them."""
 

@@ -11,8 +11,6 @@ import msgspec
 from unswayed.items import Item, Message
 from unswayed.presentation import Ask
 
-__all__ = ["Failure", "Frame", "Query", "Request", "Response", "TokenLogprob", "escaped", "key_of"]
-
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Everything that determines an answer; its hash is the call's address.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-__all__ = ["digest", "drawn"]
-
 
 def digest(*texts: str) -> bytes:
     """sha256 of texts with a zero character between them; lone surrogates are texts, too."""

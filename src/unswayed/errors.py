@@ -23,30 +23,6 @@ UnswayedError                 exit code 2 unless it says otherwise
 
 from __future__ import annotations
 
-__all__ = [
-    "AuthError",
-    "BackendError",
-    "BadResponseError",
-    "GateError",
-    "ItemError",
-    "MethodError",
-    "MissingExtraError",
-    "MissingKeyError",
-    "NeedsLogprobs",
-    "RateLimitedError",
-    "RegistrationError",
-    "RunDirectoryError",
-    "ServerError",
-    "ShapeError",
-    "StoreError",
-    "TemplateError",
-    "UnknownNameError",
-    "UnswayedError",
-    "UsageError",
-    "field_and_reason",
-    "first_line",
-]
-
 
 class UnswayedError(Exception):
     """Base of all errors of this package; the message says what happened and what to do."""

@@ -10,8 +10,6 @@ import msgspec
 from unswayed.digests import digest
 from unswayed.items import BadFieldError, Item, Task, Text, check_item, question_mark
 
-__all__ = ["choice", "listing", "named", "pair", "rating"]
-
 
 def pair(
     prompt: Text, first: Text, second: Text, *, reference: str | None, group: str | None

@@ -22,19 +22,6 @@ from unswayed.errors import UsageError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = [
-    "LARGEST",
-    "bytes_at",
-    "lock",
-    "no_room",
-    "open_file",
-    "read_whole",
-    "sweep",
-    "temporary_for",
-    "unnamed_file",
-    "whole_file",
-]
-
 LARGEST: Final = 64_000_000
 """Bytes of a line, and of a file that is read at once: a template, recipe, price table, method file."""
 PIPE_MS: Final = 1000

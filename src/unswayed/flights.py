@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 from unswayed.backends.protocol import Outcome
 from unswayed.runner.drafts import Draft
 
-__all__ = ["Flight", "Flights"]
-
 LOOK_S: Final = 0.2
 """Between two looks at whether the event loop that carries a call still runs."""
 

@@ -21,8 +21,6 @@ from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint
 from unswayed.tasks import task_of
 
-__all__ = ["Case", "JudgeFailure", "Judging", "alone", "windows"]
-
 OWN: Final = frozenset({Evidence.SCORES, Evidence.LEVELS})
 """What only decisions of some tasks hold."""
 

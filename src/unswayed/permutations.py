@@ -17,28 +17,6 @@ from dataclasses import dataclass
 from unswayed.errors import ShapeError, UnknownNameError, UsageError
 from unswayed.registry import did_you_mean
 
-__all__ = [
-    "FULL_LIMIT",
-    "MOST_ORDERS",
-    "ORDER_SETS",
-    "Exposure",
-    "Order",
-    "balanced",
-    "check_name",
-    "check_size",
-    "compose",
-    "cyclic",
-    "exposure",
-    "full",
-    "graeco_latin",
-    "identity",
-    "invert",
-    "orders",
-    "random",
-    "structured",
-    "swap",
-]
-
 Order = tuple[int, ...]
 
 FULL_LIMIT = 6

@@ -26,28 +26,6 @@ from unswayed.items import Item, text_of
 from unswayed.permutations import Order, compose, invert
 from unswayed.registry import did_you_mean
 
-__all__ = [
-    "PROTOCOLS",
-    "X0",
-    "X1",
-    "X2",
-    "X3",
-    "Ask",
-    "Presentation",
-    "Protocol",
-    "Substitution",
-    "askable",
-    "canonical",
-    "content_order",
-    "label_symbols",
-    "presentations",
-    "rotated",
-    "settled",
-    "settled_by",
-    "through",
-    "view",
-]
-
 Protocol = Literal["coupled", "label", "order", "criteria"]
 PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-__all__ = ["NORMAL", "TAIL", "expanded_tail", "student"]
-
 TAIL: Final = 0.025
 """Probability left out on each side of a 95 % interval."""
 

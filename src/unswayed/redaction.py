@@ -16,8 +16,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["HIDDEN", "without_keys", "without_secrets"]
-
 HIDDEN: Final = "[key hidden]"
 
 _VALUE: Final = rf"(?:{re.escape(HIDDEN)}|\S+)"

@@ -17,8 +17,6 @@ from typing import Any, Generic, TypeVar
 
 from unswayed.errors import MissingExtraError, RegistrationError, UnknownNameError, UnswayedError
 
-__all__ = ["RegistrationWarning", "Registry", "did_you_mean", "require"]
-
 T = TypeVar("T")
 
 

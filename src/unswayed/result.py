@@ -17,8 +17,6 @@ from unswayed.decisions import Decision
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AuditResult"]
-
 WIDTH: Final = 120
 
 

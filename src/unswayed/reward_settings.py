@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ADVANTAGES", "REWARDS", "Advantage", "Reward", "RewardSettings"]
-
 
 @dataclass(frozen=True, slots=True)
 class Reward:

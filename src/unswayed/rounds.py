@@ -16,8 +16,6 @@ from unswayed.presentation import Ask, askable
 from unswayed.runner import CallPlan, Question
 from unswayed.shadow import Shadow
 
-__all__ = ["Rounds"]
-
 
 class Rounds:
     """Judges items together: asks, round by round, what the method still wants, and decides.

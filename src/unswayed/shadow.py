@@ -13,8 +13,6 @@ from unswayed.methods.drift import drift
 from unswayed.methods.estimation import FEW_ITEMS
 from unswayed.runner import Question
 
-__all__ = ["Shadow"]
-
 
 class Shadow:
     """Items asked again in every presentation that a fitted method has learned from.

@@ -23,8 +23,6 @@ from unswayed.items import (
 from unswayed.registry import did_you_mean
 from unswayed.tiny import SETS, is_built_in
 
-__all__ = ["Source", "load_data"]
-
 Source = str | Path | ItemSet | Iterable[Item] | Iterable[Mapping[str, object]]
 """Where items come from; a data frame and a dataset are iterated by their rows."""
 

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar, cast
 
-__all__ = ["LoopThread", "run_sync"]
-
 T = TypeVar("T")
 
 GRACE_S = 5.0

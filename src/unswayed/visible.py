@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["lines_of", "one_line", "visible"]
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BIDI_CONTROL = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c]")
 _BREAKS = re.compile("[ \t\r\n\f\v\x85\u2028\u2029]+")

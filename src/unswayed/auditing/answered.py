@@ -21,8 +21,6 @@ from unswayed.metrics.patterns import unique_rows
 from unswayed.presentation import Ask
 from unswayed.runner import Question
 
-__all__ = ["AnswerSource", "answers_of_strata"]
-
 QUESTIONS_AT_ONCE = 1024
 ITEMS_AT_ONCE = 128
 """Whose lines are copied at once: they stay in the processor's caches."""

@@ -50,17 +50,6 @@ from unswayed.runner import (
 from unswayed.store import CallStore
 from unswayed.visible import one_line
 
-__all__ = [
-    "Asked",
-    "Audit",
-    "AuditRecord",
-    "Exchange",
-    "ExchangeSource",
-    "plan_for",
-    "run_settings_for",
-    "write_record",
-]
-
 
 class Exchange(NamedTuple):
     """A question as it was put and answered, word for word.

@@ -21,8 +21,6 @@ from unswayed.metrics.table import compared_metrics
 from unswayed.permutations import Order
 from unswayed.presentation import Presentation
 
-__all__ = ["ANSWERS_FILE", "Answers", "answers_of", "changes", "load_answers"]
-
 ANSWERS_FILE: Final = "answers.json"
 """The single calls of a run by candidate, beside `metrics.json`."""
 

@@ -28,8 +28,6 @@ from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
 from unswayed.metrics.table import compared_metrics, ranked_metrics
 
-__all__ = ["Comparison", "compare_methods"]
-
 ByMethod = Mapping[str, Sequence[Outcomes]]
 Estimates = Mapping[str, Mapping[str, Estimate]]
 """By method and metric."""

@@ -38,21 +38,6 @@ from unswayed.presentation import (
 from unswayed.registry import did_you_mean
 from unswayed.runner import Question
 
-__all__ = [
-    "Stratum",
-    "asked_rows",
-    "asks_under_views",
-    "check_group_by",
-    "estimation_questions",
-    "estimation_rows",
-    "estimation_size",
-    "group_items",
-    "group_of",
-    "strata_of",
-    "stratum_asks",
-    "stratum_questions",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Stratum:

@@ -40,16 +40,6 @@ from unswayed.permutations import Exposure, exposure, invert
 from unswayed.presentation import Ask, Protocol, askable, canonical, through
 from unswayed.runner import Question
 
-__all__ = [
-    "Costs",
-    "Scored",
-    "average_of_everything",
-    "direct_outcomes",
-    "score_method",
-    "with_reference",
-]
-
-
 FEWEST_VOTES = 3
 """Choices without probabilities below which a plurality is nothing but their agreement."""
 

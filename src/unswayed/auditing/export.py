@@ -25,8 +25,6 @@ from unswayed.runner.reading import read_decisions
 from unswayed.store import CallStore
 from unswayed.tasks import task_of
 
-__all__ = ["FORMATS", "Format", "decisions_of_run", "export_decisions", "format_of"]
-
 Format = Literal["jsonl", "csv", "parquet", "dataset"]
 FORMATS: Final[tuple[Format, ...]] = ("jsonl", "csv", "parquet", "dataset")
 

@@ -17,8 +17,6 @@ from unswayed.errors import RunDirectoryError, UsageError
 from unswayed.items import Item, ItemSet, encode_item
 from unswayed.store import CallStore
 
-__all__ = ["export_items", "items_of_run"]
-
 _KINDS: Final = {"values": "numbers", "criteria": "texts", "permutable": "flag"}
 """Types of the columns of items that are neither text, nor JSON, nor conversations."""
 _JSON: Final = ("gold", "meta")

@@ -19,8 +19,6 @@ from unswayed.presentation import Ask
 from unswayed.prompts import Spans
 from unswayed.runner import Question
 
-__all__ = ["FLIPS_FILE", "FlippedItem", "Flips", "Shown", "flips_of"]
-
 FLIPS_FILE: Final = "flipped.json"
 MOST_FLIPS: Final = 10_000
 ITEMS_AT_ONCE: Final = 250

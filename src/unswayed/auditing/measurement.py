@@ -29,8 +29,6 @@ from unswayed.prompts import PromptSettings
 from unswayed.runner import RunCounts
 from unswayed.version import VERSION
 
-__all__ = ["asked_for", "metrics_of", "run_of"]
-
 
 def metrics_of(
     model: str,

@@ -9,8 +9,6 @@ from unswayed.errors import MissingKeyError, UnswayedError
 from unswayed.runner import CallPlan
 from unswayed.store import CallStore
 
-__all__ = ["check_recorded", "open_or_replay", "recorded_calls"]
-
 
 def open_or_replay(
     model: str, settings: BackendSettings | None, directory: Path | None

@@ -34,16 +34,6 @@ from unswayed.presentation import Ask, content_order, settled, through
 from unswayed.runner import Question
 from unswayed.tasks import task_of
 
-__all__ = [
-    "Answered",
-    "AuditPlan",
-    "choose_methods",
-    "left_out",
-    "plan_audit",
-    "with_samples",
-    "without_probabilities",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class AuditPlan:

@@ -15,15 +15,6 @@ from unswayed.parsing import ending
 from unswayed.presentation import Ask
 from unswayed.runner import Question
 
-__all__ = [
-    "DecisionSource",
-    "Remembered",
-    "build_tables",
-    "noting_endings",
-    "sampled",
-    "with_content",
-]
-
 DecisionSource = Callable[[Iterable[Question]], Iterator[Decision]]
 """Reads the decisions of questions from wherever they are recorded; what is missing is left out."""
 

@@ -15,15 +15,6 @@ from unswayed.methods import BASE
 from unswayed.metrics.metric import Criterion
 from unswayed.metrics.table import ranked_metrics
 
-__all__ = [
-    "Candidate",
-    "Gain",
-    "Recommendation",
-    "reaches_zero",
-    "recommend",
-    "steadiest",
-]
-
 FEWEST_ITEMS = 20
 MOST_UNPARSED = 0.2
 

@@ -35,8 +35,6 @@ from unswayed.prompts import NO_CANDIDATE, spans_of
 from unswayed.runner import Question, RunCounts
 from unswayed.tasks import TaskSpec, task_of
 
-__all__ = ["RecordedAudit", "audit_decisions"]
-
 T = TypeVar("T")
 
 

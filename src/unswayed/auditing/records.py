@@ -19,21 +19,6 @@ from unswayed.methods.threshold import ThresholdView
 from unswayed.metrics.improvements import Improvements
 from unswayed.tasks import TASKS, TaskSpec, task_of
 
-__all__ = [
-    "Calls",
-    "Data",
-    "LevelChoices",
-    "Metrics",
-    "Prompt",
-    "Protocol",
-    "Reread",
-    "Run",
-    "RunItems",
-    "check_kind",
-    "read_metrics",
-    "read_run",
-]
-
 T = TypeVar("T")
 
 SECTIONS: Final = ("data", "protocol", "calls", "protocols", "methods", "recommendation")

@@ -18,8 +18,6 @@ from unswayed.presentation import Ask, Presentation
 from unswayed.runner import CallPlan, Question, Session
 from unswayed.store import CallStore
 
-__all__ = ["changes_of", "reread", "said"]
-
 
 def reread(
     session: Session, questions: Iterable[Question], directory: Path | None

@@ -18,20 +18,6 @@ from unswayed.errors import RunDirectoryError
 from unswayed.files import whole_file
 from unswayed.prompts import PromptSettings
 
-__all__ = [
-    "belongs",
-    "default_directory",
-    "json_text",
-    "package_versions",
-    "prepare_directory",
-    "read_bytes",
-    "read_json",
-    "write_bytes",
-    "write_lines",
-    "write_sums",
-    "write_text",
-]
-
 SUMS_FILE = "SHA256SUMS"
 SUMMED = ("run.json", "metrics.json", "answers.json", "flipped.json", "decisions.jsonl")
 """The files of figures and of what reports are made from."""

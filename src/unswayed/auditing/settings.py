@@ -15,8 +15,6 @@ from unswayed.presentation import PROTOCOLS, Protocol
 from unswayed.prompts import PromptSettings
 from unswayed.registry import did_you_mean
 
-__all__ = ["AuditSettings", "audit_settings", "protocols_of", "samples_per_call"]
-
 FOLDS = 5
 """Cross-fitting folds: a fitted method is scored only on items it was not fitted on."""
 

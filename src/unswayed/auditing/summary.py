@@ -23,8 +23,6 @@ from unswayed.metrics.improvements import Improvements, improved_regressed
 from unswayed.metrics.levels import level_choices
 from unswayed.metrics.rows import Beside
 
-__all__ = ["evaluate"]
-
 MOST_REASKED = 0.02
 """Share of replies asked again above which figures are also given without them."""
 

@@ -15,8 +15,6 @@ from unswayed.files import sweep, whole_file
 from unswayed.registry import require
 from unswayed.version import VERSION
 
-__all__ = ["Columns", "as_csv", "write_dataset", "write_parquet"]
-
 Columns = Mapping[str, tuple[str, Sequence[Any]]]
 """By name: the type of its cells (`TYPES`) and the cells, None where there is none."""
 

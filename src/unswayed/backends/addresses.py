@@ -19,8 +19,6 @@ from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 from unswayed.errors import MissingKeyError, UsageError
 from unswayed.redaction import HIDDEN, without_keys
 
-__all__ = ["Address", "Secret", "Service", "resolve", "shown_address"]
-
 _SHORTEST_HIDDEN = 4  # a shorter "key" is a placeholder, and replacing it would garble messages
 _AS_GIVEN = "%/:?@!$&'()*+,;=~[]"  # what is in a URL as it is, quoted characters among it
 

@@ -18,8 +18,6 @@ from unswayed.errors import BadResponseError
 from unswayed.items import Message
 from unswayed.parsing import is_failed_attempt
 
-__all__ = ["AnthropicDialect", "open_anthropic"]
-
 ANTHROPIC: Final = Service("ANTHROPIC", "https://api.anthropic.com/v1")
 VERSION: Final = "2023-06-01"
 THINKING_TOKENS: Final = 2048

@@ -31,8 +31,6 @@ from unswayed.backends.workers import Calls, Line, Run, is_passing
 from unswayed.calls import Query, Request, Response
 from unswayed.errors import BadResponseError, ServerError, UsageError
 
-__all__ = ["HttpBackend", "open_http"]
-
 OTHER_FILES: Final = 24
 """Files that are open at once after the calls, while connections are kept: records, packages, a report."""
 

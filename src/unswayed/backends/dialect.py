@@ -13,17 +13,6 @@ from unswayed.backends.faults import Reply
 from unswayed.calls import Request, Response
 from unswayed.items import Message
 
-__all__ = [
-    "NO_USAGE",
-    "Dialect",
-    "ReplyFormat",
-    "Traits",
-    "Transport",
-    "stated_usage",
-    "system_apart",
-    "token_count",
-]
-
 Usage = TypeVar("Usage")
 ReplyFormat = Literal["json_schema", "object_schema", "json_object", "text"]
 

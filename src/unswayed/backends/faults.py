@@ -32,8 +32,6 @@ from unswayed.errors import (
     ServerError,
 )
 
-__all__ = ["Fault", "LostError", "Reply", "TimedOutError", "UnreachableError", "fault_of"]
-
 _LONGEST_MESSAGE = 400
 _AGAIN = frozenset({408, 409, 425})
 _BUSY = frozenset({429, 502, 503, 504, 529})

@@ -28,8 +28,6 @@ from unswayed.backends.protocol import Answer, Backend
 from unswayed.calls import Failure, Query, Response
 from unswayed.registry import require
 
-__all__ = ["HuggingFaceBackend", "open_huggingface"]
-
 
 def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBackend:
     """A local folder or Hub id, run here with transformers: `hf/<path or id>[+bits=4|8][+lora=DIR]` (extra: local).

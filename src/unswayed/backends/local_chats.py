@@ -16,8 +16,6 @@ from unswayed.prompts.template import RENDERING_ERRORS
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["ChatWriter", "Ids", "LabelTokens", "Written", "may_think"]
-
 PROBE: Final = "unswayed-probe"
 LONGEST_MARK: Final = 40
 """Characters; what is longer is a sentence that a template adds."""

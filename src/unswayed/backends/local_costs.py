@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-__all__ = ["LOGITS_AT_ONCE", "Costs", "free_memory"]
-
 LOGITS_AT_ONCE: Final = 2**25
 """Most logits (rows x vocabulary) held at once: 128 MiB in float32."""
 

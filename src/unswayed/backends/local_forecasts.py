@@ -26,8 +26,6 @@ from unswayed.errors import UsageError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-__all__ = ["forecast"]
-
 
 def forecast(
     folder: ModelFolder, settings: BackendSettings, queries: Iterable[Query], *, name: str

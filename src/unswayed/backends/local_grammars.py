@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
     from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-__all__ = ["Grammars", "SchemaHold"]
-
 SPACES: Final = r"\n? {0,12}"
 """Between the parts of an object: room for indented text, none for blank lines without end."""
 

@@ -19,8 +19,6 @@ from unswayed.backends.protocol import Answer, too_long
 from unswayed.calls import Failure, Query, Request, Response, TokenLogprob
 from unswayed.parsing import is_failed_attempt
 
-__all__ = ["FloatArray", "Job", "answer_in_windows", "broken_off", "label_response", "prepare"]
-
 LABEL_ROOM = 16
 """A cap on tokens that has no room for reasoning: a judge that is asked again gives its label."""
 

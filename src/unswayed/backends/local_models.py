@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["LoadedModel", "check_places", "device_of", "dtype_of", "load_model", "load_tokenizer"]
-
 SMALL_PARAMETERS: Final = 100_000_000
 """Below this a second CPU thread brings nothing (15 times slower on a busy machine); from there on
 the one thread is remarked."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-__all__ = ["LabelScorer", "attends_to_all"]
-
 AGREEMENT: Final = 1e-3
 """How closely the direct path must agree with the model's own forward pass, in logits."""
 

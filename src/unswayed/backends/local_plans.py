@@ -26,8 +26,6 @@ from typing import Final, Literal, NamedTuple
 from unswayed.backends.local_costs import Costs
 from unswayed.backends.local_trees import shared_lengths
 
-__all__ = ["CPU_TOKENS", "WINDOW", "Batch", "Form", "Step", "by_length", "cap_of_rows", "plan"]
-
 Form = Literal["plain", "prefix", "trie"]
 
 WINDOW: Final = 4096

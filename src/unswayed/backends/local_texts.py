@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["Generated", "end_ids", "generate", "seed_of"]
-
 
 class Generated(NamedTuple):
     """What came out.

@@ -16,8 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["IntArray", "Tree", "shared_lengths"]
-
 IntArray = NDArray[np.int64]
 
 

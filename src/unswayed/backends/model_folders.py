@@ -22,8 +22,6 @@ from unswayed.errors import MissingExtraError, UnknownNameError, UsageError
 from unswayed.files import whole_file
 from unswayed.registry import require
 
-__all__ = ["ModelFolder", "check_extras", "fingerprint_folder", "locate"]
-
 NEEDED: Final = (
     "*.safetensors",
     "*.index.json",

@@ -31,8 +31,6 @@ from unswayed.errors import BadResponseError, UnknownNameError
 from unswayed.items import Message
 from unswayed.parsing import is_failed_attempt
 
-__all__ = ["OpenAIDialect", "open_openai", "open_service"]
-
 OPENAI: Final = Service("OPENAI", "https://api.openai.com/v1")
 THINKING_TOKENS: Final = 2048
 """Tokens added to the cap for models that think first."""

@@ -24,8 +24,6 @@ from unswayed.registry import did_you_mean
 if TYPE_CHECKING:
     from unswayed.prompts import PromptSettings
 
-__all__ = ["PROMPT_FILE", "TEMPLATE_FILE", "OwnPrompt", "own_prompt_of"]
-
 PROMPT_FILE: Final = "unswayed_prompt.json"
 TEMPLATE_FILE: Final = "prompt_template.jinja"
 

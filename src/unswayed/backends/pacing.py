@@ -15,8 +15,6 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-__all__ = ["Clock", "Concurrency", "Gate", "Spacing", "backoff_s"]
-
 FIRST_LIMIT = 8
 BACKOFF_BASE_S = 1.0
 LONGEST_PAUSE_S = 60.0

@@ -12,8 +12,6 @@ from typing import Final
 from unswayed.backends.faults import Fault
 from unswayed.backends.pacing import LONGEST_PAUSE_S, Clock
 
-__all__ = ["FIRST_CONTACT_S", "Patience"]
-
 FIRST_CONTACT_S: Final = 3.0
 """Longest wait for a server that was never reached."""
 

@@ -25,8 +25,6 @@ import msgspec
 from unswayed.errors import UsageError
 from unswayed.files import read_whole
 
-__all__ = ["FREE", "Price", "PriceTable", "load_prices"]
-
 _MILLION = 1_000_000
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 """What a provider appends to the name of a model for a dated copy of it."""

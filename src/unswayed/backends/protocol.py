@@ -28,8 +28,6 @@ from typing import Final
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.calls import Failure, Query, Request, Response
 
-__all__ = ["Answer", "Backend", "Outcome", "Wait", "too_long", "unanswered"]
-
 Outcome = Response | Failure
 Answer = tuple[Query, Outcome]
 

@@ -27,8 +27,6 @@ from unswayed.presentation import Ask
 from unswayed.store import CallStore
 from unswayed.tasks import task_of
 
-__all__ = ["ReplayBackend", "open_replay"]
-
 IMPOSSIBLE: Final = -9999.0
 """Logprob of a label with probability 0, as OpenAI's API writes it."""
 

@@ -33,13 +33,6 @@ from unswayed.parsing import LabelReply
 from unswayed.registry import did_you_mean
 from unswayed.tasks import task_of
 
-__all__ = [
-    "SimulatedBackend",
-    "SimulatedJudge",
-    "open_simulated",
-    "simulated_items",
-]
-
 HUMAN_SD: Final = 0.5
 """Steps of the scale by which a person errs."""
 POINTS: Final = 10.0

@@ -24,8 +24,6 @@ from unswayed.backends.faults import LostError, Reply, TimedOutError, Unreachabl
 from unswayed.errors import ServerError, UsageError
 from unswayed.version import VERSION
 
-__all__ = ["HttpTransport"]
-
 LARGEST_BODY = 4 * 1024 * 1024
 """Bytes of an answer, decompressed; the longest that are asked for take a tenth of it."""
 LARGEST_ERROR = 64 * 1024

@@ -11,8 +11,6 @@ from typing import Final
 from unswayed.errors import ItemError
 from unswayed.items import Item, text_of
 
-__all__ = ["UTILITY_SD", "Draws", "heights", "level_utilities", "utilities"]
-
 UTILITY_SD: Final = 1.5
 """Standard deviation of the difference of two candidates' utilities, in logits."""
 LEVEL_COST: Final = 0.5

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
     _Asked = tuple[list[int], SamplingParams]
 
-__all__ = ["VllmBackend", "open_vllm"]
-
 AT_ONCE: Final = 1024
 """Prompts given to the engine at once: more than it runs together, and what a kill repeats at most."""
 

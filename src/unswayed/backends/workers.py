@@ -22,8 +22,6 @@ from unswayed.backends.protocol import Outcome
 from unswayed.calls import Failure, Query, Request, Response
 from unswayed.errors import BackendError
 
-__all__ = ["Calls", "Line", "Run", "Wire", "is_passing"]
-
 MOST_IDENTICAL: Final = 3
 """Attempts of one call that fail in exactly the same way before it is given up."""
 MOST_FAILED: Final = 25

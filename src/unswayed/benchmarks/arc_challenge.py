@@ -18,8 +18,6 @@ from unswayed.benchmarks.mcq import refer_to_each_other
 from unswayed.importers.protocol import Record
 from unswayed.items import BadFieldError, Item, Task
 
-__all__ = ["ARC_CHALLENGE"]
-
 
 class _Choices(msgspec.Struct):
     text: list[str]

@@ -16,8 +16,6 @@ from unswayed.benchmarks.benchmark import Benchmark, Place
 from unswayed.importers import IMPORTERS
 from unswayed.items import Item
 
-__all__ = ["AUTO_J"]
-
 
 class _Row(msgspec.Struct):
     scenario: str

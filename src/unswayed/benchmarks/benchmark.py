@@ -15,8 +15,6 @@ from unswayed.digests import digest
 from unswayed.importers.protocol import Record, Source
 from unswayed.items import Item
 
-__all__ = ["ORDER_SEED", "Benchmark", "Place", "shuffled"]
-
 T = TypeVar("T")
 
 ORDER_SEED: Final = 0

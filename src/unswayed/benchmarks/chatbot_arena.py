@@ -15,8 +15,6 @@ import msgspec
 from unswayed.benchmarks.benchmark import Benchmark, Place
 from unswayed.items import BadFieldError, Gold, Item, Message, Text
 
-__all__ = ["CHATBOT_ARENA"]
-
 BOTH_BAD: Final = "tie (bothbad)"
 _GOLD: Final[Mapping[str, Gold]] = {"model_a": 0, "model_b": 1, "tie": "tie", BOTH_BAD: "tie"}
 

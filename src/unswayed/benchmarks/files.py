@@ -31,8 +31,6 @@ from unswayed.items import BadFieldError, batches_of, is_parquet, open_parquet
 from unswayed.redaction import without_keys
 from unswayed.registry import require
 
-__all__ = ["Copy", "files_of", "rows_of"]
-
 SUFFIXES: Final = (".parquet", ".jsonl", ".json", ".csv")
 """In which a local copy may be; each but the first also as `.gz`."""
 TIMEOUT_S: Final = 60.0

@@ -17,8 +17,6 @@ from unswayed.benchmarks.benchmark import Benchmark, Place, shuffled
 from unswayed.benchmarks.mcq import refer_to_each_other
 from unswayed.items import Item, Task
 
-__all__ = ["GPQA"]
-
 
 class _Row(msgspec.Struct):
     id: str = msgspec.field(name="Record ID")

@@ -18,8 +18,6 @@ from unswayed.benchmarks.benchmark import Benchmark, Place
 from unswayed.benchmarks.scale import LEVELS, VALUES
 from unswayed.items import BadFieldError, Item, Task
 
-__all__ = ["HANNA"]
-
 CRITERIA: Final = ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity")
 RATERS: Final = 3
 

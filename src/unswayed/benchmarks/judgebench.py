@@ -18,8 +18,6 @@ from unswayed.benchmarks.benchmark import Benchmark, Place
 from unswayed.importers import IMPORTERS
 from unswayed.items import Item
 
-__all__ = ["JUDGEBENCH"]
-
 
 class _Row(msgspec.Struct):
     pair_id: str

@@ -17,8 +17,6 @@ from unswayed.benchmarks.benchmark import Benchmark, Place
 from unswayed.importers import IMPORTERS
 from unswayed.items import Item
 
-__all__ = ["LLMBAR"]
-
 SUBSETS: Final = (
     "Natural",
     "Adversarial/Neighbor",

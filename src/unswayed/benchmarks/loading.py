@@ -16,8 +16,6 @@ from unswayed.errors import ItemError, UsageError, field_and_reason
 from unswayed.items import BadFieldError, BadLine, Item, ItemSet, check_item, is_table
 from unswayed.registry import did_you_mean
 
-__all__ = ["is_benchmark", "load_benchmark"]
-
 
 def is_benchmark(data: object) -> bool:
     """Whether data are named after a benchmark: `mmlu`, or `gpqa:diamond` for a part of one."""

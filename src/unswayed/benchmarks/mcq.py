@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["refer_to_each_other"]
-
 _OTHERS: Final = r"(?:above|these|those|them|the others?|the options?|the choices?|the answers?)"
 _HOW_MANY: Final = r"(?:all|none|both|neither|either|any|two|some|each|one|only one|more than one)"
 _PHRASE: Final = re.compile(

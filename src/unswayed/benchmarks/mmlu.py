@@ -18,8 +18,6 @@ from unswayed.benchmarks.benchmark import Benchmark, Place
 from unswayed.benchmarks.mcq import refer_to_each_other
 from unswayed.items import BadFieldError, Item, Task
 
-__all__ = ["MMLU", "Question", "questions"]
-
 _LETTERS: Final = ("A", "B", "C", "D")
 
 

@@ -19,8 +19,6 @@ import msgspec
 from unswayed.benchmarks.benchmark import Benchmark, Place
 from unswayed.items import BadFieldError, Gold, Item, Message, Text
 
-__all__ = ["MT_BENCH", "category"]
-
 CATEGORIES: Final = (
     "writing",
     "roleplay",

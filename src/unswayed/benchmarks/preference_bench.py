@@ -15,8 +15,6 @@ import msgspec
 from unswayed.benchmarks.benchmark import Benchmark, Place
 from unswayed.items import BadFieldError, Item
 
-__all__ = ["PREFERENCE_BENCH"]
-
 _LETTERS: Final = ("A", "B")
 
 

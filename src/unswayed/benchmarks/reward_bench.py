@@ -18,8 +18,6 @@ from unswayed.benchmarks.benchmark import Benchmark, Place, shuffled
 from unswayed.errors import UsageError
 from unswayed.items import Item
 
-__all__ = ["REWARD_BENCH", "SECTIONS", "section_scores"]
-
 SECTIONS: Final[Mapping[str, Mapping[str, int]]] = {
     "Chat": {
         "alpacaeval-easy": 100,

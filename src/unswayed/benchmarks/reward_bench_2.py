@@ -17,8 +17,6 @@ import msgspec
 from unswayed.benchmarks.benchmark import Benchmark, Place, shuffled
 from unswayed.items import BadFieldError, Item, Task
 
-__all__ = ["REWARD_BENCH_2"]
-
 TIES: Final = "Ties"
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LEVELS", "VALUES"]
-
 LEVELS: Final = ("Very low", "Low", "Medium", "High", "Very high")
 VALUES: Final = (1.0, 2.0, 3.0, 4.0, 5.0)
 """Of the levels, in the same order."""

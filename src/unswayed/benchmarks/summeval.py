@@ -20,8 +20,6 @@ from unswayed.benchmarks.benchmark import Benchmark, Place
 from unswayed.benchmarks.scale import LEVELS, VALUES
 from unswayed.items import BadFieldError, Item, Task
 
-__all__ = ["SUMMEVAL"]
-
 CRITERIA: Final = ("coherence", "consistency", "fluency", "relevance")
 
 

@@ -7,8 +7,6 @@ from typing import Any
 from unswayed.benchmarks.benchmark import Benchmark
 from unswayed.registry import Registry
 
-__all__ = ["BENCHMARKS"]
-
 BENCHMARKS: Registry[Benchmark[Any]] = Registry(  # Any: each has a schema of its own
     "benchmark",
     {

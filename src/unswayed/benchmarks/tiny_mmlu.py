@@ -11,8 +11,6 @@ from typing import Final
 from unswayed.benchmarks.benchmark import Benchmark
 from unswayed.benchmarks.mmlu import Question, questions
 
-__all__ = ["TINY_MMLU"]
-
 TINY_MMLU: Final = Benchmark(
     title="100 questions that stand for MMLU.",
     hub="huggingface",

@@ -17,8 +17,6 @@ from unswayed.benchmarks.benchmark import Benchmark, Place
 from unswayed.importers import IMPORTERS
 from unswayed.items import Item
 
-__all__ = ["VICUNA_BENCH"]
-
 
 class _Row(msgspec.Struct):
     idx: int | str

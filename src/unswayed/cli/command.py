@@ -8,8 +8,6 @@ import sys
 
 from unswayed.redaction import without_secrets
 
-__all__ = ["command_line", "with_budget"]
-
 
 def command_line() -> str:
     """The command that was typed, without anything that looks like a key."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-__all__ = ["Commands"]
-
 
 class Commands(TyperGroup):
     """A table of commands in which a name may be two words: they go before the first one alone."""

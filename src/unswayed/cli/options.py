@@ -20,27 +20,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-__all__ = [
-    "Budget",
-    "DataDir",
-    "DryRun",
-    "Labels",
-    "Limit",
-    "Model",
-    "NoReask",
-    "OnBadItem",
-    "Prices",
-    "Prompt",
-    "Sample",
-    "Shots",
-    "TaskName",
-    "Template",
-    "check_out",
-    "model_for",
-    "shots_from",
-    "with_reach",
-]
-
 Model = Annotated[
     str | None, typer.Option(help="provider/model, such as openai/gpt-4.1-mini or hf/PATH.")
 ]

@@ -12,8 +12,6 @@ from unswayed.visible import lines_of, one_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["aside", "drop_output", "note", "show", "usable_streams", "write", "write_bytes"]
-
 WIDTH = 120
 """Columns where the output is no terminal: logs have room for the whole table."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from unswayed.result import AuditResult
     from unswayed.runner import CallPlan
 
-__all__ = ["finish", "show_price"]
-
 
 def show_price(plan: CallPlan, *, json: bool) -> None:
     """Say what an audit would ask and cost."""

@@ -15,8 +15,6 @@ from unswayed.training.held_out import figures_of
 from unswayed.training.run_folder import SETTLED
 from unswayed.training.scoring import PARTS
 
-__all__ = ["StepLines", "describe"]
-
 WINDOW: Final = 21
 """Recent steps whose median is the time of a step: a save or a check now and then does not count."""
 

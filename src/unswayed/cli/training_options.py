@@ -9,8 +9,6 @@ from typing import Final
 from unswayed.errors import UsageError
 from unswayed.training.table import OBJECTIVES
 
-__all__ = ["FIELDS", "changes_of", "check_read", "exact_form", "training_command", "typed"]
-
 EXACT: Final = "-exact"
 """Ends the name of an objective that another one runs with `--exact`."""
 

@@ -16,8 +16,6 @@ from unswayed.files import LARGEST, lock, sweep, temporary_for
 from unswayed.items import Item
 from unswayed.judge import Judge
 
-__all__ = ["VerdictFile"]
-
 BEGINNING: Final = b'{"item_id":'
 
 

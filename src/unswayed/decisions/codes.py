@@ -9,23 +9,6 @@ from numpy.typing import NDArray
 
 from unswayed.permutations import Order, invert
 
-__all__ = [
-    "DISAGREES",
-    "MISSING",
-    "REASKED",
-    "TIE",
-    "UNPARSED",
-    "BoolArray",
-    "Choice",
-    "FloatArray",
-    "IntArray",
-    "choice_of",
-    "code_of",
-    "renumbered",
-    "sd_of_rows",
-    "value_of_choices",
-]
-
 Choice = int | Literal["tie"] | None
 """A candidate, a declared tie, or None (unparsed)."""
 

@@ -13,16 +13,6 @@ from unswayed.errors import ItemError, ShapeError
 from unswayed.permutations import invert
 from unswayed.presentation import Ask, Presentation, Substitution, label_symbols
 
-__all__ = [
-    "MOST_COUNT",
-    "RANK",
-    "SCORE",
-    "Decision",
-    "Evidence",
-    "check_decision",
-    "has_sound_presentation",
-]
-
 SCORE: Final = "score"
 """The rating that `scores` are."""
 RANK: Final = "rank"

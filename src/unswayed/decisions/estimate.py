@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Estimate"]
-
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A number with its 95 % interval, or a reason why there is none.

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from unswayed.decisions.codes import BoolArray, FloatArray, IntArray
 from unswayed.errors import ShapeError
 
-__all__ = ["level_counts", "level_ranks"]
-
 
 def level_ranks(values: FloatArray) -> NDArray[np.intp]:
     """The level that each candidate is, the lowest value first.

@@ -10,8 +10,6 @@ from unswayed.decisions.codes import IntArray
 from unswayed.items import Item, by_kind
 from unswayed.presentation import Ask
 
-__all__ = ["criterion_places"]
-
 
 def criterion_places(items: Sequence[Item], asks: Sequence[Ask]) -> IntArray | None:
     """The place of each item's criterion in each question, -1 where it is alone; shape (I, T).

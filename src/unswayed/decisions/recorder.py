@@ -18,8 +18,6 @@ from unswayed.decisions.recording import ByCandidate, Originals, Recording
 from unswayed.errors import ShapeError
 from unswayed.items import BadLine
 
-__all__ = ["Block", "Recorder", "are_usual", "codes_of", "record"]
-
 SHARED: Final = (
     "order",
     "labels",

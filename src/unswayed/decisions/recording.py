@@ -17,8 +17,6 @@ from unswayed.decisions.decision import RANK, SCORE, Decision
 from unswayed.items import BadLine
 from unswayed.presentation import Ask
 
-__all__ = ["ByCandidate", "Originals", "Recording"]
-
 
 class Originals(Protocol):
     """Where recorded decisions lie, by place."""

@@ -16,9 +16,6 @@ from unswayed.items import Item, blinded, by_kind, of_kinds, picked, text_of
 from unswayed.permutations import Order, invert
 from unswayed.presentation import content_order
 
-__all__ = ["Subjects", "tie_rank"]
-
-
 Alike = Mapping[tuple[Order | None, int, bool], NDArray[np.intp]]
 """Rows by order of the candidates by content, number of criteria, and whether they are permutable."""
 

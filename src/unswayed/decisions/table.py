@@ -28,8 +28,6 @@ from unswayed.permutations import Order, compose, invert
 from unswayed.presentation import Ask, Presentation, canonical, label_symbols, settled_by
 from unswayed.presentation import through as seen_through
 
-__all__ = ["DecisionTable", "argmax_by_tie_rule", "leaders_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class DecisionTable:

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from unswayed.decisions.codes import TIE, BoolArray, FloatArray, IntArray, choice_of, renumbered
 from unswayed.permutations import Order
 
-__all__ = ["Verdict", "VerdictTable"]
-
 ROUNDING: Final = 1e-9
 """Scores closer than this are equal."""
 

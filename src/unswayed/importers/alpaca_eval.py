@@ -28,8 +28,6 @@ from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source,
 from unswayed.items import Item
 from unswayed.presentation import X0, X2, Presentation
 
-__all__ = ["ALPACA_EVAL"]
-
 LABELS: Final = ("m", "M")
 
 ORDER_UNKNOWN: Final = "order not recorded (no log-probabilities): figures by position mean nothing for these decisions"

@@ -32,8 +32,6 @@ from unswayed.importers.protocol import (
 from unswayed.items import Item
 from unswayed.presentation import X0, X2
 
-__all__ = ["AUTOJ"]
-
 LABELS: Final = ("1", "2")
 """The prompt calls the answers Response 1 and Response 2."""
 

@@ -25,21 +25,6 @@ from unswayed.items import (
     suffix,
 )
 
-__all__ = [
-    "Listed",
-    "as_filed",
-    "decode_decision",
-    "decode_quickly",
-    "items_from_decisions",
-    "line_of",
-    "no_decisions",
-    "question_key",
-    "refusal",
-    "repeated",
-    "without_marks",
-    "write_decisions",
-]
-
 decode_quickly: Final = msgspec.json.Decoder(Decision).decode
 """The decision of a line as it stands there, its types checked only."""
 _ENCODER = msgspec.json.Encoder()

@@ -19,8 +19,6 @@ from unswayed.importers.table import IMPORTERS
 from unswayed.items import BadLine, Item, check_item
 from unswayed.registry import did_you_mean
 
-__all__ = ["Imported", "detect", "import_files"]
-
 Convert = Callable[[Record, Source], Judged]
 
 LEFT_OUT: Final = "left_out: "

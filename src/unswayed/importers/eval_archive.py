@@ -24,8 +24,6 @@ from unswayed.importers.protocol import BadFieldError, Entry, Record, Source, ob
 from unswayed.items import expands
 from unswayed.registry import require
 
-__all__ = ["EVALUATION", "LARGEST", "samples_of"]
-
 EVALUATION: Final = "unswayed_eval"
 """Under which the evaluation that a sample belongs to is given beside its own fields."""
 LARGEST: Final = 256 * 2**20

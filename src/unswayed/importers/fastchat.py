@@ -20,8 +20,6 @@ from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source,
 from unswayed.items import Item
 from unswayed.presentation import X0, X2
 
-__all__ = ["FASTCHAT"]
-
 LABELS: Final = ("A", "B")
 
 _FAILED: Final = "$ERROR$"

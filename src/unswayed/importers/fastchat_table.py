@@ -21,8 +21,6 @@ from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source,
 from unswayed.items import Item, Message, Text
 from unswayed.presentation import X0
 
-__all__ = ["FASTCHAT_TABLE"]
-
 LABELS: Final = ("A", "B")
 
 ORDER_UNKNOWN: Final = "order not recorded (verdicts over both orders): figures by position mean nothing for these decisions"

@@ -25,8 +25,6 @@ from unswayed.decisions import Decision
 from unswayed.importers.protocol import BadFieldError, Entry, Importer, Judged, Record, Source
 from unswayed.items import Item, Task
 
-__all__ = ["CRITERIA", "HANNA"]
-
 CRITERIA: Final = {
     "RE": "Relevance",
     "CH": "Coherence",

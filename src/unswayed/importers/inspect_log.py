@@ -35,8 +35,6 @@ from unswayed.importers.protocol import (
 from unswayed.items import Gold, Item, Task
 from unswayed.permutations import Order
 
-__all__ = ["INSPECT"]
-
 FAILED: Final = "a sample that failed (error)"
 NO_CHOICES: Final = "a sample without choices: no multiple choice"
 EQUAL: Final = "two options have the same text: a shuffled order cannot be told"

@@ -18,8 +18,6 @@ from unswayed.permutations import Order, invert
 from unswayed.tasks import task_of
 from unswayed.tasks.listwise import best_candidate
 
-__all__ = ["OWN_DECISIONS", "MappedLog"]
-
 
 def _read(decision: Decision, source: Source) -> Judged:
     """One decision."""

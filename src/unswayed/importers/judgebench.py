@@ -27,8 +27,6 @@ from unswayed.importers.protocol import (
 from unswayed.items import Item
 from unswayed.presentation import X0, X2
 
-__all__ = ["JUDGEBENCH"]
-
 LABELS: Final = ("A", "B")
 
 BUCKETS: Final = {

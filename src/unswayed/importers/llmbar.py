@@ -34,8 +34,6 @@ from unswayed.importers.protocol import (
 from unswayed.items import Item
 from unswayed.presentation import X0, X2
 
-__all__ = ["LLMBAR"]
-
 LABELS: Final = ("a", "b")
 """The prompts call the answers Output (a) and Output (b)."""
 

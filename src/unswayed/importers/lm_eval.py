@@ -28,8 +28,6 @@ from unswayed.importers.protocol import BadFieldError, Entry, Importer, Judged, 
 from unswayed.items import Item, Task
 from unswayed.permutations import Order
 
-__all__ = ["LM_EVAL"]
-
 CLOZE: Final = "options were scored as continuations: they have no order"
 OTHER_FILTER: Final = "another filter of the same answers"
 NO_OPTIONS: Final = "a generated answer whose options were not found in doc"

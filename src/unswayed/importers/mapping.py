@@ -16,8 +16,6 @@ from unswayed.errors import UsageError
 from unswayed.items import TASKS
 from unswayed.registry import did_you_mean
 
-__all__ = ["Arrangement", "FieldMap", "Meaning", "look_up", "parse_map"]
-
 Meaning = Literal["label", "candidate", "name"]
 Arrangement = Literal["own", "shown"]
 

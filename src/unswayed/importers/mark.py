@@ -10,8 +10,6 @@ import msgspec
 from unswayed.importers.protocol import BadFieldError
 from unswayed.permutations import Order
 
-__all__ = ["MARK", "Mark", "mark_of"]
-
 MARK: Final = "unswayed"
 
 

@@ -36,8 +36,6 @@ from unswayed.importers.protocol import (
 from unswayed.items import Item, Message, Text
 from unswayed.presentation import X0, X2
 
-__all__ = ["MT_BENCH"]
-
 LABELS: Final = ("A", "B")
 REFERENCE: Final = "vicuna-13b-v1.3"
 """The model that is candidate 0; without it the first name in the alphabet is."""

@@ -22,8 +22,6 @@ from unswayed.importers.protocol import BadFieldError, Importer, Judged, Record,
 from unswayed.items import Item, Task
 from unswayed.permutations import Order
 
-__all__ = ["PAIR", "PA_GRPO", "QUESTION", "shown_texts"]
-
 _LETTERS: Final = "ABCD"
 _FIELDS: Final = frozenset(("data_source", "prompt", "reward_model", "extra_info"))
 PAIR: Final = re.compile(

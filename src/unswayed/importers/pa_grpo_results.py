@@ -35,8 +35,6 @@ from unswayed.importers.protocol import (
 from unswayed.items import Item, Task
 from unswayed.permutations import Order
 
-__all__ = ["PA_GRPO_RESULTS"]
-
 FAILED: Final = "a call that failed (error)"
 
 _LETTERS: Final = "ABCDEFGHIJ"

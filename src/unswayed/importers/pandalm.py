@@ -31,8 +31,6 @@ from unswayed.importers.protocol import (
 )
 from unswayed.items import Item
 
-__all__ = ["PANDALM"]
-
 LABELS: Final = ("1", "2")
 """The prompt calls the answers Response 1 and Response 2."""
 

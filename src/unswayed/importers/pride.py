@@ -35,8 +35,6 @@ from unswayed.importers.protocol import (
 from unswayed.items import Item, Task
 from unswayed.permutations import Order
 
-__all__ = ["PRIDE_FILES", "orders_of"]
-
 _LETTERS: Final = "ABCDEFGHIJ"
 _RUN: Final = re.compile(r"\d+s_(.+)")
 """The folder of a run: the number of examples shown, then the model."""

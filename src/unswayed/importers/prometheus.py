@@ -21,8 +21,6 @@ from unswayed.decisions import Decision
 from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source, has, short_name
 from unswayed.items import Item, Task
 
-__all__ = ["PROMETHEUS"]
-
 MODEL: Final = "gpt-4"
 QUESTION: Final = "The instruction to evaluate"
 RESPONSE: Final = "Response to evaluate"

@@ -11,8 +11,6 @@ import msgspec
 from unswayed.importers.protocol import BadFieldError, Entry, Record, Source, decoded, object_of
 from unswayed.items import is_parquet, is_table, iter_objects, read_parquet, read_table, together
 
-__all__ = ["peeked", "records_of", "whole"]
-
 SMALL: Final = 65_536
 """Bytes; a longer field of a file that is one object is decoded by who reads it, part by part."""
 

@@ -28,8 +28,6 @@ from unswayed.items import (
     text_begun,
 )
 
-__all__ = ["RecordedLines"]
-
 AT_ONCE: Final = 1 << 18
 """Bytes read at once: what is made of them stays in the processor's caches."""
 MOST_BETWEEN: Final = 1 << 12

@@ -22,8 +22,6 @@ from unswayed.importers.decisions_file import (
 from unswayed.importers.recorded_lines import RecordedLines
 from unswayed.items import BadFieldError, BadLine, suffix
 
-__all__ = ["read_decisions_file", "read_recording"]
-
 
 def read_recording(path: str | Path, on_bad_item: Literal["stop", "skip"] = "stop") -> Recording:
     """Read a decisions file, or the Parquet that `unswayed export` writes, into columns.

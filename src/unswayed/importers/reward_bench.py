@@ -35,8 +35,6 @@ from unswayed.importers.protocol import (
 from unswayed.items import Item, Message, Task, Text
 from unswayed.presentation import X0
 
-__all__ = ["REWARD_BENCH"]
-
 LABELS: Final = ("A", "B")
 ORDER_UNKNOWN: Final = "order not recorded (none was shown, or it was drawn): figures by position mean nothing for these decisions"
 

@@ -20,8 +20,6 @@ from unswayed.decisions import Decision
 from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source, has, short_name
 from unswayed.items import Item, Task
 
-__all__ = ["SUMMEVAL"]
-
 CRITERIA: Final = {
     "coh": "coherence",
     "con": "consistency",  # of a summary with its document

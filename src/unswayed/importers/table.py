@@ -7,8 +7,6 @@ from typing import Any
 from unswayed.importers.protocol import Importer
 from unswayed.registry import Registry
 
-__all__ = ["IMPORTERS"]
-
 IMPORTERS: Registry[Importer[Any]] = Registry(  # Any: each has a schema of its own
     "importer",
     {

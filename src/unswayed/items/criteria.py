@@ -16,8 +16,6 @@ from unswayed.items.item import Item, Task, suffix
 from unswayed.items.lines import Gathered, by_kind, of_kinds
 from unswayed.items.sets import ItemSet
 
-__all__ = ["by_criterion", "expanded"]
-
 
 def by_criterion(items: Iterable[Item]) -> Iterator[Item]:
     """Items, those with criteria once for each of them; taken apart again they stay as they are.

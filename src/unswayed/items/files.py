@@ -19,22 +19,6 @@ from unswayed.files import LARGEST, open_file
 from unswayed.items.tables import BadFieldError, read_rows
 from unswayed.registry import require
 
-__all__ = [
-    "BOM",
-    "batches_of",
-    "expands",
-    "is_packed",
-    "is_parquet",
-    "iter_lines",
-    "iter_objects",
-    "open_parquet",
-    "open_text",
-    "read_parquet",
-    "read_table",
-    "text_begun",
-    "together",
-]
-
 T = TypeVar("T", bound=bytes | msgspec.Raw)
 
 ROWS: Final = 1024

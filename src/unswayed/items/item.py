@@ -16,22 +16,6 @@ from unswayed.errors import field_and_reason
 from unswayed.items.tables import BadFieldError, fields_of
 from unswayed.registry import Registry, did_you_mean
 
-__all__ = [
-    "TASKS",
-    "BadLine",
-    "Item",
-    "Message",
-    "Task",
-    "TaskRules",
-    "blind",
-    "item_of",
-    "question_mark",
-    "suffix",
-    "text_of",
-    "texts_of",
-    "turns_of",
-]
-
 
 class TaskRules(Protocol):
     """What an item reads of its task; the whole of a task is `unswayed.tasks.TaskSpec`."""

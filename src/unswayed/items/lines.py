@@ -21,8 +21,6 @@ from unswayed.errors import UsageError
 from unswayed.files import bytes_at, no_room, unnamed_file
 from unswayed.items.item import Item, blind, encode_item
 
-__all__ = ["Gathered", "ItemLines", "blinded", "by_kind", "ids_of", "of_kinds", "picked"]
-
 T = TypeVar("T")
 
 LARGE: Final = 1 << 24

@@ -16,8 +16,6 @@ from unswayed.items.lines import Gathered
 from unswayed.items.sets import ItemSet
 from unswayed.items.tables import BadFieldError, is_table, typed_cells, typed_values
 
-__all__ = ["items_of", "load_items"]
-
 MOST_BAD: Final = 10_000
 """Bad lines that are counted before a file is refused."""
 

@@ -12,8 +12,6 @@ from unswayed.errors import ItemError
 from unswayed.items.item import BadLine, Item, Task
 from unswayed.items.lines import Gathered, ids_of, of_kinds
 
-__all__ = ["ItemSet"]
-
 
 @dataclass(frozen=True, slots=True)
 class ItemSet(Sequence[Item]):

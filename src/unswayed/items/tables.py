@@ -22,8 +22,6 @@ import msgspec
 from unswayed.errors import ItemError
 from unswayed.files import LARGEST
 
-__all__ = ["BadFieldError", "fields_of", "is_table", "read_rows", "typed_cells", "typed_values"]
-
 _CANDIDATE: Final = re.compile(
     r"(?:(candidate|option|answer|response)_(\d+|[a-z])|([a-z]))", re.IGNORECASE
 )

@@ -50,8 +50,6 @@ from unswayed.methods.tables import (
 )
 from unswayed.presentation import Ask, Presentation, canonical, presentations
 
-__all__ = ["Additive", "Effects", "design_presentations"]
-
 Design = Literal["decoupled", "coupled"]
 
 

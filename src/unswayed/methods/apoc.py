@@ -46,8 +46,6 @@ from unswayed.methods.voting import count_votes
 from unswayed.presentation import Ask
 from unswayed.registry import Registry
 
-__all__ = ["SKIPS", "Apoc", "asks_for_an_estimate", "leaves_none_out"]
-
 SKIPS: Registry[Callable[[Item], bool]] = Registry(
     "skip",
     {

@@ -16,8 +16,6 @@ from unswayed.methods.sets import Reading, presentation_set, presentation_weight
 from unswayed.methods.voting import decide_by_average
 from unswayed.presentation import Ask
 
-__all__ = ["Average"]
-
 
 @dataclass(frozen=True, slots=True)
 class Average(Method):

@@ -25,8 +25,6 @@ from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import Reading, Turning, asks_of_set, presentation_weights
 from unswayed.presentation import Ask
 
-__all__ = ["BalancedRubric"]
-
 
 @dataclass(frozen=True, slots=True)
 class BalancedRubric(Method):

@@ -22,8 +22,6 @@ from unswayed.methods.sets import label_layouts
 from unswayed.methods.tables import log_probs_by_label, softmax
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["Batch"]
-
 
 @dataclass(frozen=True, slots=True)
 class Batch(PriorMethod):

@@ -44,8 +44,6 @@ from unswayed.methods.voting import decide_by_vote
 from unswayed.permutations import FULL_LIMIT, Order, balanced, full
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["BiasCost", "Probe", "bias_cost", "cheapest", "cheapest_of_all", "position_shares"]
-
 EQUAL: Final = 1e-9
 """Costs closer than this are equal: far above rounding, far below one answer."""
 

@@ -64,8 +64,6 @@ from unswayed.methods.tables import TOLERANCE, labels_by_candidate, probs_of, so
 from unswayed.permutations import invert
 from unswayed.presentation import X1, Ask, Presentation, label_symbols
 
-__all__ = ["CalibraEval", "Curve", "objective_form", "objective_presentations"]
-
 Objective = Literal["both", "l1", "l2"]
 """Eq. 10, or the paper's ablations: l1 = a^2 - lambda c^2, l2 = b^2 - lambda (g(s0) - 1/2)^2."""
 

@@ -19,8 +19,6 @@ from unswayed.methods.sets import content_ask
 from unswayed.methods.voting import decide_by_answer
 from unswayed.presentation import Ask
 
-__all__ = ["Canonical"]
-
 
 @dataclass(frozen=True, slots=True)
 class Canonical(Method):

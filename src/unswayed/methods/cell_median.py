@@ -25,8 +25,6 @@ from unswayed.methods.sets import canonical_ask, label_layouts, orbit
 from unswayed.methods.tables import log_probs_by_label
 from unswayed.presentation import Ask
 
-__all__ = ["CellMedian"]
-
 
 @dataclass(frozen=True, slots=True)
 class CellMedian(PriorMethod):

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from unswayed.errors import MethodError, ShapeError
 from unswayed.permutations import Order, invert
 
-__all__ = ["UnsoundError", "check_layout", "check_numbers", "check_rising"]
-
 ROUNDING = 1e-9
 
 

@@ -15,8 +15,6 @@ from unswayed.methods.tables import EPSILON, labels_by_candidate, probs_of
 from unswayed.permutations import invert
 from unswayed.presentation import Ask, Presentation, Substitution
 
-__all__ = ["content_free_asks", "content_free_priors", "mean_by_label", "plan_content_free"]
-
 
 def plan_content_free(
     items: Sequence[Item],

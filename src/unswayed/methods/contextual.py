@@ -29,8 +29,6 @@ from unswayed.methods.protocol import About, Layouts
 from unswayed.methods.sets import canonical_ask
 from unswayed.presentation import Ask, Substitution
 
-__all__ = ["CONTENT_FREE", "Contextual"]
-
 CONTENT_FREE = ("N/A", "", "[MASK]")
 
 

@@ -16,8 +16,6 @@ from unswayed.methods.sets import canonical_ask
 from unswayed.methods.voting import decide_by_answer
 from unswayed.presentation import Ask
 
-__all__ = ["DebiasPrompt"]
-
 
 @dataclass(frozen=True, slots=True)
 class DebiasPrompt(Method):

@@ -17,8 +17,6 @@ from unswayed.methods.sets import canonical_ask
 from unswayed.methods.voting import decide_by_answer
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["Direct"]
-
 
 @dataclass(frozen=True, slots=True)
 class Direct(Method):

@@ -21,8 +21,6 @@ from unswayed.methods.priors import LabelPrior, PriorMethod
 from unswayed.methods.protocol import About, Layouts
 from unswayed.presentation import Ask, Substitution
 
-__all__ = ["DomainContextual", "random_texts"]
-
 
 def random_texts(items: Sequence[Item], count: int, *, seed: int) -> tuple[Substitution, ...]:
     """Random in-domain text in place of the prompt and of each candidate.

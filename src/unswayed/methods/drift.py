@@ -25,8 +25,6 @@ from unswayed.methods.intervals import expanded_levels
 from unswayed.methods.protocol import Method, unlearned
 from unswayed.quantiles import NORMAL, student
 
-__all__ = ["Drift", "drift"]
-
 LEAST_ERROR: Final = 1e-9
 """Estimates that differ by less than this are rounded differently, not different."""
 

@@ -14,20 +14,6 @@ from unswayed.errors import MethodError
 from unswayed.items import Item, blind
 from unswayed.presentation import Ask
 
-__all__ = [
-    "FEW_ITEMS",
-    "MOST_ITEMS",
-    "ROUNDED_TO_ZERO",
-    "MethodWarning",
-    "Tables",
-    "not_fitted",
-    "split",
-    "tables_of",
-    "warn_if_few",
-    "warn_of",
-    "warn_uncorrected",
-]
-
 FEW_ITEMS: Final = 20
 """Fewer estimation items than this are warned about."""
 

@@ -22,16 +22,6 @@ from unswayed.methods import METHODS
 from unswayed.methods.names import spec_name
 from unswayed.methods.protocol import Method, is_fitted, learned_fields, learned_values
 
-__all__ = [
-    "FILE_FORMAT",
-    "FittedFile",
-    "from_json",
-    "item_mark",
-    "load_method",
-    "save_method",
-    "to_json",
-]
-
 FILE_FORMAT: Final = 1
 """Version of the file layout; a reader refuses newer ones."""
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from unswayed.decisions import FloatArray
 from unswayed.quantiles import expanded_tail
 
-__all__ = ["FEWEST", "expanded_interval", "expanded_levels", "mean_interval", "median_interval"]
-
 FEWEST: Final = 60
 """Estimation items below which a bootstrap interval is not given."""
 

@@ -27,8 +27,6 @@ from unswayed.methods.tables import (
 )
 from unswayed.methods.voting import count_votes, shares_of
 
-__all__ = ["decide_by_mean_value", "exposure_weights", "values_of"]
-
 FEWEST: Final = 1e-12
 """Weight below which a place was shown in no answer that was read: sums of weights are larger."""
 

@@ -16,20 +16,6 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import FloatArray
 
-__all__ = [
-    "Form",
-    "Problem",
-    "critical_lambda",
-    "crossing",
-    "descend",
-    "gradient",
-    "loss",
-    "make_problem",
-    "solve",
-    "thin",
-]
-
-
 SMALL: Final = 400
 """Distinct probabilities below which the solver runs more starts."""
 

@@ -15,8 +15,6 @@ from unswayed.methods.protocol import Method, learned_fields, why_not
 from unswayed.registry import did_you_mean
 from unswayed.tasks import task_of
 
-__all__ = ["default_methods", "parameters", "parse_method", "spec_name"]
-
 
 def parameters(method: type[Method] | Method) -> dict[str, object]:
     """The hyperparameters of a method with their defaults, by name."""

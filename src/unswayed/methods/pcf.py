@@ -41,8 +41,6 @@ from unswayed.methods.voting import SCORE_TOLERANCE, decide_by_score, mean_by_ca
 from unswayed.parsing import FLAGS
 from unswayed.presentation import Ask
 
-__all__ = ["PCF"]
-
 CAUTION: Final = "calibrated_uncertainty"
 """The flag that is a merit."""
 

@@ -28,8 +28,6 @@ from unswayed.methods.tables import log_probs_by_label, softmax
 from unswayed.permutations import Order
 from unswayed.presentation import Ask
 
-__all__ = ["PriDe", "item_priors"]
-
 SMALLEST_GROUP = 5
 """Groups with fewer estimation items share the prior of all items."""
 

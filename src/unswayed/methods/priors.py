@@ -44,8 +44,6 @@ from unswayed.methods.tables import (
 from unswayed.permutations import Order
 from unswayed.presentation import Ask, Presentation, label_symbols
 
-__all__ = ["LabelPrior", "PriorMethod", "decide_by_offsets", "layout_name"]
-
 SUM_TOLERANCE: Final = 1e-6
 
 

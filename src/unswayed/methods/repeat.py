@@ -21,8 +21,6 @@ from unswayed.methods.sets import canonical_ask
 from unswayed.methods.voting import decide_by_average, decide_by_vote
 from unswayed.presentation import Ask
 
-__all__ = ["Repeat", "RepeatMean", "RepeatScore"]
-
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Method):

@@ -34,8 +34,6 @@ from unswayed.methods.tables import agreement, plurality, verdict_table
 from unswayed.methods.voting import count_votes
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["Sequential"]
-
 IN_BLOCKS = ("auto", "swap", "cyclic", "balanced")
 """Sets of orders that come as consecutive blocks of n position-balanced presentations."""
 

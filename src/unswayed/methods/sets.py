@@ -8,18 +8,6 @@ from typing import Literal
 from unswayed.permutations import Order, cyclic
 from unswayed.presentation import Ask, Presentation, presentations
 
-__all__ = [
-    "Reading",
-    "Turning",
-    "asks_of_set",
-    "canonical_ask",
-    "content_ask",
-    "label_layouts",
-    "orbit",
-    "presentation_set",
-    "presentation_weights",
-]
-
 Reading = Literal["coupled", "label", "order", "all"]
 """What moves between the presentations read: see `presentation.presentations`; all = the three."""
 

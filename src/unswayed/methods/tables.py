@@ -26,20 +26,6 @@ from unswayed.decisions import (
 )
 from unswayed.permutations import Order, invert
 
-__all__ = [
-    "EPSILON",
-    "TOLERANCE",
-    "agreement",
-    "choices_of",
-    "labels_by_candidate",
-    "log_probs_by_label",
-    "plurality",
-    "positions_by_candidate",
-    "probs_of",
-    "softmax",
-    "verdict_table",
-]
-
 EPSILON: Final = 1e-10
 """Added to probabilities before a logarithm (PriDe's released code uses the same)."""
 

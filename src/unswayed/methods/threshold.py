@@ -23,15 +23,6 @@ from unswayed.methods.tables import labels_by_candidate, probs_of
 from unswayed.permutations import invert
 from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation
 
-__all__ = [
-    "PRESENTATIONS",
-    "Oracle",
-    "ThresholdView",
-    "best_threshold",
-    "method_thresholds",
-    "threshold_view",
-]
-
 PRESENTATIONS: Final[Mapping[str, Presentation]] = {"X0": X0, "X1": X1, "X2": X2, "X3": X3}
 
 

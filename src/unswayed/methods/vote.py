@@ -17,8 +17,6 @@ from unswayed.methods.sets import Reading, Turning, asks_of_set, presentation_we
 from unswayed.methods.voting import decide_by_vote
 from unswayed.presentation import Ask
 
-__all__ = ["Vote"]
-
 
 @dataclass(frozen=True, slots=True)
 class Vote(Method):

@@ -30,18 +30,6 @@ from unswayed.methods.tables import (
 )
 from unswayed.tasks import task_of
 
-__all__ = [
-    "SCORE_TOLERANCE",
-    "count_votes",
-    "decide_by_answer",
-    "decide_by_average",
-    "decide_by_score",
-    "decide_by_vote",
-    "mean_by_candidate",
-    "mean_probs",
-    "shares_of",
-]
-
 SCORE_TOLERANCE: Final = 1e-6
 """Scores, of 0 to 100, that are tied: far above rounding, far below any step a judge takes."""
 

@@ -18,8 +18,6 @@ from unswayed.decisions import TIE
 from unswayed.metrics.metric import Criterion, FloatArray, Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import GOLD_TIE, Outcomes
 
-__all__ = ["ACCURACY", "AGREEMENT", "FRACTIONAL", "credit"]
-
 
 def credit(outcomes: Outcomes) -> FloatArray:
     """1 for a right choice, |tied and right| / |tied| for a tie, else 0; shape (I, V)."""

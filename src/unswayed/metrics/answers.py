@@ -14,8 +14,6 @@ from unswayed.decisions import TIE, UNPARSED
 from unswayed.metrics.metric import FloatArray, Metric, Need, fraction
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["LABEL_MASS", "TIE_RATE", "UNPARSED_RATE"]
-
 
 def _answers(outcomes: Outcomes, *, code: int) -> FloatArray:
     """Calls, and calls with this answer; shape (I, 2)."""

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from unswayed.decisions import FloatArray
 from unswayed.items import Item
 
-__all__ = ["Clusters"]
-
 
 @dataclass(frozen=True, slots=True)
 class Clusters:

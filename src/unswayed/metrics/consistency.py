@@ -17,8 +17,6 @@ from dataclasses import replace
 from unswayed.metrics.metric import FloatArray, Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["CONSISTENCY", "PAIRWISE_AGREEMENT", "agreeing_pairs"]
-
 
 def agreeing_pairs(outcomes: Outcomes) -> FloatArray:
     """Share of pairs of presentations with the same choice, shape (I,)."""

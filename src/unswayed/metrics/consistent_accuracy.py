@@ -17,8 +17,6 @@ from unswayed.decisions import BoolArray
 from unswayed.metrics.metric import FloatArray, Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import GOLD_TIE, Outcomes
 
-__all__ = ["CONSISTENT_ACCURACY", "FRACTIONAL"]
-
 
 def _right(outcomes: Outcomes) -> FloatArray:
     """1 and whether the item is right, shape (I, 2)."""

@@ -38,8 +38,6 @@ from unswayed.metrics.metric import (
 )
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["KENDALL", "PEARSON", "SPEARMAN", "Pairs", "kendall", "pearson", "spearman"]
-
 Index = NDArray[np.intp]
 
 _DIGITS: Final = 12

@@ -13,8 +13,6 @@ from unswayed.decisions import BoolArray
 from unswayed.metrics.metric import FloatArray, Metric, Need
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["CRITERION_PLACE"]
-
 
 def _by_place(outcomes: Outcomes) -> FloatArray:
     """1 for an item that counts; deviations and scores at each place; shape (I, 1 + 2m)."""

@@ -10,8 +10,6 @@ import math
 
 from unswayed.errors import UsageError
 
-__all__ = ["majority_error", "majority_error_bound", "sign_test"]
-
 
 def sign_test(first: int, second: int) -> float:
     """Two-sided exact sign test: p of a split as uneven as `first` to `second` under a fair coin.

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from unswayed.decisions import TIE, UNPARSED
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["Flips", "flips"]
-
 
 @dataclass(frozen=True, slots=True)
 class Flips:

@@ -13,8 +13,6 @@ from unswayed.decisions import BoolArray, FloatArray
 from unswayed.items import Item, by_kind, of_kinds
 from unswayed.tasks import task_of
 
-__all__ = ["GOLD_NONE", "GOLD_ONE", "GOLD_SEVERAL", "GOLD_TIE", "gold_of", "human_of"]
-
 GOLD_NONE: Final = 0
 GOLD_ONE: Final = 1
 GOLD_SEVERAL: Final = 2

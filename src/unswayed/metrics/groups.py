@@ -22,8 +22,6 @@ from unswayed.metrics.rows import Beside, Rates, Row, row_of
 from unswayed.metrics.table import load_metrics
 from unswayed.metrics.uncertainty import percentile_interval
 
-__all__ = ["UNGROUPED", "by_group", "measure_groups"]
-
 UNGROUPED = "(no group)"
 """Name under which items without a group are measured when others have one."""
 

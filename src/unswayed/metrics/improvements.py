@@ -13,8 +13,6 @@ from unswayed.metrics.exact import sign_test
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.pairing import paired_by_item
 
-__all__ = ["Improvements", "improved_regressed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Improvements:

@@ -22,8 +22,6 @@ from unswayed.decisions import BoolArray
 from unswayed.metrics.metric import FloatArray, Metric, Need
 from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
 
-__all__ = ["ICC2K", "ICC3K", "SCORE_SD", "mean_squares"]
-
 _ROUNDING: Final = 1e-13
 """Share of a sum of squares below which what is left of it is rounding."""
 

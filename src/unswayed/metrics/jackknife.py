@@ -21,8 +21,6 @@ from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.metric import FloatArray, Metric, OfWeights
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["in_blocks", "jackknife", "jackknifed"]
-
 _GROUPS: Final = 400
 """Groups of items that are left out in turn."""
 

@@ -15,8 +15,6 @@ from unswayed.metrics.consistency import agreeing_pairs
 from unswayed.metrics.metric import FloatArray, Metric, Need
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["FLEISS_KAPPA"]
-
 
 def _agreement_and_counts(outcomes: Outcomes) -> FloatArray:
     """1, the item's agreement P_i, and its count of each category; shape (I, 2 + n + 1)."""

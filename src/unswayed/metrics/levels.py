@@ -10,8 +10,6 @@ from unswayed.errors import ShapeError
 from unswayed.metrics.metric import FloatArray
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["level_choices"]
-
 
 def level_choices(
     outcomes: Outcomes, values: FloatArray

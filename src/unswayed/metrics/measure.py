@@ -31,8 +31,6 @@ from unswayed.metrics.uncertainty import (
     resample_sums,
 )
 
-__all__ = ["difference", "measure"]
-
 
 def measure(
     strata: Sequence[Outcomes],

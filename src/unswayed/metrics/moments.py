@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import FloatArray
 
-__all__ = ["EXACT_UP_TO", "FEWEST_EFFECTIVE", "Moments", "effective_items"]
-
 EXACT_UP_TO: Final = 5_000
 """Items that count up to which they are drawn one by one."""
 

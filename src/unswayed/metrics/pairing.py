@@ -10,8 +10,6 @@ import numpy as np
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.patterns import unique_rows
 
-__all__ = ["jointly", "paired_by_item"]
-
 _CELLS = 1 << 40
 """Numbers of joint patterns that are told apart before they are numbered anew."""
 

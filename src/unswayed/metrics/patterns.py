@@ -12,8 +12,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["patterns_of_rows", "unique_rows"]
-
 _MULTIPLIER_SEED: Final = 20260321
 
 

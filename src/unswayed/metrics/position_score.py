@@ -15,8 +15,6 @@ import numpy as np
 from unswayed.metrics.metric import FloatArray, Metric, Need
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["POSITION_SCORE"]
-
 
 def _by_position(outcomes: Outcomes) -> FloatArray:
     """1 and the points of each position, shape (I, 1 + n). It takes all scores of an item."""

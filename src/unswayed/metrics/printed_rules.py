@@ -30,8 +30,6 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple, TypedDict
 
-__all__ = ["Design", "Rule", "candidates_of", "rules_for"]
-
 _KNOWN: Final = {
     2: "mt.?bench|judge.?bench|preference.?bench|reward.?bench(?!.?v?2)|llm.?bar|alpaca.?eval|hhh|dev.?bench|"
     "vicuna.?bench|chatbot.?arena|wino.?grande|piqa|boolq|copa",

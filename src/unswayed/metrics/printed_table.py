@@ -23,8 +23,6 @@ from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY
 from unswayed.metrics.printed_rules import Design, Rule, candidates_of, rules_for
 from unswayed.metrics.table import METRICS
 
-__all__ = ["Checked", "Impossible", "Kind", "check_cells", "check_table", "markdown_rows"]
-
 Line = Sequence[tuple[str, object]]
 """One row: heading and cell of each column, in order."""
 

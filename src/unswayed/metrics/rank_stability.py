@@ -15,8 +15,6 @@ import numpy as np
 from unswayed.metrics.metric import FloatArray, Metric, Need, correlation, item_means
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["RANK_STABILITY", "rank_agreement"]
-
 _ROUNDING: Final = 1e-9
 """Scores that differ by less are tied: means over several orders round differently."""
 

@@ -13,8 +13,6 @@ import numpy as np
 from unswayed.metrics.metric import FloatArray, Limits, Metric, Need, fraction, ratio
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["LABEL_RATE", "POSITION_RATE", "PRIMACY"]
-
 
 def _by_position(outcomes: Outcomes) -> FloatArray:
     """Choices, and choices at each position; shape (I, 1 + n)."""

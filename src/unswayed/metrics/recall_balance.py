@@ -24,8 +24,6 @@ import numpy as np
 from unswayed.metrics.metric import FloatArray, Metric, Need
 from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
 
-__all__ = ["CKLD", "CKLD_RAW", "RSTD", "divergence", "recall_spread", "recalls"]
-
 
 def _gold_and_hits(outcomes: Outcomes) -> FloatArray:
     """1, calls with gold under each label, and hits under each label; shape (I, 1 + 2n)."""

@@ -9,8 +9,6 @@ from unswayed.items import Item
 from unswayed.metrics.outcomes import Outcomes, outcomes_of
 from unswayed.presentation import canonical
 
-__all__ = ["outcomes_from_decisions"]
-
 
 def outcomes_from_decisions(
     items: Iterable[Item], decisions: Iterable[Decision]

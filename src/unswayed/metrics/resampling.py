@@ -25,16 +25,6 @@ from unswayed.metrics.uncertainty import (
     resample_sums,
 )
 
-__all__ = [
-    "RESAMPLES",
-    "Bootstrapped",
-    "GoldTies",
-    "Options",
-    "Sample",
-    "prepared",
-    "resample",
-]
-
 _WEIGHTED: Final = 4
 """Seed of the draws of weighted metrics; 0 and 1 are those of sums, 2 and 3 of comparisons."""
 

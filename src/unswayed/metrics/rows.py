@@ -15,8 +15,6 @@ from unswayed.metrics.rates import LABEL_RATE, POSITION_RATE
 from unswayed.metrics.resampling import Sample
 from unswayed.metrics.table import METRICS
 
-__all__ = ["Beside", "Rates", "Row", "decode_row", "encode_row", "row_of"]
-
 Rates = tuple[Estimate, ...]
 """The estimates of one metric: one, or one for each position or label."""
 

@@ -18,8 +18,6 @@ from unswayed.decisions import sd_of_rows
 from unswayed.metrics.metric import FloatArray, Metric, Need, item_means
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["SCORE_SHIFT", "WITHIN_ITEM_SD"]
-
 
 def _deviations(outcomes: Outcomes) -> FloatArray:
     """1 and the sd (ddof 1) of the item's scores; shape (I, 2). It takes two scores."""

@@ -27,8 +27,6 @@ from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
 from unswayed.metrics.rows import Row
 from unswayed.metrics.table import METRICS
 
-__all__ = ["ImpossibleTableError", "excess", "self_check"]
-
 _TERMS = tuple(map(METRICS.name_of, (ACCURACY, CONSISTENCY, CONSISTENT_ACCURACY)))
 
 

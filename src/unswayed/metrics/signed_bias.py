@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from unswayed.metrics.metric import FloatArray, Metric, Need
 from unswayed.metrics.outcomes import Outcomes
 
-__all__ = ["LABEL_BIAS", "POSITION_BIAS"]
-
 _FLOOR = 1e-10
 """Smallest probability: a label of probability 0 would be infinitely unlikely."""
 

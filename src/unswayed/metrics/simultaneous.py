@@ -33,8 +33,6 @@ from unswayed.metrics.table import METRICS
 from unswayed.metrics.uncertainty import paired_difference
 from unswayed.quantiles import NORMAL
 
-__all__ = ["Contrasts", "contrasts"]
-
 _DRAWS: Final = 20_000
 """Draws of the largest difference; they settle the critical value to about .01."""
 

@@ -8,14 +8,6 @@ from typing import Final
 from unswayed.metrics.metric import Metric
 from unswayed.registry import Registry
 
-__all__ = [
-    "METRICS",
-    "compared_metrics",
-    "load_metrics",
-    "outranked_metrics",
-    "ranked_metrics",
-]
-
 BUILT_IN: Final = {
     "accuracy": "unswayed.metrics.accuracy:ACCURACY",
     "accuracy_fractional": "unswayed.metrics.accuracy:FRACTIONAL",

@@ -31,17 +31,6 @@ from unswayed.metrics.moments import EXACT_UP_TO
 from unswayed.metrics.patterns import unique_rows
 from unswayed.quantiles import NORMAL, TAIL, expanded_tail, student
 
-__all__ = [
-    "alike_interval",
-    "drawn_weights",
-    "exact_interval",
-    "fewer_rows",
-    "interval",
-    "paired_difference",
-    "percentile_interval",
-    "resample_sums",
-]
-
 _FEW: Final = 10.0
 """Items away from a limit below which quantiles of resamples are too coarse for a rate."""
 

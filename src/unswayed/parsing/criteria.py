@@ -20,8 +20,6 @@ from unswayed.parsing.listwise_objects import Reply, plain, shown
 from unswayed.parsing.places import alone
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten, symbols_of
 
-__all__ = ["criteria_schema", "criterion_key", "read_criteria"]
-
 _LABEL: Final = "label"
 _LABELS: Final = frozenset(("label", "level", "grade", "rating", "score", "answer"))
 _NAMES: Final = frozenset(("criterion", "name"))

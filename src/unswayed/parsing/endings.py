@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["FAILED", "WORDS", "Ending", "ending", "is_failed_attempt"]
-
 
 class Ending(StrEnum):
     """How a reply ended: refused and broken ones are no verdicts, whatever they say."""

@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-__all__ = ["EFFORT", "Json", "JsonList", "JsonObject", "json_texts"]
-
 EFFORT: Final = 6
 """How often a character is looked at, on average; text after that is not searched."""
 _DEEPEST: Final = 32

@@ -16,8 +16,6 @@ from unswayed.parsing.listwise_json import Json, JsonList, JsonObject
 from unswayed.parsing.places import alone
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten
 
-__all__ = ["FLAGS", "SCORE", "Reply", "plain", "reply_of", "shown"]
-
 SCORE: Final = "score"
 FLAGS: Final = ("major_error", "hallucinated_specificity", "calibrated_uncertainty")
 """What is said of a candidate beside its score."""

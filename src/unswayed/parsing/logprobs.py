@@ -23,8 +23,6 @@ from typing import Final, NamedTuple
 from unswayed.calls import Response, TokenLogprob
 from unswayed.parsing.symbols import AMBIGUOUS, NO_LABEL, Symbols, symbols_of
 
-__all__ = ["LabelProbs", "label_probs", "probs_of_response"]
-
 _IMPOSSIBLE: Final = -1000.0
 """Servers mark "not in the list" by -9999 or -inf; no real top-k log-probability is this low."""
 _ROUNDING: Final = 0.01

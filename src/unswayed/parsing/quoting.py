@@ -27,8 +27,6 @@ from typing import Final
 from unswayed.parsing.places import alone, words_of
 from unswayed.parsing.symbols import Symbols
 
-__all__ = ["spoken", "unfenced", "without_thinking"]
-
 _MARKS: Final = (
     r"(?:seed:)?think|thinking(?:_process)?|thoughts?|reasoning|rationale|analysis|scratchpad|reflection"
     r"|(?:inner_|internal_)?monologue|internal|cot|draft|critique|deliberation"

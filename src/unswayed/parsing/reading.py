@@ -29,8 +29,6 @@ from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 from unswayed.permutations import Order
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["decision_of", "is_unread", "read_decision"]
-
 
 def read_decision(
     item: Item,

@@ -13,8 +13,6 @@ from unswayed.parsing.listwise import closed
 from unswayed.parsing.reading import read_decision
 from unswayed.presentation import Ask, Presentation
 
-__all__ = ["LABEL", "READER", "LabelReply", "Reply", "ReplySpec"]
-
 READER: Final = 2
 """Number of the rules that replies are read by: it grows when recorded replies are read otherwise."""
 

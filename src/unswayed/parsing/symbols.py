@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["AMBIGUOUS", "NO_LABEL", "Symbols", "straighten", "symbols_of"]
-
 NO_LABEL: Final = -1
 """Code of a token or text that is no label."""
 AMBIGUOUS: Final = -2

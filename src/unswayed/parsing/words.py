@@ -9,11 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "BECAUSE", "CONCLUDING", "DENIED", "FINAL", "LEVEL", "PLAIN",
-    "POINTING", "TIE", "TIE_BESIDE", "VERBS",
-]  # fmt: skip
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())

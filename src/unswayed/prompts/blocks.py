@@ -18,16 +18,6 @@ from unswayed.presentation import Presentation, Substitution
 from unswayed.prompts.spans import NO_CANDIDATE, Piece
 from unswayed.tasks import TaskSpec
 
-__all__ = [
-    "Layout",
-    "Outline",
-    "are_lines",
-    "layout_of",
-    "outline_of",
-    "plain_texts",
-    "user_pieces",
-]
-
 _RUN: Final = "====="
 _RUNS: Final = re.compile(r"={5,}")
 _ROLE: Final = re.compile(r"[a-z_]{1,16}")

@@ -21,8 +21,6 @@ from unswayed.prompts.styles import PROMPTS
 from unswayed.prompts.template import Template
 from unswayed.tasks import points_of, task_of
 
-__all__ = ["check_prompts", "check_template", "prompt_fingerprint"]
-
 _QUESTION: Final = "qzquestionzq"
 _REFERENCE: Final = "qzreferencezq"
 _FINGERPRINTED: Final = (Task.MCQ, Task.PAIRWISE)

@@ -16,8 +16,6 @@ from typing import Final
 
 from unswayed.errors import TemplateError
 
-__all__ = ["check_limits"]
-
 SECONDS: Final = 5
 MEBIBYTES: Final = 512
 PATIENCE_S: Final = 120.0

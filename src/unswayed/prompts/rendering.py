@@ -26,8 +26,6 @@ from unswayed.prompts.styles import PROMPTS, Style, phrase, sentences
 from unswayed.prompts.template import Template, read_template
 from unswayed.tasks import TaskSpec, points_of, task_of
 
-__all__ = ["Wordings", "candidate_spans", "render", "template_of"]
-
 Chat = tuple[Message, ...]
 
 MOST_WORDINGS: Final = 1024

@@ -18,9 +18,6 @@ from unswayed.presentation import label_symbols
 from unswayed.prompts.blocks import Outline
 from unswayed.prompts.spans import Spans
 
-__all__ = ["PromptSettings", "Rendered", "check_labels", "label_set_of", "prompt_settings"]
-
-
 DEFAULT_PROMPT: Final = "direct"
 
 

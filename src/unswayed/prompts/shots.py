@@ -16,8 +16,6 @@ from unswayed.errors import TemplateError
 from unswayed.items import Item
 from unswayed.presentation import Presentation
 
-__all__ = ["gold_of_shot", "shot_presentations"]
-
 SHOT_SEED: Final = 0
 """Seed of the positions; fixed, so that the same examples always give the same prompt."""
 

@@ -6,17 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-__all__ = [
-    "NO_CANDIDATE",
-    "Piece",
-    "Span",
-    "Spans",
-    "mark_beside",
-    "marked",
-    "spans_of",
-    "unmarked",
-]
-
 NO_CANDIDATE: Final = -1
 
 

@@ -16,8 +16,6 @@ from unswayed.parsing import LabelReply, ReplySpec
 from unswayed.registry import Registry
 from unswayed.tasks import TaskSpec
 
-__all__ = ["LABEL_ALONE", "PROMPTS", "REASONED", "Style", "phrase", "sentences"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     import jinja2
     from jinja2.sandbox import SandboxedEnvironment
 
-__all__ = ["RENDERING_ERRORS", "Template", "read_template"]
-
 _SECTION: Final = re.compile(r"---[ \t]*(system|user|assistant)[ \t]*---[ \t]*")
 _SETTINGS: Final = ("answer", "max_tokens", "reask")
 

@@ -13,18 +13,6 @@ from unswayed.methods.names import parse_method
 from unswayed.report.findings import ACCURACY, CONSISTENCY, CONSISTENT_ACCURACY, SPEARMAN, Finding
 from unswayed.report.intervals import above
 
-__all__ = [
-    "Advice",
-    "Control",
-    "Steadier",
-    "Steady",
-    "Why",
-    "advice_of",
-    "control_of",
-    "repeats_of",
-    "steadier_of",
-]
-
 
 class Why(StrEnum):
     """Why a method is recommended."""

@@ -14,8 +14,6 @@ from unswayed.methods import METHODS
 from unswayed.methods.names import parse_method
 from unswayed.report.findings import Finding
 
-__all__ = ["Application", "application_of"]
-
 Asked = Mapping[str, str | int | float | bool | None]
 
 PROMPTS: Final = ("prompt", "template", "labels", "shots", "base_url")

@@ -19,20 +19,6 @@ from unswayed.report.intervals import (
     widened,
 )
 
-__all__ = [
-    "Aim",
-    "Bias",
-    "Cause",
-    "Groups",
-    "Stay",
-    "Trend",
-    "bias_of",
-    "cause_of",
-    "changes_of",
-    "groups_of",
-    "stay_of",
-]
-
 ABOUT_THE_SAME = 0.03
 """Two consistencies this close, each settled to 3 points, weigh about the same."""
 

@@ -17,9 +17,6 @@ from unswayed.errors import RunDirectoryError
 from unswayed.methods import METHODS
 from unswayed.report.data import RunData
 
-__all__ = ["load_run", "load_runs", "run_data", "without_items", "write_report"]
-
-
 BUILT_IN = ("tiny/", "simulated/")
 """Recorded decisions, and runs of earlier versions, tell by their model's name alone."""
 PLANTED = (

@@ -9,8 +9,6 @@ from unswayed.auditing.flips import Flips
 from unswayed.auditing.records import Metrics, Run
 from unswayed.decisions import Estimate
 
-__all__ = ["RunData"]
-
 
 @dataclass(frozen=True, slots=True)
 class RunData:

@@ -19,8 +19,6 @@ from unswayed.report.parts import Part, cut, parts_of
 from unswayed.report.words import phrase, plain, sentence, spans
 from unswayed.visible import one_line, visible
 
-__all__ = ["Embedded", "ItemView", "View", "embed", "item_view", "script_json"]
-
 Number = Callable[[str], int]
 """The number of a text."""
 SIDE_BY_SIDE = 4

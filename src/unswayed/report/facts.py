@@ -11,8 +11,6 @@ from unswayed.report.findings import Finding
 from unswayed.report.words import plain, say
 from unswayed.visible import one_line, visible
 
-__all__ = ["Fact", "command_text", "date_text", "facts"]
-
 WIDTH = 72
 
 

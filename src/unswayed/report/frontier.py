@@ -20,18 +20,6 @@ from unswayed.report.numerals import calls_text, share
 from unswayed.report.words import plain, say
 from unswayed.visible import one_line
 
-__all__ = [
-    "FRAMES",
-    "Dot",
-    "Drawing",
-    "Frontier",
-    "Panel",
-    "Scale",
-    "dots_of",
-    "panels",
-    "scale_of",
-]
-
 LONGEST_NAME = 26
 TICK_GAP = 34
 NICE_CALLS = (

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from unswayed.report.numerals import count, share
 
-__all__ = ["Cell", "Heat", "HeatRow", "exposure_heat", "share_heat"]
-
 DARKEST = 0.45
 """Opacity of the largest share: text stays readable on it in the light and in the dark."""
 

@@ -10,8 +10,6 @@ import msgspec
 
 from unswayed.decisions import Estimate
 
-__all__ = ["above", "apart", "below", "disjoint", "favoured_of", "half_width", "jointly", "widened"]
-
 
 def half_width(estimate: Estimate) -> float | None:
     """Half the interval, as a fraction."""

@@ -13,8 +13,6 @@ from unswayed.report.plots import RHO, Block, PlotRow, PlotTable, no_bias
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
 
-__all__ = ["key_figures", "key_tables"]
-
 MOST = 4
 
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-__all__ = ["CHARACTER", "Box", "Frame", "Label", "Spot", "covers", "place"]
-
 CHARACTER = 7.4
 """Assumed width of a character at 12 px: the mean of method names in DejaVu Sans, the widest face
 of the page's fonts."""

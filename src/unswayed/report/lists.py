@@ -22,8 +22,6 @@ from unswayed.report.sections import Gains, Section, claim, joint_claim
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
 
-__all__ = ["Lists", "Place", "lists_of", "lists_section", "points_tables", "uneven_orders"]
-
 POSITION_SCORE: Final = METRICS.name_of(position_score.POSITION_SCORE)
 RANK_STABILITY: Final = METRICS.name_of(rank_stability.RANK_STABILITY)
 

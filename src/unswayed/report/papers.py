@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["write_figures"]
-
 COLUMN_IN = 3.35
 """Width of one column of a two-column paper, in inches."""
 KEY_WIDTH = 130

@@ -9,8 +9,6 @@ from unswayed.auditing.flips import Shown
 from unswayed.report.numerals import count
 from unswayed.visible import visible
 
-__all__ = ["LONGEST", "Part", "cut", "parts_of"]
-
 LONGEST = 20_000
 """Characters of one text that are shown."""
 

@@ -21,22 +21,6 @@ from unswayed.report.numerals import expected as expected_text
 from unswayed.report.words import plain, say
 from unswayed.visible import one_line
 
-__all__ = [
-    "PERCENT",
-    "RHO",
-    "Axis",
-    "Block",
-    "Note",
-    "PlotRow",
-    "PlotTable",
-    "bias_tables",
-    "cause_table",
-    "curve_tables",
-    "group_tables",
-    "no_bias",
-    "place_name",
-]
-
 WORDS_UP_TO = 4
 """Positions are named in words up to this many candidates, above by number."""
 

@@ -23,8 +23,6 @@ from unswayed.report.sections import Section, claim, joint_claim
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
 
-__all__ = ["Cost", "Scale", "costs_of", "level_heats", "scale_of", "scales_section"]
-
 KENDALL: Final = METRICS.name_of(correlation.KENDALL)
 PEARSON: Final = METRICS.name_of(correlation.PEARSON)
 SHIFT: Final = METRICS.name_of(score_spread.SCORE_SHIFT)

@@ -13,8 +13,6 @@ from unswayed.report.scales import scale_of, scales_section
 from unswayed.report.sections import Section
 from unswayed.report.words import sentence
 
-__all__ = ["lede_of", "score_sections"]
-
 
 def lede_of(finding: Finding) -> Markup:
     """The sentences below the headline."""

@@ -19,8 +19,6 @@ from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tab
 from unswayed.report.table import MetricsTable, main_table, more_table
 from unswayed.report.words import joined, say, sentence
 
-__all__ = ["Claim", "Gains", "Section", "TableSection", "joint_claim"]
-
 RAW_EXAMPLES = 3
 
 

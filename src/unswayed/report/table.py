@@ -22,8 +22,6 @@ from unswayed.report.findings import (
 from unswayed.report.numerals import interval, number, share
 from unswayed.report.words import plain, say, sentence
 
-__all__ = ["Cell", "MetricsTable", "TableRow", "main_table", "more_table"]
-
 TIES_MATTER = 0.1
 """Share of verdicts without a winner from which a sentence says so."""
 

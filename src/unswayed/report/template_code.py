@@ -18,8 +18,6 @@ from jinja2.bccache import Bucket
 from unswayed.files import whole_file
 from unswayed.version import VERSION
 
-__all__ = ["KeptCode"]
-
 SEAL_BYTES: Final = 32
 
 

@@ -18,8 +18,6 @@ from unswayed.report.table import Cell, MetricsTable, main_table
 from unswayed.report.words import plain, say, sentence, spans
 from unswayed.visible import one_line, visible
 
-__all__ = ["terminal_report"]
-
 FEWEST_COLUMNS = 2
 UNLIMITED = 10_000
 

@@ -21,8 +21,6 @@ from unswayed.report.intervals import above, below
 from unswayed.report.template_code import KeptCode
 from unswayed.visible import one_line
 
-__all__ = ["environment", "joined", "plain", "say", "sentence", "spans"]
-
 _TAG = re.compile(r"(</?b>)|</?bdi>")
 _BREAK_BEFORE = re.compile(r"[ \n]*\n[ \n]*(?=[.,;:)])")
 _GAP = re.compile(r"[ \n]+")

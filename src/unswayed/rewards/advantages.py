@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from unswayed.errors import ShapeError
 from unswayed.rewards.blocks import FloatArray
 
-__all__ = ["group_advantage", "prompt_advantage", "standardise"]
-
 
 def group_advantage(
     rewards: ArrayLike, *, epsilon: float = 1e-6, delta: float = 1e-6, ddof: int = 1

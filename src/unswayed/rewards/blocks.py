@@ -11,19 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from unswayed.decisions import UNPARSED
 from unswayed.errors import ShapeError
 
-__all__ = [
-    "BoolArray",
-    "FloatArray",
-    "IntArray",
-    "SampleKey",
-    "block_rows",
-    "check_presentations",
-    "choices_of",
-    "elsewhere",
-    "named",
-    "right_mask",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

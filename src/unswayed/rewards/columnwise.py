@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from unswayed.reward_settings import Reward
 from unswayed.rewards.blocks import BoolArray, FloatArray, choices_of, named
 
-__all__ = ["COLUMNWISE", "columnwise_reward"]
-
 
 def columnwise_reward(choices: ArrayLike, n: int) -> FloatArray:
     """r_con of the authors' released code: the i-th samples of all presentations vote.

@@ -10,8 +10,6 @@ from unswayed.rewards.blocks import BoolArray, FloatArray, choices_of
 from unswayed.rewards.mode import MODE, mode_reward
 from unswayed.rewards.pair import agreement
 
-__all__ = ["CON", "consistency_reward"]
-
 
 def consistency_reward(choices: ArrayLike, n: int) -> FloatArray:
     """r_con, as the paper defines it: +1 for agreement across presentations, else -1.

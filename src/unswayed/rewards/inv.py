@@ -15,8 +15,6 @@ from unswayed.rewards.blocks import (
     named,
 )
 
-__all__ = ["INV", "invariance_reward"]
-
 
 def invariance_reward(choices: ArrayLike, n: int) -> FloatArray:
     """A consistency reward that rewards invariance only, not confidence (not part of PA-GRPO).

@@ -9,8 +9,6 @@ from unswayed.reward_settings import Reward
 from unswayed.rewards.blocks import BoolArray, FloatArray
 from unswayed.rewards.response import accuracy_reward
 
-__all__ = ["JOINT", "joint_reward"]
-
 
 def joint_reward(choices: ArrayLike, right: ArrayLike) -> FloatArray:
     """+1 where the i-th samples of all presentations are right, else -1.

@@ -9,8 +9,6 @@ from unswayed.decisions import UNPARSED
 from unswayed.reward_settings import Reward
 from unswayed.rewards.blocks import BoolArray, FloatArray, choices_of, named
 
-__all__ = ["MODE", "mode_reward"]
-
 
 def mode_reward(choices: ArrayLike, n: int) -> FloatArray:
     """+1 for the samples that name the group's unique mode over all P * N samples, else -1.

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from unswayed.reward_settings import Reward
 from unswayed.rewards.blocks import FloatArray, choices_of
 
-__all__ = ["NONE", "no_reward"]
-
 
 def no_reward(choices: ArrayLike, n: int) -> FloatArray:
     """No consistency reward: 0 for every sample."""

@@ -14,8 +14,6 @@ from unswayed.rewards.blocks import (
     named,
 )
 
-__all__ = ["PAIR", "agreement", "pair_reward"]
-
 
 def pair_reward(choices: ArrayLike, n: int) -> FloatArray:
     """2 * (how many of the other presentations' i-th samples name this sample's candidate) - 1.

@@ -15,8 +15,6 @@ from unswayed.rewards.blocks import (
 )
 from unswayed.rewards.pair import agreement
 
-__all__ = ["PROBABILITY_WEIGHTED", "probability_weighted_reward"]
-
 
 def probability_weighted_reward(choices: ArrayLike, n: int) -> FloatArray:
     """2 * (share of the other presentations' samples that name this sample's candidate) - 1.

@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike
 
 from unswayed.rewards.blocks import FloatArray, choices_of
 
-__all__ = ["accuracy_reward", "format_reward", "length_reward"]
-
 
 def accuracy_reward(choices: ArrayLike, right: ArrayLike) -> FloatArray:
     """r_acc: +1 for a right candidate, -1 for a wrong one and for an unparsed answer.

@@ -11,8 +11,6 @@ from unswayed.rewards.advantages import standardise
 from unswayed.rewards.blocks import BoolArray, FloatArray, IntArray
 from unswayed.rewards.response import accuracy_reward, format_reward, length_reward
 
-__all__ = ["Rewards", "Samples", "score"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:

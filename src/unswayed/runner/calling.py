@@ -13,7 +13,7 @@ from unswayed.runner.drafts import Draft
 from unswayed.runner.keys import Question
 from unswayed.runner.missing import MissingCalls
 from unswayed.runner.planning import CallPlan, check_budget, most_usd, with_cost
-from unswayed.runner.progress import ShowsProgress
+from unswayed.runner.progress import ShowsProgress, keep_showing
 from unswayed.runner.questions import (
     Drafter,
     RunCounts,
@@ -23,11 +23,8 @@ from unswayed.runner.questions import (
 from unswayed.runner.writer import BatchWriter, Failed
 from unswayed.store import CallStore
 
-__all__ = ["make_calls"]
-
 GRACE_S: Final = 3.0
 """How long calls in flight may take to finish after the run was asked to stop."""
-TICK_S: Final = 0.2
 MOST_LOOKS: Final = 8
 """Chunks of recorded calls skipped in one go while calls are in flight (about 40 ms)."""
 
@@ -87,8 +84,9 @@ class _Run:
         calling = asyncio.create_task(self._call_all())
         stopping = asyncio.create_task(self._stop.wait())
         ending = {calling, asyncio.create_task(self._writer.broken.wait())}
-        ticking = None if progress is None else asyncio.create_task(self._tick(progress))
-        if ticking is not None:
+        ticking = None
+        if progress is not None:
+            ticking = asyncio.create_task(keep_showing(progress, self._backend, self._met))
             ending.add(ticking)  # it never ends, but it may raise
         try:
             await asyncio.wait({*ending, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -99,8 +97,7 @@ class _Run:
                 task.cancel()
             await asyncio.wait(ending)
             await self._writer.close()
-            self._meet()
-            self.counts.waiting = None
+            self._met().waiting = None
             if progress is not None and ticking is not None and ticking.cancelled():
                 progress.update(self.counts)
                 progress.close()
@@ -112,17 +109,12 @@ class _Run:
         self.counts.interrupted = self._stop.is_set() and bool(unfinished)
         return self.counts
 
-    async def _tick(self, progress: ShowsProgress) -> None:
-        while True:
-            self._meet()
-            self.counts.waiting = self._backend.waiting
-            progress.update(self.counts)
-            await asyncio.sleep(TICK_S)
-
-    def _meet(self) -> None:
+    def _met(self) -> RunCounts:
+        """The counts, with the questions that were looked at so far."""
         self.counts.planned = self._missing.n_distinct
         self.counts.cached = self._missing.n_cached
         self.counts.left_out = self._missing.n_left_out
+        return self.counts
 
     # --- sending -----------------------------------------------------------------------------
 

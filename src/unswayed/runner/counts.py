@@ -10,8 +10,6 @@ from unswayed.backends.protocol import Wait
 from unswayed.parsing import Ending, ending
 from unswayed.runner.writer import Answered, Failed
 
-__all__ = ["RunCounts"]
-
 
 @dataclass(slots=True)
 class RunCounts:

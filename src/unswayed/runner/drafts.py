@@ -17,8 +17,6 @@ from unswayed.runner.writer import Answered
 from unswayed.store import mended_text, prompt_bytes
 from unswayed.tasks import task_of
 
-__all__ = ["Draft", "Layout", "most_tokens", "read_by"]
-
 TOKENS_AROUND: Final = 16
 """The most that a chat template puts around a message."""
 LONGEST_TOKEN: Final = 8

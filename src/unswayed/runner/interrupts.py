@@ -36,8 +36,6 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["INTERRUPTED", "SIGNALS", "catch_interrupt", "signal_stream", "stop_on_interrupt"]
-
 INTERRUPTED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from unswayed.items import Item
 from unswayed.presentation import Ask
 
-__all__ = ["KeyBook", "Question"]
-
 NOWHERE = -1
 
 

@@ -14,8 +14,6 @@ from unswayed.runner.keys import Question
 from unswayed.runner.questions import Drafter
 from unswayed.store import Pool, Recorded
 
-__all__ = ["MissingCalls"]
-
 CHUNK: Final = 100
 """Questions drafted at a time: about 5 ms of work between two looks at the network."""
 PAGE_BITS: Final = 12

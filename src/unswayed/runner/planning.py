@@ -18,17 +18,6 @@ from unswayed.runner.missing import MissingCalls
 from unswayed.runner.questions import Drafter, RunSettings
 from unswayed.store import Pool, Totals, prompt_bytes
 
-__all__ = [
-    "CallPlan",
-    "Estimator",
-    "check_budget",
-    "enough_usd",
-    "most_usd",
-    "plan_calls",
-    "price_of",
-    "with_cost",
-]
-
 TOKENS_PER_BYTE: Final = 0.25
 TOKENS_PER_MESSAGE: Final = 4
 ENOUGH_CALLS: Final = 20

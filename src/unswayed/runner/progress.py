@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sys
 import time
@@ -9,13 +10,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, TextIO
 
-from unswayed.backends.protocol import Wait
+from unswayed.backends.protocol import Backend, Wait
 from unswayed.runner.counts import RunCounts
-
-__all__ = ["Progress", "ShowsProgress", "describe", "duration"]
 
 WINDOW_S: Final = 15.0
 PLAIN_EVERY_S: Final = 5.0
+TICK_S: Final = 0.2
 
 
 class ShowsProgress(Protocol):
@@ -28,6 +28,17 @@ class ShowsProgress(Protocol):
     def close(self) -> None:
         """The run is over; `update` was called with its final counts."""
         ...
+
+
+async def keep_showing(
+    progress: ShowsProgress, backend: Backend, counts: Callable[[], RunCounts]
+) -> None:
+    """Show how far a run is until the task is cancelled."""
+    while True:
+        now = counts()
+        now.waiting = backend.waiting
+        progress.update(now)
+        await asyncio.sleep(TICK_S)
 
 
 class Progress:

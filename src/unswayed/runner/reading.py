@@ -15,8 +15,6 @@ from unswayed.runner.keys import Question
 from unswayed.runner.questions import Drafter
 from unswayed.store import CallStore
 
-__all__ = ["read_decisions", "with_costs_of"]
-
 CHUNK: Final = 500
 
 

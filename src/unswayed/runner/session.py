@@ -17,8 +17,6 @@ from unswayed.runner.questions import Drafter, RunCounts, RunSettings, agreed_lo
 from unswayed.runner.reading import read_decisions
 from unswayed.store import CallStore
 
-__all__ = ["Session"]
-
 
 class Session:
     """Asks questions about one set of items and reads the answers; each is rendered once.

@@ -10,8 +10,6 @@ from unswayed.calls import Failure, Request, Response
 from unswayed.errors import StoreError, UnswayedError
 from unswayed.store import CallStore, Memory
 
-__all__ = ["Answered", "BatchWriter", "Failed", "OnCommit", "Remembering"]
-
 BATCH: Final = 50
 BATCH_S: Final = 0.2
 MOST_UNCOMMITTED: Final = 100

@@ -12,8 +12,6 @@ from unswayed.errors import ItemError, RunDirectoryError, StoreError
 from unswayed.items import Gathered, Item, ItemSet, decode_item, encode_item
 from unswayed.store.database import NOTE, Database
 
-__all__ = ["bind", "bound_items"]
-
 AT_ONCE: Final = 2_000
 
 

@@ -12,8 +12,6 @@ from typing import Any, Final
 from unswayed.errors import StoreError
 from unswayed.store.schema import explained
 
-__all__ = ["NOTE", "Database"]
-
 NOTE: Final = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 
 ROOMY: Final = -65_536

@@ -8,8 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KEY_BYTES", "KeyIndex"]
-
 KEY_BYTES: Final = 32
 
 

@@ -17,8 +17,6 @@ from unswayed.errors import RunDirectoryError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["WriterLock"]
-
 HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 POLL_S = 0.1
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)

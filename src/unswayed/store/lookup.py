@@ -13,8 +13,6 @@ from unswayed.store.database import Database
 from unswayed.store.index import KeyIndex
 from unswayed.store.records import Recorded, decode_whole_responses, is_whole
 
-__all__ = ["Lookup"]
-
 CHUNK: Final = 500  # keys per query
 INDEXED_AT_ONCE: Final = 5_000
 MOST_ROW: Final = 1 << 62

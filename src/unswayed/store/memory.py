@@ -12,8 +12,6 @@ import msgspec
 from unswayed.calls import Request, Response
 from unswayed.store.records import Recorded, Totals, prompt_bytes
 
-__all__ = ["Memory", "Pool"]
-
 ENTRY_BYTES: Final = 220
 """What a key and its answer take besides the answer's own bytes (measured: 173 to 212)."""
 LOST: Final = b""

@@ -35,8 +35,6 @@ from unswayed.store.schema import (
     places_of,
 )
 
-__all__ = ["CallStore"]
-
 CHUNK: Final = 500  # keys per query
 
 

@@ -12,26 +12,6 @@ import msgspec
 from unswayed.calls import Failure, Request, Response, TokenLogprob
 from unswayed.errors import StoreError
 
-__all__ = [
-    "SEALED",
-    "CallFailure",
-    "Recorded",
-    "RecordedCall",
-    "Totals",
-    "decode_failure",
-    "decode_request",
-    "decode_response",
-    "decode_whole_responses",
-    "encode_failure",
-    "encode_request",
-    "encode_response",
-    "is_whole",
-    "mended_text",
-    "prompt_bytes",
-    "readable",
-    "sealed",
-]
-
 COMPRESS_FROM: Final = 8192
 """Bytes of JSON from which a record is compressed. zlib level 1 costs about 25 CPU-us per kB and
 halves it: too dear for the usual 1-4 kB, worth it for long texts with logprobs per token."""

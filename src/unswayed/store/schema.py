@@ -17,17 +17,6 @@ from typing import Final
 from unswayed.errors import RunDirectoryError, StoreError, UnswayedError
 from unswayed.store.records import sealed
 
-__all__ = [
-    "Place",
-    "check_places",
-    "connect_readonly",
-    "connect_writer",
-    "database_file",
-    "explain",
-    "explained",
-    "places_of",
-]
-
 APPLICATION_ID: Final = 0x756E7377  # "unsw": tells our files from any other SQLite file
 SCHEMA_VERSION: Final = 2
 UNSEALED_VERSION: Final = 1

@@ -20,8 +20,6 @@ from unswayed.tasks.rubric import TASK as RUBRIC
 from unswayed.tasks.rubric import check_criteria, check_scale, human_score, right_levels
 from unswayed.tasks.spec import Points, TaskSpec
 
-__all__ = ["TASK"]
-
 TOKENS = 32
 """For what stands around the criteria, such as a fence."""
 TOKENS_EACH = 16

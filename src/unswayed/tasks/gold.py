@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from unswayed.items import BadFieldError, Item
 
-__all__ = ["check_gold", "right_candidates"]
-
 
 def right_candidates(item: Item) -> tuple[int, ...]:
     """The candidates that gold names; none where it is a tie or unknown."""

@@ -29,8 +29,6 @@ from unswayed.presentation import Ask, Presentation
 from unswayed.tasks.gold import check_gold, right_candidates
 from unswayed.tasks.spec import TaskSpec
 
-__all__ = ["TASK", "best_candidate"]
-
 TOKENS = 64
 """For what stands around the candidates, and for a ranking."""
 TOKENS_EACH = 160

@@ -6,8 +6,6 @@ from unswayed.parsing import LABEL
 from unswayed.tasks.gold import check_gold, right_candidates
 from unswayed.tasks.spec import TaskSpec
 
-__all__ = ["TASK"]
-
 TASK = TaskSpec(
     name="mcq",
     noun="option",

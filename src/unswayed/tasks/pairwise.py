@@ -7,8 +7,6 @@ from unswayed.parsing import LABEL
 from unswayed.tasks.gold import check_gold, right_candidates
 from unswayed.tasks.spec import TaskSpec
 
-__all__ = ["TASK"]
-
 
 def _check(item: Item) -> None:
     if item.n != 2:

@@ -8,8 +8,6 @@ from unswayed.items import BadFieldError, Item
 from unswayed.parsing import LABEL, criterion_key
 from unswayed.tasks.spec import TaskSpec
 
-__all__ = ["TASK", "check_criteria", "check_scale", "human_score", "right_levels"]
-
 MOST: Final = 1e15
 """Scores are smaller: beyond it floats tell neighbouring numbers apart no more, and far beyond it
 products of scores are infinite."""

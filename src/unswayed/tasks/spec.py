@@ -11,8 +11,6 @@ from unswayed.items import TASKS, Item
 from unswayed.parsing import Reply
 from unswayed.presentation import Ask
 
-__all__ = ["Points", "TaskSpec", "points_of", "task_of", "tasks_giving"]
-
 
 @dataclass(frozen=True, slots=True)
 class Points:

@@ -33,8 +33,6 @@ from unswayed.tiny.items import (
     worth,
 )
 
-__all__ = ["Examples", "content_free_examples", "examples", "prompt_tokens"]
-
 TAU: Final[Mapping[Task, float]] = {
     Task.PAIRWISE: 0.75,
     Task.MCQ: 0.30,

@@ -29,8 +29,6 @@ from unswayed.tiny.formats import FORMATS, Format
 from unswayed.tiny.forward import TinyModel, read_model
 from unswayed.tiny.items import SPECIAL
 
-__all__ = ["WEIGHTS", "TinyBackend", "open_tiny", "prompt_ids"]
-
 WEIGHTS: Final = FORMATS["judge"].folder
 
 BATCH: Final = 64

@@ -10,8 +10,6 @@ from typing import Final
 from unswayed.items import Task
 from unswayed.tiny.items import LABELS, RUBRIC_LABELS, RUBRIC_VOCABULARY, VOCABULARY
 
-__all__ = ["FORMATS", "Format"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:

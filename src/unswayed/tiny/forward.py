@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from unswayed.errors import UsageError
 
-__all__ = ["TinyModel", "read_model"]
-
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 

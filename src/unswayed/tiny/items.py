@@ -23,31 +23,6 @@ from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task
 from unswayed.registry import did_you_mean
 
-__all__ = [
-    "BUILT_IN",
-    "LABELS",
-    "LEVELS",
-    "NOUNS",
-    "RUBRIC_LABELS",
-    "RUBRIC_VOCABULARY",
-    "TOPICS",
-    "VALUES",
-    "VOCABULARY",
-    "WORDS",
-    "JudgeContents",
-    "McqContents",
-    "RubricContents",
-    "Worth",
-    "builtin_items",
-    "draw_judge",
-    "draw_mcq",
-    "draw_rubric",
-    "judge_items",
-    "mcq_items",
-    "rubric_items",
-    "worth",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

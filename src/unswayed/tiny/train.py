@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 PAD, END = encode("<pad> <|end|>").tolist()
 
-__all__ = ["TrainSettings", "make_model", "make_tokenizer", "save", "train"]
-
 TEMPLATE_FILE: Final = "prompt_template.jinja"
 CHAT_TEMPLATE: Final = (
     "{% for message in messages %}"

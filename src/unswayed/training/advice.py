@@ -27,8 +27,6 @@ from unswayed.training.recipe_parts import Data, Prompt
 from unswayed.training.targets import wrong_gold
 from unswayed.training.teacher import compared, questions
 
-__all__ = ["CLEAN", "FEWEST", "Advice", "advise", "hardly_wrong", "surest_contradicted"]
-
 CLEAN: Final = 0.10
 """Gold counts as clean where the interval of the share that is wrong ends below this."""
 

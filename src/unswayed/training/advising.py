@@ -16,8 +16,6 @@ from unswayed.training.planning import answers_with_label, plan_training
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.table import OBJECTIVES
 
-__all__ = ["advise_training"]
-
 ASKING: Final = DISTILL
 """The objective whose questions are asked: it needs no gold, and the others ask about no other item."""
 

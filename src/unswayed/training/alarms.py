@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["ALARMS", "RECENT", "Alarm", "Alarms", "steps_before_alarm"]
-
 RECENT: Final = 5
 """Logged steps with responses in a row before an alarm is raised."""
 

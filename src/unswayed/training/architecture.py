@@ -14,8 +14,6 @@ from unswayed.errors import UsageError
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.trainer_arguments import lora_config
 
-__all__ = ["Architecture", "build_skeleton", "check_quantised", "shape_of", "skeleton_of"]
-
 SHOWN: Final = 12
 """Names of layers that an error lists."""
 

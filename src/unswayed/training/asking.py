@@ -12,8 +12,6 @@ from unswayed.prompts import PromptSettings
 from unswayed.runner import Progress, Question, RunCounts, RunSettings, Session, stop_on_interrupt
 from unswayed.store import CallStore
 
-__all__ = ["ask_recorded"]
-
 
 async def ask_recorded(
     items: ItemSet,

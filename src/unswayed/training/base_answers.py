@@ -31,8 +31,6 @@ from unswayed.training.devices import computed_in, on_cpu
 from unswayed.training.plan import Plan
 from unswayed.training.processes import on_main
 
-__all__ = ["ANSWERS", "ask_base", "balanced"]
-
 ANSWERS: Final = "base_answers"
 """Directory of the recorded calls within a run's folder."""
 

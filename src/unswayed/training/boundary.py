@@ -8,8 +8,6 @@ from typing import Any
 
 from unswayed.training.processes import process_count
 
-__all__ = ["Boundary", "random_states"]
-
 
 @dataclass(frozen=True, slots=True)
 class Boundary:

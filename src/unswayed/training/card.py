@@ -15,8 +15,6 @@ from typing import Any, Final, NamedTuple
 from unswayed.training.held_out import Figure, figures_of
 from unswayed.training.provenance import Record
 
-__all__ = ["PARTIAL", "Base", "Origin", "base_of", "model_card", "name_base"]
-
 ADAPTER_CONFIG: Final = "adapter_config.json"
 
 OF_THE_MACHINE: Final = frozenset({"name", "model", "prompt.template", "rollout.server_url"})

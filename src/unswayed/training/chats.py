@@ -15,8 +15,6 @@ from unswayed.prompts import Rendered
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["ChatTokens", "load_chat"]
-
 
 @dataclass(frozen=True, slots=True)
 class ChatTokens:

@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from unswayed.training.weight_files import weights_defect
 
-__all__ = ["RECORD", "checkpoint_defect", "read_object", "rng_file"]
-
 RECORD: Final = "training.json"
 STATE: Final = "trainer_state.json"
 CONFIGS: Final = ("config.json", "adapter_config.json")

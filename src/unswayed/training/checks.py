@@ -14,15 +14,6 @@ from unswayed.training.chats import ChatTokens
 from unswayed.training.data import Groups
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = [
-    "TRL_VERSIONS",
-    "check_context",
-    "check_labels",
-    "check_task",
-    "check_trl",
-    "check_vocabulary",
-]
-
 TRL_VERSIONS: Final = ((1, 8), (2, 0))
 """Lowest version, and the first that is too new. Before 1.8 there is no entropy bonus."""
 

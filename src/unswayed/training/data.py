@@ -22,16 +22,6 @@ from unswayed.tasks import task_of
 from unswayed.training.gold import usable_items
 from unswayed.training.recipe_parts import Data, Layouts, Prompt
 
-__all__ = [
-    "Counts",
-    "Groups",
-    "Row",
-    "TokenCount",
-    "build_groups",
-    "group_presentations",
-    "prompt_settings",
-]
-
 TokenCount = Callable[[Sequence[Message]], int]
 """Tokens of a rendered chat with the answer about to begin."""
 

@@ -9,17 +9,6 @@ from typing import Final, Literal, NamedTuple
 from unswayed.errors import UsageError
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = [
-    "ASSUMED_BYTES",
-    "BYTES",
-    "Device",
-    "check_device",
-    "computed_in",
-    "device_of",
-    "loaded_in",
-    "on_cpu",
-]
-
 Precision = Literal["float32", "bfloat16"]
 BYTES: Final[Mapping[Precision, int]] = {"float32": 4, "bfloat16": 2}
 

@@ -39,8 +39,6 @@ from unswayed.training.teacher import own_averages, own_temperature
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["DISTILL", "DistillObjective"]
-
 
 @dataclass(frozen=True, slots=True)
 class DistillObjective:

@@ -23,14 +23,6 @@ from unswayed.rewards import BoolArray, FloatArray
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "distillation_loss",
-    "expected_reward",
-    "regulariser",
-    "reward_of_answers",
-    "variance_over_presentations",
-]
-
 
 def reward_of_answers(
     p: FloatArray, right: BoolArray, settings: RewardSettings

@@ -24,8 +24,6 @@ from unswayed.prompts import PromptSettings
 from unswayed.runner import Question, RunCounts
 from unswayed.training.asking import ask_recorded
 
-__all__ = ["FilterReport", "Filtered", "ask_in_orders", "filter_asks", "keep_inconsistent"]
-
 FATES: Final = ("evaluation", "incomplete", "kept", "unparsed", "consistent")
 """What can become of an item; of criteria with several fates the first decides."""
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-__all__ = ["ShardHooks", "save_whole", "settle_sharding"]
-
 
 def settle_sharding(trainer: Any) -> None:
     """Prepare a trainer whose weights FSDP2 will shard; others are left alone."""

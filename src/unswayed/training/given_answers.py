@@ -15,8 +15,6 @@ from unswayed.training.recipe_parts import Recipe
 from unswayed.training.sampling import Split
 from unswayed.training.trainer_arguments import load_arguments, lora_config, trainer_arguments
 
-__all__ = ["given_answers_trainer", "refuse_reward", "split_given", "split_groups"]
-
 
 def given_answers_trainer(
     plan: Plan,

@@ -10,8 +10,6 @@ from unswayed.items import Item, text_of
 from unswayed.tasks import task_of
 from unswayed.training.recipe_parts import Data
 
-__all__ = ["Usable", "usable_items"]
-
 
 @dataclass(frozen=True, slots=True)
 class Usable:

@@ -18,8 +18,6 @@ from unswayed.training.data import prompt_settings
 from unswayed.training.plan import Plan
 from unswayed.training.responses import reader
 
-__all__ = ["Figure", "checked_items", "figures", "figures_of", "look_filtered", "measure_held_out"]
-
 SHARE: Final = 0.25
 """Most answers of a check, as a share of the responses trained on between two checks."""
 

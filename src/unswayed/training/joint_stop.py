@@ -28,8 +28,6 @@ from unswayed.runner.interrupts import INTERRUPTED
 from unswayed.training.boundary import Boundary
 from unswayed.training.processes import any_process
 
-__all__ = ["JointStop", "Stoppable"]
-
 POLL_S: Final = 0.05
 HEARD_S: Final = 0.5
 """How often a process without a signal looks whether another one has got it."""

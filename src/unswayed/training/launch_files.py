@@ -8,8 +8,6 @@ from typing import Final
 from unswayed.errors import UnknownNameError
 from unswayed.registry import did_you_mean
 
-__all__ = ["launch_file", "launch_names", "launch_title"]
-
 FOLDER: Final = Path(__file__).with_name("launch")
 
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.registry import did_you_mean, require
 
-__all__ = ["check_loggers"]
-
 WHOLE: Final = (("all",), ("none",))
 """Words of transformers for every logger that is installed, and for none."""
 

@@ -47,17 +47,6 @@ from unswayed.training.devices import BYTES, Device, computed_in, device_of, loa
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.sharding import Sharding
 
-__all__ = [
-    "MEASURED",
-    "Demand",
-    "Estimate",
-    "Pass",
-    "advice",
-    "demand_of",
-    "described",
-    "estimate_memory",
-]
-
 GB: Final = 10**9
 NODE: Final = 8
 """GPUs that advice to shard counts on, where a run has fewer processes."""

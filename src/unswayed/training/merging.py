@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["merge_without_trace"]
-
 
 def merge_without_trace(model: Any) -> None:
     """Make a `PeftModel` restore its base weights, bit for bit, when the adapter is taken out.

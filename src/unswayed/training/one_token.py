@@ -38,18 +38,6 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-__all__ = [
-    "Batch",
-    "Example",
-    "Loss",
-    "OneToken",
-    "Prompt",
-    "check_one_token",
-    "label_log_probs",
-    "one_token_trainer",
-    "prompts_of",
-]
-
 NEVER: Final = -1e4
 """Log-probability of a candidate that an item does not have, beside items that have more."""
 

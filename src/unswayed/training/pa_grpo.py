@@ -35,8 +35,6 @@ from unswayed.training.trl_hooks import GroupHooks
 if TYPE_CHECKING:
     from trl.trainer.grpo_config import GRPOConfig
 
-__all__ = ["GRPO", "PA_GRPO", "RL", "GroupObjective", "group_dataset", "grpo_config"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupObjective:

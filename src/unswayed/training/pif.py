@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-__all__ = ["PIF", "AnswerTokens", "Example", "PifHooks", "PifObjective", "examples", "pif_loss"]
-
 CLAMP: Final = 1e-6
 """Smallest 1 - p of a negative, so that a certain wrong answer has a finite loss."""
 

@@ -16,8 +16,6 @@ from unswayed.training.provenance import Record
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.sampling import Split
 
-__all__ = ["Plan"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:

@@ -33,8 +33,6 @@ from unswayed.training.sharding import sharding_of
 from unswayed.training.table import ENGINES, OBJECTIVES
 from unswayed.training.weight_files import check_weight_files
 
-__all__ = ["answers_with_label", "plan_training"]
-
 
 def plan_training(
     objective: str,

@@ -17,8 +17,6 @@ from unswayed.runner.interrupts import SIGNALS, catch_interrupt
 from unswayed.training.devices import on_cpu
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = ["any_process", "everyone", "is_main", "joined", "on_main", "process_count"]
-
 T = TypeVar("T")
 
 TIMEOUT: Final = timedelta(minutes=30)

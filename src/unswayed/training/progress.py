@@ -17,8 +17,6 @@ from unswayed.training.processes import any_process, everyone, is_main
 from unswayed.training.protocol import AnswerError, Report
 from unswayed.training.run_folder import RunFolder
 
-__all__ = ["RunHooks", "TrainingWarning", "check_weights", "quiet"]
-
 
 class TrainingWarning(UserWarning):
     """What to know of a run that goes on."""

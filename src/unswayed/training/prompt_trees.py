@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["GAIN", "Rows", "SharedForward", "Trees", "trees_hold"]
-
 UNSCORED: Final = -100
 """Label of a token that is not scored, as torch has it."""
 

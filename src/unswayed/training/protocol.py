@@ -15,8 +15,6 @@ from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.sampling import Split
 
-__all__ = ["AnswerError", "Engine", "Objective", "Report", "Stop"]
-
 Report = Callable[[Mapping[str, float]], None]
 """Called with every log line: `step`, `steps`, and every metric of the step."""
 

@@ -12,8 +12,6 @@ from unswayed.reward_settings import RewardSettings
 from unswayed.training.data import Groups
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = ["Record", "differing_fields", "run_record"]
-
 _PACKAGES: Final = (
     "unswayed",
     "torch",

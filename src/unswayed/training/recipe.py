@@ -17,8 +17,6 @@ from unswayed.files import read_whole
 from unswayed.registry import did_you_mean
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = ["load_recipe", "recipe_names", "with_changes"]
-
 FOLDER: Final = Path(__file__).with_name("recipes")
 
 LARGEST: Final = 1e30

@@ -18,20 +18,6 @@ from msgspec import Meta
 from unswayed.items import Task
 from unswayed.reward_settings import RewardSettings
 
-__all__ = [
-    "Chat",
-    "Data",
-    "Layouts",
-    "Lora",
-    "Optimiser",
-    "Pif",
-    "Prompt",
-    "Recipe",
-    "Rollout",
-    "Run",
-    "Target",
-]
-
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 Positive = Annotated[int, Meta(ge=1, lt=2**31)]
 Weight = Annotated[float, Meta(ge=0)]

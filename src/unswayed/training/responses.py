@@ -14,8 +14,6 @@ from unswayed.presentation import Ask, canonical
 from unswayed.tasks import TaskSpec, task_of
 from unswayed.training.recipe_parts import Prompt
 
-__all__ = ["Reader", "Reading", "reader"]
-
 
 class Reading(NamedTuple):
     """A response, read.

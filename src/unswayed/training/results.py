@@ -14,8 +14,6 @@ from unswayed.training.run_folder import RunFolder
 from unswayed.training.table import OBJECTIVES
 from unswayed.training.teacher import golden
 
-__all__ = ["TrainingResult", "finish", "result_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from unswayed.rewards import FloatArray
 
-__all__ = ["RL_EXACT", "ExactObjective"]
-
 OWN_REWARD: Final = "inv"
 
 

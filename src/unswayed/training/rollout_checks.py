@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 from unswayed.errors import MissingExtraError, UsageError
 from unswayed.training.recipe_parts import Recipe, Rollout
 
-__all__ = ["check_rollout", "check_vllm"]
-
 LEAST_SAMPLES: Final = 2
 """trl compares the samples of one prompt, and refuses to sample one."""
 

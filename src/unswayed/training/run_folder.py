@@ -26,8 +26,6 @@ from unswayed.training.checkpoints import (
 from unswayed.training.provenance import Record, differing_fields
 from unswayed.training.weight_files import weights_defect
 
-__all__ = ["SETTLED", "RunFolder", "Start"]
-
 LOG: Final = "train.jsonl"
 SETTLED: Final = "target/"
 """How the names begin, in the log, of what was settled before training."""

@@ -11,8 +11,6 @@ import numpy as np
 from unswayed.errors import UsageError
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = ["GroupSampler", "Split", "check_batch", "check_step", "split_step"]
-
 
 class Split(NamedTuple):
     """How the responses (of PIF, the examples) of an optimiser step are divided.

@@ -26,8 +26,6 @@ from unswayed.training.data import Groups
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.responses import Reader, Reading, reader
 
-__all__ = ["PARTS", "GroupScorer"]
-
 PARTS: Final = ("accuracy", "length", "format", "consistency")
 """The reward's parts, as they are logged: `rewards/accuracy/mean`, ..."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from unswayed.rewards import FloatArray
 
-__all__ = ["SFT", "SftObjective"]
-
 
 @dataclass(frozen=True, slots=True)
 class SftObjective:

@@ -10,8 +10,6 @@ from pathlib import Path
 from unswayed.errors import UsageError
 from unswayed.training.processes import process_count
 
-__all__ = ["Sharding", "sharding_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharding:

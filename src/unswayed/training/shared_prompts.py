@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-__all__ = ["SharedPrompts", "prefilled_once", "sorted_by_prompt", "takes_prompts_apart"]
-
 
 class SharedPrompts(_Base):  # type: ignore[misc]
     """Mixed into `trl.GRPOTrainer` between `GroupHooks` and it.

@@ -32,8 +32,6 @@ from unswayed.training.plan import Plan
 from unswayed.training.processes import any_process, is_main, process_count
 from unswayed.training.run_folder import RunFolder
 
-__all__ = ["NothingLeft", "StopHooks", "Stopped", "stoppable"]
-
 
 class Stopped(BaseException):
     """Raised out of a step that is thrown away; nothing that handles errors may take it for one."""

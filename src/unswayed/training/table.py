@@ -9,8 +9,6 @@ from unswayed.registry import Registry
 if TYPE_CHECKING:
     from unswayed.training.protocol import Engine, Objective
 
-__all__ = ["ENGINES", "OBJECTIVES"]
-
 OBJECTIVES: Registry[Objective] = Registry(
     "objective",
     {

@@ -13,17 +13,6 @@ from unswayed.errors import ShapeError
 from unswayed.quantiles import NORMAL
 from unswayed.rewards import FloatArray, IntArray
 
-__all__ = [
-    "EPSILONS",
-    "TAUS",
-    "GoldNoise",
-    "gold_targets",
-    "noise_of_gold",
-    "own_average",
-    "shared_temperature",
-    "wrong_gold",
-]
-
 TAUS: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 """Temperatures tried for the model's own average."""
 

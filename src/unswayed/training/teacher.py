@@ -20,19 +20,6 @@ from unswayed.training.targets import (
     shared_temperature,
 )
 
-__all__ = [
-    "ENOUGH_GOLD",
-    "Compared",
-    "compared",
-    "gold_noise",
-    "golden",
-    "own_averages",
-    "own_temperature",
-    "plain_gold",
-    "questions",
-    "weighed_gold",
-]
-
 ENOUGH_GOLD: Final = 20
 """Items with gold from which a temperature is chosen; with fewer it is 1."""
 

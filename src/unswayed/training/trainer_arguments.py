@@ -10,13 +10,6 @@ from typing import Any, Final
 from unswayed.training.devices import computed_in, loaded_in, on_cpu
 from unswayed.training.recipe_parts import Recipe
 
-__all__ = [
-    "load_arguments",
-    "lora_config",
-    "save_steps",
-    "trainer_arguments",
-]
-
 SCHEDULES: Final[Mapping[str, str]] = {
     "constant": "constant_with_warmup",
     "linear": "linear",

@@ -18,8 +18,6 @@ from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone
 from unswayed.training.protocol import AnswerError
 
-__all__ = ["answers_of", "batches", "share"]
-
 TOKENS: Final = 65_536
 """Most tokens, prompts and answers together, that a process holds at once. Their keys and values
 take 8.6 GB in a Llama of 8 billion weights, less than those of a step's rollouts."""

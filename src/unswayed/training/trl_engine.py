@@ -22,8 +22,6 @@ from unswayed.training.stopping import NothingLeft, StopHooks, Stopped, stoppabl
 from unswayed.training.table import OBJECTIVES
 from unswayed.training.trl_answers import answers_of
 
-__all__ = ["TRL", "TrlEngine"]
-
 
 @dataclass(frozen=True, slots=True)
 class TrlEngine:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-__all__ = ["GroupHooks", "reward_parts"]
-
 
 def reward_parts() -> list[Callable[..., list[float]]]:
     """One reward function per part, for trl to name and log; `_calculate_rewards` fills them in."""

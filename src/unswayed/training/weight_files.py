@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from unswayed.errors import UsageError
 
-__all__ = ["check_weight_files", "weights_defect"]
-
 WEIGHTS: Final = ("model.safetensors", "adapter_model.safetensors")
 INDEX: Final = "model.safetensors.index.json"
 
