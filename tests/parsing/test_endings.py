@@ -5,7 +5,7 @@ import pytest
 
 from unswayed.calls import Response, TokenLogprob
 from unswayed.items import Item
-from unswayed.parsing import Ending, ending, is_failed_attempt, read_decision, was_truncated
+from unswayed.parsing import Ending, ending, is_failed_attempt, is_unread, read_decision
 from unswayed.presentation import Ask, canonical
 
 TRIED = {
@@ -67,5 +67,5 @@ def test_only_a_good_ending_is_read(word: str, kind: Ending, labels: tuple[str, 
     read = kind is Ending.COMPLETE or (kind is Ending.CUT and labels == ("A", "B"))
     assert plain.choice == (0 if read else None)
     assert (probable.choice, probable.probs) == (None, None) or kind.is_read
-    assert was_truncated(response, plain) == (kind is Ending.CUT and not read)
+    assert is_unread(response, plain) == (kind.is_read and not read)
     assert plain.finish_reason == word

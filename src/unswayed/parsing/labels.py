@@ -25,16 +25,29 @@ from typing import Final, Literal
 
 from unswayed.parsing import places
 from unswayed.parsing.listwise_json import JsonObject, json_texts
-from unswayed.parsing.places import DECLARED_TIE, UNCLEAR, Asked, listed, named, place, words_of
+from unswayed.parsing.places import (
+    DECLARED_TIE,
+    UNCLEAR,
+    Asked,
+    alone,
+    is_reason,
+    listed,
+    named,
+    place,
+    words_of,
+)
 from unswayed.parsing.quoting import spoken, unfenced, without_thinking
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten, symbols_of
-from unswayed.parsing.words import CONCLUDING, DENIED, FINAL, LEVEL, POINTING
+from unswayed.parsing.words import CONCLUDING, DENIED, FINAL, LEVEL, OTHERS, POINTING, TIE, TURNING
 
 __all__ = ["DECLARED_TIE", "LONGEST", "parse_label", "read_label"]
 
 LONGEST: Final = 20_000
 """Characters of a reply, without its reasoning, that are read by all rules."""
-_NAMES: Final = "(?:final_)?(?:answer|verdict)|final|label|winner|choice|decision|score|rating|level|grade|result|output"
+_NAMES: Final = (
+    "(?:final_)?(?:answer|verdict)|final|label|winner|choice|decision|score|rating|level|grade|result|output"
+    "|antwort|urteil|r[ée]ponse|respuesta|resposta|risposta|odpowiedź|cevap|ответ|答案|回答|정답|الإجابة"
+)
 _TAG: Final = re.compile(
     rf"(?i)<({_NAMES})\s{{0,4}}>(?P<tag>[^<]{{0,400}})(?:</\1\s{{0,4}}>|(?=<\1\s{{0,4}}>)|\Z)"
 )
@@ -252,9 +265,10 @@ def _plain(text: str, asked: Asked) -> int:
     head = _HEAD.match(rows[claims[-1]]) if claims else None
     if head is not None and not FINAL.isdisjoint(words_of(head[1])):
         claims = claims[-1:]
-    stated = {codes[k] for k in claims} | {_sentence(text, asked)}
+    said = _sentence(text, asked)
+    stated = {codes[k] for k in claims} | {said}
     stated.discard(NO_LABEL)
-    if head is None and stated != {DECLARED_TIE} and len(alone | stated) > 1:
+    if head is None and said == NO_LABEL and len(alone | stated) > 1:
         return UNCLEAR
     behind = rows[claims[-1] + 1 :] if claims else rows[-1:]
     if len(stated) != 1 or any(places.WITHDRAWS.search(row[:200]) for row in behind):
@@ -288,6 +302,8 @@ def _headed(row: str, head: re.Match[str], asked: Asked, is_last: bool, rows: in
         or named(name, asked.symbols)
     ):
         return NO_LABEL
+    if TIE.issuperset(words) and words:  # "Empate: ..."
+        return UNCLEAR if named(inside, asked.symbols) else DECLARED_TIE
     if listed(name):
         code = place(inside, asked)
         if (code == NO_LABEL and not is_last) or (code == UNCLEAR and len(inside) > 40):
@@ -328,13 +344,29 @@ def _sentence(text: str, asked: Asked) -> int:
     if not parts or (len(text) > 2000 and len(parts) == 1) or text.rstrip(" _\"”').").endswith("?"):
         return NO_LABEL
     codes = [_of_sentence(part, asked) for part in parts]
+    bare = [len(words_of(part)) < 3 and alone(part, asked.symbols) >= 0 for part in parts]
+    if not bare[-1]:  # else they are headings
+        codes = [NO_LABEL if heads else code for heads, code in zip(bare, codes, strict=True)]
     if codes[-1] != NO_LABEL:
         is_final = not FINAL.isdisjoint(words_of(parts[-1]))
         return codes[-1] if is_final or set(codes) <= {NO_LABEL, codes[-1]} else UNCLEAR
-    pairs = zip(parts, codes, strict=True)
+    pairs = list(zip(parts, codes, strict=True))
     concluded = {code for part, code in pairs if not CONCLUDING.isdisjoint(words_of(part[:40]))}
     concluded.discard(NO_LABEL)
-    return concluded.pop() if len(concluded) == 1 else NO_LABEL
+    if concluded:
+        return concluded.pop() if len(concluded) == 1 else NO_LABEL
+    first = next((k for k, code in enumerate(codes) if code >= 0), len(codes))
+    behind = parts[first + 1 :]
+    is_last = behind and len(text) <= 2000 and not any(map(_turns, behind))
+    return (
+        codes[first] if is_last and is_reason(" ".join(behind), codes[first], asked) else NO_LABEL
+    )
+
+
+def _turns(sentence: str) -> bool:
+    """True if a sentence goes over to something else: "However, ...", "... the second one"."""
+    words = words_of(sentence)
+    return not (TURNING.isdisjoint(words[:3]) and OTHERS.isdisjoint(words))
 
 
 def _of_sentence(sentence: str, asked: Asked) -> int:

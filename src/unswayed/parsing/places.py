@@ -43,7 +43,8 @@ _LEAD: Final = re.compile(
 )
 _SIGN: Final = re.compile(r"[+#'’^&/%|<>=\\±]|[-–](?!\s)")
 _OVER: Final = re.compile(
-    r"\s{0,2}(?:/|⁄|out of|of|von|sur|de|di|из|満点中)\s{0,2}(\d{1,4})(?![\d.,]\d|\w|\s?%)", re.I
+    r"\s{0,2}(?:/|⁄|out of|of|von|sur|de|di|su|z|av|van|trên|dari|із|из|من|में से|満点中)\s{0,2}(\d{1,4})(?![\d.,]\d|\w|\s?%)",
+    re.I,
 )
 _UNIT: Final = re.compile(r"\s{0,2}(?:stars?|points?|pts|punkte|puntos|分|点|점|★|⭐)+", re.I)
 _ZEROS: Final = re.compile(r"(?<=\d)\.0+(?![\d.])")
@@ -51,7 +52,7 @@ _NUMBER: Final = re.compile(r"([^\d.,+-]*)(\d+(?:\.\d+)?)(.*)", re.S)
 _BECAUSE: Final = re.compile(rf"\b(?:{'|'.join(sorted(BECAUSE))})\b", re.I)
 # The first of three patterns that know English: words that take a verdict back, or refuse one.
 WITHDRAWS: Final = re.compile(
-    r"\b(?:no\b[,.!]? (?:wait|sorry|i )|wait\b|hmm|scratch|correction|actually\b|sorry|just kidding|were it"
+    r"\b(?:no\b[,.!]? (?:wait|sorry|i )|wait\b|hmm|scratch|correction|actually,|sorry|just kidding|were it"
     r"|on (?:reflection|second)|i (?:was wrong|mean|am unable)|(?:cannot|can['’]t) (?:decide|help|assist|judge|say)"
     r"|or perhaps)",
     re.I,
@@ -206,25 +207,32 @@ def _ends(after: str, code: int, asked: Asked, behind: int, *, points: bool = Fa
     rest = after.lstrip("*_\"”’'`)]}）】>")
     closed = not {")", "]", "）", "】"}.isdisjoint(after[: len(after) - len(rest)])
     if after[:1] in {"'", "’"} and after[1:2].isalpha():
-        return False  # A's grammar
+        is_own = (
+            after[1:3] == "s " and ":" not in after and behind >= LISTED
+        )  # A's answer is better
+        return is_own and listed(after[3:]) is True and not named(after, asked.symbols)
     if not rest.strip(" .。!*_`$|✅✔️👍🏆🎉"):
         return True
     counts = asked.symbols.labels[code].isdecimal()
-    if (asked.scale or counts) and (counted := _counted(rest, asked)) is not None:
-        return counted
+    if (asked.scale or counts) and (end := _counted(rest, asked)) is not None:
+        rest, points = rest[end:].lstrip("*_)"), True
+        if end < 0 or not rest.strip(" .*_)!。"):
+            return end >= 0
     if _SIGN.match(rest):
         return False
     if (shown := _shown(rest, code, asked.texts)) is not None:
-        return shown
+        return shown and behind > NOTHING
     if rest[0] == "." and (not rest[1:2].isspace() or rest[1:].lstrip(" *_")[:1].islower()):
         return False  # E. coli
     if behind == LINE and (rest[0] in ":：" or (counts and not asked.scale and rest[0] in ". ")):
         return False
-    if rest[0] in ".,:：;、，。(（—–":
-        return behind >= LINE and _is_reason(rest[1:], code, asked)
     because = _BECAUSE.search(rest[:80])
     if because is not None and listed(rest[: because.start()]) is not None:
-        return behind >= LISTED and _is_reason(rest[because.end() :], code, asked)
+        reason = rest[because.end() :]
+        is_own = points and WITHDRAWS.search(reason[:200]) is None  # it may name the others
+        return behind >= LISTED and (is_own or is_reason(reason, code, asked))
+    if rest[0] in ".,:：;、，。(（—–":
+        return behind >= LINE and is_reason(rest[1:], code, asked)
     said = listed(rest) if not re.search(r"[\d?:,]", rest) else None
     if said or (said is not None and (points or rest.lstrip()[0] >= "\u2e80")):
         return behind >= LISTED and _names_only(code, rest, asked)
@@ -232,16 +240,16 @@ def _ends(after: str, code: int, asked: Asked, behind: int, *, points: bool = Fa
     if closed and gap[0].islower():
         return False  # (b) is rude
     is_apart = closed or gap[0] in "-–—(（"
-    return is_apart and behind >= LINE and _is_reason(gap.lstrip("-–—(（"), code, asked)
+    return is_apart and behind >= LINE and is_reason(gap.lstrip("-–—(（"), code, asked)
 
 
-def _counted(rest: str, asked: Asked) -> bool | None:
-    """Whether "/5", "stars" or decimals behind a number leave it a level; None if there are none."""
+def _counted(rest: str, asked: Asked) -> int | None:
+    """The end of "/5" or "stars" behind a level; -1 where it is none, None where nothing counts."""
     part = _OVER.match(rest) or (_UNIT.match(rest) if asked.scale else None)
     if part is None:
-        return False if rest[0] in ".,:" and rest[1:2].isdigit() else None
+        return -1 if rest[0] in ".,:" and rest[1:2].isdigit() else None
     highest = part.re is not _OVER or float(part[1]) == max(asked.values, default=0.0)
-    return asked.scale and highest and not rest[part.end() :].strip(" .*_)!。")
+    return part.end() if asked.scale and highest else -1
 
 
 def _shown(rest: str, code: int, texts: Sequence[str]) -> bool | None:
@@ -254,7 +262,7 @@ def _shown(rest: str, code: int, texts: Sequence[str]) -> bool | None:
     return False if any(text and said.startswith(text[:40]) for text in shown) else None
 
 
-def _is_reason(text: str, code: int, asked: Asked) -> bool:
+def is_reason(text: str, code: int, asked: Asked) -> bool:
     """True if a text is a reason for a label: it names no other one, denies and withdraws nothing."""
     if not asked.scale and not DENIED.isdisjoint(words_of(text[:60])[:2]):
         return False

@@ -34,6 +34,8 @@ seçiyorum kazanan tercihim odpowiedź lepsza poprawna wybieram werdykt wynik oc
 vybírám đáp án hơn đúng chọn kết luận điểm antwoord beter betere juiste kies oordeel conclusie keuze wint winnaar jawaban lebih
 terbaik pilih memilih pilihan kesimpulan skor niveau レベル svar svaret bättre bäst bästa rätt väljer bedre bedst vælger velger
 slutsats răspunsul răspuns corect aleg válasz jobb helyes vastaus parempi καλύτερη απάντηση σωστή คำตอบ เลือก ถูกต้อง
+correcta alternativa alternativas benar jawabannya lebih doğrudur odpowiedzią prawidłowa odpovědí juist keuzeantwoord
+superiore superieur supérieure supérieur superiores überlegen
 """)
 PLAIN: Final = _words("""
 the a an is are was would be should must my i i'd i'll i'm i've it it's that's that of two so thus hence therefore and in to for
@@ -54,6 +56,9 @@ meu eu portanto assim opção acho com em geral fico il è mia mio io quindi per
 nedenle son seçenek şık iyi benim nihai sonuçta więc zatem jest ostateczna opcja moim zdaniem mój dlatego proto là câu trả lời
 tốt vậy do đó tôi cuối cùng phương của de het dus daarom mijn ik optie uiteindelijke vind dat adalah yang saya jadi baik oleh
 karena itu pilihan akhir är det jag därför mitt er jeg derfor mit endelige slutgiltiga este az η είναι คือ ที่ดีที่สุด
+of rubric which letra lettre lettera buchstabe buchstaben letter буква буквой huruf opsi chữ cái assistente asistente assistent
+assistant's do da del della des der den nel nella complesso olarak şıkkı şıkkıdır seçeneği seçeneğidir vì vậy đây opcją opcja ad al
+response's answer's
 """)
 DENIED: Final = _words("""
 worse worst wrong incorrect loser loses lost losing rejected reject weaker weakest inferior bad poor not no never neither nor
@@ -88,4 +93,12 @@ así portanto quindi pertanto поэтому итак 因此 所以 综上所述
 """)
 VERBS: Final = _words("""
 is was and or not wins o ist war und oder gewinnt est et ou gagne es era y gana é e vence è vince и или wint jest är er
+""")
+OTHERS: Final = _words("""
+first second former latter other others another zweite zweiten andere anderen second seconde autre segunda outra altra seconda другой другая второй
+вторая 另 其他 二つ目 他 다른 अन्य آخر الأخرى andere tweede diğer ikinci druga inna khác lain
+""")
+TURNING: Final = _words("""
+but however though although yet still again except while worse aber jedoch allerdings mais cependant pourtant pero sin mas porém ma però
+tuttavia но однако 但 但是 然而 不过 しかし ただ 一方 그러나 하지만 반면 लेकिन परंतु لكن maar echter ama ancak ale jednak nhưng tapi
 """)
