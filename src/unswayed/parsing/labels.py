@@ -166,7 +166,9 @@ def _strongest(own: str, text: str, asked: Asked, form: str | None, truncated: b
             if not behind:
                 return codes[-1]
             others = {_json(text, asked, form), _strongest(behind, behind, asked, None, False)}
-            is_changed = others - {codes[-1], NO_LABEL, UNCLEAR} or places.WITHDRAWS.match(behind)
+            is_changed = others - {codes[-1], NO_LABEL, UNCLEAR} or places.WITHDRAWS.search(
+                behind[:200]
+            )
             return UNCLEAR if is_changed else codes[-1]
         if matches:
             return UNCLEAR

@@ -12,7 +12,17 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from unswayed.parsing.symbols import NO_LABEL, Symbols
-from unswayed.parsing.words import BECAUSE, DENIED, LEVEL, PLAIN, POINTING, TIE, TIE_BESIDE, VERBS
+from unswayed.parsing.words import (
+    BECAUSE,
+    DENIED,
+    LEVEL,
+    PLAIN,
+    POINTING,
+    SHOWING,
+    TIE,
+    TIE_BESIDE,
+    VERBS,
+)
 
 __all__ = [
     "DECLARED_TIE", "EDGES", "INSIDE", "LINE", "LISTED", "NOTHING", "UNCLEAR", "WITHDRAWS", "Asked",
@@ -49,10 +59,14 @@ _OVER: Final = re.compile(
 _UNIT: Final = re.compile(r"\s{0,2}(?:stars?|points?|pts|punkte|puntos|分|点|점|★|⭐)+", re.I)
 _ZEROS: Final = re.compile(r"(?<=\d)\.0+(?![\d.])")
 _NUMBER: Final = re.compile(r"([^\d.,+-]*)(\d+(?:\.\d+)?)(.*)", re.S)
-_BECAUSE: Final = re.compile(rf"\b(?:{'|'.join(sorted(BECAUSE))})\b", re.I)
+# What leads up to a reason; writing without spaces has no edges of words.
+_BECAUSE: Final = re.compile(
+    rf"(?<![{_LETTERS}])(?:{'|'.join(sorted(BECAUSE))})(?![{_LETTERS}])", re.I
+)
+_TURN: Final = re.compile(r"[:：]\s|\s[-–—]\s")
 # The first of three patterns that know English: words that take a verdict back, or refuse one.
 WITHDRAWS: Final = re.compile(
-    r"\b(?:no\b[,.!]? (?:wait|sorry|i )|wait\b|hmm|scratch|correction|actually,|sorry|just kidding|were it"
+    r"\b(?:no\b[,.!]? (?:wait|sorry|i )|wait\b|hmm|scratch|correction|actually,|sorry|just kidding|were it|withdraw|no longer"
     r"|on (?:reflection|second)|i (?:was wrong|mean|am unable)|(?:cannot|can['’]t) (?:decide|help|assist|judge|say)"
     r"|or perhaps)",
     re.I,
@@ -113,6 +127,8 @@ def named(text: str, symbols: Symbols) -> list[re.Match[str]]:
 def _is_word(text: str, match: re.Match[str], symbols: Symbols) -> bool:
     """True if a label such as `A` or `I` is only a word of the sentence."""
     label = match[0]
+    if label.islower() and re.search(r"\w['’]\Z", text[max(0, match.start() - 2) : match.start()]):
+        return True  # I'd
     if label.casefold() not in "aieouy":
         return False
     is_small = label.islower()
@@ -176,6 +192,8 @@ def place(text: str, asked: Asked, *, behind: int = INSIDE) -> int:
     points = listed(before)
     if points is None or any(map(str.isdigit, before)) or not _LEAD.fullmatch(lead + before):
         return UNCLEAR
+    if not SHOWING.isdisjoint(words_of(before)[:1]):
+        return UNCLEAR  # "This answer is A"
     if not asked.scale and not LEVEL.isdisjoint(words_of(before)):
         return UNCLEAR
     if asked.symbols.word.match(before) and not points:
@@ -192,7 +210,7 @@ def _is_odd(text: str, signs: str) -> bool:
 def _wordless(core: str, asked: Asked) -> int:
     """A tie, a value or a level's name, in a place that names no label."""
     words = set(words_of(core))
-    if words & TIE and words <= TIE | TIE_BESIDE:
+    if words & TIE and words <= TIE | TIE_BESIDE | PLAIN | POINTING:
         return DECLARED_TIE
     number = _NUMBER.fullmatch(core) if asked.scale else None
     if number is not None and float(number[2]) in asked.values and listed(number[1]) is not None:
@@ -226,11 +244,15 @@ def _ends(after: str, code: int, asked: Asked, behind: int, *, points: bool = Fa
         return False  # E. coli
     if behind == LINE and (rest[0] in ":：" or (counts and not asked.scale and rest[0] in ". ")):
         return False
-    because = _BECAUSE.search(rest[:80])
-    if because is not None and listed(rest[: because.start()]) is not None:
+    because, turn = _BECAUSE.search(rest[:80]), _TURN.search(rest[:80])
+    said = None if because is None else listed(rest[: because.start()])
+    if because is not None and said is not None:
         reason = rest[because.end() :]
-        is_own = points and WITHDRAWS.search(reason[:200]) is None  # it may name the others
+        is_own = (points or said) and WITHDRAWS.search(reason[:200]) is None  # it may name others
         return behind >= LISTED and (is_own or is_reason(reason, code, asked))
+    head = rest[: turn.start()].strip() if turn is not None else ""
+    if turn is not None and head and (listed(head) or (points and listed(head) is not None)):
+        return behind >= LISTED and is_reason(rest[turn.end() :], code, asked, alone=False)
     if rest[0] in ".,:：;、，。(（—–":
         return behind >= LINE and is_reason(rest[1:], code, asked)
     said = listed(rest) if not re.search(r"[\d?:,]", rest) else None
@@ -262,13 +284,15 @@ def _shown(rest: str, code: int, texts: Sequence[str]) -> bool | None:
     return False if any(text and said.startswith(text[:40]) for text in shown) else None
 
 
-def is_reason(text: str, code: int, asked: Asked) -> bool:
-    """True if a text is a reason for a label: it names no other one, denies and withdraws nothing."""
+def is_reason(text: str, code: int, asked: Asked, *, alone: bool = True) -> bool:
+    """True if a text is a reason for a label: it denies and withdraws nothing, and names no other
+    label unless that is allowed.
+    """
     if not asked.scale and not DENIED.isdisjoint(words_of(text[:60])[:2]):
         return False
     if WITHDRAWS.search(text[:200]) or (text.rstrip(" *_").endswith("?") and len(text) < 20):
         return False
-    return _names_only(code, text, asked)
+    return not alone or _names_only(code, text, asked)
 
 
 def _names_only(code: int, text: str, asked: Asked) -> bool:

@@ -36,6 +36,7 @@ terbaik pilih memilih pilihan kesimpulan skor niveau レベル svar svaret bätt
 slutsats răspunsul răspuns corect aleg válasz jobb helyes vastaus parempi καλύτερη απάντηση σωστή คำตอบ เลือก ถูกต้อง
 correcta alternativa alternativas benar jawabannya lebih doğrudur odpowiedzią prawidłowa odpovědí juist keuzeantwoord
 superiore superieur supérieure supérieur superiores überlegen
+giusta giusto giudizio lösung soluzione solución solução solution רייטינג रेटिंग puanım değerlendirme dirím rätta
 """)
 PLAIN: Final = _words("""
 the a an is are was would be should must my i i'd i'll i'm i've it it's that's that of two so thus hence therefore and in to for
@@ -59,6 +60,8 @@ karena itu pilihan akhir är det jag därför mitt er jeg derfor mit endelige sl
 of rubric which letra lettre lettera buchstabe buchstaben letter буква буквой huruf opsi chữ cái assistente asistente assistent
 assistant's do da del della des der den nel nella complesso olarak şıkkı şıkkıdır seçeneği seçeneğidir vì vậy đây opcją opcja ad al
 response's answer's
+direi bence sure through options rispetto أرى أن जो यह ist's there's
+this here translation
 """)
 DENIED: Final = _words("""
 worse worst wrong incorrect loser loses lost losing rejected reject weaker weakest inferior bad poor not no never neither nor
@@ -72,13 +75,16 @@ fout niet gorszy gorsza nie yanlış değil sai không sämre fel inte
 """)
 BECAUSE: Final = _words("""
 because since as due given weil da denn car parce puisque porque ya pois perché poiché потому так omdat ponieważ çünkü
+vì eftersom fordi perciocché क्योंकि चूँकि لأنه لأنها لأن 因为 因為 由于 なぜなら ので ため 왜냐하면 때문 bo gdyż omdat want siccome dato puisqu
 """)
 TIE: Final = _words("""
 tie tied draw equal equally unentschieden gleichstand égalité empate pareggio ничья 平局 平手 引き分け 무승부 تعادل बराबर
+parità remis beraberlik gelijkspel 무승부로 무승부입니다 引き分けです 平分秋色 oavgjort seri hòa
 """)
 TIE_BESIDE: Final = _words("""
 it it's its is a an the answers responses they both are even so good bad strong weak result verdict final answer my same overall
 decision quality identical i call es ist ein
+identical essentially
 """)
 FINAL: Final = _words("""
 final overall revised corrected correction endgültiges endgültige 最终 最終 최종 итог النهائي finale winner
@@ -91,6 +97,9 @@ CONCLUDING: Final = _words("""
 therefore thus hence so overall final finally consequently accordingly fazit daher somit insgesamt donc ainsi conclusion tanto
 así portanto quindi pertanto поэтому итак 因此 所以 综上所述 总体来看 したがって よって 結論として 따라서 لذلك अतः इसलिए לכן dus więc
 """)
+SHOWING: Final = _words(
+    "this that these here dies dieser diese cette ceci esta este questa questo это эта"
+)
 VERBS: Final = _words("""
 is was and or not wins o ist war und oder gewinnt est et ou gagne es era y gana é e vence è vince и или wint jest är er
 """)
