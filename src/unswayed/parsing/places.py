@@ -49,7 +49,7 @@ _KNOWN: Final = POINTING | PLAIN | DENIED | TIE
 _LATEX: Final = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm|mathsf)\s?\{([^{}]{0,100})\}")
 # What may stand before a label: words, markup, opening brackets; no sign directly before it.
 _LEAD: Final = re.compile(
-    rf"[\w\s{_LETTERS}*_`#>\"“”'‘’«»「」$\\|👉✅☑️✔️—–•·(\[<{{（【『.,:：=।、。-]*+(?<![./-])"
+    rf"[\w\s{_LETTERS}*_`#>\"“”'‘’«»「」$\\|👉✅☑️✔️—–•·(\[<{{（【『.,،:：=।、。-]*+(?<![./-])"
 )
 _SIGN: Final = re.compile(r"[+#'’^&/%|<>=\\±]|[-–](?!\s)")
 _OVER: Final = re.compile(
@@ -57,6 +57,7 @@ _OVER: Final = re.compile(
     re.I,
 )
 _UNIT: Final = re.compile(r"\s{0,2}(?:stars?|points?|pts|punkte|puntos|分|点|점|★|⭐)+", re.I)
+_SUFFIX: Final = re.compile(r"['’](?:s\b|[dt][iıuü]r\b)", re.I)
 _ZEROS: Final = re.compile(r"(?<=\d)\.0+(?![\d.])")
 _NUMBER: Final = re.compile(r"([^\d.,+-]*)(\d+(?:\.\d+)?)(.*)", re.S)
 # What leads up to a reason; writing without spaces has no edges of words.
@@ -224,11 +225,14 @@ def _ends(after: str, code: int, asked: Asked, behind: int, *, points: bool = Fa
     """True if what stands behind a label leaves it a verdict; `points`: words before it do so."""
     rest = after.lstrip("*_\"”’'`)]}）】>")
     closed = not {")", "]", "）", "】"}.isdisjoint(after[: len(after) - len(rest)])
-    if after[:1] in {"'", "’"} and after[1:2].isalpha():
-        is_own = (
-            after[1:3] == "s " and ":" not in after and behind >= LISTED
-        )  # A's answer is better
-        return is_own and listed(after[3:]) is True and not named(after, asked.symbols)
+    if after[:1] in {"'", "’"} and after[1:2].isalpha():  # "A's answer is better"; no "A's grammar"
+        own = _SUFFIX.match(after)
+        behind_it = after[own.end() :] if own is not None else "-"
+        if behind < LISTED or ":" in behind_it or named(behind_it, asked.symbols):
+            return False
+        return bool(listed(behind_it)) or (
+            after[1] != "s" and not behind_it.strip(_BACK)
+        )  # Turkish "A'dır"
     if not rest.strip(" .。!*_`$|✅✔️👍🏆🎉"):
         return True
     counts = asked.symbols.labels[code].isdecimal()

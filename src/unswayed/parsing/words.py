@@ -37,6 +37,9 @@ slutsats răspunsul răspuns corect aleg válasz jobb helyes vastaus parempi κ�
 correcta alternativa alternativas benar jawabannya lebih doğrudur odpowiedzią prawidłowa odpovědí juist keuzeantwoord
 superiore superieur supérieure supérieur superiores überlegen
 giusta giusto giudizio lösung soluzione solución solução solution רייטינג रेटिंग puanım değerlendirme dirím rätta
+provides halte porte certa certo 更喜欢 喜欢 更喜歡 倾向于 선택하겠습니다 선택합니다 선호합니다 yanıtını cevabını seçtim voorkeur rigtige oikea bun mai правилният отговор по-добър
+คำตอบที่ถูกต้องคือ ดีกว่า پاسخ صحیح بهتر گزینه vergebe donne donnerais doy daría dou daria 给 給 打 ставлю даю veririm geef beste prefer prefers favour favor favours
+juistere correctă răspunsul corectă kiezen seleccionaría elegiría escolheria scegliere sceglierei choisirais würde wählen bevorzugen entscheiden
 """)
 PLAIN: Final = _words("""
 the a an is are was would be should must my i i'd i'll i'm i've it it's that's that of two so thus hence therefore and in to for
@@ -62,6 +65,7 @@ assistant's do da del della des der den nel nella complesso olarak şıkkı şı
 response's answer's
 direi bence sure through options rispetto أرى أن जो यह ist's there's
 this here translation
+above se sur 助手 أعتقد أعتقد لذا إذا olan olarak aan este on е است از کنم را ha would'd come darei une um un uma ce cette
 """)
 DENIED: Final = _words("""
 worse worst wrong incorrect loser loses lost losing rejected reject weaker weakest inferior bad poor not no never neither nor
@@ -80,11 +84,13 @@ vì eftersom fordi perciocché क्योंकि चूँकि لأنه ل
 TIE: Final = _words("""
 tie tied draw equal equally unentschieden gleichstand égalité empate pareggio ничья 平局 平手 引き分け 무승부 تعادل बराबर
 parità remis beraberlik gelijkspel 무승부로 무승부입니다 引き分けです 平分秋色 oavgjort seri hòa
+nul 同等です 同等 引き分け 동점 فروق beraberedir
 """)
 TIE_BESIDE: Final = _words("""
 it it's its is a an the answers responses they both are even so good bad strong weak result verdict final answer my same overall
 decision quality identical i call es ist ein
 identical essentially
+match
 """)
 FINAL: Final = _words("""
 final overall revised corrected correction endgültiges endgültige 最终 最終 최종 итог النهائي finale winner
