@@ -100,7 +100,7 @@ def spoken(text: str, symbols: Symbols, quoted: Iterable[str] = ()) -> str:
         symbols: The labels; a bare label in quotation marks stays.
         quoted: The item's texts.
     """
-    echoes = _lines_of(quoted)
+    echoes = {line.strip() for text_of_item in quoted for line in text_of_item.split("\n")} - {""}
     kept: list[str] = []
     fences: list[str] = []
     after_echo = False
@@ -152,17 +152,6 @@ def _unquote(match: re.Match[str], symbols: Symbols) -> str:
 
 def _is_bare(text: str, symbols: Symbols) -> bool:
     """True if a text is a label and at most one word more: `B`, `Option B`, not `[[B]]`."""
-    if (
-        len(text) > 2 * symbols.longest + 40
-        or "[" in text
-        or "<" in text
-        or alone(text, symbols) < 0
-    ):
+    if len(text) > 2 * symbols.longest + 40 or "[" in text or "<" in text:
         return False
-    return len(words_of(symbols.word.sub(" ", text))) <= 1
-
-
-def _lines_of(quoted: Iterable[str]) -> frozenset[str]:
-    return frozenset(
-        stripped for text in quoted for line in text.split("\n") if (stripped := line.strip())
-    )
+    return alone(text, symbols) >= 0 and len(words_of(symbols.word.sub(" ", text))) <= 1

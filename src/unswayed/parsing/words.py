@@ -15,31 +15,31 @@ def _words(text: str) -> frozenset[str]:
 
 
 POINTING: Final = _words("""
-better best say go going correct right rate winner wins win winning preferred preferable superior stronger strongest choose chose pick select
-selected selection prefer vote verdict decision judgment judgement conclusion choice answer label result rating score grade
-level mark preference chosen final overall rank solution option evaluation pick's besser beste besten bessere besseren richtig
-richtige korrekt korrekte wähle entscheide urteil fazit antwort wahl ergebnis gewinner gewinnt bewertung note punktzahl stufe
-entscheidung endurteil endergebnis gesamturteil bevorzuge überzeugender meilleure meilleur bonne correcte choisis réponse choix
-gagnant gagne décision préfère mejor correcta correcto elijo escojo quedo prefiero respuesta veredicto elección decisión
-conclusión puntuación calificación ganador ganadora gana nivel resultado opción melhor correta correto escolho prefiro resposta
-veredito escolha decisão conclusão pontuação nota vencedor vencedora vence migliore corretta corretto scelgo preferisco risposta
-verdetto scelta decisione conclusione punteggio voto vincitore vincitrice vince preferita лучше лучший лучшая правильный
-правильная верный выбираю ответ вердикт вывод выбор оценка решение победитель побеждает итог краще кращий краща правильна
-відповідь обираю вибираю висновок вибір оцінка переможець 更好 最好 更佳 我选择 我選擇 较好 較好 正确 选择 我选 故选 选 選 答案 回答 判断 结论 結論 评分 得分 分数 等级 裁决
-判定 最佳 更优 獲勝 获胜 胜出 正確 選擇 評分 更胜一筹 优于 胜者 裁定 更強 更优秀 優れています 優れている より良い より優れています 方が良い の方が良い ほうが良い 方がよい 正解 正しい 選びます 選択します 選ぶ 答え 解答 評価
-スコア 点数 勝者 優秀 낫습니다 낫다 우수합니다 더 정답 선택합니다 선택 답변 답 판정 결론 점수 평가 최종 승자 정답은 고르겠습니다 أفضل الأفضل الصحيح الصحيحة أختار الإجابة الجواب الحكم
-القرار النتيجة الدرجة التقييم الخيار الفائز बेहतर उत्तर सही निर्णय निष्कर्ष अंक चुनता चुनती चयन परिणाम विजेता जवाब सर्वश्रेष्ठ
-הטובה יותר תשובה התשובה נכונה הנכונה בוחר בוחרת פסק הכרעה ציון מסקנה cevap yanıt cevabı yanıtı daha doğru karar sonuç puan
-seçiyorum kazanan tercihim odpowiedź lepsza poprawna wybieram werdykt wynik ocena wybór wygrywa najlepsza lepší odpověď správná
-vybírám đáp án hơn đúng chọn kết luận điểm antwoord beter betere juiste kies oordeel conclusie keuze wint winnaar jawaban lebih
-terbaik pilih memilih pilihan kesimpulan skor niveau レベル svar svaret bättre bäst bästa rätt väljer bedre bedst vælger velger
-slutsats răspunsul răspuns corect aleg válasz jobb helyes vastaus parempi καλύτερη απάντηση σωστή คำตอบ เลือก ถูกต้อง
-correcta alternativa alternativas benar jawabannya lebih doğrudur odpowiedzią prawidłowa odpovědí juist keuzeantwoord
-superiore superieur supérieure supérieur superiores überlegen
-giusta giusto giudizio lösung soluzione solución solução solution רייטינג रेटिंग puanım değerlendirme dirím rätta
-provides halte porte certa certo 更喜欢 喜欢 更喜歡 倾向于 선택하겠습니다 선택합니다 선호합니다 yanıtını cevabını seçtim voorkeur rigtige oikea bun mai правилният отговор по-добър
-คำตอบที่ถูกต้องคือ ดีกว่า پاسخ صحیح بهتر گزینه vergebe donne donnerais doy daría dou daria 给 給 打 ставлю даю veririm geef beste prefer prefers favour favor favours
-juistere correctă răspunsul corectă kiezen seleccionaría elegiría escolheria scegliere sceglierei choisirais würde wählen bevorzugen entscheiden
+better best say go going correct right rate winner wins win winning preferred preferable superior stronger strongest choose
+chose pick select selected selection prefer vote verdict decision judgment judgement conclusion choice answer label result
+rating score grade level mark preference chosen final overall rank solution option evaluation pick's besser beste besten bessere
+besseren richtig richtige korrekt korrekte wähle entscheide urteil fazit antwort wahl ergebnis gewinner gewinnt bewertung note
+punktzahl stufe entscheidung endurteil endergebnis gesamturteil bevorzuge überzeugender meilleure meilleur bonne correcte
+choisis réponse choix gagnant gagne décision préfère mejor correcta correcto elijo escojo quedo prefiero respuesta veredicto
+elección decisión conclusión puntuación calificación ganador ganadora gana nivel resultado opción melhor correta correto escolho
+prefiro resposta veredito escolha decisão conclusão pontuação nota vencedor vencedora vence migliore corretta corretto scelgo
+preferisco risposta verdetto scelta decisione conclusione punteggio voto vincitore vincitrice vince preferita лучше лучший
+лучшая правильный правильная верный выбираю ответ вердикт вывод выбор оценка решение победитель побеждает итог краще кращий
+краща правильна відповідь обираю вибираю висновок вибір оцінка переможець 更好 最好 更佳 我选择 我選擇 较好 較好 正确 选择 我选 故选 选 選 答案 回答 判断 结论 結論
+评分 得分 分数 等级 裁决 判定 最佳 更优 獲勝 获胜 胜出 正確 選擇 評分 更胜一筹 优于 胜者 裁定 更強 更优秀 優れています 優れている より良い より優れています 方が良い の方が良い ほうが良い 方がよい 正解 正しい 選びます
+選択します 選ぶ 答え 解答 評価 スコア 点数 勝者 優秀 낫습니다 낫다 우수합니다 더 정답 선택합니다 선택 답변 답 판정 결론 점수 평가 최종 승자 정답은 고르겠습니다 أفضل الأفضل الصحيح الصحيحة أختار
+الإجابة الجواب الحكم القرار النتيجة الدرجة التقييم الخيار الفائز बेहतर उत्तर सही निर्णय निष्कर्ष अंक चुनता चुनती चयन परिणाम
+विजेता जवाब सर्वश्रेष्ठ הטובה יותר תשובה התשובה נכונה הנכונה בוחר בוחרת פסק הכרעה ציון מסקנה cevap yanıt cevabı yanıtı daha
+doğru karar sonuç puan seçiyorum kazanan tercihim odpowiedź lepsza poprawna wybieram werdykt wynik ocena wybór wygrywa najlepsza
+lepší odpověď správná vybírám đáp án hơn đúng chọn kết luận điểm antwoord beter betere juiste kies oordeel conclusie keuze wint
+winnaar jawaban lebih terbaik pilih memilih pilihan kesimpulan skor niveau レベル svar svaret bättre bäst bästa rätt väljer bedre
+bedst vælger velger slutsats răspunsul răspuns corect aleg válasz jobb helyes vastaus parempi καλύτερη απάντηση σωστή คำตอบ
+เลือก ถูกต้อง alternativa alternativas benar jawabannya doğrudur odpowiedzią prawidłowa odpovědí juist keuzeantwoord superiore
+superieur supérieure supérieur superiores überlegen giusta giusto giudizio lösung soluzione solución solução רייטינג रेटिंग
+puanım değerlendirme dirím rätta provides halte porte certa certo 更喜欢 喜欢 更喜歡 倾向于 선택하겠습니다 선호합니다 yanıtını cevabını seçtim voorkeur
+rigtige oikea bun mai правилният отговор по-добър คำตอบที่ถูกต้องคือ ดีกว่า پاسخ صحیح بهتر گزینه vergebe donne donnerais doy
+daría dou daria 给 給 打 ставлю даю veririm geef prefers favour favor favours juistere correctă corectă kiezen seleccionaría
+elegiría escolheria scegliere sceglierei choisirais würde wählen bevorzugen entscheiden
 """)
 PLAIN: Final = _words("""
 the a an is are was would be should must my i i'd i'll i'm i've it it's that's that of two so thus hence therefore and in to for
@@ -59,13 +59,11 @@ meu eu portanto assim opção acho com em geral fico il è mia mio io quindi per
 في رأيي بناء على है मैं अतः इसलिए अंतिम विकल्प हूँ को हूं मेरा मेरी का की היא הוא לכן אני סופי סופית טובה הסופית הסופי bu
 nedenle son seçenek şık iyi benim nihai sonuçta więc zatem jest ostateczna opcja moim zdaniem mój dlatego proto là câu trả lời
 tốt vậy do đó tôi cuối cùng phương của de het dus daarom mijn ik optie uiteindelijke vind dat adalah yang saya jadi baik oleh
-karena itu pilihan akhir är det jag därför mitt er jeg derfor mit endelige slutgiltiga este az η είναι คือ ที่ดีที่สุด
-of rubric which letra lettre lettera buchstabe buchstaben letter буква буквой huruf opsi chữ cái assistente asistente assistent
-assistant's do da del della des der den nel nella complesso olarak şıkkı şıkkıdır seçeneği seçeneğidir vì vậy đây opcją opcja ad al
-response's answer's
-direi bence sure through options rispetto أرى أن जो यह ist's there's
-this here translation
-above se sur 助手 أعتقد أعتقد لذا إذا olan olarak aan este on е است از کنم را ha would'd come darei une um un uma ce cette
+karena itu pilihan akhir är det jag därför mitt er jeg derfor mit endelige slutgiltiga este az η είναι คือ ที่ดีที่สุด rubric
+which letra lettre lettera buchstabe buchstaben буква буквой huruf opsi chữ cái assistente asistente assistent assistant's da
+del della des den nel nella complesso olarak şıkkı şıkkıdır seçeneği seçeneğidir vì đây opcją ad al response's answer's direi
+bence sure through options rispetto أرى أن जो यह there's this here translation se sur 助手 أعتقد لذا إذا olan aan е است از کنم را
+ha would'd come darei une um un uma ce cette
 """)
 DENIED: Final = _words("""
 worse worst wrong incorrect loser loses lost losing rejected reject weaker weakest inferior bad poor not no never neither nor
@@ -78,19 +76,16 @@ perdant peor incorrecta incorrecto perdedor pior errada errado não perdedora pe
 fout niet gorszy gorsza nie yanlış değil sai không sämre fel inte
 """)
 BECAUSE: Final = _words("""
-because since as due given weil da denn car parce puisque porque ya pois perché poiché потому так omdat ponieważ çünkü
-vì eftersom fordi perciocché क्योंकि चूँकि لأنه لأنها لأن 因为 因為 由于 なぜなら ので ため 왜냐하면 때문 bo gdyż omdat want siccome dato puisqu
+because since as due given weil da denn car parce puisque porque ya pois perché poiché потому так omdat ponieważ çünkü vì
+eftersom fordi perciocché क्योंकि चूँकि لأنه لأنها لأن 因为 因為 由于 なぜなら ので ため 왜냐하면 때문 bo gdyż want siccome dato puisqu
 """)
 TIE: Final = _words("""
-tie tied draw equal equally unentschieden gleichstand égalité empate pareggio ничья 平局 平手 引き分け 무승부 تعادل बराबर
-parità remis beraberlik gelijkspel 무승부로 무승부입니다 引き分けです 平分秋色 oavgjort seri hòa
-nul 同等です 同等 引き分け 동점 فروق beraberedir
+tie tied draw equal equally unentschieden gleichstand égalité empate pareggio ничья 平局 平手 引き分け 무승부 تعادل बराबर parità remis
+beraberlik gelijkspel 무승부로 무승부입니다 引き分けです 平分秋色 oavgjort seri hòa nul 同等です 同等 동점 فروق beraberedir
 """)
 TIE_BESIDE: Final = _words("""
 it it's its is a an the answers responses they both are even so good bad strong weak result verdict final answer my same overall
-decision quality identical i call es ist ein
-identical essentially
-match
+decision quality identical i call es ist ein essentially match
 """)
 FINAL: Final = _words("""
 final overall revised corrected correction endgültiges endgültige 最终 最終 최종 итог النهائي finale winner
@@ -110,10 +105,10 @@ VERBS: Final = _words("""
 is was and or not wins o ist war und oder gewinnt est et ou gagne es era y gana é e vence è vince и или wint jest är er
 """)
 OTHERS: Final = _words("""
-first second former latter other others another zweite zweiten andere anderen second seconde autre segunda outra altra seconda другой другая второй
-вторая 另 其他 二つ目 他 다른 अन्य آخر الأخرى andere tweede diğer ikinci druga inna khác lain
+first second former latter other others another zweite zweiten andere anderen seconde autre segunda outra altra seconda другой
+другая второй вторая 另 其他 二つ目 他 다른 अन्य آخر الأخرى tweede diğer ikinci druga inna khác lain
 """)
 TURNING: Final = _words("""
-but however though although yet still again except while worse aber jedoch allerdings mais cependant pourtant pero sin mas porém ma però
-tuttavia но однако 但 但是 然而 不过 しかし ただ 一方 그러나 하지만 반면 लेकिन परंतु لكن maar echter ama ancak ale jednak nhưng tapi
+but however though although yet still again except while worse aber jedoch allerdings mais cependant pourtant pero sin mas porém
+ma però tuttavia но однако 但 但是 然而 不过 しかし ただ 一方 그러나 하지만 반면 लेकिन परंतु لكن maar echter ama ancak ale jednak nhưng tapi
 """)
