@@ -58,6 +58,7 @@ _MARK: Final = re.compile(
 _UNCLOSED: Final = re.compile(rf"(?i)<(?:{_NAMES})\s{{0,4}}>|\\boxed\s?\{{|\[\[")
 _COMPARISON: Final = re.compile(r"(.{1,40}?)\s?(>{1,3}|<{1,3}|=)\s?([^<>=]{1,40})")
 _SENTENCE: Final = re.compile(r"(?<=[.!?;।])(?=[\s*_\"”)]|\Z)|(?<=[。！？])|\n")
+_CLAUSE: Final = re.compile(r"[,，、;–—]\s?(?:so\b)?")
 _HEAD: Final = re.compile(
     r"[ \t_#>\[(【\-•|]{0,12}+([^\n:：=→\[\]】]{1,60}?)[ \t_\])|-]{0,6}(?:[:：=→\]】]|->|=>)(?!//)"
 )
@@ -81,7 +82,9 @@ _SPOKEN_OF: Final = re.compile(
     r"(?i)\s{0,3}(?:if|when|was|would|could|might|is what|falls|loses|lost)\b"
 )
 _IS: Final = re.compile(r"(?i)(?:is|isn't|contains|means|ist|est|es)\b")
-_OR: Final = re.compile(r"(?i)[\s*_]{0,4}(?:or|oder|ou|o|или|或|/)\b")
+_OR: Final = re.compile(
+    r"(?i)[\s*_]{0,4}(?:(?:or|oder|ou|o|или|of|veya|lub|hoặc|atau|eller)\b|/|または|或|또는|أو)"
+)
 
 
 def parse_label(
@@ -166,9 +169,7 @@ def _strongest(own: str, text: str, asked: Asked, form: str | None, truncated: b
             if not behind:
                 return codes[-1]
             others = {_json(text, asked, form), _strongest(behind, behind, asked, None, False)}
-            is_changed = others - {codes[-1], NO_LABEL, UNCLEAR} or places.WITHDRAWS.search(
-                behind[:200]
-            )
+            is_changed = others - {codes[-1], NO_LABEL, UNCLEAR} or places.takes_back(behind)
             return UNCLEAR if is_changed else codes[-1]
         if matches:
             return UNCLEAR
@@ -261,6 +262,8 @@ def _plain(text: str, asked: Asked) -> int:
     """What lines and sentences say, in a reply without tag, mark or JSON."""
     text = _EMPHASIS.sub(r"\2", text)
     rows = [row.strip() for row in text.split("\n") if not _RULE.fullmatch(row)]
+    if len(rows) > 1 and listed(rows[-2]) and not named(rows[-2], asked.symbols):
+        rows[-2:] = [f"{rows[-2].rstrip(':： ')}: {rows[-1]}"]  # "## Verdict" and a line below it
     alone, leading = _headings(rows, asked)
     codes = [_row(k, rows, alone | leading, asked) for k in range(len(rows))]
     claims = [k for k, code in enumerate(codes) if code != NO_LABEL]
@@ -273,7 +276,7 @@ def _plain(text: str, asked: Asked) -> int:
     if head is None and said == NO_LABEL and len(alone | stated) > 1:
         return UNCLEAR
     behind = rows[claims[-1] + 1 :] if claims else rows[-1:]
-    if len(stated) != 1 or any(places.WITHDRAWS.search(row[:200]) for row in behind):
+    if len(stated) != 1 or any(map(places.takes_back, behind)):
         return UNCLEAR
     return stated.pop()
 
@@ -357,7 +360,7 @@ def _sentence(text: str, asked: Asked) -> int:
     concluded.discard(NO_LABEL)
     if concluded:
         return concluded.pop() if len(concluded) == 1 else NO_LABEL
-    first = next((k for k, code in enumerate(codes) if code >= 0), len(codes))
+    first = next((k for k, code in enumerate(codes) if code != NO_LABEL), len(codes))
     behind = parts[first + 1 :]
     is_last = behind and len(text) <= 2000 and not any(map(_turns, behind))
     return (
@@ -377,5 +380,8 @@ def _of_sentence(sentence: str, asked: Asked) -> int:
     if "?" in sentence or "¿" in sentence or (colon and not DENIED.isdisjoint(words_of(head))):
         return NO_LABEL
     code = place(sentence, asked, behind=places.LISTED)
+    is_plain = DENIED.isdisjoint(words_of(sentence)) and not named(sentence, asked.symbols)
+    if code == UNCLEAR and is_plain:  # "..., so it's a tie."
+        code = place(_CLAUSE.split(sentence)[-1], asked)
     points = code == DECLARED_TIE or not POINTING.isdisjoint(words_of(sentence))
     return code if points and code != UNCLEAR else NO_LABEL

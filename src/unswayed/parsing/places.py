@@ -22,11 +22,12 @@ from unswayed.parsing.words import (
     TIE,
     TIE_BESIDE,
     VERBS,
+    WITHDRAWN,
 )
 
 __all__ = [
-    "DECLARED_TIE", "EDGES", "INSIDE", "LINE", "LISTED", "NOTHING", "UNCLEAR", "WITHDRAWS", "Asked",
-    "alone", "listed", "named", "place", "words_of",
+    "DECLARED_TIE", "EDGES", "INSIDE", "LINE", "LISTED", "NOTHING", "UNCLEAR", "Asked",
+    "alone", "is_reason", "listed", "named", "place", "takes_back", "words_of",
 ]  # fmt: skip
 
 DECLARED_TIE: Final = -2
@@ -66,12 +67,19 @@ _BECAUSE: Final = re.compile(
 )
 _TURN: Final = re.compile(r"[:：]\s|\s[-–—]\s")
 # The first of three patterns that know English: words that take a verdict back, or refuse one.
-WITHDRAWS: Final = re.compile(
+_WITHDRAWS: Final = re.compile(
     r"\b(?:no\b[,.!]? (?:wait|sorry|i )|wait\b|hmm|scratch|correction|actually,|sorry|just kidding|were it|withdraw|no longer"
     r"|on (?:reflection|second)|i (?:was wrong|mean|am unable)|(?:cannot|can['’]t) (?:decide|help|assist|judge|say)"
     r"|or perhaps)",
     re.I,
 )
+
+
+def takes_back(text: str) -> bool:
+    """True if the first words behind a verdict take it back."""
+    return _WITHDRAWS.search(text[:200]) is not None or not WITHDRAWN.isdisjoint(
+        words_of(text[:200])
+    )
 
 
 class Asked(NamedTuple):
@@ -199,7 +207,8 @@ def place(text: str, asked: Asked, *, behind: int = INSIDE) -> int:
         return UNCLEAR
     if asked.symbols.word.match(before) and not points:
         return UNCLEAR  # "A to B", unlike "A better answer is B"
-    return code if _ends(after, code, asked, behind, points=points) else UNCLEAR
+    told = bool(points) and not VERBS.isdisjoint(words_of(before)[-1:])  # "The answer is"
+    return code if _ends(after, code, asked, behind, points=points, told=told) else UNCLEAR
 
 
 def _is_odd(text: str, signs: str) -> bool:
@@ -221,8 +230,13 @@ def _wordless(core: str, asked: Asked) -> int:
     return names.index(core.casefold()) if names.count(core.casefold()) == 1 else UNCLEAR
 
 
-def _ends(after: str, code: int, asked: Asked, behind: int, *, points: bool = False) -> bool:
-    """True if what stands behind a label leaves it a verdict; `points`: words before it do so."""
+def _ends(
+    after: str, code: int, asked: Asked, behind: int, *, points: bool = False, told: bool = False
+) -> bool:
+    """True if what stands behind a label leaves it a verdict.
+
+    `points`: words before it point to one; `told`: and end with "is".
+    """
     rest = after.lstrip("*_\"”’'`)]}）】>")
     closed = not {")", "]", "）", "】"}.isdisjoint(after[: len(after) - len(rest)])
     if after[:1] in {"'", "’"} and after[1:2].isalpha():  # "A's answer is better"; no "A's grammar"
@@ -246,16 +260,19 @@ def _ends(after: str, code: int, asked: Asked, behind: int, *, points: bool = Fa
         return shown and behind > NOTHING
     if rest[0] == "." and (not rest[1:2].isspace() or rest[1:].lstrip(" *_")[:1].islower()):
         return False  # E. coli
-    if behind == LINE and (rest[0] in ":：" or (counts and not asked.scale and rest[0] in ". ")):
+    if behind == LINE and (
+        (rest[0] in ":：" and not told) or (counts and not asked.scale and rest[0] in ". ")
+    ):
         return False
     because, turn = _BECAUSE.search(rest[:80]), _TURN.search(rest[:80])
     said = None if because is None else listed(rest[: because.start()])
     if because is not None and said is not None:
         reason = rest[because.end() :]
-        is_own = (points or said) and WITHDRAWS.search(reason[:200]) is None  # it may name others
+        is_own = (points or said) and not takes_back(reason)  # it may name others
         return behind >= LISTED and (is_own or is_reason(reason, code, asked))
     head = rest[: turn.start()].strip() if turn is not None else ""
-    if turn is not None and head and (listed(head) or (points and listed(head) is not None)):
+    is_led = listed(head) or told or (points and head)
+    if turn is not None and is_led and listed(head) is not None:
         return behind >= LISTED and is_reason(rest[turn.end() :], code, asked, alone=False)
     if rest[0] in ".,:：;、，。(（—–":
         return behind >= LINE and is_reason(rest[1:], code, asked)
@@ -294,7 +311,7 @@ def is_reason(text: str, code: int, asked: Asked, *, alone: bool = True) -> bool
     """
     if not asked.scale and not DENIED.isdisjoint(words_of(text[:60])[:2]):
         return False
-    if WITHDRAWS.search(text[:200]) or (text.rstrip(" *_").endswith("?") and len(text) < 20):
+    if takes_back(text) or (text.rstrip(" *_").endswith("?") and len(text) < 20):
         return False
     return not alone or _names_only(code, text, asked)
 

@@ -2,7 +2,7 @@
 
 POINTING words make a sentence a verdict ("better", "wähle", 正解); PLAIN words may stand beside them.
 Whatever is in neither table (a negation, "worse", "if", a criterion) leaves a sentence unread. No
-other rule knows a language, but for three short English patterns (`places.WITHDRAWS`, `labels`).
+other rule knows a language, but for three short English patterns (`places._WITHDRAWS`, `labels`).
 """
 
 from __future__ import annotations
@@ -111,4 +111,10 @@ first second former latter other others another zweite zweiten andere anderen se
 TURNING: Final = _words("""
 but however though although yet still again except while worse aber jedoch allerdings mais cependant pourtant pero sin mas porém
 ma però tuttavia но однако 但 但是 然而 不过 しかし ただ 一方 그러나 하지만 반면 लेकिन परंतु لكن maar echter ama ancak ale jednak nhưng tapi
+""")
+WITHDRAWN: Final = _words("""
+moment korrektur irrtum vertauscht nein zurück rectification erratum retire retiré trompé corrección rectifico retiro equivoqué correção corrijo retiro
+enganei correzione rettifico ritiro sbagliato нет исправление поправка беру ошибся ошиблась отзываю düzeltme geri yanıldım تصحيح تراجع أتراجع أخطأت 更正
+撤回 纠正 收回 不对 訂正 取り消します 取り消し 間違えました 정정 정정합니다 취소 취소합니다 아니 सुधार वापस गलती correctie vergiste terugnemen korekta cofam pomyłka myliłem đính
+rút nhầm koreksi ralat salah batalkan rättelse tillbaka oprava
 """)
