@@ -1,6 +1,6 @@
 """Tables as they are printed: which cells of accuracy, consistency (Con) and consistent accuracy (CA) cannot be.
 
-A row is held against the rules for its number of candidates (`printed_rules`).
+Each row is checked against the rules for its number of candidates (`printed_rules`).
 
 **Rounding.** A printed value stands for all values within half a unit of its last place; a cell is
 impossible only if none of them fit. What is averaged over different items in its columns (rows without
@@ -73,11 +73,11 @@ class Impossible:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The rows (or triples, where a row has several) of one number of candidates.
+    """Rows (or triples, if a row has several) with one number of candidates.
 
     Attributes:
-        candidates: That number; None where nothing tells it, so that only what holds for any was checked.
-        rules: The rules they were held against.
+        candidates: That number; None if it is unknown, so that only rules for any number were checked.
+        rules: The rules that were checked.
         n: How many have all three terms.
         impossible: How many of these break a rule.
     """
@@ -93,7 +93,7 @@ class Checked:
     """What came of checking a table.
 
     Attributes:
-        kinds: What was checked, apart by number of candidates, the unknown one last.
+        kinds: Checked rows by number of candidates, unknown last.
         passed_over: The lines of those that lack one.
         unit: 100 if the table is in percent, else 1.
         impossible: The rows that break a rule, worst first.
@@ -123,7 +123,7 @@ class _Triple(NamedTuple):
 
 
 def check_cells(rows: Iterable[Mapping[str, object]], **design: Unpack[Design]) -> list[Impossible]:
-    """The impossible rows of a published table, cells by column, worst first; as `check_table`."""
+    """Find the impossible rows of a published table, given as cells by column, worst first; see `check_table`."""
     lines = ((number, list(row.items())) for number, row in enumerate(rows, start=1))
     return list(check_table(lines, **design).impossible)
 
