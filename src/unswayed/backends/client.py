@@ -32,7 +32,7 @@ from unswayed.calls import Query, Request, Response
 from unswayed.errors import BadResponseError, ServerError, UsageError
 
 OTHER_FILES: Final = 24
-"""Files open at once besides the connections: records, packages, a report."""
+"""Files open at once in addition to connections: records, packages, a report."""
 
 
 class HttpBackend(Backend):

@@ -41,7 +41,7 @@ _KNOWN: Final = {
 
 
 class Design(TypedDict, total=False):
-    """How items were shown and printed.
+    """Design of a published table: how its items were shown and printed.
 
     Attributes:
         tolerance: Rounding allowed in the table's unit; by default the rounding of the printed digits.

@@ -78,8 +78,8 @@ class Kind:
     Attributes:
         candidates: That number; None if it is unknown, so that only rules for any number were checked.
         rules: The rules that were checked.
-        n: How many have all three terms.
-        impossible: How many of these break a rule.
+        n: Number of rows with all three terms.
+        impossible: Number of these rows that break a rule.
     """
 
     candidates: int | None
@@ -141,7 +141,7 @@ def check_table(
             begins with one (a difference such as "+3.2" is none); columns without any name the row. A
             table is in percent if a value is above 1 or a `%` stands at one.
         only: Check what has one of these words in the name of its row or columns; all if none.
-        design: How items were shown.
+        design: How items were shown and printed.
 
     Raises:
         UsageError: If no row has the three columns, a value is out of range, or the unit of a column

@@ -217,7 +217,7 @@ class Drafter:
         The call is returned even if the settings leave it out (`leaves_out`).
 
         Args:
-            draft: What was asked.
+            draft: The question that was asked.
             response: The answer.
             decision: The decision read from it.
         """
