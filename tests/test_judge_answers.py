@@ -90,7 +90,7 @@ def test_equal_questions_under_way_at_once_make_one_call() -> None:
     assert {verdict.choice for verdict in verdicts} == {verdicts[0].choice}
 
 
-def test_a_call_whose_asker_is_stopped_lands_for_others() -> None:
+def test_call_of_stopped_asker_serves_others() -> None:
     backend = Slow(delay_s=0.05)
 
     async def work() -> Verdict:
@@ -106,7 +106,7 @@ def test_a_call_whose_asker_is_stopped_lands_for_others() -> None:
     assert len(backend.asked) == 1
 
 
-def test_a_call_that_nobody_waits_for_any_more_is_recorded(tmp_path: Path) -> None:
+def test_abandoned_call_is_recorded(tmp_path: Path) -> None:
     backend = Narrow(delay_s=0.05)
 
     async def stopped(*, then_s: float) -> None:
@@ -123,7 +123,7 @@ def test_a_call_that_nobody_waits_for_any_more_is_recorded(tmp_path: Path) -> No
             assert len(store) == number
 
 
-def test_equal_questions_of_several_event_loops_make_one_call() -> None:
+def test_equal_questions_of_event_loops_make_one_call() -> None:
     backend = Slow(delay_s=0.1)
     judge = Judge(backend, method="vote")
     meeting = threading.Barrier(6)
@@ -139,7 +139,7 @@ def test_equal_questions_of_several_event_loops_make_one_call() -> None:
     judge.close()
 
 
-def test_many_event_loops_that_ask_alike_pay_each_call_once() -> None:
+def test_equal_event_loops_pay_each_call_once() -> None:
     backend = Slow(delay_s=0)
     judge = Judge(backend, method="direct")
 
@@ -154,7 +154,7 @@ def test_many_event_loops_that_ask_alike_pay_each_call_once() -> None:
 
 
 @pytest.mark.parametrize("is_ended", [True, False])
-def test_a_call_is_taken_over_where_the_event_loop_that_carries_it_stops(is_ended: bool) -> None:
+def test_call_is_taken_over_if_its_event_loop_stops(is_ended: bool) -> None:
     backend = Slow(delay_s=0.3)
     judge = Judge(backend, method="direct")
     loop = asyncio.new_event_loop()
@@ -419,7 +419,7 @@ def test_a_budget_holds_over_all_that_is_asked_at_once() -> None:
     asyncio.run(work())
 
 
-def test_calls_that_end_with_their_event_loop_count_as_paid_for() -> None:
+def test_calls_ended_with_event_loop_count_as_paid() -> None:
     backend = Slow(per_token=0.0001, delay_s=60)
     most = Judge(backend, method="direct", budget=1.0).price([pair(0)]).most_cost_usd
     assert most is not None

@@ -654,7 +654,7 @@ def test_a_stop_does_not_wait_long_for_calls_in_flight(
     assert (counts.made, counts.failed) == (0, 0)
 
 
-def test_a_stop_while_a_large_batch_is_recorded_keeps_all_of_it(
+def test_stop_while_recording_large_batch_keeps_it(
     store: CallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches = []

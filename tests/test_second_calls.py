@@ -101,7 +101,7 @@ def store() -> CallStore:
 
 
 @ENGINES
-def test_a_judge_that_rambles_is_asked_for_its_label_in_its_own_conversation(
+def test_rambling_judge_is_reasked_in_same_conversation(
     ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
 ) -> None:
     backend = Talker()
@@ -126,7 +126,7 @@ def test_a_judge_that_rambles_is_asked_for_its_label_in_its_own_conversation(
 
 
 @ENGINES
-def test_a_batch_is_asked_again_where_it_is_unread_alone(
+def test_only_unread_replies_of_batch_are_reasked(
     ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
 ) -> None:
     def some(query: Query) -> Outcome:
@@ -149,7 +149,7 @@ def replace_text(response: Outcome, text: str) -> Outcome:
 
 
 @ENGINES
-def test_a_reply_that_stays_unread_is_asked_no_third_time(
+def test_unread_second_reply_is_final(
     ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
 ) -> None:
     backend = Talker(lambda query: replace_text(rambles(query), RAMBLE))
@@ -171,7 +171,7 @@ def test_a_reply_that_stays_unread_is_asked_no_third_time(
     ],
 )
 @ENGINES
-def test_refused_broken_and_read_replies_are_not_asked_again(
+def test_refused_broken_and_read_replies_are_not_reasked(
     ask: Callable[..., tuple[RunCounts, list[Decision]]], text: str, reason: str, store: CallStore
 ) -> None:
     backend = Talker(lambda _: Response(text=text, finish_reason=reason, cost_usd=0.0))
@@ -181,7 +181,7 @@ def test_refused_broken_and_read_replies_are_not_asked_again(
 
 
 @ENGINES
-def test_a_longer_reply_that_is_unread_is_asked_no_third_time(
+def test_unread_longer_reply_is_final(
     ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
 ) -> None:
     def reply(query: Query) -> Outcome:
@@ -194,7 +194,7 @@ def test_a_longer_reply_that_is_unread_is_asked_no_third_time(
     assert [(d.choice, d.reasked) for d in decisions] == [(None, False)] * 2
 
 
-def test_thinking_half_characters_and_the_beginning_of_a_long_reply_are_not_shown_again(
+def test_reask_omits_thinking_and_start_of_long_reply(
     store: CallStore,
 ) -> None:
     texts = iter(["<think>B</think>" + "x" * 9000 + "\ud83d", "<think>all of it</think>\n"])
@@ -213,7 +213,7 @@ def test_thinking_half_characters_and_the_beginning_of_a_long_reply_are_not_show
 
 
 @ENGINES
-def test_each_sample_asks_again_about_its_own_reply(
+def test_each_sample_is_reasked_about_own_reply(
     ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
 ) -> None:
     backend = Talker()
@@ -225,7 +225,7 @@ def test_each_sample_asks_again_about_its_own_reply(
     assert [(d.choice, d.reasked, d.sample) for d in decisions] == [(1, True, s) for s in range(3)]
 
 
-def test_a_template_brings_its_own_words(tmp_path: Path, store: CallStore) -> None:
+def test_template_sets_reask_sentence(tmp_path: Path, store: CallStore) -> None:
     template = tmp_path / "own.txt"
     template.write_text(
         "---\nreask: Nur den Buchstaben, {labels}, bitte.\n---\n{{ question }}"
@@ -240,7 +240,7 @@ def test_a_template_brings_its_own_words(tmp_path: Path, store: CallStore) -> No
     assert backend.asked[-1].messages[-1].content == "Nur den Buchstaben, A or B, bitte."
 
 
-def test_lists_are_not_asked_again(store: CallStore) -> None:
+def test_lists_are_not_reasked(store: CallStore) -> None:
     item = Item(id="l", prompt="?", candidates=("a", "b", "c"), task=Task.LISTWISE)
     backend = Talker()
     _, decisions = audited(backend, store, [Question(item, Ask(canonical(3)))])
@@ -250,7 +250,7 @@ def test_lists_are_not_asked_again(store: CallStore) -> None:
 # --- stopped between the calls -------------------------------------------------------------------
 
 
-def test_a_run_that_was_killed_between_the_calls_asks_the_second_alone(
+def test_run_killed_between_calls_makes_second_call_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = Talker()
@@ -269,7 +269,7 @@ def test_a_run_that_was_killed_between_the_calls_asks_the_second_alone(
 
 
 @ENGINES
-def test_recorded_answers_that_older_rules_read_are_found(
+def test_answers_read_by_older_rules_are_found(
     ask: Callable[..., tuple[RunCounts, list[Decision]]], tmp_path: Path
 ) -> None:
     """As a file has them that was written before answers were marked for it."""
@@ -292,7 +292,7 @@ def test_recorded_answers_that_older_rules_read_are_found(
 
 
 @ENGINES
-def test_without_it_there_is_one_call_and_recorded_second_ones_are_left_out(
+def test_reask_off_ignores_recorded_second_calls(
     ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
 ) -> None:
     backend = Talker()
@@ -317,7 +317,7 @@ def one_call() -> float:
     return 1.0 + 0.001 * sum(most_tokens(request)) - 0.1
 
 
-def test_a_budget_for_one_call_leaves_the_reply_unread(store: CallStore) -> None:
+def test_budget_for_one_call_leaves_reply_unread(store: CallStore) -> None:
     backend = Talker()
     settings = replace(SETTINGS, budget_usd=one_call())
     counts, decisions = audited(backend, store, questions(1, Ask(X0)), settings)
@@ -331,7 +331,7 @@ def test_a_budget_for_one_call_leaves_the_reply_unread(store: CallStore) -> None
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_judge_over_its_budget_gives_no_verdict_that_more_money_would_change(
+def test_judge_over_budget_gives_no_verdict_before_second_call(
     is_async: bool,
 ) -> None:
     async def asynchronously(judge: Judge) -> Verdict:
@@ -360,7 +360,7 @@ def test_a_judge_over_its_budget_gives_no_verdict_that_more_money_would_change(
     assert (judge.counts.made, judge.null_reasons) == (1, {"unread answers": 1})
 
 
-def test_a_second_call_that_fails_is_tried_by_the_next_command(store: CallStore) -> None:
+def test_failed_second_call_is_retried_by_next_command(store: CallStore) -> None:
     def fails(query: Query) -> Outcome:
         if len(query.request.messages) > 2:
             return Failure(error="BackendError", message="q0: no second turn")
@@ -374,7 +374,7 @@ def test_a_second_call_that_fails_is_tried_by_the_next_command(store: CallStore)
     assert judged(Talker(), store, questions(1, Ask(X0)))[1][0].choice == 1
 
 
-def test_a_plan_says_what_unreadable_replies_would_cost_on_top(store: CallStore) -> None:
+def test_plan_prices_unreadable_replies(store: CallStore) -> None:
     plan = Session(Talker(), store, SETTINGS).price(questions(3))
     assert (plan.n_to_make, plan.n_reasks, plan.n_more) == (6, 0, 6)
     backend = Talker()

@@ -188,7 +188,7 @@ def test_prompt_bytes_are_utf8_bytes() -> None:
     assert prompt_bytes(request(1, content="é")) == 2 + len(" 1")
 
 
-def test_unread_answers_are_found_without_reading_them(store: CallStore) -> None:
+def test_unread_answers_are_found_without_reading(store: CallStore) -> None:
     store.put_many([row(1), row(2), row(3)], unread={row(2)[0]})
     keys = [row(n)[0] for n in range(4)]
     marks = {key: call.unread for key, call in store.recorded(keys).items()}

@@ -95,7 +95,7 @@ class Answers:
     async def ask(self, questions: Sequence[Question]) -> Asked:
         """Answer questions; what is answered is recorded before it is returned.
 
-        Cancelled, it sends nothing more, and what is under way is recorded all the same.
+        If cancelled, it sends no further call; calls under way are still recorded.
 
         Raises:
             UsageError: If there is a budget and no price is known.
@@ -129,7 +129,7 @@ class Answers:
         return asking.result()
 
     async def close(self) -> None:
-        """Send nothing more; what this event loop has under way gets a few seconds to be recorded."""
+        """Stop sending; give calls under way in this event loop a few seconds to be recorded."""
         self.is_closed = True
         loop = asyncio.get_running_loop()
         here = [task for task in tuple(self._carrying) if task.get_loop() is loop]
@@ -217,7 +217,7 @@ class _Asking:
             self._await_or_send(draft)
 
     def abandon(self) -> None:
-        """Nobody waits for it any more: what is sent lands, and nothing follows it."""
+        """Stop sending, since nobody waits; calls under way are still recorded."""
         self._is_abandoned = True
         self._ready.clear()
         self._awaited.clear()
@@ -227,7 +227,7 @@ class _Asking:
             self._ready.append(draft)
 
     def _is_awaited(self, draft: Draft) -> bool:
-        """Whether somebody else has sent it, whose answer is then awaited."""
+        """Return True, and wait for its answer, if somebody else has sent the call."""
         flight = self._answers.flights.of(draft.key)
         if flight is None:
             return False
@@ -255,7 +255,7 @@ class _Asking:
         return False
 
     def _answered(self, draft: Draft, response: Response) -> bool:
-        """Take an answer; True if it is unread and a second call follows it."""
+        """Take an answer. Return True if it is unread and a second call follows."""
         decision = self._decisions[draft.key] = draft.read(response)
         self._outcomes[draft.key] = response
         drafter = self._answers.drafter
@@ -323,7 +323,7 @@ class _Asking:
             yield query
 
     def _take_off(self) -> Query | None:
-        """Send the next draft; None if the budget does not reach for it, or another thread has."""
+        """Send the next draft. Return None if it exceeds the budget or another thread has sent it."""
         draft = self._ready[0]
         flight = self._answers.flights.start(draft, self._most(draft), self._n_seen)
         if flight is None:
@@ -376,7 +376,7 @@ class _Asking:
     # --- what came ---------------------------------------------------------------------------
 
     def _decision(self, draft: Draft) -> Decision | None:
-        """The decision on a question; that of the second call where its answer was unread."""
+        """Return the decision on a question, from the second call if the first answer was unread."""
         response = self._outcomes[draft.key]
         if not isinstance(response, Response):
             return None

@@ -97,7 +97,7 @@ def audit(
         resamples: Bootstrap resamples.
         out: Run directory; None keeps the calls in memory only.
         budget: Spend no more USD than this.
-        reask: Whether a reply that could not be read is asked for its label again, once.
+        reask: If True, ask once more for the label of a reply that could not be read.
         prices: Price table of your own.
         base_url: Address of an OpenAI-compatible server.
         max_connections: Most requests in flight.
@@ -239,7 +239,7 @@ def calibrate(
         max_retries: Attempts of one call after its first.
         patience: Seconds that a server is waited for while it answers nothing.
         backend: How else to reach the model; the options above are laid over it.
-        reask: Whether a reply that could not be read is asked for its label again, once.
+        reask: If True, ask once more for the label of a reply that could not be read.
         calls: Directory of recorded calls to use and fill; None for one beside `out`.
         force: Write the file even if it corrects nothing.
 

@@ -1,4 +1,4 @@
-"""Files as they are opened, files that appear whole or not at all, and files that nobody else sees."""
+"""Open files safely, write files whole or not at all, and keep files that nobody else sees."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if sys.platform != "win32":
     import fcntl
 
 LARGEST: Final = 64_000_000
-"""Bytes of a line, and of a file that is read at once: a template, recipe, price table, method file."""
+"""Most bytes of a line, and of a file read at once: template, recipe, price table or method file."""
 PIPE_MS: Final = 1000
-"""How long a pipe may be without a writer."""
+"""Milliseconds that a pipe may be without a writer."""
 _SEEKING: Final = threading.Lock()
 
 
 def open_file(path: str | Path) -> IO[bytes]:
-    """Open a file, a terminal, or a pipe that somebody writes to, for reading bytes.
+    """Open a file, a terminal or a pipe with a writer for reading bytes.
 
     Raises:
-        OSError: If it is none of them or cannot be read.
+        OSError: If the path is none of these or cannot be read.
     """
     at_once = getattr(os, "O_NONBLOCK", 0)
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once))  # noqa: SIM115
@@ -41,7 +41,7 @@ def open_file(path: str | Path) -> IO[bytes]:
     if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not file.isatty()):
         fault = "it is a device. Give a file"
     elif stat.S_ISFIFO(mode) and not _is_written(path, file.fileno()):
-        fault = "nobody writes to this pipe. Start its writer first"
+        fault = "no process writes to this pipe. Start the writer first"
     if fault:
         file.close()
         raise OSError(errno.EINVAL, fault)
@@ -51,7 +51,7 @@ def open_file(path: str | Path) -> IO[bytes]:
 
 
 def _is_written(path: str | Path, pipe: int) -> bool:
-    """Whether a pipe has bytes or a writer, or had one since it was opened."""
+    """Return True if a pipe has bytes or a writer, or had one since it was opened."""
     seen = select.poll()
     seen.register(pipe, select.POLLIN)
     if seen.poll(PIPE_MS):
@@ -64,7 +64,7 @@ def _is_written(path: str | Path, pipe: int) -> bool:
 
 
 def read_whole(path: str | Path) -> bytes:
-    """The content of a file that is small by its nature.
+    """Read a file that is small by nature.
 
     Raises:
         OSError: If it cannot be read, as for `open_file`, or has more than `LARGEST` bytes.
@@ -72,7 +72,7 @@ def read_whole(path: str | Path) -> bytes:
     with open_file(path) as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise OSError(errno.EFBIG, f"it has more than {LARGEST / 1e6:g} MB. Make it smaller")
+        raise OSError(errno.EFBIG, f"it is larger than {LARGEST / 1e6:g} MB. Make it smaller")
     return content
 
 

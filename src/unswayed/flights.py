@@ -11,13 +11,13 @@ from unswayed.backends.protocol import Outcome
 from unswayed.runner.drafts import Draft
 
 LOOK_S: Final = 0.2
-"""Between two looks at whether the event loop that carries a call still runs."""
+"""Seconds between two checks that the event loop of a call still runs."""
 
 
 class Flight(NamedTuple):
-    """A call under way: what it asks, the most it can cost in USD, who carries it, its outcome to come.
+    """Call under way: its draft, the most it can cost in USD, its event loop and its future outcome.
 
-    The outcome is None where the event loop was stopped.
+    The outcome is None if the event loop was stopped.
     """
 
     draft: Draft
@@ -26,7 +26,7 @@ class Flight(NamedTuple):
     outcome: Future[Outcome | None]
 
     async def landed(self) -> Outcome | None:
-        """Its outcome, in any event loop; None as well where the one that carries it has ended."""
+        """Wait in any event loop for the outcome; None also if the loop that carries the call has ended."""
         coming = asyncio.wrap_future(self.outcome)
         while not self.outcome.done() and self.loop.is_running():
             await asyncio.wait([coming], timeout=LOOK_S)
@@ -62,7 +62,7 @@ class Flights:
         return any(flight.loop.is_running() for flight in tuple(self._by_key.values()))
 
     def of(self, key: bytes) -> Flight | None:
-        """The call of a key that is under way, in any event loop that still runs."""
+        """Return the call under way with this key, in any event loop that still runs."""
         flight = self._by_key.get(key)
         return flight if flight is not None and flight.loop.is_running() else None
 
@@ -73,8 +73,8 @@ class Flights:
     def start(self, draft: Draft, most: float, n_landed: int) -> Flight | None:
         """Set money aside for a call that this event loop sends now.
 
-        None if the budget does not reach for it, or any call has ended since there were `n_landed`
-        or the same one is under way: then its answer is to be looked for again.
+        Return None if the call exceeds the budget, if any call has landed since there were `n_landed`,
+        or if the same call is under way. In the last two cases, look for the answer again.
         """
         outcome: Future[Outcome | None] = Future()
         outcome.set_running_or_notify_cancel()  # who waits for it cannot cancel it

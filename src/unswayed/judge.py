@@ -67,7 +67,7 @@ class Judge:
         patience: Seconds that a server is waited for while it answers nothing.
         prices: Price table of your own.
         budget: Most USD that all calls recorded in `calls` may cost together.
-        reask: Whether a reply that could not be read is asked for its label again, once.
+        reask: If True, ask once more for the label of a reply that could not be read.
         calls: Directory of recorded calls to use and fill (that of an audit, too), or an open
             pool; None keeps them in memory, at most 64 MiB of them: those not used for longest are
             forgotten, and paid again if they are asked again.
@@ -333,7 +333,7 @@ class Judge:
         return self._rounds.drift_report()
 
     async def aclose(self) -> None:
-        """Release connections, memory and the store; a closed judge judges no more.
+        """Release connections, memory and the store. A closed judge makes no more calls.
 
         Calls under way in this event loop get three seconds to be recorded.
         """

@@ -44,7 +44,7 @@ def calls_of(decisions: object) -> Calls:
     return audit_decisions(decisions, None, settings, command="test").metrics.calls  # type: ignore[arg-type]
 
 
-def test_replies_are_counted_by_how_they_ended_and_were_read() -> None:
+def test_replies_are_counted_by_ending_and_reading() -> None:
     calls = calls_of(DECISIONS)
     assert (calls.replies, calls.unparsed, calls.refused) == (11, 5, 1)
     assert calls.broken == {"OTHER": 1, "abort": 2}
@@ -53,7 +53,7 @@ def test_replies_are_counted_by_how_they_ended_and_were_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["d.jsonl", "d.jsonl.gz", "d.parquet"])
-def test_recorded_decisions_keep_what_is_counted(name: str, tmp_path: Path) -> None:
+def test_recorded_decisions_keep_counts(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
@@ -64,7 +64,7 @@ def test_recorded_decisions_keep_what_is_counted(name: str, tmp_path: Path) -> N
     assert calls_of(read_recording(path)) == calls_of(DECISIONS)
 
 
-def test_a_line_says_only_what_is_so() -> None:
+def test_line_omits_false_marks() -> None:
     plain, told = line_of(decision("a", choice=0)), line_of(DECISIONS[0])
     assert b"reasked" not in plain
     assert b"disagrees" not in plain
@@ -73,7 +73,7 @@ def test_a_line_says_only_what_is_so() -> None:
     assert msgspec.json.decode(line_of(sly), type=Decision) == sly
 
 
-def test_a_record_keeps_every_count() -> None:
+def test_record_keeps_every_count() -> None:
     calls = msgspec.structs.replace(
         calls_of(DECISIONS), reread=Reread(now_unread=28, now_read=3, of=4800)
     )
@@ -83,7 +83,7 @@ def test_a_record_keeps_every_count() -> None:
     assert "reread" not in as_json(Metrics())["calls"]
 
 
-def test_counts_of_two_runs_add_their_broken_endings() -> None:
+def test_counts_of_two_runs_add_broken_endings() -> None:
     first, second, none = RunCounts(), RunCounts(), RunCounts()
     first.broken.update({"abort": 2})
     second.broken.update({"abort": 1, "other": 4})
@@ -108,7 +108,7 @@ def judged(n_reasked: int, n_items: int = 20) -> Metrics:
     return audit_decisions(made, ItemSet.of(items, name="d"), settings, command="test").metrics
 
 
-def test_figures_are_given_without_items_that_were_asked_again_where_these_are_many() -> None:
+def test_many_reasked_items_add_figures_without_them() -> None:
     metrics = judged(2)  # 2 of 40 replies
     rows = metrics.without_reasked
     assert isinstance(rows, dict)
@@ -124,9 +124,7 @@ def test_figures_are_given_without_items_that_were_asked_again_where_these_are_m
 
 
 @pytest.mark.parametrize(("n_reasked", "n_items"), [(0, 20), (1, 25), (20, 20)])
-def test_few_replies_that_were_asked_again_or_one_of_every_item_give_no_section(
-    n_reasked: int, n_items: int
-) -> None:
+def test_few_reasked_replies_or_all_items_add_no_section(n_reasked: int, n_items: int) -> None:
     metrics = judged(n_reasked, n_items)  # 1 of 50 replies is 2 %, not more
     assert metrics.without_reasked is msgspec.UNSET
     assert "without_reasked" not in as_json(metrics)

@@ -70,10 +70,10 @@ def make_older(run: Path, *, changed: bool = True) -> None:
 
 
 def said(text: str) -> list[str]:
-    return [line for line in text.splitlines() if "newer rules" in line]
+    return [line for line in text.splitlines() if "reading rules" in line]
 
 
-def test_what_changed_is_said_before_it_is_asked_and_once(
+def test_changed_verdicts_are_reported_once_before_calls(
     talker: Talker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = audit(tmp_path, reask=False)
@@ -84,8 +84,8 @@ def test_what_changed_is_said_before_it_is_asked_and_once(
     calls = audit(tmp_path)
     (line,) = said(capsys.readouterr().err)
     assert line.startswith(
-        "unswayed: Replies are read by newer rules: 4 of 24 verdicts changed (2 now unread, 1 now "
-        "read, 1 to another label). --no-reask keeps them unread; otherwise 3 calls, at most $0.0"
+        "unswayed: Newer reading rules changed 4 of 24 verdicts (2 now unread, 1 now "
+        "read, 1 to another label). Asking again takes 3 calls, at most $0.0"
     )
     changed = {"now_unread": 2, "now_read": 1, "to_another": 1, "of": 24}
     assert (calls["made"], calls["unparsed"], calls["reasked"]) == (3, 0, 3)
@@ -96,7 +96,7 @@ def test_what_changed_is_said_before_it_is_asked_and_once(
     assert (again["made"], again["reread"]) == (0, changed)
 
 
-def test_without_asking_again_nothing_is_asked_for_what_changed(
+def test_changed_verdicts_are_not_asked_with_reask_off(
     talker: Talker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     audit(tmp_path, reask=False)
@@ -107,7 +107,7 @@ def test_without_asking_again_nothing_is_asked_for_what_changed(
     assert calls["reread"]["of"] == 24
 
 
-def test_the_same_verdicts_are_no_news_and_unread_ones_are_found(
+def test_unchanged_verdicts_are_silent_and_unread_are_found(
     talker: Talker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     audit(tmp_path, reask=False)
@@ -118,7 +118,7 @@ def test_the_same_verdicts_are_no_news_and_unread_ones_are_found(
     assert calls["reread"]["now_unread"] == 0
 
 
-def test_a_price_says_it_as_well_and_changes_nothing(talker: Talker, tmp_path: Path) -> None:
+def test_price_reports_changed_verdicts_and_keeps_store(talker: Talker, tmp_path: Path) -> None:
     audit(tmp_path, reask=False)
     make_older(tmp_path)
     for _ in range(2):

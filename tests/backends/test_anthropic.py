@@ -161,13 +161,13 @@ def test_an_answer_by_hand() -> None:
         (None, Ending.COMPLETE),
     ],
 )
-def test_stop_reasons_are_kept_as_sent(reason: str | None, expected: Ending) -> None:
+def test_stop_reason_is_kept_as_sent(reason: str | None, expected: Ending) -> None:
     kept = decode(stop_reason=reason).finish_reason
     assert kept == reason or reason is None
     assert ending(kept) is expected
 
 
-def test_a_reply_that_broke_off_is_a_failed_attempt() -> None:
+def test_broken_reply_is_failed_attempt() -> None:
     with pytest.raises(BadResponseError, match="error \\(aborted\\)"):
         decode(stop_reason="aborted")
 

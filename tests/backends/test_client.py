@@ -147,7 +147,7 @@ LOSSES = ["reset", "close", "half"]
 
 
 @pytest.mark.parametrize("kind", LOSSES)
-def test_one_connection_in_five_that_is_lost_loses_no_call(kind: str) -> None:
+def test_losing_one_connection_in_five_loses_no_call(kind: str) -> None:
     chance = random.Random(kind)
     lost = [number for number in range(1, 3000) if chance.random() < 0.2]
 
@@ -163,9 +163,7 @@ def test_one_connection_in_five_that_is_lost_loses_no_call(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_server_that_loses_every_connection_is_waited_for_as_long_as_patience(
-    kind: str, alone: bool
-) -> None:
+def test_server_losing_every_connection_is_awaited_for_patience(kind: str, alone: bool) -> None:
     async def work() -> None:
         jump = JumpClock()
         async with FakeServer(faults=[Fault(kind=kind)]) as server:
@@ -183,7 +181,7 @@ def test_a_server_that_loses_every_connection_is_waited_for_as_long_as_patience(
     asyncio.run(work())
 
 
-def test_a_call_that_loses_every_connection_ends_though_others_are_answered() -> None:
+def test_call_losing_every_connection_ends_while_others_succeed() -> None:
     async def work() -> None:
         jump = JumpClock()
 
@@ -206,7 +204,7 @@ def test_a_call_that_loses_every_connection_ends_though_others_are_answered() ->
     asyncio.run(work())
 
 
-def test_what_failed_in_passing_is_tried_once_more_when_all_others_are_done() -> None:
+def test_passing_failures_are_retried_after_all_other_calls() -> None:
     async def work() -> None:
         faults = [Fault(kind="status", contains='question 3"', times=3)]
         async with FakeServer(faults=faults) as server:
@@ -220,7 +218,7 @@ def test_what_failed_in_passing_is_tried_once_more_when_all_others_are_done() ->
     asyncio.run(work())
 
 
-def test_one_call_that_failed_in_passing_is_tried_once_more() -> None:
+def test_single_call_is_retried_after_passing_failure() -> None:
     async def work() -> None:
         async with FakeServer(faults=[Fault(kind="status", times=3)]) as server:
             backend = backend_at(server.url, clock=JumpClock().clock())
@@ -232,7 +230,7 @@ def test_one_call_that_failed_in_passing_is_tried_once_more() -> None:
     asyncio.run(work())
 
 
-def test_calls_that_are_set_aside_are_handed_over_where_the_run_stops() -> None:
+def test_stopped_run_hands_over_calls_set_aside() -> None:
     async def work() -> None:
         faults = [
             Fault(kind="status", contains='question 0"'),
@@ -248,7 +246,7 @@ def test_calls_that_are_set_aside_are_handed_over_where_the_run_stops() -> None:
     asyncio.run(work())
 
 
-def test_no_more_calls_are_set_aside_than_there_is_room_for(
+def test_number_of_calls_set_aside_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(workers, "MOST_ASIDE", 2)
@@ -829,7 +827,7 @@ def test_a_time_that_is_none_is_refused(name: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_too_few_files_are_refused_before_anything_is_asked(
+def test_low_limit_of_open_files_is_refused_before_calls(
     alone: bool,
 ) -> None:
     resource = pytest.importorskip("resource")
@@ -841,7 +839,7 @@ def test_too_few_files_are_refused_before_anything_is_asked(
             n_open = len(list(Path("/dev/fd").iterdir()))
             resource.setrlimit(resource.RLIMIT_NOFILE, (n_open + 40, limits[1]))
             with pytest.raises(
-                UsageError, match=r"may need \d+; nothing .* \(ulimit -n 256\)"
+                UsageError, match=r"may need \d+; no call was made.*\(ulimit -n 256\)"
             ) as told:
                 await (backend.call(query()) if alone else collect(backend, queries(3)))
             assert str(n_open + 40) in str(told.value)

@@ -342,7 +342,7 @@ def test_the_model_runs_outside_the_event_loops_thread(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_lets_the_batch_under_way_end_keeps_it_and_starts_no_other(
+def test_signal_keeps_batch_under_way_and_starts_no_other(
     folder: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     monkeypatch.setattr(calling, "GRACE_S", 0.01)
@@ -385,7 +385,7 @@ def test_a_local_model_costs_nothing(backend: HuggingFaceBackend) -> None:
 # --- replies that cannot be read ------------------------------------------------------------------
 
 
-def test_a_text_without_a_label_is_asked_about_in_another_pass_and_a_scored_label_is_not(
+def test_only_text_without_label_is_reasked_in_another_pass(
     folder: Path,
 ) -> None:
     """Random weights write no label; the second prompt goes on where the first one ended."""

@@ -466,7 +466,7 @@ def test_parts_that_are_not_the_answer_are_not_read(kind: str) -> None:
 @pytest.mark.parametrize(
     "reason", ["content_filter", "CONTENT_FILTER", "contentFilter", "SAFETY", "PROHIBITED_CONTENT"]
 )
-def test_an_answer_that_a_filter_ended_is_refused_whatever_the_gateway_calls_it(
+def test_filtered_answer_is_refused_for_every_gateway_word(
     reason: str,
 ) -> None:
     assert decode(finish_reason=reason).finish_reason == reason

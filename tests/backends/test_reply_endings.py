@@ -52,7 +52,7 @@ def calls_of(server: FakeServer, *, labels: tuple[str, str] = ("A", "B")) -> Cal
 
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("labels", [("A", "B"), ("1", "12")])
-def test_a_verdict_comes_of_a_good_ending_only(word: str, labels: tuple[str, str]) -> None:
+def test_only_good_ending_gives_verdict(word: str, labels: tuple[str, str]) -> None:
     server = FakeServer(say=lambda _: labels[0], finish=lambda _: word)
     calls = calls_of(server, labels=labels)
     if is_failed_attempt(word):
@@ -69,7 +69,7 @@ def test_a_verdict_comes_of_a_good_ending_only(word: str, labels: tuple[str, str
 
 
 @pytest.mark.parametrize("word", ["abort", "OTHER", "refusal"])
-def test_probabilities_are_no_verdict_either(word: str) -> None:
+def test_probabilities_give_no_verdict_after_bad_ending(word: str) -> None:
     server = FakeServer(finish=lambda number: word if word != "abort" or number == 1 else "stop")
     calls = calls_of(server)
     if word == "abort":  # the first answer was not recorded, its call was made again
@@ -81,7 +81,7 @@ def test_probabilities_are_no_verdict_either(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", [None, "end_turn", "pause_turn", "aborted"])
-def test_messages_that_break_off_are_failed_attempts(word: str | None) -> None:
+def test_broken_message_is_failed_attempt(word: str | None) -> None:
     async def work() -> Response | Failure:
         async with FakeServer(finish=lambda _: word) as server:
             backend = backend_at(server.url, clock=JumpClock().clock(), max_retries=2)

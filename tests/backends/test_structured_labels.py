@@ -44,7 +44,7 @@ def decisions(server: FakeServer, style: str) -> list[Decision]:
 
 @STYLES
 @pytest.mark.parametrize("holds", [True, False])
-def test_a_label_is_read_from_its_object_whatever_the_server_takes(style: str, holds: bool) -> None:
+def test_label_is_read_from_object_with_or_without_schema(style: str, holds: bool) -> None:
     faults = [] if holds else [Fault(kind="status", status=400, message=REFUSED, contains="schema")]
     say = OBJECTS[style] if holds else f"```json\n{OBJECTS[style]}\n```"
     server = FakeServer(say=lambda _: say, faults=faults)
@@ -61,7 +61,7 @@ def test_a_label_is_read_from_its_object_whatever_the_server_takes(style: str, h
 
 
 @STYLES
-def test_an_object_without_a_label_is_asked_for_the_label_alone(style: str) -> None:
+def test_object_without_label_is_reasked_for_label_alone(style: str) -> None:
     server = FakeServer(say=lambda said: "A" if b"label only" in said else '{"label": ""}')
     read = decisions(server, style)
     assert [decision.choice for decision in read] == [0, 1] * len(ITEMS)
@@ -71,7 +71,7 @@ def test_an_object_without_a_label_is_asked_for_the_label_alone(style: str) -> N
 
 
 @STYLES
-def test_simulated_judges_write_the_object(style: str) -> None:
+def test_simulated_judge_writes_object(style: str) -> None:
     backend = open_backend("simulated/judge?slot=0&label=0&noise=0")
     for item in ITEMS:
         ask = Ask(X0, style)
@@ -89,7 +89,7 @@ def test_simulated_judges_write_the_object(style: str) -> None:
 
 
 @STYLES
-def test_lists_keep_their_own_object(style: str) -> None:
+def test_lists_keep_own_object(style: str) -> None:
     item = Item(id="l", prompt="?", candidates=("a", "b", "c"), task=Task.LISTWISE)
     own = render(item, Ask(canonical(3), style), PromptSettings())
     plain = render(item, Ask(canonical(3)), PromptSettings())

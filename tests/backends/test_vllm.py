@@ -226,7 +226,7 @@ def test_texts_are_generated_as_transformers_alone_would(folder: Path, engine: E
 
 
 @pytest.mark.parametrize("top_logprobs", [0, 5])
-def test_what_the_engine_breaks_off_is_tried_again(
+def test_answer_broken_off_by_engine_is_retried(
     folder: Path, engine: Engine, top_logprobs: int
 ) -> None:
     asked = [query(chat(length), top_logprobs=top_logprobs, max_tokens=6) for length in (4, 11)]
@@ -240,14 +240,12 @@ def test_what_the_engine_breaks_off_is_tried_again(
     broken, good = sorted(ask(running(folder), asked), key=lambda one: isinstance(one, Response))
     assert isinstance(broken, Failure)
     assert not broken.fatal
-    assert "ended the answer with 'abort' each time" in broken.message
+    assert "ended every attempt with 'abort'" in broken.message
     assert isinstance(good, Response)
 
 
 @pytest.mark.parametrize("reason", ["repetition", "OTHER"])
-def test_another_ending_of_the_engine_is_kept_as_sent(
-    folder: Path, engine: Engine, reason: str
-) -> None:
+def test_other_engine_ending_is_kept_as_sent(folder: Path, engine: Engine, reason: str) -> None:
     engine.endings.append(reason)
     (answer,) = ask(running(folder), [query(chat(4), top_logprobs=0, max_tokens=3)])
     assert isinstance(answer, Response)

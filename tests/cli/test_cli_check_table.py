@@ -31,7 +31,7 @@ def test_a_possible_table_passes(tmp_path: Path, run: Run) -> None:
     )
 
 
-def test_the_rule_is_named_for_each_number_of_candidates(tmp_path: Path, run: Run) -> None:
+def test_rules_are_named_for_each_number_of_candidates(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "table.md"
     file.write_text(
         "| | MT-Bench Acc/Con/CA | MMLU Acc/Con/CA | Other Acc/Con/CA |\n|---|---|---|---|\n"
@@ -46,7 +46,7 @@ def test_the_rule_is_named_for_each_number_of_candidates(tmp_path: Path, run: Ru
         "unknown number of candidates: 0 of 1 rows are impossible (rules: CA <= 2 accuracy, "
         "accuracy <= 1 + CA - Con, CA <= 1 + accuracy - Con)",
     ]
-    assert "--candidates or a column candidates finds more" in ran.err
+    assert "To check more rules, add --candidates or a column 'candidates'." in ran.err
 
 
 def test_other_designs_have_other_rules(tmp_path: Path, run: Run) -> None:

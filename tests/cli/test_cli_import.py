@@ -25,7 +25,7 @@ def test_a_record_cannot_write_lines_of_its_own(tmp_path: Path, run: Run) -> Non
     assert "  1 left_out: a call that failed (x 99 decisions ␛[2J)" in ran.out.splitlines()
 
 
-def test_an_import_that_reads_no_answer_fails_and_writes_nothing(tmp_path: Path, run: Run) -> None:
+def test_import_without_readable_answer_fails_and_writes_nothing(tmp_path: Path, run: Run) -> None:
     unread = {"type": "result", "data": {**QUESTION, "probs": None, "sampled": "neither"}}
     file = written(tmp_path / "law.jsonl", unread, {"type": "broken", "data": {}})
     ran = run("import", "pride", file, "--out", str(tmp_path / "d.jsonl"))

@@ -194,7 +194,7 @@ def test_another_fitted_file_is_refused(run: Run, pairs: Path) -> None:
     before = OUT.read_bytes()
     ran = judge(run, pairs, "--method", "ten.json")
     assert ran.code == 2
-    assert "another verdict on q0: of another fitted file" in ran.err
+    assert "another verdict on q0, from a different fitted file" in ran.err
     assert OUT.read_bytes() == before
 
 
@@ -311,7 +311,7 @@ def test_a_fatal_failure_ends_with_what_was_judged(run: Run, folder: Path, serve
     assert ids() == [f"q{number}" for number in range(100)]
 
 
-def test_a_line_without_end_in_the_output_is_no_verdict(
+def test_unfinished_output_line_is_not_verdict(
     run: Run, pairs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unswayed.cli.verdict_file.LARGEST", 5000)

@@ -40,10 +40,10 @@ def choices() -> list[object]:
     return [json.loads(line)["choice"] for line in Path("verdicts.jsonl").read_text().splitlines()]
 
 
-def test_an_audit_asks_again_unless_it_is_told_not_to(run: Run, few: Path, server: Server) -> None:
+def test_audit_asks_again_unless_no_reask(run: Run, few: Path, server: Server) -> None:
     priced = run("audit", few, *AUDIT, "--dry-run")
     assert "8 distinct calls (8 questions), 0 recorded already, 8 to make" in priced.out
-    assert "at most 8 more, at most $0.0" in priced.out
+    assert "up to 8 more calls, at most $0.0" in priced.out
     assert " if no reply can be read" in priced.out
     assert run("audit", few, *AUDIT, "--no-reask").code == 0
     assert (server.received, calls()["unparsed"], calls()["reasked"]) == (8, 8, 0)
@@ -58,7 +58,7 @@ def test_an_audit_asks_again_unless_it_is_told_not_to(run: Run, few: Path, serve
     assert "more" not in run("audit", few, *AUDIT, "--no-reask", "--dry-run").out
 
 
-def test_a_price_of_simulated_and_built_in_judges_says_nothing_of_it(run: Run, few: Path) -> None:
+def test_price_of_offline_judges_omits_reask(run: Run, few: Path) -> None:
     for model in ("simulated/judge?unparsed=0.5", "tiny/judge"):
         data = few if model.startswith("simulated") else "tiny-judge"
         ran = run("audit", data, "--model", model, "--dry-run", "--out", "run")
@@ -68,9 +68,7 @@ def test_a_price_of_simulated_and_built_in_judges_says_nothing_of_it(run: Run, f
     assert calls()["reasked"] == 0
 
 
-def test_a_finished_run_is_measured_again_without_the_model(
-    run: Run, few: Path, server: Server
-) -> None:
+def test_finished_run_is_measured_again_without_model(run: Run, few: Path, server: Server) -> None:
     assert run("audit", few, *AUDIT).code == 0
     first = calls()
     again = run("audit", few, "--model", "replay/run", "--out", "again", "--resamples", "100")
@@ -81,7 +79,7 @@ def test_a_finished_run_is_measured_again_without_the_model(
     assert first["reasked_read"] == 8
 
 
-def test_a_replay_of_replies_that_were_never_asked_again_fails_nothing(run: Run, few: Path) -> None:
+def test_replay_without_second_calls_has_no_failures(run: Run, few: Path) -> None:
     assert run("audit", few, *AUDIT, "--no-reask").code == 0
     again = run("audit", few, "--model", "replay/run", "--out", "again", "--resamples", "100")
     assert again.code == 0
@@ -89,13 +87,13 @@ def test_a_replay_of_replies_that_were_never_asked_again_fails_nothing(run: Run,
     assert (copied["reasked"], copied["unparsed"], copied["failed"]) == (0, 8, 0)
 
 
-def test_a_judge_asks_again_unless_it_is_told_not_to(run: Run, few: Path, server: Server) -> None:
-    assert "at most 8 more" in run("judge", few, *VOTE, "--dry-run").out
+def test_judge_asks_again_unless_no_reask(run: Run, few: Path, server: Server) -> None:
+    assert "up to 8 more calls" in run("judge", few, *VOTE, "--dry-run").out
     assert run("judge", few, *VOTE, "--no-reask").code == 0
     assert (server.received, choices()) == (8, [None] * 4)
     ran = run("judge", few, *VOTE)
     assert ran.code == 2
-    assert "asks none again" in ran.err
+    assert "another use of --no-reask" in ran.err
     Path("verdicts.jsonl").unlink()
     assert run("judge", few, *VOTE).code == 0
     assert (server.received, choices()) == (16, ["tie"] * 4)  # B in both orders
@@ -105,7 +103,7 @@ def test_a_judge_asks_again_unless_it_is_told_not_to(run: Run, few: Path, server
 
 
 @pytest.mark.parametrize("command", ["audit", "judge"])
-def test_a_budget_that_ends_before_the_second_calls_names_one_that_goes_on(
+def test_budget_spent_before_second_calls_names_larger_one(
     command: str, run: Run, few: Path, server: Server
 ) -> None:
     options = AUDIT if command == "audit" else (*JUDGE, "--method", "direct")
@@ -123,7 +121,7 @@ def test_a_budget_that_ends_before_the_second_calls_names_one_that_goes_on(
         assert choices() == [1] * 4
 
 
-def test_filter_and_calibrate_take_the_option(run: Run, few: Path, server: Server) -> None:
+def test_filter_and_calibrate_accept_no_reask(run: Run, few: Path, server: Server) -> None:
     filtering = ("filter", few, "--model", Server.model, "--out", "kept.jsonl")
     assert run(*filtering, "--no-reask").code == 0
     assert server.received == 8

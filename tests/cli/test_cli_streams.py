@@ -110,7 +110,7 @@ READERS = [
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", ["device", "pipe"])
-def test_what_never_ends_is_refused_by_name(
+def test_endless_input_is_refused_by_name(
     kind: str, reader: str, run: Run, pairs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "PIPE_MS", 10)
@@ -121,19 +121,19 @@ def test_what_never_ends_is_refused_by_name(
         name.symlink_to("/dev/zero")
     ran = run(*reader.split())
     assert ran.code == 2
-    said = "it is a device" if kind == "device" else "nobody writes to this pipe"
+    said = "it is a device" if kind == "device" else "no process writes to this pipe"
     assert str(name) in ran.err
     assert said in ran.err
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
 @pytest.mark.parametrize("command", ["audit", "judge"])
-def test_standard_input_without_a_line_is_refused(command: str, folder: Path) -> None:
+def test_endless_standard_input_is_refused(command: str, folder: Path) -> None:
     ran = shell(f"ulimit -v 4000000; unswayed {command} - --model {SIMULATED} < /dev/zero")
     assert ran.code == 2
     assert ran.said == [
-        "unswayed: -:1: the line is longer than 64 MB. Split it or leave it out; a JSON array "
-        "becomes lines with: jq -c '.[]'"
+        "unswayed: -:1: the line is longer than 64 MB. Split it or leave it out. Convert a JSON "
+        "array to lines with: jq -c '.[]'"
     ]
 
 
@@ -151,7 +151,7 @@ def test_standard_input_without_a_line_is_refused(command: str, folder: Path) ->
         "--prices <(printf 'as_of = \"2026-01-01\"\\n[models]\\n')",
     ],
 )
-def test_pipe_with_a_writer_is_read(line: str, pairs: Path) -> None:
+def test_pipe_with_writer_is_read(line: str, pairs: Path) -> None:
     ran = shell(line)
     assert ran.code == 0, ran.err
     assert len(ran.out.splitlines()) == len(pairs.read_text().splitlines())

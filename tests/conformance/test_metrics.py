@@ -360,7 +360,7 @@ def test_a_metric_from_outside_is_everywhere_in_an_audit(outside: Path) -> None:
     assert "first_two" in metrics["estimation_curve"]["pride"][0]
 
 
-def test_a_difference_of_which_one_side_has_no_probabilities_is_none_and_says_why(
+def test_difference_without_probabilities_on_one_side_is_none(
     outside: Path,
 ) -> None:
     """A vote has verdicts and no probabilities: the value is null there, and so is the difference."""

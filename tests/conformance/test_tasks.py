@@ -244,7 +244,7 @@ ROWS = [
 
 
 @EVERY
-def test_an_item_whose_task_is_a_name_is_audited_as_any_other(name: str) -> None:
+def test_item_with_named_task_is_audited(name: str) -> None:
     n = sizes(task_of(name))[0]
     items = [
         msgspec.structs.replace(item_of(name, n), id=f"{k}", prompt=f"Which, {k}?")
@@ -260,7 +260,7 @@ def test_an_item_whose_task_is_a_name_is_audited_as_any_other(name: str) -> None
     assert result.metrics["data"]["task"] == name
 
 
-def test_an_item_of_no_task_is_refused_where_it_is_made() -> None:
+def test_item_of_unknown_task_is_refused() -> None:
     with pytest.raises(
         BadFieldError, match=r"there is no task 'pair'\. Did you mean 'pairwise'"
     ) as raised:

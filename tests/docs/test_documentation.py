@@ -46,7 +46,7 @@ def test_generated_pages_are_those_that_the_registry_gives(generate: ModuleType)
     assert stale == [], "run: python docs/generate.py"
 
 
-def test_the_finish_reasons_that_are_listed_are_those_that_are_known() -> None:
+def test_documented_finish_reasons_match_code() -> None:
     page = (DOCS / "formats.md").read_text(encoding="utf-8")
     section = page.partition("### Finish reasons")[2].partition("\n## ")[0]
     listed = {

@@ -78,13 +78,13 @@ RECORDED: dict[str, tuple[str, str | None, Callable[[Path], Path]]] = {
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_reason_is_passed_on_as_it_was_recorded(name: str, tmp_path: Path) -> None:
+def test_import_keeps_finish_reason(name: str, tmp_path: Path) -> None:
     kind, reason, written = RECORDED[name]
     made = import_files(kind, [written(tmp_path)])
     assert {decision.finish_reason for decision in made.decisions} == {reason}
 
 
-def test_a_map_names_the_field_and_a_text_is_read_with_it(tmp_path: Path) -> None:
+def test_map_names_finish_reason_field(tmp_path: Path) -> None:
     cut, whole = "I think A is better, but [[B", "A"
     log = lines(
         tmp_path / "log.jsonl",

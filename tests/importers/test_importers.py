@@ -301,7 +301,7 @@ def test_a_map_that_does_not_fit_a_record_names_the_field(
 
 
 def test_a_map_under_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ItemError, match=r"none is one of A\|B or tie"):
+    with pytest.raises(ItemError, match=r"is one of A\|B or tie"):
         mapped(tmp_path, "id=id,verdict=verdict", [{"id": "a", "verdict": "first"}])
 
 

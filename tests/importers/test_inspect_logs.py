@@ -46,7 +46,7 @@ def test_an_ordinary_run_is_in_its_own_order_and_epochs_are_samples(tmp_path: Pa
     }
 
 
-def test_samples_with_several_right_answers_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_samples_with_several_right_answers_are_counted_out(tmp_path: Path) -> None:
     mark = {"item": "q", "order": [2, 0, 1], "gold": [0, 1]}
     samples = [
         scored("B"),
@@ -190,7 +190,7 @@ def test_bombs_overlaps_and_absurd_sizes_are_refused(
 ) -> None:
     monkeypatch.setattr("unswayed.items.files.FREE", 10_000_000)
     bomb = inspect_zip(tmp_path / "bomb.eval", **{"samples/1_epoch_1.json": " " * 20_000_000})
-    with pytest.raises(UsageError, match=r"expands [\d,]+ bytes to 20,000,2"):
+    with pytest.raises(UsageError, match=r"its [\d,]+ bytes expand to 20,000,2"):
         import_files("auto", [bomb])
     monkeypatch.setattr(eval_archive, "LARGEST", 10_000)
     large = inspect_zip(tmp_path / "large.eval", inspect_sample(input="q" * 20_000))

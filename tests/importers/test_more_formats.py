@@ -273,7 +273,7 @@ def scored_as(number: int, *options: str, shown: tuple[str, ...] = ()) -> dict[s
     )
 
 
-def test_whether_labels_were_scored_is_decided_once_for_a_file(tmp_path: Path) -> None:
+def test_cloze_is_decided_once_per_file(tmp_path: Path) -> None:
     cloze = "options were scored as continuations: they have no order"
     digits = scored_as(2, "3", "7")
     mixed = lines(tmp_path / "m" / SAMPLES, scored_as(1, "tin", "oak"), digits)

@@ -53,19 +53,19 @@ NOTHING: dict[str, tuple[str, str, Callable[[Path], Path]]] = {
 
 
 @pytest.mark.parametrize("name", NOTHING)
-def test_no_decisions_come_with_the_counted_reasons(name: str, tmp_path: Path) -> None:
+def test_import_without_decisions_names_counted_reasons(name: str, tmp_path: Path) -> None:
     kind, reasons, written = NOTHING[name]
     with pytest.raises(ItemError, match=rf"no decisions \({reasons}\)\.$"):
         import_files(kind, [written(tmp_path)])
 
 
-def test_bad_records_are_counted_and_the_first_is_shown(tmp_path: Path) -> None:
+def test_bad_records_are_counted_and_first_is_shown(tmp_path: Path) -> None:
     log = lines(tmp_path / "x.jsonl", {"pair_id": 1}, {"pair_id": 2})
     with pytest.raises(ItemError, match=r"\(2 bad records left out, the first: .*x\.jsonl:1: "):
         import_files("judgebench", [log], on_bad_item="skip")
 
 
-def test_one_failed_judgment_is_counted_and_the_other_kept(tmp_path: Path) -> None:
+def test_failed_judgment_is_counted_and_other_is_kept(tmp_path: Path) -> None:
     log = lines(tmp_path / "x.jsonl", {**JUDGED, "judgments": [JUDGMENT, None]})
     made = import_files("judgebench", [log])
     assert made.counts["calls that failed (null), left out"] == len(made.decisions) == 1
@@ -77,7 +77,7 @@ UNREAD: dict[str, tuple[str, Callable[[Path], Path]]] = {
         lambda at: lines(at / "t.jsonl", mt_row(winner="error")),
     ),
     "jsonl": (
-        "none of the 1 answers could be read .1 records.*They begin 'I cannot'",
+        "none of the 1 answers could be read .1 records.*They begin with 'I cannot'",
         lambda at: lines(at / "d.jsonl", {**OWN, "choice": None, "text": "I cannot"}),
     ),
     "lm-eval": (
@@ -88,7 +88,7 @@ UNREAD: dict[str, tuple[str, Callable[[Path], Path]]] = {
         ),
     ),
     "pa-grpo-results": (
-        "They begin '<think></think>'. Name another format",
+        "They begin with '<think></think>'. Name another format",
         lambda at: grpo_file(at / "r_results.json", grpo_result(None)),
     ),
 }
@@ -96,13 +96,13 @@ UNREAD: dict[str, tuple[str, Callable[[Path], Path]]] = {
 
 
 @pytest.mark.parametrize("kind", UNREAD)
-def test_a_file_of_which_no_answer_could_be_read_is_an_error(kind: str, tmp_path: Path) -> None:
+def test_file_without_readable_answer_is_error(kind: str, tmp_path: Path) -> None:
     said, written = UNREAD[kind]
     with pytest.raises(ItemError, match=said):
         import_files("auto", [written(tmp_path)])
 
 
-def test_a_decisions_file_without_lines_says_so(tmp_path: Path) -> None:
+def test_empty_decisions_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text("\n")
-    with pytest.raises(ItemError, match=r"no decisions \(there are no lines\)\."):
+    with pytest.raises(ItemError, match=r"no decisions \(the file has no lines\)\."):
         read_decisions_file(tmp_path / "d.jsonl")

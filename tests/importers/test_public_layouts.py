@@ -222,7 +222,7 @@ def test_the_mt_bench_table_has_texts_turns_and_the_judge_in_its_head(tmp_path: 
     assert {(decision.model, decision.sample) for decision in made.decisions} == {("judge-x", 1)}
 
 
-def test_tables_parted_by_consistency_are_read_by_the_extracted_letter(tmp_path: Path) -> None:
+def test_tables_split_by_consistency_use_extracted_letter(tmp_path: Path) -> None:
     said = {"A": "[[A]]", "B": "so [[B]]", "C": "a tie", "N": "[[A]] and [[B]]"}
     calls = [("a", "b", "A"), ("b", "a", "B"), ("a", "c", "B"), ("c", "a", "C"), ("a", "d", "N")]
     rows = [mt_bench(x, y, said[letter]) | {"extracted": letter} for x, y, letter in calls]

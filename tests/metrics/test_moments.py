@@ -80,7 +80,7 @@ def test_the_self_check_counts_what_rows_stand_for() -> None:
 
 
 @pytest.mark.parametrize("items", [2_500, 4_500])
-def test_drawn_items_and_drawn_sums_give_the_same_intervals(
+def test_drawn_items_and_sums_give_same_intervals(
     items: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = judged(items, 2, seed=7)

@@ -131,7 +131,7 @@ def over(name: str) -> list[tuple[str, object]]:
         "reward-bench-v2",
     ],
 )
-def test_the_rule_of_pairs_is_never_held_against_four_options(name: str) -> None:
+def test_pair_rules_are_not_applied_to_four_options(name: str) -> None:
     for stated in (None, 2):  # even where somebody says so
         checked = check_table([(1, over(name))], candidates=stated)
         assert (rows_of(checked), checked.impossible) == ({4: 1}, ())
@@ -145,14 +145,14 @@ def test_the_rule_of_pairs_is_never_held_against_four_options(name: str) -> None
 @pytest.mark.parametrize(
     "name", ["MT-Bench", "MTBench Hard", "judge_bench", "RewardBench", "LLMBar"]
 )
-def test_benchmarks_of_pairs_are_known_by_name(name: str) -> None:
+def test_pair_benchmarks_are_known_by_name(name: str) -> None:
     checked = check_table([(1, over(name))])
     assert rows_of(checked) == {2: 1}
     assert [bad.rule for bad in checked.impossible] == ["accuracy <= CA + (1 - Con) / 2"]
 
 
 @pytest.mark.parametrize("name", ["a", "march", "commercial", "MMLU beside MT-Bench", "Arcade"])
-def test_where_nothing_tells_the_number_only_what_holds_for_any_is_checked(name: str) -> None:
+def test_unknown_number_of_candidates_checks_common_rules(name: str) -> None:
     checked = check_table([(1, over(name))])
     assert (rows_of(checked), checked.impossible) == ({None: 1}, ())
     assert checked.kinds[0].rules == ("accuracy <= 1 + CA - Con", "CA <= 1 + accuracy - Con")
@@ -164,7 +164,7 @@ def test_where_nothing_tells_the_number_only_what_holds_for_any_is_checked(name:
     assert (bad.rule, bad.excess) == ("accuracy <= 1 + CA - Con", pytest.approx(5.0))
 
 
-def test_rows_of_several_numbers_of_candidates_are_counted_apart() -> None:
+def test_rows_are_counted_by_number_of_candidates() -> None:
     rows = [
         {"set": "x", "Candidates": "2", **OVER},
         {"set": "MT-Bench", "Candidates": "4 options", **OVER},  # the column outranks the name

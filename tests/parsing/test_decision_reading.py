@@ -441,7 +441,7 @@ SAID = [
 @pytest.mark.parametrize("said", SAID, ids=str)
 @pytest.mark.parametrize("own", [-0.2, None])
 @pytest.mark.parametrize("null", [False, True])
-def test_the_text_decides_where_the_list_lacks_or_nulls_what_it_states(
+def test_text_decides_if_list_lacks_stated_label(
     said: dict[str, Any], own: float | None, null: bool
 ) -> None:
     top = {"B": -1.7, **({said.get("token", "A"): None} if null else {})}
@@ -455,7 +455,7 @@ def test_the_text_decides_where_the_list_lacks_or_nulls_what_it_states(
         assert not decision.censored
 
 
-def test_what_was_generated_is_in_the_list_once_and_in_its_place() -> None:
+def test_generated_token_is_ranked_once() -> None:
     response = reply(-0.9, {"B": -0.7, "C": -1.7})
     assert response.top_logprobs == (
         (TokenLogprob("B", -0.7), TokenLogprob("A", -0.9), TokenLogprob("C", -1.7)),
@@ -466,7 +466,7 @@ def test_what_was_generated_is_in_the_list_once_and_in_its_place() -> None:
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_a_likelier_label_than_the_stated_one_is_the_verdict_and_is_marked(listed: bool) -> None:
+def test_likelier_label_than_stated_decides_and_is_marked(listed: bool) -> None:
     response = reply(-1.7, {"B": -0.2, **({"A": -1.7} if listed else {})})
     decision = read(response)
     assert (decision.choice, decision.disagrees) == (1, True)
@@ -477,26 +477,26 @@ def test_a_likelier_label_than_the_stated_one_is_the_verdict_and_is_marked(liste
     assert (turned.choice, turned.disagrees) == (0, True)
 
 
-def test_labels_that_are_equally_likely_do_not_disagree() -> None:
+def test_equally_likely_labels_do_not_disagree() -> None:
     decisions = [read(reply(-0.7, {"A": -0.7, "B": -0.7}), token) for token in (X0, X1)]
     assert {decision.disagrees for decision in decisions} == {False}
     assert decisions[0].choice == decisions[1].choice
 
 
-def test_a_recorded_reply_without_its_own_value_is_read_by_its_text() -> None:
+def test_recorded_reply_without_own_logprob_is_read_by_text() -> None:
     recorded = Response(text="A", tokens=("A",), top_logprobs=((TokenLogprob("B", -1.7),),))
     decision = read(recorded)
     assert (decision.choice, decision.probs, decision.censored) == (0, None, True)
 
 
-def test_a_label_that_is_neither_stated_nor_listed_still_gets_the_floor() -> None:
+def test_unstated_unlisted_label_gets_floor() -> None:
     decision = read(reply(-0.5, {"A": -0.5, "The": -2.0}))
     assert decision.probs is not None
     assert decision.probs[1] == pytest.approx(math.exp(-2) / (math.exp(-0.5) + math.exp(-2)))
     assert decision.censored
 
 
-def test_a_cut_off_number_is_not_settled_by_a_list_that_lacks_it() -> None:
+def test_cut_number_is_not_settled_by_list_without_it() -> None:
     labels = ("1", "12")
     item = Item(id="q", prompt="?", candidates=("a", "b"))
     known = reply(None, {"1": -0.4, "12": -1.2}, token="1", finish="length")
@@ -507,9 +507,7 @@ def test_a_cut_off_number_is_not_settled_by_a_list_that_lacks_it() -> None:
 
 
 @pytest.mark.parametrize(("form", "choice"), [("tag", 0), ("mark", None), (None, None)])
-def test_the_last_of_two_tags_counts_where_the_prompt_wants_a_tag(
-    form: str | None, choice: int | None
-) -> None:
+def test_last_tag_counts_if_prompt_wants_tag(form: str | None, choice: int | None) -> None:
     response = Response(text="<answer>A</answer> No, wait: <answer>B</answer>")
     decision = read_decision(
         PAIR, Ask(X2), ("A", "B"), response, model="m", answer_only=False, form=form
@@ -517,7 +515,7 @@ def test_the_last_of_two_tags_counts_where_the_prompt_wants_a_tag(
     assert decision.choice == choice  # B stands on candidate 0 in X2
 
 
-def test_the_texts_that_the_labels_stood_for_are_those_of_the_presentation() -> None:
+def test_label_texts_follow_presentation() -> None:
     item = msgspec.structs.replace(PAIR, candidates=("the moon", "the wind"))
     told = Response(text="B. the moon")  # in X2 the moon carries B
     for presentation, choice in ((X2, 0), (X0, None)):
@@ -527,7 +525,7 @@ def test_the_texts_that_the_labels_stood_for_are_those_of_the_presentation() -> 
         assert decision.choice == choice
 
 
-def test_values_of_a_scale_are_read_through_the_presentation() -> None:
+def test_scale_values_follow_presentation() -> None:
     item = Item(
         id="r", task=Task.RUBRIC, prompt="Rate.", response="It is the moon.",
         candidates=("Poor", "Fair", "Good"), values=(1.0, 5.0, 10.0),

@@ -21,23 +21,23 @@ WORDS = [(word, kind) for kind, words in TRIED.items() for word in words.split()
 ITEM = Item(id="q", prompt="Which?", candidates=("one", "two"))
 
 
-def test_there_are_thirty_one_words() -> None:
+def test_thirty_one_words_are_listed() -> None:
     assert len(WORDS) == len({word for word, _ in WORDS}) == 31
 
 
 @pytest.mark.parametrize(("word", "kind"), WORDS)
-def test_each_word_that_servers_were_seen_to_send(word: str, kind: Ending) -> None:
+def test_known_finish_reason_has_its_ending(word: str, kind: Ending) -> None:
     assert ending(word) is kind
     assert ending(word.swapcase().replace("_", "-")) is kind
 
 
 @pytest.mark.parametrize("reason", [None, ""])
-def test_a_reply_without_a_finish_reason_is_complete(reason: str | None) -> None:
+def test_reply_without_finish_reason_is_complete(reason: str | None) -> None:
     assert ending(reason) is Ending.COMPLETE
     assert not is_failed_attempt(reason)
 
 
-def test_what_another_attempt_may_mend_is_broken() -> None:
+def test_retried_endings_are_broken() -> None:
     failed = {word for word, _ in WORDS if is_failed_attempt(word)}
     assert failed == {
         "abort",
@@ -54,7 +54,7 @@ def test_what_another_attempt_may_mend_is_broken() -> None:
 
 @pytest.mark.parametrize(("word", "kind"), WORDS)
 @pytest.mark.parametrize("labels", [("A", "B"), ("1", "12")])
-def test_only_a_good_ending_is_read(word: str, kind: Ending, labels: tuple[str, str]) -> None:
+def test_only_good_ending_is_read(word: str, kind: Ending, labels: tuple[str, str]) -> None:
     likely = ((TokenLogprob(labels[0], -0.1), TokenLogprob(labels[1], -2.4)),)
     response = Response(text=labels[0], finish_reason=word)
     known = msgspec.structs.replace(response, tokens=(labels[0],), top_logprobs=likely)

@@ -107,7 +107,7 @@ def test_a_stated_verdict_is_read_and_never_the_first_capital(text: str) -> None
         "<answer>A</answer> no: <answer>B</answer>",
     ],
 )
-def test_what_other_words_or_labels_stand_in_is_left_unread(text: str) -> None:
+def test_place_with_other_words_or_labels_is_unread(text: str) -> None:
     assert parse_label(text, AB) is None
 
 
@@ -129,7 +129,7 @@ OPTIONS = ("Mitochondria", "Ribosome", "the nucleus", "E. coli")
         ("Ribosome", -1),
     ],
 )
-def test_the_text_that_a_label_stood_for_may_follow_it(text: str, reads: int) -> None:
+def test_text_of_label_may_follow_it(text: str, reads: int) -> None:
     assert read_label(text, symbols_of(ABCD), texts=OPTIONS) == reads
 
 
@@ -152,7 +152,7 @@ def test_levels_are_read_as_labels_values_and_names(text: str, level: str | None
     assert (LEVELS[code] if code >= 0 else None) == level
 
 
-def test_values_of_levels_count_where_labels_are_letters() -> None:
+def test_level_values_count_if_labels_are_letters() -> None:
     symbols = symbols_of(("A", "B", "C"))
     options = {"scale": True, "values": (1.0, 2.0, 10.0), "texts": ("low", "middle", "high")}
     for text, reads in (
@@ -166,7 +166,7 @@ def test_values_of_levels_count_where_labels_are_letters() -> None:
         assert read_label(text, symbols, **options) == reads
 
 
-def test_what_counts_on_scales_only_is_no_verdict_elsewhere() -> None:
+def test_scale_forms_give_no_verdict_off_scales() -> None:
     for text in ("Score: 4", "Grade 4", "4/5", "4 stars", "Level: 4", '{"score": 4}'):
         assert read_label(text, symbols_of(LEVELS)) == -1
 
@@ -179,23 +179,21 @@ def test_what_counts_on_scales_only_is_no_verdict_elsewhere() -> None:
         ("json", '{"verdict": "A"}\n{"verdict": "B"}'),
     ],
 )
-def test_the_last_place_of_the_form_that_was_asked_for_counts(form: str, text: str) -> None:
+def test_last_place_of_requested_form_counts(form: str, text: str) -> None:
     assert read_label(text, symbols_of(AB), form=form) == 1
     assert read_label(text, symbols_of(AB)) == -1
     other = {"tag": "mark", "mark": "json", "json": "tag"}[form]
     assert read_label(text, symbols_of(AB), form=other) == -1
 
 
-def test_the_last_place_counts_only_if_it_names_a_label() -> None:
+def test_last_place_counts_only_if_it_names_label() -> None:
     text = "<answer>A</answer> No, rather: <answer>neither</answer>"
     assert read_label(text, symbols_of(AB), form="tag") == -1
 
 
 @pytest.mark.parametrize("labels", [("A", "B"), ("a", "b")])
 @pytest.mark.parametrize("text", ["{} is better.", "{} wins.", "{}, because it is right.", "The winner is {}.", "{}\n\nIt is."])  # fmt: skip
-def test_a_label_that_is_a_word_of_english_is_read_like_any_other(
-    text: str, labels: tuple[str, str]
-) -> None:
+def test_label_that_is_english_word_is_read(text: str, labels: tuple[str, str]) -> None:
     assert [parse_label(text.format(label), labels) for label in labels] == list(labels)
 
 
@@ -375,7 +373,7 @@ def test_a_verdict_in_quotation_marks_does_not_count(marks: str, quoted: str) ->
     assert parse_label(f"<answer>B</answer> {reply}", AB) == "B"
 
 
-def test_a_quoted_mark_counts_where_it_is_used_and_a_quoted_tag_never_does() -> None:
+def test_quoted_mark_counts_in_use_and_quoted_tag_never() -> None:
     assert parse_label('So my verdict is "[[B]]"', AB) == "B"
     assert parse_label('Assistant A ends with "[[B]]"', AB) is None
     assert parse_label("**Final verdict:** `<answer>B</answer>`", AB) is None
@@ -484,14 +482,14 @@ FREE_OF_PLACES = st.one_of(
 
 
 @given(FREE_OF_PLACES, st.sampled_from(AB))
-def test_a_tag_on_its_own_line_decides_or_nothing_does(text: str, label: str) -> None:
+def test_tag_on_own_line_decides_or_nothing_does(text: str, label: str) -> None:
     assert parse_label(f"{text}\n<answer>{label}</answer>", AB) in {label, None}
 
 
 @given(
     FREE_OF_PLACES, st.sampled_from(["", "neither", "both of them", "see above", "A or B", "not A"])
 )
-def test_words_in_the_strongest_place_close_the_weaker_ones(text: str, words: str) -> None:
+def test_words_in_strongest_place_close_weaker_places(text: str, words: str) -> None:
     for form in ("<answer>{}</answer>", "[[{}]]", "\\boxed{{{}}}", '{{"verdict": "{}"}}'):
         assert parse_label(f"{text}\n{form.format(words)}", AB) is None
 

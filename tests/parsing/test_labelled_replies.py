@@ -21,7 +21,7 @@ OPEN_REPLIES = labelled_replies(OPEN)
 
 
 @pytest.mark.parametrize("name", REPLIES)
-def test_a_set_has_no_reply_twice_and_every_reading_is_possible(name: str) -> None:
+def test_set_has_distinct_replies_and_possible_readings(name: str) -> None:
     replies = REPLIES[name]
     assert len({(r.text, r.labels, r.cut, r.quoted, r.texts, r.scale) for r in replies}) == len(
         replies
@@ -41,9 +41,7 @@ def test_a_set_has_no_reply_twice_and_every_reading_is_possible(name: str) -> No
         ("strong place against weak", 40, 0.0, 0.05),
     ],
 )
-def test_few_replies_are_read_wrongly_or_left_unread(
-    name: str, n: int, wrong: float, unread: float
-) -> None:
+def test_few_replies_are_wrong_or_unread(name: str, n: int, wrong: float, unread: float) -> None:
     counts = tally(REPLIES[name])["all"]
     assert counts.n >= n
     assert len(counts.wrong) <= wrong * counts.n
@@ -67,7 +65,7 @@ def test_replies_that_are_still_read_wrongly(reply: Reply) -> None:
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the recorded judges in ../shared/data")
-def test_recorded_replies_are_read_as_their_authors_do_or_not_at_all() -> None:
+def test_recorded_readings_match_authors_or_are_unread() -> None:
     counts = tally(reply for reply in recorded_replies() if reply.reads is not None)["all"]
     assert counts.n == 11_060
     assert counts.lost <= 100
@@ -78,7 +76,7 @@ def test_recorded_replies_are_read_as_their_authors_do_or_not_at_all() -> None:
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the recorded judges in ../shared/data")
 @pytest.mark.parametrize("form", OPPOSITE_FORMS)
-def test_a_form_is_never_overruled_by_the_prose_before_it(form: str) -> None:
+def test_form_is_not_overruled_by_prose_before_it(form: str) -> None:
     counts = tally(list(opposite_replies(form))[::3])["all"]
     assert counts.n > 1000
     assert counts.wrong == []

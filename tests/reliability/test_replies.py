@@ -7,7 +7,7 @@ import pytest
 from reliability import replies
 
 
-def test_the_table_has_a_row_for_every_set_and_names_every_wrong_reading(
+def test_table_has_every_set_and_every_wrong_reading(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replies, "DATA", Path("nowhere"))
@@ -23,7 +23,7 @@ def test_the_table_has_a_row_for_every_set_and_names_every_wrong_reading(
     assert sum(line.startswith("wrong: ") for line in lines) == wrong
 
 
-def test_opposite_verdicts_are_put_where_the_mark_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opposite_verdict_replaces_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"raw": "B is vague. [[A]]"}, {"raw": "[[A]] or [[B]]"}, {"raw": "Both. [[C]]"}]
     monkeypatch.setattr(replies, "mt_bench", lambda: rows)
     (reply,) = replies.opposite_replies("tag")

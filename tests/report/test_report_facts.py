@@ -100,7 +100,7 @@ def replies(finding: Finding, *, brief: bool = False) -> list[str]:
     return [plain(told).replace("\u202f", " ") for told in say("facts.replies", finding, brief)]
 
 
-def test_broken_endings_are_a_fact_with_their_words() -> None:
+def test_broken_endings_are_reported_with_words() -> None:
     finding = with_calls(unparsed=7, refused=1, broken={"OTHER": 2, "<b>abort\n": 3})
     shown = {fact.term: fact.text for fact in facts(finding)}
     assert shown["Unparsed"] == (
@@ -109,19 +109,21 @@ def test_broken_endings_are_a_fact_with_their_words() -> None:
     assert "<b>abort" not in render_report([finding.run])
 
 
-def test_replies_that_were_asked_again_are_told_with_what_came_of_it() -> None:
+def test_reasked_replies_are_reported_with_outcome() -> None:
     some = with_calls(reasked=82, reasked_read=76)
-    assert replies(some) == ["4.1 % of replies were asked again; 93 % of these were then read."]
+    assert replies(some) == [
+        "4.1 % of replies were asked again, and 93 % of these could then be read."
+    ]
     assert replies(some, brief=True) == []
     many = with_calls(reasked=110, reasked_read=110)
     assert replies(many) == replies(many, brief=True)
     assert replies(many) == [
-        "5.5 % of replies were asked again; 100 % of these were then read. "
-        "Ask for a stricter form of reply, or word the prompt more clearly."
+        "5.5 % of replies were asked again, and 100 % of these could then be read. "
+        "Require a stricter form of reply, or word the prompt more clearly."
     ]
 
 
-def test_figures_without_the_items_that_were_asked_again_are_told() -> None:
+def test_figures_without_reasked_items_are_reported() -> None:
     row = {"accuracy": {"value": 0.7, "n": 900}, "consistency": {"value": 0.82, "n": 900}}
     calls = {"planned": 2000, "made": 2000, "replies": 2000, "reasked": 82, "reasked_read": 76}
     run = with_metrics(plain_run(), calls=calls, without_reasked={"direct": row})
@@ -133,30 +135,30 @@ def test_figures_without_the_items_that_were_asked_again_are_told() -> None:
 
 
 @pytest.mark.parametrize("brief", [False, True])
-def test_labels_that_disagree_with_the_text_are_told_above_one_in_a_thousand(brief: bool) -> None:
+def test_disagreement_is_reported_above_one_in_thousand(brief: bool) -> None:
     assert replies(with_calls(disagree=2, disagree_positions=[1, 1]), brief=brief) == []
     assert replies(with_calls(disagree=12, disagree_positions=[8, 4]), brief=brief) == [
-        "In 0.6 % of replies the text states another label than the likeliest, which is the verdict "
-        "(by position: 8, 4)."
+        "In 0.6 % of replies, the text states a label other than the likeliest. The likeliest "
+        "label decides (verdicts by position: 8, 4)."
     ]
 
 
-def test_what_newer_rules_changed_is_told() -> None:
+def test_changes_by_newer_rules_are_reported() -> None:
     reread = {"now_unread": 28, "now_read": 3, "to_another": 0, "of": 4800}
     assert replies(with_calls(reread=reread)) == [
-        "Replies are read by newer rules: 31 of 4,800 verdicts changed (28 now unread, 3 now read, "
+        "Newer reading rules changed 31 of 4,800 verdicts (28 now unread, 3 now read, "
         "0 to another label)."
     ]
 
 
-def test_page_and_terminal_say_what_matters_of_replies() -> None:
+def test_page_and_terminal_report_replies() -> None:
     run = with_calls(disagree=12, disagree_positions=[8, 4], reasked=82, reasked_read=76).run
-    assert "states another label than the likeliest" in render_report([run])
+    assert "states a label other than the likeliest" in render_report([run])
     assert "were asked again" in render_report([run])
     console = Console(width=200, file=io.StringIO())
     console.print(terminal_report(run))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "states another label than the likeliest" in shown
+    assert "states a label other than the likeliest" in shown
     assert "were asked again" not in shown
 
 

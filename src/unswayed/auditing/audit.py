@@ -190,8 +190,8 @@ class Audit:
         warnings, needed = self.plan.warnings, None
         if counts.left_out:
             warnings.append(
-                f"{counts.left_out:,} recorded second replies are left out: no reply is asked again "
-                "(--no-reask)."
+                f"{counts.left_out:,} recorded second replies are left out, because no reply is asked "
+                "again (--no-reask)."
             )
         if store.damaged:
             warnings.append(
@@ -290,14 +290,11 @@ def _failures(
 def _unread(calls: Calls) -> Iterator[str]:
     words = ", ".join(f"{one_line(word)} {n:,}" for word, n in calls.broken.items())
     for ended, n in (
-        ("were refused by the model or by a filter", calls.refused),
+        ("were refused by the model or a filter", calls.refused),
         (f"have an unknown finish reason ({words})", sum(calls.broken.values())),
     ):
         if n:
-            yield (
-                f"{n:,} answers {ended}: they are no verdicts, whatever they say, and count as "
-                "unparsed."
-            )
+            yield f"{n:,} answers {ended}. They count as unparsed, whatever their text."
 
 
 def write_record(directory: Path, record: AuditRecord) -> None:

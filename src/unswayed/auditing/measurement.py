@@ -39,7 +39,7 @@ def metrics_of(
     *,
     endings: Mapping[str, int],
 ) -> Metrics:
-    """The content of `metrics.json`; `endings` are those for which replies are unread, counted."""
+    """Build the content of `metrics.json`; `endings` counts finish reasons of unread replies."""
     return msgspec.structs.replace(
         evaluate(plan, tables, source),
         unswayed=VERSION,
@@ -103,7 +103,7 @@ def _calls(counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[
 
 
 def _marked(tables: Sequence[DecisionTable], mark: int) -> Counter[int]:
-    """Replies with a mark, by the displayed position of the verdict, or its code if it has none."""
+    """Count marked replies by the displayed position of the verdict, or its code without one."""
     return Counter(
         code if code < 0 else shown.position_of_candidate(code)
         for table in tables

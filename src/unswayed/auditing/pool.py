@@ -55,7 +55,7 @@ def build_tables(
 def noting_endings(
     decisions: Iterable[Decision], endings: dict[tuple[str, Ask], str]
 ) -> Iterator[Decision]:
-    """Pass decisions on, and note the finish reasons for which those about candidates are unread."""
+    """Pass decisions on and note finish reasons that leave replies about candidates unread."""
     for decision in decisions:
         reason = decision.finish_reason
         unread = decision.choice is None and decision.substitute is None

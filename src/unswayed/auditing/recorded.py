@@ -113,7 +113,7 @@ def _recording_of(decisions: Sequence[Decision]) -> Recording:
 
 
 def _endings(recording: Recording) -> Counter[str]:
-    """Questions about the candidates that are unread for the end of the reply, by finish reason."""
+    """Count questions about candidates that a finish reason left unread, by that reason."""
     reasons = recording.finish_reasons
     ended = np.array([not ending(reason).is_read for reason in reasons], dtype=bool)
     content = np.array([kind.substitute is None for kind in recording.kinds], dtype=bool)

@@ -80,7 +80,7 @@ class Protocol(Struct, frozen=True, kw_only=True):
 
 
 class Reread(Struct, frozen=True, kw_only=True):
-    """Verdicts that newer rules changed, `of` so many recorded replies that they read again."""
+    """Counts of verdicts that newer rules changed, among `of` recorded replies read again."""
 
     now_unread: int = 0
     now_read: int = 0
@@ -92,11 +92,11 @@ class Calls(Struct, frozen=True, kw_only=True):
     """What was asked and what came back; counts as in `RunCounts`.
 
     Attributes:
-        replies: Replies about the candidates, among which the others are counted.
-        broken: Unread replies whose finish reason is none of the known ones, by that reason.
-        disagree: Replies whose text states another label than the likeliest.
-        reasked, reasked_read: Replies that were asked again; those of them that were then read.
-        disagree_positions, reasked_positions: Verdicts of these, by displayed position.
+        replies: Replies about the candidates; all other counts of replies are parts of it.
+        broken: Unread replies with an unknown finish reason, by that reason.
+        disagree: Replies whose text states a label other than the likeliest.
+        reasked, reasked_read: Replies that were asked again, and how many could then be read.
+        disagree_positions, reasked_positions: Verdicts of these replies, by displayed position.
         label_mass: Mean probability on the labels before it was renormalised.
     """
 
@@ -148,8 +148,8 @@ class Metrics(Struct, frozen=True, kw_only=True):
         improvements: "a-b" to the items that a gets right and b wrong, and the reverse, where
             candidates are scored.
         level_choices: By number of levels, where candidates are the levels of a scale.
-        without_reasked: Method to its accuracy and consistency without the items of which a reply
-            was asked again, where these replies are many.
+        without_reasked: Accuracy and consistency by method, without items of which a reply was
+            asked again; given only if such replies are many.
     """
 
     unswayed: str = ""
@@ -220,7 +220,7 @@ class Run(Struct, frozen=True, kw_only=True):
         created: When it began, ISO 8601.
         time_s: How long it took, in seconds.
         server: The address calls went to; None for local models.
-        reader: Number of the rules that replies were read by; 1 in files that do not say.
+        reader: Version number of the reading rules; 1 in files without it.
         planted: Whether the model told that its bias was planted.
         fatal: Why no further call could succeed.
         failures: Why calls are missing, in sentences.

@@ -1,4 +1,4 @@
-"""What newer rules of reading make of calls that were recorded under older ones."""
+"""Read recorded calls again under newer rules and count the verdicts that change."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from unswayed.store import CallStore
 def reread(
     session: Session, questions: Iterable[Question], directory: Path | None
 ) -> Reread | None:
-    """Read recorded calls once, before anything is asked, where they were read by older rules.
+    """Read calls that older rules read once more, before any new call is made.
 
-    That marks the answers that cannot be read now (`read_decisions`), so that what asks next meets
-    them. Returns what changed against the single calls that the directory keeps; None if newer
-    rules read the calls before, or there is nothing to compare.
+    This marks answers that cannot be read now (`read_decisions`), so that the calls made next follow up on them.
+    Return the changes against the single calls that the directory keeps. Return None if the present
+    rules have read the calls already, or there is nothing to compare.
     """
     store = session.store
     if directory is None or store.noted("reader") == str(READER):
@@ -43,18 +43,18 @@ def reread(
 
 
 def changes_of(store: CallStore) -> Reread | UnsetType:
-    """What `reread` found when it read these calls."""
+    """Return the changes that `reread` noted for these calls, if any."""
     noted = store.noted("reread")
     return UNSET if noted is None else msgspec.json.decode(noted, type=Reread)
 
 
 def said(changes: Reread | None, priced: CallPlan, *, reask: bool) -> tuple[str, ...]:
-    """What changed, and what is asked for it; nothing if nothing changed."""
+    """Describe changed verdicts and the calls that ask again; empty if no verdict changed."""
     changed = changes and changes.now_unread + changes.now_read + changes.to_another
     if not changes or not changed:
         return ()
     sentence = (
-        f"Replies are read by newer rules: {changed:,} of {changes.of:,} verdicts changed "
+        f"Newer reading rules changed {changed:,} of {changes.of:,} verdicts "
         f"({changes.now_unread:,} now unread, {changes.now_read:,} now read, "
         f"{changes.to_another:,} to another label)."
     )
@@ -62,7 +62,7 @@ def said(changes: Reread | None, priced: CallPlan, *, reask: bool) -> tuple[str,
         return (sentence,)
     most = priced.most_reasks_usd
     calls = f"{priced.n_reasks:,} calls{'' if most is None else f', at most ${most:,.2f}'}"
-    return (f"{sentence} --no-reask keeps them unread; otherwise {calls}.",)
+    return (f"{sentence} Asking again takes {calls}. Add --no-reask to leave replies unread.",)
 
 
 def _compared(decisions: Iterable[Decision], directory: Path) -> Reread | None:

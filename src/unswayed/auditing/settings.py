@@ -39,7 +39,7 @@ class AuditSettings:
         seed: Seed of folds, orders and resamples.
         prompts: How items are put into words.
         sample_temperature: Temperature of repeated samples.
-        reask: Whether a reply that could not be read is asked for its label again, once.
+        reask: If True, ask once more for the label of a reply that could not be read.
     """
 
     methods: tuple[str, ...] = AUDITED

@@ -24,7 +24,7 @@ from unswayed.metrics.levels import level_choices
 from unswayed.metrics.rows import Beside
 
 MOST_REASKED = 0.02
-"""Share of replies asked again above which figures are also given without them."""
+"""Share of replies asked again above which figures without them are reported too."""
 
 
 def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionSource) -> Metrics:
@@ -71,7 +71,7 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
 def _without_reasked(
     tables: Sequence[DecisionTable], scored: Mapping[str, Scored], options: Options
 ) -> dict[str, Row] | UnsetType:
-    """Accuracy and consistency without the items of which a reply was asked again, if many were."""
+    """Measure accuracy and consistency without items that were asked again, if they are many."""
     marks = [table.marked(REASKED) for table in tables]
     replies = sum(int((table.choices != MISSING).sum()) for table in tables)
     kept = [np.flatnonzero(~own.any(axis=1)) for own in marks]

@@ -43,9 +43,9 @@ class BackendSettings:
         max_connections: Most requests in flight; concurrency adapts below it.
         requests_per_minute, tokens_per_minute: Limits to stay under; None for what the server says.
         timeout: Longest wait for one attempt, in seconds.
-        max_retries: Attempts of one call beyond the first, before one more when all others are done.
-            Those that find no server, or one that turns every call away, are not among them: that
-            is what patience is for.
+        max_retries: Further attempts after a call fails; one more follows when all others are done.
+            Attempts that find no server, or a server that turns every call away, do not count:
+            `patience` limits them.
         patience: For how many seconds such a server is waited for before the run stops.
         prices: Path of a price table that overrides the shipped one.
         device: torch device of local models; None picks one.

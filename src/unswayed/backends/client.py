@@ -32,7 +32,7 @@ from unswayed.calls import Query, Request, Response
 from unswayed.errors import BadResponseError, ServerError, UsageError
 
 OTHER_FILES: Final = 24
-"""Files that are open at once after the calls, while connections are kept: records, packages, a report."""
+"""Files open at once in addition to connections: records, packages, a report."""
 
 
 class HttpBackend(Backend):
@@ -278,7 +278,7 @@ def open_http(
 
 
 def _check_room(n_more: int) -> None:
-    """Refuse what would fail after it was paid for: so many more files cannot be open at once."""
+    """Raise an error before any call is paid for if `n_more` more files cannot be open at once."""
     n_free = 0
     with contextlib.ExitStack() as opened, contextlib.suppress(OSError):
         while n_free < n_more:
@@ -288,9 +288,9 @@ def _check_room(n_more: int) -> None:
         limit = os.sysconf("SC_OPEN_MAX")
         needed = limit - n_free + n_more
         raise UsageError(
-            f"this process may have {limit} files and connections open at once, and may need {needed}; "
-            f"nothing was asked yet. Raise the limit (ulimit -n {max(256, 1 << needed.bit_length())}) "
-            "or lower --max-connections."
+            f"the limit of open files and connections is {limit}, but this process may need {needed}; no "
+            f"call was made. Raise the limit (ulimit -n {max(256, 1 << needed.bit_length())}) or lower "
+            "--max-connections."
         )
 
 

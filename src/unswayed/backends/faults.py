@@ -52,7 +52,7 @@ class Reply:
 
 
 class LostError(ServerError):
-    """No connection came about, or it ended before the whole answer had come."""
+    """No connection was made, or it ended before the answer was complete."""
 
 
 class UnreachableError(LostError):
@@ -83,7 +83,7 @@ class Fault:
         busy: Whether all calls should wait and fewer be under way at once.
         retry_after_s: How long it asks to wait.
         unreachable: Whether no connection came about.
-        lost: Whether none did, or it was lost.
+        lost: True if no connection came about, or it was lost.
         detail: The server's own words, for adapting the request.
     """
 

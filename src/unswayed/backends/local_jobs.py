@@ -20,7 +20,7 @@ from unswayed.calls import Failure, Query, Request, Response, TokenLogprob
 from unswayed.parsing import is_failed_attempt
 
 LABEL_ROOM = 16
-"""A cap on tokens that has no room for reasoning: a judge that is asked again gives its label."""
+"""Token cap without room for reasoning: a judge that is asked again gives its label."""
 
 B = TypeVar("B")
 
@@ -49,7 +49,7 @@ async def answer_in_windows(
 ) -> AsyncGenerator[Answer, None]:
     """Answer some queries at a time, in batches.
 
-    Cancelled, it hands over the batch under way when that is done, and starts no other.
+    If cancelled, it finishes the batch under way, yields its answers and starts no other.
 
     Args:
         queries: What is asked, pulled a window at a time.
@@ -138,9 +138,9 @@ def label_response(
 
 
 def broken_off(job: Job, reasons: Iterable[str | None], *, model: str) -> Failure | None:
-    """The failed call of an answer with such a finish reason; None for another."""
+    """Return a failure if a finish reason means a failed attempt, otherwise None."""
     for reason in filter(is_failed_attempt, reasons):
-        message = f"{job.query.item.id}: {model} ended the answer with {reason!r} each time."
+        message = f"{job.query.item.id}: {model} ended every attempt with {reason!r}."
         return Failure(error="BackendError", message=message)
     return None
 

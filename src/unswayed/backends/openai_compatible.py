@@ -342,7 +342,7 @@ _BY_LOGPROB: Final[Callable[[TokenLogprob], float]] = itemgetter(1)
 
 
 def _ranked(generated: _Generated) -> tuple[TokenLogprob, ...]:
-    """The alternatives; the generated token among them, where they lack it and its own value is told."""
+    """Rank the alternatives; add the generated token if they lack it and its log-probability is known."""
     given = generated.top_logprobs
     ranked = [TokenLogprob(a.token, a.logprob) for a in given if a.logprob is not None]
     if generated.logprob is not None and all(top[0] != generated.token for top in ranked):

@@ -62,8 +62,8 @@ class Backend:
         offline: True if it needs no network and costs nothing.
         keyed_by_item: Whether answers depend on the item beyond its prompt, so that its id belongs
             into every key.
-        hands_over: Whether `answer`, when it is cancelled, first hands over what is under way: a run
-            that is stopped then waits for that, however long it takes, and for nothing else.
+        hands_over: True if a cancelled `answer` first hands over the calls under way. A stopped run
+            then waits for these calls, however long they take, and for nothing else.
         planted: Whether the bias was planted, which a report must say.
         own_prompt: How it is asked unless its user says otherwise: as it was trained to be, or as
             everybody is.
@@ -114,7 +114,7 @@ class Backend:
         return 0.0 if self.offline else None
 
     def converses(self, request: Request) -> bool:
-        """Whether a judge is there to be asked this about its own reply."""
+        """Return True if the judge can be asked this about its own reply."""
         return True
 
     def forecast(self, queries: Iterable[Query]) -> tuple[str, ...]:

@@ -58,8 +58,8 @@ class ReplayBackend(Backend):
         find: The recorded answer to a query, or None.
         source: Where answers come from, for messages.
         original: The backend whose calls they are, if it is on this machine.
-        release: Lets go of the source.
-        has: Whether a call was recorded word for word.
+        release: Releases the source.
+        has: Returns True if a call was recorded word for word.
     """
 
     offline = True
@@ -92,7 +92,7 @@ class ReplayBackend(Backend):
         return self._find(query) or self._missing(query)
 
     def converses(self, request: Request) -> bool:
-        """Whether it was recorded."""
+        """Return True if the call was recorded."""
         return self._has(request)
 
     async def close(self) -> None:

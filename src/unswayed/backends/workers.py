@@ -1,8 +1,8 @@
 """The calls under way: pull a query, try, try again, set aside, give up.
 
 A query is pulled at the moment its request may start, so at most `max_connections` are known at any
-time, and none is pulled after a fatal failure. A call that failed in passing is set aside and tried
-once more when all others are done; there a connection is made again for as long as patience lasts.
+time, and none is pulled after a fatal failure. A call with a passing failure is set aside and tried
+once more when all others are done. In that try, lost connections are remade as long as patience lasts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_IDENTICAL: Final = 3
 MOST_FAILED: Final = 25
 """Calls in a row that the server could not answer before the run stops."""
 MOST_ASIDE: Final = 10_000
-"""Calls that are set aside at most, for the memory they take; others are given up at once."""
+"""Most calls set aside at once, to bound memory; further ones are given up immediately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,10 @@ class Calls:
         self.halt()
 
     async def call(self, query: Query, earlier: Failure | None = None) -> Outcome:
-        """Attempts until an answer or until giving up, `earlier` once before; starts inside the gate."""
+        """Try until an answer comes or the call is given up; start inside the gate.
+
+        `earlier` is the failure after which the call was set aside.
+        """
         wire, gate = self._wire, self._line.gate
         traits = began_with = wire.traits
         began = None if earlier is None else wire.clock.now()
@@ -223,7 +226,7 @@ class Run(Calls):
         return self.done.popleft()
 
     async def go_on(self) -> bool:
-        """Try once more what was set aside; False if nothing was."""
+        """Try the calls that were set aside once more. Return False if there are none."""
         if not self._aside:
             return False
         await asyncio.gather(*self._workers)
@@ -310,7 +313,7 @@ class Run(Calls):
 
 
 def is_passing(outcome: Outcome) -> TypeGuard[Failure]:
-    """Whether it is a failure that says nothing about what was asked: worth another try."""
+    """Return True for a failure that does not depend on the request, so another try may succeed."""
     if isinstance(outcome, Response):
         return False
     return not outcome.fatal and outcome.error != BackendError.__name__

@@ -35,9 +35,9 @@ SUFFIXES: Final = (".parquet", ".jsonl", ".json", ".csv")
 """In which a local copy may be; each but the first also as `.gz`."""
 TIMEOUT_S: Final = 60.0
 LONGEST_S: Final = 3600.0
-"""For all files of a part."""
+"""Seconds for all files of a part."""
 LARGEST: Final = 1_000_000_000
-"""Bytes of a file that is fetched."""
+"""Most bytes of a downloaded file."""
 RAW: Final = "https://raw.githubusercontent.com"
 _APART: Final = """
 import pickle, sys
@@ -180,10 +180,10 @@ def _unreachable(
 
 
 def _apart(fetch: Callable[[], object]) -> str:
-    """Run a download in a process of its own, which `LARGEST` bytes or `LONGEST_S` seconds end.
+    """Run a download in its own process, limited to `LARGEST` bytes per file and `LONGEST_S` seconds.
 
     Returns:
-        What went wrong; nothing if it is done.
+        The fault, as text; empty if the download succeeded.
     """
     try:
         done = subprocess.run(
@@ -194,17 +194,17 @@ def _apart(fetch: Callable[[], object]) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"it takes longer than {LONGEST_S / 60:g} minutes"
-    return done.stdout.decode() if done.returncode == 0 else f"it ended with {done.returncode}"
+        return f"the download takes longer than {LONGEST_S / 60:g} minutes"
+    return done.stdout.decode() if done.returncode == 0 else f"exit code {done.returncode}"
 
 
 def _fault(fetch: Callable[[], object]) -> str:
-    """What goes wrong with a download."""
+    """Run a download and return its fault, as text; empty if it succeeded."""
     try:
         fetch()
     except Exception as error:  # whatever the hub's transport raises, offline among it
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
-            return f"a file has more than {LARGEST / 1e9:g} GB"
+            return f"a file is larger than {LARGEST / 1e9:g} GB"
         return f"{type(error).__name__}: {without_keys(first_line(error))}"
     return ""
 

@@ -18,14 +18,14 @@ def check_table(
     file: Annotated[Path, typer.Argument(help="A CSV, a TSV or a Markdown text with a table.")],
     orders: Annotated[
         int | None,
-        typer.Option(min=2, max=MOST, help="Orders in which each item was shown; of pairs 2."),
+        typer.Option(min=2, max=MOST, help="Orders per item (default for two candidates: 2)."),
     ] = None,
     candidates: Annotated[
         int | None,
         typer.Option(
             min=2,
             max=MOST,
-            help="Candidates per item where neither a column candidates nor a known benchmark's name says it.",
+            help="Candidates per item, if neither a column nor the name of a known benchmark gives the number.",
         ),
     ] = None,
     decided: Annotated[
@@ -66,7 +66,7 @@ def check_table(
         rules = ", ".join(kind.rules)
         write(f"{number}: {kind.impossible} of {kind.n} rows are impossible (rules: {rules})")
         if kind.candidates is None:
-            note("Where it is known, --candidates or a column candidates finds more.")
+            note("To check more rules, add --candidates or a column 'candidates'.")
     cells = sum(kind.impossible for kind in checked.kinds)
     if cells:
         raise GateError(f"{file}: {cells} rows are impossible.")

@@ -216,7 +216,7 @@ def _items(
 
 
 def _lines(data: str) -> Iterator[list[tuple[int, bytes]]]:
-    """Non-empty lines with their numbers, each list as soon as it is there."""
+    """Yield lists of non-empty lines with their numbers, as soon as they arrive."""
     from unswayed.items import open_text
 
     parts: list[bytes] = []  # of a line that is still to end

@@ -49,7 +49,7 @@ Budget = Annotated[
 Prices = Annotated[Path | None, typer.Option(help="Price table of your own (TOML or JSON).")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Price the calls and stop.")]
 NoReask = Annotated[
-    bool, typer.Option("--no-reask", help="Ask for no label again where a reply cannot be read.")
+    bool, typer.Option("--no-reask", help="Do not ask again if a reply cannot be read.")
 ]
 TaskName = Annotated[
     str | None, typer.Option(help="Take the items of this task from a mixed file.")

@@ -36,7 +36,7 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
     )
     if plan.n_more:
         most = "" if plan.most_more_usd is None else f", at most ${plan.most_more_usd:,.4f},"
-        write(f"at most {plan.n_more:,} more{most} if no reply can be read")
+        write(f"up to {plan.n_more:,} more calls{most} if no reply can be read")
     for remark in plan.remarks:
         write(remark)
 

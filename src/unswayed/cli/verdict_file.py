@@ -160,8 +160,8 @@ class VerdictFile:
     def _insert(self, line: bytes) -> None:
         if msgspec.json.decode(line, type=Verdict).item_id == self._id():
             self._refuse(
-                f"another verdict on {self._id()}: of another fitted file, of other data "
-                "or of replies that are read or asked otherwise now (--no-reask asks none again)"
+                f"another verdict on {self._id()}, from a different fitted file, other data, other "
+                "reading rules or another use of --no-reask"
             )
         if self._mended is None:
             self._temporary = temporary_for(self._path)

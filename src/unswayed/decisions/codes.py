@@ -21,7 +21,7 @@ MISSING: Final = -3
 
 REASKED: Final = 1
 DISAGREES: Final = 2
-"""Bits of a column of marks: what `Decision` calls so."""
+"""Bits of a column of marks, for `Decision.reasked` and `Decision.disagrees`."""
 
 IntArray = NDArray[np.int16]
 FloatArray = NDArray[np.float64]

@@ -48,7 +48,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         criteria_order: `criteria_order[k]` = criterion of the item printed at place k.
         substitute: Content-free text shown in place of the candidates, if any.
         reasked: True if the first reply could not be read and a second call asked again.
-        disagrees: True if the text states another label than the likeliest, which is the choice.
+        disagrees: True if the text states a label other than the likeliest, which is the choice.
     """
 
     item_id: str
@@ -104,7 +104,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def marks(self) -> int:
-        """`reasked` and `disagrees` as the bits of a column (`codes.py`)."""
+        """Bits of `reasked` and `disagrees` for a column of marks (`codes.py`)."""
         return REASKED * self.reasked | DISAGREES * self.disagrees
 
     @property

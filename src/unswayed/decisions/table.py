@@ -82,7 +82,7 @@ class DecisionTable:
         return {ask: column for column, ask in enumerate(self.asks)}
 
     def marked(self, mark: int) -> BoolArray:
-        """Where decisions have a mark (REASKED, DISAGREES), shape (I, T)."""
+        """Find decisions with a mark (REASKED or DISAGREES), shape (I, T)."""
         marks = np.zeros(self.choices.shape, np.int16) if self.marks is None else self.marks
         return (marks & mark) > 0
 

@@ -1,4 +1,4 @@
-"""Our own decisions file: its lines and their errors, written whole, items made from it."""
+"""Own decisions file: encode its lines, report its errors, write it whole, make items from it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def refusal(problem: BadLine, *, is_first: bool) -> ItemError:
 
 def no_decisions(path: str | Path, bad: Sequence[BadLine]) -> ItemError:
     """The error of a file without a good line."""
-    why = f"{len(bad)} bad lines left out, the first: {bad[0]}" if bad else "there are no lines"
+    why = f"{len(bad)} bad lines left out, the first: {bad[0]}" if bad else "the file has no lines"
     return ItemError(f"{path}: no decisions ({why}).")
 
 
@@ -147,7 +147,7 @@ def line_of(decision: Decision) -> bytes:
 
 
 def without_marks(line: bytes) -> bytes:
-    """The line without marks that are false; inside a text their quotation marks are escaped."""
+    """Remove false marks from a line. Inside a text their quotation marks are escaped."""
     return line.replace(b',"reasked":false', b"").replace(b',"disagrees":false', b"")
 
 

@@ -120,7 +120,7 @@ def import_files(
         fields: For kind "jsonl": the map of a foreign log's fields.
 
     Raises:
-        ItemError: If a record is bad, nothing is left, or not one of the answers could be read.
+        ItemError: If a record is bad, no decision is left, or none of the answers could be read.
         UnknownNameError: If there is no such importer.
         UsageError: If a file cannot be read or its format cannot be told, or the map does not fit.
     """
@@ -244,12 +244,12 @@ def _imported(
     unparsed = sum(decision.choice is None for decision in decisions)
     if decisions and unparsed == len(decisions):
         texts = dict.fromkeys(f"{decision.text:.60}" for decision in decisions if decision.text)
-        said = f" They begin {', '.join(map(repr, list(texts)[:3]))}." if texts else ""
+        said = f" They begin with {', '.join(map(repr, list(texts)[:3]))}." if texts else ""
         remedy = f"Name another format; or, {OWN_LOG}"
         if fields is not None:
             where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
             words = f"{'|'.join(fields.labels)} or {'|'.join(fields.tie)}"
-            remedy = f"In {where!r} none is one of {words}. Mend labels= or tie= of --map."
+            remedy = f"No value of {where!r} is one of {words}. Fix labels= or tie= in --map."
         raise ItemError(
             f"{names}: none of the {unparsed:,} answers could be read ({counted}).{said} {remedy}"
         )

@@ -1,8 +1,8 @@
 """Inspect's `.eval` files: a zip of one JSON per sample, read one by one and never unpacked.
 
 A zip says how large its members are and where they lie, and can lie about both. So before anything
-is read its table is held against the file: names that lead elsewhere, members that overlap or are encrypted, and
-an archive that expands beyond all measure are refused, and no more than a member's stated size is ever taken from it.
+is read, its table is checked against the file. Names that lead elsewhere, members that overlap or are encrypted, and
+archives that expand too far are refused. No more than a member's stated size is ever read from it.
 Members are deflated or Zstandard (method 93, which Python's own zipfile reads from 3.14 on).
 """
 
@@ -128,7 +128,7 @@ def _check(file: str, members: list[zipfile.ZipInfo], size: int) -> None:
             f"{file}: refused: its members overlap, they claim more than the file has."
         )
     if expands(size, whole := sum(member.file_size for member in members)):
-        raise UsageError(f"{file}: refused: it expands {size:,} bytes to {whole:,}.")
+        raise UsageError(f"{file}: refused: its {size:,} bytes expand to {whole:,}.")
     names = set()
     for member in members:
         reason = _reason(member)

@@ -5,8 +5,8 @@ metadata has our mark (item, order, gold), the letter in `scores.<scorer>.answer
 ordinary multiple-choice sample, in its own order only. `shuffle_choices` permutes `choices` and `target`
 and forgets what was first: of several logs of one data set the first one read says what the own order
 is, and options are matched by their text; where two are equal they cannot be, left out. Epochs are
-repetitions. A sample with `error` is a call that failed, which is no decision. As in Inspect every letter of a
-target is right (`["A", "C"]`, `AC`); a sample with several asks for a set, and no decision names one: left out.
+repetitions. A sample with `error` is a failed call, not a decision. As in Inspect, every letter of a target is right
+(`["A", "C"]`, `AC`). A sample with several right letters asks for a set, which no decision can name: left out.
 
 Source: Inspect AI's log format (`inspect_ai.log`, versions 2): header, samples/<id>_epoch_<n>.json.
 """
@@ -39,7 +39,7 @@ FAILED: Final = "a sample that failed (error)"
 NO_CHOICES: Final = "a sample without choices: no multiple choice"
 EQUAL: Final = "two options have the same text: a shuffled order cannot be told"
 NO_ANSWER: Final = "a sample that was not scored"
-SEVERAL: Final = "several right answers (a target of several letters): a decision names one option"
+SEVERAL: Final = "several right answers (letters of the target), but a decision names one option"
 
 _BASE: Final = "unswayed_base"
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

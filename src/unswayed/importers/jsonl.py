@@ -20,7 +20,7 @@ from unswayed.tasks.listwise import best_candidate
 
 
 def _read(decision: Decision, source: Source) -> Judged:
-    """One decision."""
+    """Wrap one decision, which brings no item."""
     return Judged(None, (decision,))
 
 

@@ -4,9 +4,9 @@ The `winner` is already by candidate ("1" is output_1 in both orders), so a disp
 derived from it and never the other way round; any other string is an answer that could not be read.
 Evaluators that ask more than once (to synthesise, or for metrics and a reference answer first, kept as
 `[text, finish reason]`) list several results, of which the last is the verdict. Evaluators that rate
-each output by itself (`Rating…`) record two scores, and one win for each order where these are equal, which is a
-tie, or where one could not be read, which is no answer; neither is a preference for a position. The files have no
-ids: an item is named by a hash of its texts, so runs of several evaluators join.
+each output by itself (`Rating…`) record two scores. They also record one win for each order if the scores are equal
+(a tie) or if one could not be read (no answer); neither is a preference for a position. The files have no ids: an
+item is named by a hash of its texts, so runs of several evaluators join.
 
 Source: princeton-nlp/LLMBar, `Dataset/*/*/evaluators/*/*/result.json`.
 """
@@ -105,7 +105,7 @@ def _place(file: str) -> tuple[str | None, str]:
 
 
 def _choice(answer: _Answer, result: _Result) -> Choice:
-    """The winner, of two separate ratings the higher; none where the orders disagree over an unread one."""
+    """Return the winner, or the higher of two separate ratings; None if an unread rating splits the orders."""
     scores = _scores(result)
     if scores is not None:
         return "tie" if scores[0] == scores[1] else int(scores[1] > scores[0])
@@ -126,12 +126,12 @@ def _scores(result: _Result) -> tuple[float, float] | None:
 
 
 def _ratings(result: _Result) -> list[tuple[str | None, str | None]]:
-    """Texts and finish reasons of the two separate ratings."""
+    """Return text and finish reason of each separate rating."""
     return [_completion(score) for score in (result.score_1, result.score_2)]
 
 
 def _reason(*completions: tuple[str | None, str | None]) -> str | None:
-    """Why an answer ended; of several completions that it was made of, one that did not just stop."""
+    """Return the finish reason of an answer; among several completions, prefer one other than `stop`."""
     reasons = [reason for _, reason in completions if reason]
     return min(reasons, key="stop".__eq__, default=None)
 

@@ -3,8 +3,8 @@
 Numbers are text there (`[["-0.1", "False"], ...]`), and calls are numbered fields (`gen_args_0`), the tenth of
 which sorts before the second. Continuations of one character over one context are label scores: their
 softmax is `probs`, the sum of their exponentials `label_mass`. Anything else scores the options themselves (cloze),
-which has no order: left out. A file is one task, so one document of that kind makes it cloze, whatever the others
-look like (an option may be one character). `acc_mutual_info` appends the same continuations over other contexts:
+which has no order: left out. A file holds one task, so one cloze document makes the whole file cloze, even if other
+documents look like labels (an option may be one character). `acc_mutual_info` appends the same continuations over other contexts:
 only the first half is the question. Of generated answers the letter is in `filtered_resps`, once per
 filter: the first filter of a file is read, the others are counted. A task permuted by us keeps its mark in
 `doc.unswayed` (item, order, gold); without it there is the own order only.
@@ -88,7 +88,7 @@ def _scored(sample: _Sample, labels: tuple[str, ...], source: Source) -> Judged:
 
 
 def _labels(sample: _Sample) -> tuple[str, ...] | None:
-    """The labels that were scored; none if they are no labels, None if words were generated."""
+    """Return the scored labels; empty if the options themselves were scored, None if text was generated."""
     calls, given = _calls(sample.arguments), sample.filtered_resps
     if len(calls) == 1 and not (given and isinstance(given[0], list) and len(given[0]) == 2):
         return None  # a score is a log-likelihood with whether it is greedy
@@ -222,7 +222,7 @@ def _gold(target: object, labels: tuple[str, ...]) -> int | list[int] | None:
 
 
 def _join(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
-    """All records; marked are those of another filter than their file's first, and of cloze tasks."""
+    """Yield all records, marked if their filter is not the first of their file or their task is cloze."""
     for _, entries in files:
         part = list(entries)
         records = [record for _, record in part if not isinstance(record, BadFieldError)]
@@ -236,7 +236,7 @@ def _join(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
 
 
 def _is_cloze(record: Mapping[str, object]) -> bool:
-    """Whether the options themselves were scored; a record that cannot be read does not say."""
+    """Return True if the options themselves were scored; False for an unreadable record."""
     try:
         sample = read_as(_Sample, record)
         labels = _labels(sample)

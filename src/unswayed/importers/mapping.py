@@ -55,7 +55,7 @@ class FieldMap:
         group: Field with the group.
         model: Field with the judge's name.
         text: Field with the judge's answer as written.
-        finish_reason: Field with why the answer ended: stop, length, refusal, ...
+        finish_reason: Field with the finish reason: stop, length, refusal, ...
         sample: Field with the number of the repetition, from 0.
         task: The items' task. None: `rubric` with `values`, `listwise` with `scores` or `ranking`,
             else `pairwise` or `mcq` by the number of candidates.

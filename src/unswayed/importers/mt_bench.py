@@ -1,13 +1,13 @@
 """Pairwise judgments of the Position-Bias-Analyzer: one record per order, raw text.
 
 The candidates are a reference model and another, told apart by name; which of them stood first is in
-the record. The verdict is the letter in the column `extracted`, where there is one (N: none was read), else
-the first [[A]], [[B]] or [[C]] (tie) of the text, or in DevBench the letter after "Choice:", as the study's own
-code reads it. There is no gold.
+the record. The verdict is the letter in the column `extracted` (N: none was read). Without that column it is the
+first [[A]], [[B]] or [[C]] (tie) of the text, or in DevBench the letter after "Choice:", as in the study's own
+code. There is no gold.
 
 The public tables (`record_<judge>.tsv`) have the texts and name the judge in the head of the column of its
-texts; two turns become messages. `consistent_cmp.tsv` and `inconsistent_cmp.tsv` are the same calls, parted by
-what came of them. Of files called `Repetition<n>` the nth holds sample n - 1.
+texts; two turns become messages. `consistent_cmp.tsv` and `inconsistent_cmp.tsv` hold the same calls, split by
+consistency. Of files called `Repetition<n>` the nth holds sample n - 1.
 JSON Lines made of the study's pickles (`model_shown_as_A`, `raw`) have no texts.
 
 Source: Slimshilin/Position-Bias-Analyzer, `judgment_data`.
@@ -110,7 +110,7 @@ def _from_pickle(record: Record) -> _Call:
 
 
 def _letter(pattern: re.Pattern[str], text: str) -> str | None:
-    """The first letter that stands in a text as a verdict."""
+    """Find the first letter that a text gives as its verdict."""
     verdict = pattern.search(text)
     return verdict[1] if verdict else None
 

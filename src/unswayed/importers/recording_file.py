@@ -1,4 +1,4 @@
-"""A decisions file as columns, without a record for each line."""
+"""Read a decisions file as columns, without a record for each line."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read_recording(path: str | Path, on_bad_item: Literal["stop", "skip"] = "sto
 def read_decisions_file(
     path: str | Path, on_bad_item: Literal["stop", "skip"] = "stop"
 ) -> tuple[Decision, ...]:
-    """The decisions that `read_recording` reads, in file order; raises what it raises."""
+    """Return the decisions of `read_recording` in file order; it raises the same errors."""
     recording = read_recording(path, on_bad_item)
     return tuple(recording.decisions(np.arange(len(recording))))
 

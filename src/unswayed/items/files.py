@@ -27,17 +27,17 @@ BOM: Final = b"\xef\xbb\xbf"
 NO_TEXT: Final = (b"PK\x03\x04", b"\x80", b"\xff\xfe", b"\xfe\xff", b"PAR1", b"\x1f\x8b")
 """How workbooks and archives, pickles, UTF-16, Parquet and gzip files begin, which no name gave away."""
 AT_ONCE: Final = 1 << 18
-"""Bytes of a file that are looked at together."""
+"""Bytes of a file that are examined together."""
 LARGEST_ARRAY: Final = 512_000_000
-"""Bytes of one JSON array or object over many lines, which is in memory as a whole."""
+"""Most bytes of a JSON array or object over many lines, which is held in memory as a whole."""
 FREE: Final = 256_000_000
-"""Bytes to which anything may expand."""
+"""Bytes to which any file may expand."""
 RATIO: Final = 500
-"""Times that more may expand: records by 3 to 100, a bomb by 1,000."""
+"""Largest expansion factor beyond that: records expand 3 to 100 times, a bomb 1,000 times."""
 
 
 class _Bounded(io.RawIOBase):
-    """The bytes of a file (`-` is not closed), whose errors while it is read are told as the user's."""
+    """Bytes of a file (`-` is not closed); read errors become a UsageError."""
 
     def __init__(self, path: str | Path, source: Any, packed: IO[bytes] | None = None) -> None:
         self._path, self._source, self._packed = path, source, packed
@@ -59,7 +59,7 @@ class _Bounded(io.RawIOBase):
         super().close()
 
     def readinto(self, buffer: Any) -> int:
-        """Read what there is, at most `AT_ONCE` bytes; a UsageError says what is wrong with it."""
+        """Read available bytes, at most `AT_ONCE`; raise a UsageError for a bad or oversized line."""
         try:
             size: int = self._read(memoryview(buffer)[:AT_ONCE])
         except (OSError, EOFError, zlib.error) as error:  # damaged compressed files among them
@@ -69,27 +69,27 @@ class _Bounded(io.RawIOBase):
         if self._begun + (size if end < 0 else end) > LARGEST:
             raise UsageError(
                 f"{self._path}:{self._line}: the line is longer than {LARGEST / 1e6:g} MB. Split it or "
-                "leave it out; a JSON array becomes lines with: jq -c '.[]'"
+                "leave it out. Convert a JSON array to lines with: jq -c '.[]'"
             )
         self._begun = self._begun + size if end < 0 else size - data.rfind(b"\n") - 1
         self._line += data.count(b"\n")
         if self._packed is not None and expands(self._packed.tell(), self._source.tell()):
             raise UsageError(
-                f"{self._path}:{self._line}: up to here the file expands more than {RATIO} times. If it "
-                "is sound, decompress it (gunzip) and give the result."
+                f"{self._path}:{self._line}: the file expands more than {RATIO} times up to this line. "
+                "If you trust the file, decompress it (gunzip) and use the result."
             )
         return size
 
 
 def expands(packed: int, size: int) -> bool:
-    """Whether compressed bytes expand beyond all measure: a bomb."""
+    """Return True if compressed bytes expand beyond the limits: a bomb."""
     return size > max(FREE, RATIO * packed)
 
 
 def open_text(path: str | Path) -> IO[bytes]:
     """Open a `.jsonl`, `.jsonl.gz` or `-` (standard input) for reading bytes.
 
-    Reading raises a UsageError where a line is too long, or the file a bomb.
+    Reading raises a UsageError if a line is too long or the file is a bomb.
 
     Raises:
         UsageError: If the file does not exist or cannot be read.
@@ -155,14 +155,14 @@ def iter_objects(path: str | Path) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
 
 
 def together(parts: Iterable[tuple[int, T]], path: str | Path) -> Iterator[tuple[int, T]]:
-    """The parts of a JSON text of one array or object; a UsageError where they are too large for one."""
+    """Yield the parts of one JSON array or object; raise a UsageError if it is too large."""
     size = 0
     for number, part in parts:
         size += memoryview(part).nbytes
         if size > LARGEST_ARRAY:
             raise UsageError(
-                f"{path}:{number}: one JSON text of more than {LARGEST_ARRAY / 1e6:g} MB. Write one "
-                "record a line; a JSON array becomes lines with: jq -c '.[]'"
+                f"{path}:{number}: the JSON text is larger than {LARGEST_ARRAY / 1e6:g} MB. Write one "
+                "record per line. Convert a JSON array to lines with: jq -c '.[]'"
             )
         yield number, part
 
@@ -216,7 +216,7 @@ def read_parquet(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def batches_of(table: Any, path: str | Path, columns: list[str] | None = None) -> Iterator[Any]:
-    """The rows of an open Parquet file in batches, of few rows where one of them may be long.
+    """Yield the rows of an open Parquet file in batches; batches are small if rows may be long.
 
     Raises:
         UsageError: If columns expand beyond measure, compressed or as one value for many rows.
@@ -229,8 +229,8 @@ def batches_of(table: Any, path: str | Path, columns: list[str] | None = None) -
         size += batch.nbytes
         if expands(packed, max(size, sum(groups))):
             raise UsageError(
-                f"{path}: its rows expand to more than {RATIO} times its size. If they are sound, write "
-                "them as JSON Lines."
+                f"{path}: its rows expand to more than {RATIO} times its size. If you trust the "
+                "file, write it as JSON Lines."
             )
         yield batch
 

@@ -104,7 +104,7 @@ class Item(
         criterion: The one of `criteria` that an item of the task `criteria` is about.
 
     Raises:
-        ItemError: If there is no task of that name; a name, such as `"mcq"`, becomes the `Task`.
+        ItemError: If no task has that name. A valid name, such as `"mcq"`, becomes the `Task`.
     """
 
     id: str

@@ -17,7 +17,7 @@ from unswayed.items.sets import ItemSet
 from unswayed.items.tables import BadFieldError, is_table, typed_cells, typed_values
 
 MOST_BAD: Final = 10_000
-"""Bad lines that are counted before a file is refused."""
+"""Most bad lines counted before a file is refused."""
 
 
 def load_items(

@@ -64,7 +64,7 @@ def read_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, str] | Ba
             if size > LARGEST:
                 most = f"{LARGEST / 1e6:g} MB"
                 raise BadFieldError(
-                    f"line {number}", f"begins a row of over {most}: check its quotes"
+                    f"line {number}", f"begins a row longer than {most}: check its quotation marks"
                 )
             yield text
 

@@ -95,8 +95,8 @@ def difference(
         gold_ties: As in `measure`.
 
     Returns:
-        The difference with its interval; `n` is the number of items compared. None with the reason
-        where one side lacks what the metric reads, such as label probabilities.
+        The difference with its interval; `n` is the number of items compared. The value is None, with
+        the reason, if one side lacks data that the metric reads, such as label probabilities.
 
     Raises:
         UsageError: If the metric is a list of values.

@@ -2,8 +2,8 @@
 
 The sum of n items drawn with replacement has mean n m and covariance S, the scatter of the items'
 statistics around their mean m, and is normal where n is large. Metrics of continuous quantities are
-maps of such sums, so normal draws through the same map take the place of drawn items. The scatter is
-kept around the mean, where nothing cancels.
+maps of such sums, so normal draws through the same map replace drawn items. The scatter is kept around
+the mean, where no digits cancel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from unswayed.decisions import FloatArray
 
 EXACT_UP_TO: Final = 5_000
-"""Items that count up to which they are drawn one by one."""
+"""Most items that count for which items are drawn one by one."""
 
 FEWEST_EFFECTIVE: Final = 200
 """Effective items below which items are drawn one by one, however many count."""
@@ -59,8 +59,8 @@ class Moments:
     def resampled(self, draws: NDArray[np.int64], generator: np.random.Generator) -> FloatArray:
         """Sums over as many items as each resample draws, (B,) -> (B, k), as a normal law has them.
 
-        The root of the covariance is the symmetric one: where the covariance changes little, so do
-        the draws.
+        The root of the covariance is symmetric, so a small change of the covariance changes the
+        draws little.
         """
         size = len(self.mean)
         share = draws[:, None] / self.items

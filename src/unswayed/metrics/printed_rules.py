@@ -1,4 +1,4 @@
-"""The rules that the cells of a printed row keep, for two candidates, for more, and for an unknown number.
+"""Rules for the cells of a printed row: two candidates, more candidates, or an unknown number.
 
 Each row is about items with one right answer, all answered in the same V presentations. Per item let r be its share
 of right answers. Unparsed answers and ties are wrong; an unparsed one never agrees.
@@ -37,17 +37,17 @@ _KNOWN: Final = {
     5: "common.?sense.?qa|csqa",
     10: "mmlu.?pro",
 }
-"""Names of benchmarks by how many candidates an item has (all but a few of ARC's have four)."""
+"""Benchmark names by number of candidates per item (a few ARC items do not have four)."""
 
 
 class Design(TypedDict, total=False):
-    """How items were shown and printed.
+    """Design of a published table: how its items were shown and printed.
 
     Attributes:
-        tolerance: Rounding allowed in the table's unit; by default what the printed digits leave open.
-        views: Presentations per item; by default 2 of two candidates, and any number of more.
-        candidates: Candidates per item where a row does not say it: by a whole number in a column
-            "candidates" or "options", or by the name of a known benchmark in its own or its columns'.
+        tolerance: Rounding allowed in the table's unit; by default the rounding of the printed digits.
+        views: Presentations per item; by default 2 for two candidates, and any number for more.
+        candidates: Candidates per item for rows that do not give the number: neither as a whole number
+            in a column "candidates" or "options", nor by a known benchmark in the row or column names.
         decided: Every answer names a candidate: no ties, none unparsed. Two candidates in two orders.
     """
 
@@ -66,7 +66,7 @@ class Rule(NamedTuple):
 
 
 def rules_for(candidates: int | None, design: Design) -> tuple[Rule, ...]:
-    """What rows of so many candidates keep; of an unknown number (None), what all do."""
+    """Return the rules for a number of candidates; for None, the rules that hold for any number."""
     views = design.get("views")
     if candidates != 2:
         return (
@@ -88,7 +88,7 @@ def rules_for(candidates: int | None, design: Design) -> tuple[Rule, ...]:
 
 
 def candidates_of(name: str) -> int | None:
-    """The candidates of the benchmark that a name contains; None if it is none, or several that differ."""
+    """Return the number of candidates of the benchmark in a name; None without one, or if several differ."""
     sizes = [
         size
         for size, names in _KNOWN.items()

@@ -1,6 +1,6 @@
 """Tables as they are printed: which cells of accuracy, consistency (Con) and consistent accuracy (CA) cannot be.
 
-A row is held against the rules for its number of candidates (`printed_rules`).
+Each row is checked against the rules for its number of candidates (`printed_rules`).
 
 **Rounding.** A printed value stands for all values within half a unit of its last place; a cell is
 impossible only if none of them fit. What is averaged over different items in its columns (rows without
@@ -73,13 +73,13 @@ class Impossible:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The rows (or triples, where a row has several) of one number of candidates.
+    """Rows (or triples, if a row has several) with one number of candidates.
 
     Attributes:
-        candidates: That number; None where nothing tells it, so that only what holds for any was checked.
-        rules: The rules they were held against.
-        n: How many have all three terms.
-        impossible: How many of these break a rule.
+        candidates: That number; None if it is unknown, so that only rules for any number were checked.
+        rules: The rules that were checked.
+        n: Number of rows with all three terms.
+        impossible: Number of these rows that break a rule.
     """
 
     candidates: int | None
@@ -93,7 +93,7 @@ class Checked:
     """What came of checking a table.
 
     Attributes:
-        kinds: What was checked, apart by number of candidates, the unknown one last.
+        kinds: Checked rows by number of candidates, unknown last.
         passed_over: The lines of those that lack one.
         unit: 100 if the table is in percent, else 1.
         impossible: The rows that break a rule, worst first.
@@ -123,7 +123,7 @@ class _Triple(NamedTuple):
 
 
 def check_cells(rows: Iterable[Mapping[str, object]], **design: Unpack[Design]) -> list[Impossible]:
-    """The impossible rows of a published table, cells by column, worst first; as `check_table`."""
+    """Find the impossible rows of a published table, given as cells by column, worst first; see `check_table`."""
     lines = ((number, list(row.items())) for number, row in enumerate(rows, start=1))
     return list(check_table(lines, **design).impossible)
 
@@ -141,7 +141,7 @@ def check_table(
             begins with one (a difference such as "+3.2" is none); columns without any name the row. A
             table is in percent if a value is above 1 or a `%` stands at one.
         only: Check what has one of these words in the name of its row or columns; all if none.
-        design: How items were shown.
+        design: How items were shown and printed.
 
     Raises:
         UsageError: If no row has the three columns, a value is out of range, or the unit of a column

@@ -235,8 +235,8 @@ def _continuous(
     draws: NDArray[np.int64],
     generator: np.random.Generator,
 ) -> dict[str, Sums]:
-    """Sums of metrics of continuous quantities: items are drawn, and where very many count and
-    differ, their sums from the normal law.
+    """Draw the sums of continuous metrics: from drawn items, or from the normal law if very many
+    items count and differ.
     """
     few: dict[Names, FloatArray] = {}
     many: dict[Names, Moments] = {}

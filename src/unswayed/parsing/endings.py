@@ -1,4 +1,4 @@
-"""Why a reply ended: what servers say, by allow-list. A word that is not listed is no good ending."""
+"""Finish reasons of servers, by allow-list: a word that is not listed means a broken reply."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Ending(StrEnum):
-    """How a reply ended: refused and broken ones are no verdicts, whatever they say."""
+    """How a reply ended. Refused and broken replies are never verdicts, whatever their text."""
 
     COMPLETE = "complete"
     CUT = "cut"
@@ -16,7 +16,7 @@ class Ending(StrEnum):
 
     @property
     def is_read(self) -> bool:
-        """Whether a reply that ended so may be a verdict."""
+        """True if a reply with this ending may be a verdict."""
         return self in {Ending.COMPLETE, Ending.CUT}
 
 
@@ -26,14 +26,14 @@ WORDS: Final = {
     Ending.REFUSED: "refusal content_filter contentfilter content_filtered safety image_safety "
     "recitation blocklist prohibited_content spii guardrail_intervened sensitive",
 }
-"""Finish reasons by what they mean; every other one is broken."""
+"""Finish reasons by ending; every other reason means a broken reply."""
 FAILED: Final = "abort aborted cancelled error network_error timeout insufficient_system_resource"
-"""Broken ones that another attempt may mend: a live model is asked again."""
+"""Reasons of broken replies that another attempt may fix: a live model is asked again."""
 _BY_WORD: Final = {word: kind for kind, words in WORDS.items() for word in words.split()}
 
 
 def ending(reason: str | None) -> Ending:
-    """What a finish reason means, without regard to case, `-` as `_`; none is a complete reply.
+    """Return the ending that a finish reason means, ignoring case, `-` as `_`; None means complete.
 
     >>> [str(ending(reason)) for reason in ("end_turn", "MAX_TOKENS", "content-filter", "abort")]
     ['complete', 'cut', 'refused', 'broken']
@@ -42,7 +42,7 @@ def ending(reason: str | None) -> Ending:
 
 
 def is_failed_attempt(reason: str | None) -> bool:
-    """Whether a live model's reply that ended so is tried again, like a dropped connection."""
+    """Return True if a live model is tried again after this ending, as after a dropped connection."""
     return reason is not None and _word(reason) in FAILED.split()
 
 

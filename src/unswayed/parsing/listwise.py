@@ -40,7 +40,7 @@ _REACH: Final = 200
 _MOST_PLACES: Final = 50
 """A reply that answers more often than that says nothing."""
 _MOST_PROBLEMS: Final = 20
-# Words between two objects that correct the first, and words behind one that take it back.
+# Words between two objects that correct the first, and words after one that take it back.
 _CORRECTS: Final = re.compile(
     r"\b(?:no|wait|actually|correction|instead|rather|reconsider\w{0,3}|on\s(?:second|reflection)|"
     r"revis\w{1,4}|final\w{0,2}|sorry|mistake|i\smeant?)\b",

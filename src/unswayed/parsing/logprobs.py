@@ -9,7 +9,7 @@ token spells that label in full; a beginning shared by several labels settles no
 
 A label outside the returned top-k is not impossible: it gets the smallest probability returned
 (an upper bound), the result is flagged as censored, and it is never 0. The label that the reply states
-never gets it: where that one is outside the list, the probabilities are unknown (`reading.py`). The label mass is what was
+never gets it: if it is outside the list, the probabilities are unknown (`reading.py`). The label mass is what was
 seen on the labels before renormalising, without such floors. No label seen: no probabilities.
 """
 
@@ -44,7 +44,7 @@ class LabelProbs(NamedTuple):
     Attributes:
         probs: By label, summing to 1; None if no label was seen or the numbers settle nothing.
         mass: Probability seen on the labels before renormalising, in [0, 1].
-        unseen: Labels outside the list, which got the floor (all of them if none was in it).
+        unseen: Labels outside the list, which got the floor; all labels if the list has none.
     """
 
     probs: tuple[float, ...] | None
@@ -53,7 +53,7 @@ class LabelProbs(NamedTuple):
 
     @property
     def censored(self) -> bool:
-        """Whether a label was outside the list."""
+        """True if a label was outside the list."""
         return bool(self.unseen)
 
 

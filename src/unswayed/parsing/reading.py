@@ -1,14 +1,14 @@
 """Response -> decision: what a judge was asked and what it answered, by candidate.
 
 The verdict is the likeliest label where label probabilities are known and the reply is a label
-(equal probabilities go to the one tie rule); otherwise the label that the text states. They are not
-known where that label is outside the list of alternatives; where it is in the list and another one is
-likelier, the decision is marked as one that disagrees. A reply
+(equal probabilities go to the one tie rule); otherwise the label that the text states. They are
+unknown if that label is outside the list of alternatives. If it is in the list and another label is
+likelier, the decision is marked `disagrees`. A reply
 whose text states nothing has no verdict, but keeps its probabilities. So does a reply that was cut
 off in the middle of its words: only a label alone, or a complete tag or mark, is a verdict there. A repeated sample (sample >
 0) was drawn, so its text is its verdict: the likeliest label would be the same for every sample.
-A refusal, what a content filter left, and a reply whose end is none of the known ones (`endings.py`)
-are no verdicts, whatever their text and their probabilities say.
+A refusal, a filtered reply and a reply with an unknown finish reason (`endings.py`) are never verdicts,
+whatever their text and probabilities.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def decision_of(
         probs: Probability by candidate.
         label_mass: Probability of all labels together.
         censored: Whether a label was outside the returned alternatives.
-        disagrees: Whether the text states another label than the likeliest.
+        disagrees: True if the text states a label other than the likeliest.
         scores: By candidate, None where unknown.
         ranking: Candidates, best first.
         flags: By name, by candidate.
@@ -191,9 +191,9 @@ def _turned(shown: Presentation) -> tuple[Order, Order]:
 
 
 def is_unread(response: Response, decision: Decision) -> bool:
-    """Whether a reply that was given or cut off states no verdict, which a second call may bring.
+    """Return True if a complete or cut-off reply states no verdict, so a second call may bring one.
 
-    Refusals and broken replies are not among them, nor are tokens scored without a reply.
+    Refusals, broken replies and tokens scored without a reply do not count as unread.
     """
     if decision.choice is not None or response.exact:
         return False

@@ -14,7 +14,7 @@ from unswayed.parsing.reading import read_decision
 from unswayed.presentation import Ask, Presentation
 
 READER: Final = 2
-"""Number of the rules that replies are read by: it grows when recorded replies are read otherwise."""
+"""Version number of the reading rules; it grows when recorded replies are read differently."""
 
 
 class ReplySpec(NamedTuple):
@@ -27,12 +27,12 @@ class ReplySpec(NamedTuple):
         schema: JSON schema, as text, that the reply is to fit; None where it is not JSON. Servers
             that cannot hold to one answer freely, so a reply is read tolerantly all the same.
         points: What one reply answers, in displayed order (`TaskSpec.points`); empty for one thing.
-        keys: Of the JSON object that a label is wanted in, which stands under the last of them; empty
-            where the label stands alone or in a tag.
-        reask: The sentence that asks again, once, for the label of a reply that could not be read,
-            with `{labels}` for the labels; None where nothing is asked again.
-        form: Where the prompt wants the label: `tag`, `mark` or `json`; None for nowhere in particular.
-            `Reply.read` is given it, where there is one.
+        keys: Keys of the JSON object that the prompt asks for; the last one holds the label. Empty if
+            the label stands alone or in a tag.
+        reask: Sentence that asks once more for the label of a reply that could not be read, with
+            `{labels}` for the labels; None to ask nothing.
+        form: Where the prompt wants the label: `tag`, `mark` or `json`; None for no special place.
+            `Reply.read` receives it unless it is None.
     """
 
     max_tokens: int
@@ -92,13 +92,13 @@ class Reply(Protocol):
 
 
 class LabelReply:
-    """The label of the chosen candidate: alone, tagged behind reasoning, or in a JSON object."""
+    """Label of the chosen candidate: alone, in a tag after reasoning, or in a JSON object."""
 
     gives: ClassVar[frozenset[Evidence]] = frozenset({Evidence.CHOICE, Evidence.PROBS})
     read = staticmethod(read_decision)
 
     def request(self, labels: Sequence[str], style: ReplySpec) -> ReplySpec:
-        """What the style asks for; an object is held to its schema, which gives no probabilities."""
+        """Return what the style asks for. An object is held to its schema and gives no probabilities."""
         if not style.keys:
             return style
         texts: dict[str, object] = {key: {"type": "string"} for key in style.keys}
@@ -122,7 +122,7 @@ class LabelReply:
         answer_only: bool,
         schema: str | None = None,
     ) -> str:
-        """The verdict as it is, in an object where there is a schema of `request`."""
+        """Write the verdict as it is, or in an object if `request` has a schema."""
         keys = () if schema is None else tuple(json.loads(schema)["properties"])
         return _said(verdict, "It is simulated.", answer_only=answer_only, keys=keys)
 

@@ -117,8 +117,8 @@ class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
         top_logprobs: Alternatives per token to ask for; 0 for reasoning prompts.
         answer_only: The answer is the label itself, so next-token label logits are the answer.
         schema: JSON schema, as text, that the answer is wanted to fit; None for free text.
-        reask: What asks again for the label of an answer that could not be read; None for nothing.
-        form: Where the label is wanted, as `ReplySpec` says.
+        reask: Sentence that asks again for the label of an answer that could not be read, or None.
+        form: Where the label is wanted, as in `ReplySpec`.
         locate: Finds the spans.
     """
 

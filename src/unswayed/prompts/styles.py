@@ -80,10 +80,10 @@ _OBJECTS: Final = {
         '{{"reasoning": "your reasoning", "label": "the label"}}.'
     ),
 }
-"""Of one label; a task with a reply of its own has words of its own for it."""
+"""Sentences for one label; a task with its own kind of reply has its own sentences."""
 
 REASK: Final = "Reply with the label only: {labels}."
-"""Asks for the label of a reply that could not be read."""
+"""Sentence that asks for the label of a reply that could not be read."""
 
 LABEL_ALONE: Final = ReplySpec(max_tokens=16, answer_only=True, reask=REASK)
 """Room for a name of several tokens or for "The better answer is B"."""
@@ -143,7 +143,7 @@ KEYED = _reasoning(
 )
 STRUCTURED = Style(
     name="structured",
-    title="the label in a JSON object, to whose schema servers hold the reply",
+    title="the label in a JSON object with a schema that servers enforce",
     system=("role", "data", "object"),
     closing=("question",),
     reply=LABEL_ALONE._replace(max_tokens=64, keys=("label",), form="json"),
@@ -162,7 +162,7 @@ STRUCTURED_REASONING = Style(
 
 
 def phrase(labels: Sequence[str]) -> str:
-    """Labels as a sentence names them: A, B or C."""
+    """Join labels as in a sentence: A, B or C."""
     return f"{', '.join(labels[:-1])} or {labels[-1]}"
 
 

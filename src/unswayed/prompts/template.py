@@ -3,8 +3,8 @@
 The file is the user message. Lines of the form `--- system ---`, `--- user ---` and
 `--- assistant ---` divide it into several messages. It may begin with settings between two `---`
 lines: `answer: direct` (the reply is the label; the default) or `answer: reasoning` (the reply is
-reasoning and a tagged label), `max_tokens: 64`, and `reask: Name one label, {labels}.`, which asks
-again, once, for the label of a reply that could not be read.
+reasoning and a tagged label), `max_tokens: 64`, and `reask: Name one label, {labels}.`, the sentence
+that asks once more for the label of a reply that could not be read.
 
 A template may use
     question     the prompt as text (a conversation: role before each turn)

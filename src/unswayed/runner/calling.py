@@ -110,7 +110,7 @@ class _Run:
         return self.counts
 
     def _met(self) -> RunCounts:
-        """The counts, with the questions that were looked at so far."""
+        """Return the counts, including the questions looked at so far."""
         self.counts.planned = self._missing.n_distinct
         self.counts.cached = self._missing.n_cached
         self.counts.left_out = self._missing.n_left_out

@@ -16,16 +16,16 @@ class RunCounts:
     """What a run did. The runner counts up while it works; only committed calls are counted.
 
     Attributes:
-        planned: Distinct calls met so far, recorded or not, second calls after unread answers included.
+        planned: Distinct calls met so far, recorded or not, including second calls after unread answers.
         made: Answered and committed in this run.
         cached: Recorded by an earlier run.
         failed: Given up in this run; they are in the store's error table.
         retried: Attempts beyond the first, over all calls.
         seconds: Calls that follow an unread answer: with a larger cap, or for its label alone.
-        left_out: Recorded calls that ask again and are left out, as the settings say.
+        left_out: Recorded calls that ask again and that the settings leave out.
         unparsed: Answers of this run that could not be read, refusals among them.
-        refused: Answers of this run that are refusals, or what a content filter left.
-        broken: Answers of this run whose finish reason is none of the known ones, by that reason.
+        refused: Answers of this run that the model or a content filter refused.
+        broken: Answers of this run with an unknown finish reason, by that reason.
         input_tokens, output_tokens, cost_usd: Of the calls made in this run.
         unknown_usage: Answers of this run whose tokens the server did not state, or stated
             impossibly; they are in no token count, and in the cost with the most they can cost.

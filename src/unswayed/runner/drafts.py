@@ -1,4 +1,4 @@
-"""A question put into words, the second call that may follow it, and the most that it can cost."""
+"""Draft a question as a request, the second call that may follow it, and its highest cost."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from unswayed.store import mended_text, prompt_bytes
 from unswayed.tasks import task_of
 
 TOKENS_AROUND: Final = 16
-"""The most that a chat template puts around a message."""
+"""Most tokens that a chat template puts around a message."""
 LONGEST_TOKEN: Final = 8
-"""Bytes of a token of a reply, on average at most."""
+"""Most bytes of a reply's token, on average."""
 LONGER: Final = 4
 """Factor by which the cap on tokens grows for an answer that was cut off before it could be read."""
 LABEL_TOKENS: Final = 16
 """Cap on the reply to a call that asks again for the label alone."""
 NOTHING_SAID: Final = "(no answer)"
-"""Stands for a reply without words: servers refuse an empty message."""
+"""Replacement for an empty reply, since servers refuse an empty message."""
 MOST_QUOTED: Final = 8000
-"""Characters of a reply, its last ones, that a judge is shown when it is asked again."""
+"""Most characters from the end of a reply that a judge sees when it is asked again."""
 
 
 class Layout(NamedTuple):
-    """What all answers to one prompt about items of one size are read by.
+    """Data for reading all answers to one prompt about items of one size.
 
     Attributes:
         labels: The label set in canonical order.
         answer_only: The answer is the label itself.
-        reask: What asks again for the label of an answer that could not be read; None for nothing.
-        form: Where the label is wanted, as `ReplySpec` says.
+        reask: Sentence that asks again for the label of an answer that could not be read, or None.
+        form: Where the label is wanted, as in `ReplySpec`.
     """
 
     labels: tuple[str, ...]
@@ -48,10 +48,10 @@ class Layout(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A question put into words: what is sent, under which key, and how its answer is read.
+    """Question put into words: its request, its key and the layout that reads its answer.
 
     Attributes:
-        after: How the unread answer ended that this call follows; None for a first call.
+        after: Ending of the unread answer that this call follows; None for a first call.
     """
 
     question: Question
@@ -62,26 +62,26 @@ class Draft(NamedTuple):
 
     @property
     def is_reask(self) -> bool:
-        """Whether it asks again for the label of an answer that was complete and could not be read."""
+        """True if it asks again for the label of a complete answer that could not be read."""
         return self.after is Ending.COMPLETE
 
     @property
     def may_be_reasked(self) -> bool:
-        """Whether an answer may be asked about; judges that read items read no conversation."""
+        """True if an answer may be asked about. Judges that read items directly read no conversation."""
         return self.after is None and self.layout.reask is not None and self.request.nonce is None
 
     @property
     def query(self) -> Query:
-        """What a backend is given."""
+        """Query for a backend."""
         return Query(self.question.item, self.question.ask, self.request)
 
     def read(self, response: Response) -> Decision:
-        """The decision that an answer to this draft stands for."""
+        """Read an answer to this draft as a decision."""
         decision = read_by(self.layout, self.question, response, self.request.model)
         return msgspec.structs.replace(decision, reasked=True) if self.is_reask else decision
 
     def answered(self, response: Response, decision: Decision, *, retried: bool) -> Answered:
-        """The row of an answer; one that is followed by a second call does not count as unparsed."""
+        """Build the row of an answer; an answer that a second call follows does not count as unparsed."""
         return Answered(
             self.key,
             self.request,
@@ -93,10 +93,10 @@ class Draft(NamedTuple):
         )
 
     def second(self, response: Response) -> Draft | None:
-        """The one call that may follow an unread answer.
+        """Draft the one call that may follow an unread answer; None if there is none.
 
-        An answer that was cut off is asked for again with a larger cap; to one that is complete the
-        judge is asked for its label, in its own conversation, where the prompt has words for it.
+        After a cut-off answer, the question is asked again with a larger cap. After a complete answer,
+        the judge is asked for its label in the same conversation, if the prompt has a sentence for it.
         """
         request, layout, ended = self.request, self.layout, ending(response.finish_reason)
         if ended is Ending.CUT:
@@ -118,14 +118,14 @@ class Draft(NamedTuple):
         return Draft(self.question, request, key_of(request), layout, after=ended)
 
     def most_reask(self) -> tuple[int, int]:
-        """`most_tokens` of a call that asks again, whatever the reply."""
+        """Return `most_tokens` of a call that asks again, for any reply."""
         said = min(MOST_QUOTED, LONGEST_TOKEN * self.request.max_tokens)
         asks = len((self.layout.reask or "").encode())
         return most_tokens(self.request)[0] + said + asks + 2 * TOKENS_AROUND, LABEL_TOKENS
 
 
 def read_by(layout: Layout, question: Question, response: Response, model: str) -> Decision:
-    """The decision that an answer stands for."""
+    """Read an answer as a decision."""
     item, ask = question
     read = task_of(item.task).reply.read
     if layout.form is not None:
@@ -134,7 +134,7 @@ def read_by(layout: Layout, question: Question, response: Response, model: str) 
 
 
 def most_tokens(request: Request) -> tuple[int, int]:
-    """The most input and output tokens a call can cost, for the budget.
+    """Return the most input and output tokens that a call can cost, for the budget.
 
     Byte-level tokenisers never make more tokens than bytes; the rest is room for a chat template.
     """

@@ -27,7 +27,7 @@ class MissingCalls:
 
     Attributes:
         n_questions: Questions looked at.
-        n_distinct: Distinct calls among them, second calls after unread answers included.
+        n_distinct: Distinct calls among them, including second calls after unread answers.
         n_cached: Those that are recorded.
         n_left_out: Recorded second calls that the settings leave out.
         exhausted: Whether all questions were looked at.
@@ -101,10 +101,10 @@ class MissingCalls:
         self.exhausted = True
 
     def follow(self, draft: Draft, response: Response, decision: Decision) -> bool:
-        """Queue the second call after an unread answer, unless there is none or it was met before.
+        """Queue the second call after an unread answer, unless none follows or it was met before.
 
         Returns:
-            Whether it is (or was) asked for, so that the unread answer does not count.
+            True if it is (or was) asked, so that the unread answer does not count.
         """
         second = self._drafter.second(draft, response, decision)
         if second is None:

@@ -36,10 +36,11 @@ class CallPlan:
         est_input_tokens, est_output_tokens: Of the calls to make; see `Estimator`.
         est_cost_usd: Of the calls to make; None where no price is known.
         most_cost_usd: The most they can cost: a budget that is sure to reach (see `most_tokens`).
-        n_reasks, most_reasks_usd: Those of them that ask again about recorded replies, and the most
-            that these can cost.
-        n_more, most_more_usd: The same on top of them, if no reply to them can be read.
-        n_left_out: Recorded calls of that kind that are left out, as the settings say.
+        n_reasks, most_reasks_usd: Calls to make that ask again about recorded replies, and the most
+            that they can cost.
+        n_more, most_more_usd: Additional calls that ask again if no reply can be read, and the most
+            that they can cost.
+        n_left_out: Recorded calls that ask again and that the settings leave out.
         remarks: How the model would answer them, in sentences (see `Backend.forecast`).
     """
 

@@ -33,7 +33,7 @@ class ShowsProgress(Protocol):
 async def keep_showing(
     progress: ShowsProgress, backend: Backend, counts: Callable[[], RunCounts]
 ) -> None:
-    """Show how far a run is until the task is cancelled."""
+    """Show the progress of a run until the task is cancelled."""
     while True:
         now = counts()
         now.waiting = backend.waiting

@@ -48,7 +48,7 @@ class RunSettings:
         sample_temperature: Temperature of repeated samples (`Ask.sample` > 0); sample 0 is greedy.
         budget_usd: Most USD that all calls recorded in the run directory may cost together,
             earlier runs included; None for no limit.
-        reask: Whether a reply that could not be read is asked for its label again, once.
+        reask: If True, ask once more for the label of a reply that could not be read.
     """
 
     prompts: PromptSettings
@@ -212,14 +212,14 @@ class Drafter:
         return read_by(layout, question, response, self.model)
 
     def second(self, draft: Draft, response: Response, decision: Decision) -> Draft | None:
-        """The one call that follows an answer without a verdict; None where there is none.
+        """Return the one call that follows an answer without a verdict; None if there is none.
 
-        It is given also where the settings leave it out (`leaves_out`).
+        The call is returned even if the settings leave it out (`leaves_out`).
 
         Args:
-            draft: What was asked.
+            draft: The question that was asked.
             response: The answer.
-            decision: What was read in it.
+            decision: The decision read from it.
         """
         if draft.after is not None or not is_unread(response, decision):
             return None
@@ -231,19 +231,19 @@ class Drafter:
         return self._take(second.key) or second
 
     def leaves_out(self, second: Draft) -> bool:
-        """Whether the settings leave a second call out, recorded or not."""
+        """Return True if the settings leave a second call out, recorded or not."""
         return second.is_reask and not self.settings.reask
 
     def cannot_ask(self, second: Draft) -> bool:
-        """Whether nobody is there to be asked again."""
+        """Return True if the backend has no judge to ask again."""
         return second.is_reask and not self._converses(second.request)
 
     def may_reask(self, draft: Draft) -> bool:
-        """Whether an answer to come may be asked for its label again."""
+        """Return True if a future answer to the draft may be asked for its label again."""
         return draft.may_be_reasked and self.settings.reask and self._converses(draft.request)
 
     def second_key(self, key: bytes) -> bytes | None:
-        """The key of the second call that followed a call, if one was drafted."""
+        """Return the key of the second call after a call, if one was drafted."""
         return self._seconds.get(key)
 
     def keep(self, draft: Draft) -> None:

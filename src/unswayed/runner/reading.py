@@ -23,9 +23,9 @@ def read_decisions(
 ) -> Iterator[Decision]:
     """Read the answers to questions, in their order.
 
-    An unread answer gives way to that of its second call where there is one; the decision then
-    carries the tokens and the cost of both calls. Where there is none yet the answer is marked, so
-    that the next run finds it (answers are read by newer rules than they were recorded by).
+    The answer of a second call replaces an unread answer; the decision then carries the tokens and
+    the cost of both calls. Without a second call, the unread answer is marked, so that the next run
+    finds it: rules may have changed after it was recorded.
 
     Args:
         questions: What was asked.

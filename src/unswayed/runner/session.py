@@ -92,8 +92,8 @@ class Session:
             priced: What `price` said of these questions; where it found every answer recorded, they
                 are not looked at again.
             progress: Shown while calls are made, and once at the end.
-            stop: Set it to stop: nothing more is sent, calls in flight get 3 s to finish,
-                and a local model the batch under way.
+            stop: Set it to stop sending. Calls in flight get 3 s to finish; a local model finishes
+                the batch under way.
 
         Returns:
             The counts; failed calls are counted and in the store's error table, never raised.

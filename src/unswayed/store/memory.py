@@ -83,7 +83,7 @@ class Memory:
         return len(self._answers)
 
     def recorded(self, keys: Iterable[bytes]) -> dict[bytes, Recorded]:
-        """Those of `keys` that were answered and are not forgotten; what they ask for is not known."""
+        """Return the answered `keys` that are not forgotten, without row or unread mark."""
         with self._guard:
             return {key: Recorded(None, unread=False) for key in keys if self._answers.get(key)}
 

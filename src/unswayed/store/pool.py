@@ -180,8 +180,7 @@ class CallStore(Lookup):
 
         Args:
             rows: Key, request, response.
-            unread: The keys among them whose answer states no verdict, so that a second call may
-                follow it.
+            unread: Keys of answers without a verdict, after which a second call may follow.
 
         Raises:
             StoreError: If they cannot be written (disk full); nothing committed before is lost.
@@ -231,7 +230,7 @@ class CallStore(Lookup):
             self._failed -= healed
 
     def mark_unread(self, keys: Sequence[bytes]) -> None:
-        """Mark answers that newer rules cannot read; read only, as long as the object lives."""
+        """Mark answers that newer rules cannot read; a read-only store marks them in memory only."""
         self._found_unread.update(keys)
         if keys and not self.read_only:
             with self.transaction() as connection:

@@ -28,8 +28,8 @@ class Recorded(NamedTuple):
 
     Attributes:
         row: Its number in the file; None where there is no file.
-        unread: Whether its answer states no verdict, so that a second call may follow it (the column
-            `truncated`, which once marked answers that were cut off alone).
+        unread: True if its answer states no verdict, so that a second call may follow. The file's
+            column is `truncated`, because older files mark only cut-off answers in it.
     """
 
     row: int | None
@@ -213,7 +213,7 @@ def _damaged(key: bytes, reason: object) -> StoreError:
 
 
 def mended_text(text: str) -> str:
-    """The text with U+FFFD for lone surrogates."""
+    """Replace lone surrogates in a text by U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

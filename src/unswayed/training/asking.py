@@ -30,7 +30,7 @@ async def ask_recorded(
         backend: Who is asked.
         directory: Of recorded calls, made if it is not there.
         prompts: How items are asked.
-        reask: Whether a reply that could not be read is asked for its label again, once.
+        reask: If True, ask once more for the label of a reply that could not be read.
 
     Returns:
         The answers, and what came of the calls.

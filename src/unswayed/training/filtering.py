@@ -91,7 +91,7 @@ async def ask_in_orders(
         directory: Of recorded calls, made if it is not there.
         prompts: How items are asked.
         orders: As given to `filter_asks`.
-        reask: Whether a reply that could not be read is asked for its label again, once.
+        reask: If True, ask once more for the label of a reply that could not be read.
 
     Returns:
         The answers, and what came of the calls.
