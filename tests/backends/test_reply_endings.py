@@ -11,6 +11,8 @@ from unswayed.auditing.audit import Audit, plan_for, run_settings_for
 from unswayed.auditing.records import Calls
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.anthropic import AnthropicDialect
+from unswayed.backends.dialect import Dialect
+from unswayed.backends.openai_compatible import OpenAIDialect
 from unswayed.backends.simulated import simulated_items
 from unswayed.calls import Failure, Response
 from unswayed.parsing import Ending, ending, is_failed_attempt
@@ -57,7 +59,7 @@ def test_a_verdict_comes_of_a_good_ending_only(word: str, labels: tuple[str, str
     calls = calls_of(server, labels=labels)
     if is_failed_attempt(word):
         assert (calls.failed, calls.made, calls.replies) == (CALLS, 0, 0)
-        assert server.received == 3 * CALLS
+        assert server.received == (3 + 1) * CALLS  # and once more at the end
         return
     ended = ending(word)
     longer = ended is Ending.CUT and labels == ("1", "12")  # "1" may have begun 12
@@ -80,18 +82,26 @@ def test_probabilities_are_no_verdict_either(word: str) -> None:
         assert calls.label_mass is None
 
 
-@pytest.mark.parametrize("word", [None, "end_turn", "pause_turn", "aborted"])
-def test_messages_that_break_off_are_failed_attempts(word: str | None) -> None:
+@pytest.mark.parametrize(
+    ("dialect", "usual"),
+    [(OpenAIDialect("m"), "stop"), (AnthropicDialect("m"), "end_turn")],
+    ids=["completions", "messages"],
+)
+@pytest.mark.parametrize("word", [None, "end_turn", "pause_turn", "aborted", "NETWORK-ERROR"])
+def test_replies_that_break_off_are_failed_attempts(
+    word: str | None, dialect: Dialect, usual: str
+) -> None:
     async def work() -> Response | Failure:
         async with FakeServer(finish=lambda _: word) as server:
             backend = backend_at(server.url, clock=JumpClock().clock(), max_retries=2)
-            backend.dialect = AnthropicDialect("m")
+            backend.dialect = dialect
             return (await collect(backend, [query()]))["q0"]
 
     outcome = asyncio.run(work())
-    if word == "aborted":
+    if is_failed_attempt(word):
         assert isinstance(outcome, Failure)
-        assert (outcome.error, outcome.attempts) == ("BadResponseError", 3)
+        assert (outcome.error, outcome.attempts) == ("BadResponseError", 3 + 1)
+        assert outcome.message.endswith(f"the answer came with an error ({word}) (4 attempts)")
     else:
         assert isinstance(outcome, Response)
-        assert outcome.finish_reason == (word or "end_turn")
+        assert outcome.finish_reason == (word or usual)
