@@ -70,7 +70,7 @@ MADE = {
     "read back": ["unswayed.auditing.audit:Audit.measure"],
     "  render": ["unswayed.runner.questions:render"],
     "  key": ["unswayed.runner.questions:Frame.key"],
-    "  parse": ["unswayed.runner.questions:_read"],
+    "  parse": ["unswayed.runner.questions:read_by", "unswayed.runner.drafts:read_by"],
     "tables": ["unswayed.auditing.audit:build_tables"],
 }
 """Stages of an audit, and the names by which the program calls what they measure."""

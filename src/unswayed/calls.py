@@ -102,11 +102,15 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Query(NamedTuple):
-    """What a backend is given: HTTP backends read the request only; simulated ones the item too."""
+    """What a backend is given: HTTP backends read the request only; simulated ones the item too.
+
+    `answer_only` says that the prompt asks for a label and nothing else: no place for reasoning.
+    """
 
     item: Item
     ask: Ask
     request: Request
+    answer_only: bool = False
 
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from local_asking import CPU, WORDS, ask, chat, logprobs, opened, plain_label_logprobs, query
-from random_llama import make_random_llama
+from random_llama import CHAT_TEMPLATE, make_random_llama
 
 from unswayed.backends import local_jobs
 from unswayed.backends.huggingface import HuggingFaceBackend
@@ -386,9 +386,14 @@ def test_a_local_model_costs_nothing(backend: HuggingFaceBackend) -> None:
 
 
 def test_only_text_without_label_is_reasked_in_another_pass(
-    folder: Path,
+    tmp_path: Path,
 ) -> None:
-    """Random weights write no label; the second prompt goes on where the first one ended."""
+    """Random weights write no label; the second prompt goes on where the first one ended.
+
+    A reasoning prompt leaves thinking to the template, however small its cap; a label alone does not.
+    """
+    switch = "{% if enable_thinking is defined and not enable_thinking %}closed{% endif %}"
+    folder = make_random_llama(tmp_path / "model", chat_template=CHAT_TEMPLATE + switch)
     backend = opened(folder)
     loaded = backend._load()
     item = Item(id="q", prompt="Which?", candidates=("one", "two"))
@@ -397,13 +402,17 @@ def test_only_text_without_label_is_reasked_in_another_pass(
     with CallStore.in_memory() as store:
         session = Session(backend, store, settings)
         first = session._drafter.draft(written)
-        (prompt,) = loaded.writer.write([first.request.messages], thinking=False)
+        (prompt,) = loaded.writer.write([first.request.messages], thinking=True)
         said = loaded.model.generate(torch.tensor([prompt.tokens]), max_new_tokens=1)[0, -1]
         loaded.model.generation_config.eos_token_id = [1, int(said)]  # so that it is complete
         plan = session.price([scored, written])
         counts = asyncio.run(session.ask([scored, written]))
         decisions = list(session.read([scored, written]))
         second = [call.request for call in store.calls() if len(call.request.messages) > 2]
+        for call in store.calls():
+            thinks = call.request.max_tokens == 3 and not call.request.top_logprobs
+            (prompt,) = loaded.writer.write([call.request.messages], thinking=thinks)
+            assert call.response.input_tokens == len(prompt.tokens)
     assert (plan.n_to_make, plan.n_more, plan.most_more_usd) == (2, 1, 0.0)
     assert (counts.made, counts.seconds) == (3, 1)
     assert [decision.reasked for decision in decisions] == [False, True]

@@ -11,6 +11,8 @@ from unswayed.auditing.audit import Audit, plan_for, run_settings_for
 from unswayed.auditing.records import Calls
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.anthropic import AnthropicDialect
+from unswayed.backends.dialect import Dialect
+from unswayed.backends.openai_compatible import OpenAIDialect
 from unswayed.backends.simulated import simulated_items
 from unswayed.calls import Failure, Response
 from unswayed.parsing import Ending, ending, is_failed_attempt
@@ -57,7 +59,7 @@ def test_only_good_ending_gives_verdict(word: str, labels: tuple[str, str]) -> N
     calls = calls_of(server, labels=labels)
     if is_failed_attempt(word):
         assert (calls.failed, calls.made, calls.replies) == (CALLS, 0, 0)
-        assert server.received == 3 * CALLS
+        assert server.received == (3 + 1) * CALLS  # and once more at the end
         return
     ended = ending(word)
     longer = ended is Ending.CUT and labels == ("1", "12")  # "1" may have begun 12
@@ -80,18 +82,24 @@ def test_probabilities_give_no_verdict_after_bad_ending(word: str) -> None:
         assert calls.label_mass is None
 
 
-@pytest.mark.parametrize("word", [None, "end_turn", "pause_turn", "aborted"])
-def test_broken_message_is_failed_attempt(word: str | None) -> None:
+@pytest.mark.parametrize(
+    ("dialect", "usual"),
+    [(OpenAIDialect("m"), "stop"), (AnthropicDialect("m"), "end_turn")],
+    ids=["completions", "messages"],
+)
+@pytest.mark.parametrize("word", [None, "end_turn", "pause_turn", "aborted", "NETWORK-ERROR"])
+def test_broken_message_is_failed_attempt(word: str | None, dialect: Dialect, usual: str) -> None:
     async def work() -> Response | Failure:
         async with FakeServer(finish=lambda _: word) as server:
             backend = backend_at(server.url, clock=JumpClock().clock(), max_retries=2)
-            backend.dialect = AnthropicDialect("m")
+            backend.dialect = dialect
             return (await collect(backend, [query()]))["q0"]
 
     outcome = asyncio.run(work())
-    if word == "aborted":
+    if is_failed_attempt(word):
         assert isinstance(outcome, Failure)
-        assert (outcome.error, outcome.attempts) == ("BadResponseError", 3)
+        assert (outcome.error, outcome.attempts) == ("BadResponseError", 3 + 1)
+        assert outcome.message.endswith(f"the answer came with an error ({word}) (4 attempts)")
     else:
         assert isinstance(outcome, Response)
-        assert outcome.finish_reason == (word or "end_turn")
+        assert outcome.finish_reason == (word or usual)

@@ -212,19 +212,19 @@ def wait_for_batches(command, count, children):
 
 
 @pytest.mark.parametrize(
-    ("objective", "number", "seconds", "most_lost"),
+    ("objective", "number", "most_lost"),
     [
-        ("distill", signal.SIGINT, 0.1, 0),  # all is answered in the seconds that calls are given
-        ("rl-exact", signal.SIGTERM, 0.8, 2),
-        ("rl-exact", signal.SIGKILL, 0.8, 4),
+        ("distill", signal.SIGINT, 0),  # the batch under way is kept
+        ("rl-exact", signal.SIGTERM, 0),
+        ("rl-exact", signal.SIGKILL, 4),
     ],
 )
 def test_a_stop_while_the_base_is_asked_loses_no_answer(
-    word_model, tmp_path, objective, number, seconds, most_lost
+    word_model, tmp_path, objective, number, most_lost
 ):
     command = Asking(tmp_path, word_model, objective)
     out = tmp_path / "out"
-    with command.started(out, seconds=seconds) as (child,):
+    with command.started(out, seconds=0.8) as (child,):
         wait_for_batches(command, 4, [child])
         child.send_signal(number)
         said = child.communicate(timeout=100)[1]
@@ -232,7 +232,7 @@ def test_a_stop_while_the_base_is_asked_loses_no_answer(
     assert child.returncode == (-number if number == signal.SIGKILL else 130), said
     assert "Traceback" not in said
     assert not list(out.glob("checkpoint-*"))
-    assert first == QUESTIONS if most_lost == 0 else first < QUESTIONS
+    assert first < QUESTIONS
     command.finished(out)
     assert 0 <= sum(command.batches()) - QUESTIONS <= most_lost
     # batches of other prompts may differ in the last bits of what they answer

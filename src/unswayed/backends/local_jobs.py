@@ -19,9 +19,6 @@ from unswayed.backends.protocol import Answer, too_long
 from unswayed.calls import Failure, Query, Request, Response, TokenLogprob
 from unswayed.parsing import is_failed_attempt
 
-LABEL_ROOM = 16
-"""Token cap without room for reasoning: a judge that is asked again gives its label."""
-
 B = TypeVar("B")
 
 FloatArray = NDArray[np.float64]
@@ -97,7 +94,7 @@ def prepare(
     jobs: list[Job] = []
     refused: list[Answer] = []
     for thinking in (False, True):
-        chosen = [query for query in queries if _thinks(query.request) is thinking]
+        chosen = [query for query in queries if _thinks(query) is thinking]
         chats = [query.request.messages for query in chosen]
         written = writer.write(chats, thinking=thinking)
         for query, (text, tokens) in zip(chosen, written, strict=True):
@@ -150,10 +147,10 @@ def _is_answer_only(request: Request) -> bool:
     return request.top_logprobs > 0
 
 
-def _thinks(request: Request) -> bool:
+def _thinks(query: Query) -> bool:
     return may_think(
-        answer_only=_is_answer_only(request) or request.max_tokens <= LABEL_ROOM,
-        has_schema=request.schema is not msgspec.UNSET,
+        answer_only=query.answer_only or _is_answer_only(query.request),
+        has_schema=query.request.schema is not msgspec.UNSET,
     )
 
 

@@ -233,9 +233,8 @@ class OpenAIDialect:
         choice = completion.choices[0]
         finish = choice.finish_reason or "stop"
         if completion.error or is_failed_attempt(finish):
-            raise BadResponseError(
-                f"the answer came with an error ({finish}): {server_words(body)}"
-            )
+            words = f": {server_words(body)}" if completion.error else ""
+            raise BadResponseError(f"the answer came with an error ({finish}){words}")
         message = choice.message
         text = _text(message)
         if refusal := _refusal(message):

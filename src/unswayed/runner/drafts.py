@@ -73,7 +73,8 @@ class Draft(NamedTuple):
     @property
     def query(self) -> Query:
         """Query for a backend."""
-        return Query(self.question.item, self.question.ask, self.request)
+        item, ask = self.question
+        return Query(item, ask, self.request, self.layout.answer_only)
 
     def read(self, response: Response) -> Decision:
         """Read an answer to this draft as a decision."""
