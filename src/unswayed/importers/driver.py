@@ -13,10 +13,10 @@ from unswayed.errors import ItemError, UsageError
 from unswayed.importers.decisions_file import question_key
 from unswayed.importers.jsonl import MappedLog
 from unswayed.importers.mapping import FieldMap
-from unswayed.importers.protocol import BadFieldError, Entry, Importer, Judged, Record, Source
+from unswayed.importers.protocol import Entry, Importer, Judged, Record, Source
 from unswayed.importers.reading import peeked, records_of, whole
 from unswayed.importers.table import IMPORTERS
-from unswayed.items import BadLine, Item, check_item
+from unswayed.items import BadFieldError, BadLine, Item, check_item
 from unswayed.registry import did_you_mean
 
 Convert = Callable[[Record, Source], Judged]

@@ -22,7 +22,6 @@ from unswayed.decisions import Choice, Decision
 from unswayed.importers.eval_archive import EVALUATION, samples_of
 from unswayed.importers.mark import MARK, Mark, mark_of
 from unswayed.importers.protocol import (
-    BadFieldError,
     Entry,
     Importer,
     Judged,
@@ -32,7 +31,7 @@ from unswayed.importers.protocol import (
     object_of,
     parts_of,
 )
-from unswayed.items import Gold, Item, Task
+from unswayed.items import BadFieldError, Gold, Item, Task
 from unswayed.permutations import Order
 
 FAILED: Final = "a sample that failed (error)"

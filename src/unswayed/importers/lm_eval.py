@@ -24,8 +24,8 @@ import msgspec
 
 from unswayed.decisions import Choice, Decision
 from unswayed.importers.mark import mark_of
-from unswayed.importers.protocol import BadFieldError, Entry, Importer, Judged, Source, has, read_as
-from unswayed.items import Item, Task
+from unswayed.importers.protocol import Entry, Importer, Judged, Source, has, read_as
+from unswayed.items import BadFieldError, Item, Task
 from unswayed.permutations import Order
 
 CLOZE: Final = "options were scored as continuations: they have no order"

@@ -8,8 +8,16 @@ from typing import Final
 
 import msgspec
 
-from unswayed.importers.protocol import BadFieldError, Entry, Record, Source, decoded, object_of
-from unswayed.items import is_parquet, is_table, iter_objects, read_parquet, read_table, together
+from unswayed.importers.protocol import Entry, Record, Source, decoded, object_of
+from unswayed.items import (
+    BadFieldError,
+    is_parquet,
+    is_table,
+    iter_objects,
+    read_parquet,
+    read_table,
+    together,
+)
 
 SMALL: Final = 65_536
 """Bytes; a longer field of a file that is one object is decoded by who reads it, part by part."""
