@@ -44,7 +44,7 @@ CHUNK = 5_000
 SENTENCE = "The committee met on the first day and agreed to wait for the other report. "
 
 RECORDED = {
-    "read items": ["unswayed.api:load_data"],
+    "read items": ["unswayed.sources:load_data"],
     "read decisions": ["unswayed.audits:read_recording"],
     "sort out and plan": ["unswayed.audits:audit_decisions"],
     "tables": ["unswayed.auditing.recorded:build_tables"],
@@ -70,7 +70,7 @@ MADE = {
     "read back": ["unswayed.auditing.audit:Audit.measure"],
     "  render": ["unswayed.runner.questions:render"],
     "  key": ["unswayed.runner.questions:Frame.key"],
-    "  parse": ["unswayed.runner.questions:_read"],
+    "  parse": ["unswayed.runner.questions:read_by"],
     "tables": ["unswayed.auditing.audit:build_tables"],
 }
 """Stages of an audit, and the names by which the program calls what they measure."""
