@@ -61,15 +61,15 @@ def records_of(file: str) -> Iterator[Entry]:
         yield Source(file, number), object_of(msgspec.Raw(line), "JSON")
 
 
-def whole(record: Record) -> Record:
-    """A record with nothing left to decode.
-
-    Raises:
-        BadFieldError: Naming the field that is no JSON.
-    """
+def whole(entry: Entry) -> Entry:
+    """The entry with nothing left to decode; of a field that is no JSON the error that it is."""
+    source, record = entry
     if not isinstance(record, _Parts):
-        return record
-    return {name: decoded(value, name) for name, value in record.items()}
+        return entry
+    try:
+        return source, {name: decoded(value, name) for name, value in record.items()}
+    except BadFieldError as error:
+        return source, error
 
 
 def peeked(entries: Iterator[Entry]) -> tuple[Record | None, Iterator[Entry]]:
