@@ -44,7 +44,7 @@ CHUNK = 5_000
 SENTENCE = "The committee met on the first day and agreed to wait for the other report. "
 
 RECORDED = {
-    "read items": ["unswayed.api:load_data"],
+    "read items": ["unswayed.sources:load_data"],
     "read decisions": ["unswayed.audits:read_recording"],
     "sort out and plan": ["unswayed.audits:audit_decisions"],
     "tables": ["unswayed.auditing.recorded:build_tables"],

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from unswayed.metrics import Outcomes, difference, measure
-from unswayed.metrics.outcomes import GOLD_ONE
+from unswayed.metrics.gold import GOLD_ONE
 from unswayed.presentation import presentations
 
 VIEWS, CANDIDATES = 4, 4

@@ -30,8 +30,9 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import DecisionTable, FloatArray
 from unswayed.items import Item, Task, blind
 from unswayed.methods.bias_cost import BiasCost
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import Method, MethodWarning
+from unswayed.methods.protocol import Method
 from unswayed.metrics.uncertainty import paired_difference
 from unswayed.presentation import Ask, settled
 

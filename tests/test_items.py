@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.api import load_data
 from unswayed.errors import ItemError, UnknownNameError, UsageError
 from unswayed.items import (
     Item,
@@ -25,6 +24,7 @@ from unswayed.items import (
     load_items,
     text_of,
 )
+from unswayed.sources import load_data
 
 GOOD = {"id": "q1", "task": "pairwise", "prompt": "p", "candidates": ["a", "b"], "gold": 0}
 

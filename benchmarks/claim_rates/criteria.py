@@ -15,7 +15,8 @@ import numpy as np
 from claim_rates.rate import Rate
 from unswayed.metrics import difference, measure, measure_groups
 from unswayed.metrics.clusters import Clusters
-from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
+from unswayed.metrics.gold import GOLD_ONE
+from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import contrasts
 from unswayed.presentation import canonical
 

@@ -11,8 +11,8 @@ from claim_rates.answers import estimation_answers
 from claim_rates.rate import Rate
 from unswayed.errors import MethodError
 from unswayed.methods.drift import drift
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import MethodWarning
 
 __all__ = ["SETTINGS", "alarms", "rates"]
 

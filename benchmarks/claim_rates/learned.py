@@ -12,9 +12,8 @@ from typing import Final
 
 from claim_rates.answers import estimation_answers
 from claim_rates.rate import Rate
-from unswayed.methods.estimation import MOST_ITEMS
+from unswayed.methods.estimation import MOST_ITEMS, MethodWarning
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import MethodWarning
 
 __all__ = ["SETTINGS", "SIZES", "covered", "rates"]
 

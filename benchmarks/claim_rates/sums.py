@@ -14,7 +14,7 @@ import numpy as np
 
 from claim_rates.rate import Rate
 from unswayed.metrics import Outcomes, measure
-from unswayed.metrics.outcomes import GOLD_ONE
+from unswayed.metrics.gold import GOLD_ONE
 from unswayed.presentation import presentations
 
 TRIALS = 1000

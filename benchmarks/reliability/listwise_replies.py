@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from unswayed.parsing.listwise import FLAGS, ListwiseReading, read_listwise
+from unswayed.parsing.listwise import ListwiseReading, read_listwise
+from unswayed.parsing.listwise_objects import FLAGS
 
 SET: Final = Path(__file__).parents[2] / "tests" / "parsing" / "listwise_replies.jsonl"
 

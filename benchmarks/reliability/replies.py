@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from unswayed.parsing.labels import DECLARED_TIE, read_label
+from unswayed.parsing.labels import read_label
+from unswayed.parsing.places import DECLARED_TIE
 from unswayed.parsing.symbols import symbols_of
 
 FOLDER: Final = Path(__file__).parents[2] / "tests" / "parsing"

@@ -38,8 +38,9 @@ from typing import Final
 from reliability.listwise_replies import listwise_replies
 from reliability.replies import labelled_replies
 from unswayed.parsing import parse_label
-from unswayed.parsing.labels import DECLARED_TIE, read_label
+from unswayed.parsing.labels import read_label
 from unswayed.parsing.listwise import ListwiseReading, read_listwise
+from unswayed.parsing.places import DECLARED_TIE
 from unswayed.parsing.symbols import symbols_of
 
 LABEL_SETS: Final = (

@@ -172,7 +172,7 @@ def training(objective: str, steps: int, save_every: int) -> Iterator[Train]:
     import transformers  # noqa: F401
     from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: F401
 
-    from unswayed.api import load_data
+    from unswayed.sources import load_data
     from unswayed.training.planning import plan_training
     from unswayed.training.recipe import load_recipe, with_changes
     from unswayed.training.run import train

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from unswayed import methods as methods
     from unswayed.api import audit as audit
     from unswayed.api import calibrate as calibrate
-    from unswayed.api import load_data as load_data
     from unswayed.decisions import Decision as Decision
     from unswayed.decisions import Verdict as Verdict
     from unswayed.errors import UnswayedError as UnswayedError
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from unswayed.methods.files import load_method as load_method
     from unswayed.presentation import Presentation as Presentation
     from unswayed.result import AuditResult as AuditResult
+    from unswayed.sources import load_data as load_data
 
 __version__ = VERSION
 
@@ -44,7 +44,7 @@ _WHERE = {
     "Verdict": "unswayed.decisions:Verdict",
     "audit": "unswayed.api:audit",
     "calibrate": "unswayed.api:calibrate",
-    "load_data": "unswayed.api:load_data",
+    "load_data": "unswayed.sources:load_data",
     "load_items": "unswayed.items:load_items",
     "load_method": "unswayed.methods.files:load_method",
     "methods": "unswayed.methods",

@@ -29,8 +29,6 @@ from unswayed.sync import run_sync
 from unswayed.tiny import DEFAULT_SET, is_built_in, judge_of
 from unswayed.version import VERSION
 
-__all__ = ["audit", "calibrate", "load_data"]
-
 
 @checked
 def audit(

@@ -17,9 +17,9 @@ from unswayed.decisions import Decision, Evidence
 from unswayed.errors import BackendError, UsageError
 from unswayed.items import Item, ItemSet, blind, by_kind, expanded, ids_of, of_kinds
 from unswayed.methods import Method
-from unswayed.methods.estimation import ROUNDED_TO_ZERO
+from unswayed.methods.estimation import ROUNDED_TO_ZERO, MethodWarning
 from unswayed.methods.names import spec_name
-from unswayed.methods.protocol import MethodWarning, is_fitted, why_not
+from unswayed.methods.protocol import is_fitted, why_not
 from unswayed.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, label_set_of, render
 from unswayed.runner import Progress, Question, RunCounts, Session

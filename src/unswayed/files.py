@@ -56,9 +56,8 @@ def _is_written(path: str | Path, pipe: int) -> bool:
     seen.register(pipe, select.POLLIN)
     if seen.poll(PIPE_MS):
         return True
-    with contextlib.suppress(
-        OSError
-    ):  # once a writer has left, the system tells that there is none
+    # once a writer has left, the system tells that there is none
+    with contextlib.suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     return seen.poll(0) != [(pipe, select.POLLHUP)]
 

@@ -38,8 +38,6 @@ from unswayed.shadow import Shadow
 from unswayed.store import CallStore, Memory
 from unswayed.sync import LoopThread
 
-__all__ = ["Judge", "JudgeFailure"]
-
 T = TypeVar("T")
 
 MOST_IN_MEMORY: Final = 64 << 20

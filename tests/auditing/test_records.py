@@ -8,10 +8,11 @@ import pytest
 
 import unswayed as us
 from unswayed.auditing.records import Metrics, Run, check_kind, read_metrics, read_run
-from unswayed.auditing.rows import Row, as_json
+from unswayed.auditing.rows import as_json
 from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Estimate
 from unswayed.errors import RunDirectoryError
+from unswayed.metrics.rows import Row
 
 EST = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10}
 

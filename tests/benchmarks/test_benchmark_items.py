@@ -24,11 +24,11 @@ from published_rows import (
     write,
 )
 
-from unswayed.api import load_data
 from unswayed.benchmarks.benchmark import shuffled
 from unswayed.benchmarks.reward_bench import SECTIONS, section_scores
 from unswayed.errors import ItemError, UsageError
 from unswayed.items import ItemSet, Message
+from unswayed.sources import load_data
 
 
 def loaded(name: str, folder: Path, rows: Rows, **options: Any) -> ItemSet:

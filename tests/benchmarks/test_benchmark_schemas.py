@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from published_rows import ROWS, Rows, write
 
-from unswayed.api import load_data
 from unswayed.benchmarks import BENCHMARKS
 from unswayed.errors import ItemError, UnswayedError, UsageError
+from unswayed.sources import load_data
 
 NEEDED = [
     (name, field.encode_name)

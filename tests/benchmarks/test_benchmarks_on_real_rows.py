@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from published_rows import write
 
-from unswayed.api import audit, load_data
+from unswayed.api import audit
 from unswayed.importers import import_files
 from unswayed.items import ItemSet
+from unswayed.sources import load_data
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
 

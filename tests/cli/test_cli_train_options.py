@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cli_commands import Ran, Run, judge_without_template
 
-from unswayed.api import load_data
+from unswayed.sources import load_data
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.table import OBJECTIVES

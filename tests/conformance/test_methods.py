@@ -22,9 +22,10 @@ from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, 
 from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item, Task, blind
 from unswayed.methods import METHODS
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.files import from_json, to_json
 from unswayed.methods.names import parse_method, spec_name
-from unswayed.methods.protocol import Method, MethodWarning, is_fitted, learned_fields, why_not
+from unswayed.methods.protocol import Method, is_fitted, learned_fields, why_not
 from unswayed.permutations import cyclic, invert
 from unswayed.presentation import Ask, Presentation, canonical, presentations, settled, through
 from unswayed.tasks import tasks_giving

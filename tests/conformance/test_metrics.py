@@ -18,7 +18,7 @@ from unswayed.cli import main
 from unswayed.decisions import MISSING, TIE, UNPARSED
 from unswayed.errors import UnknownNameError
 from unswayed.metrics import METRICS, Metric, Need, Outcomes, difference, measure
-from unswayed.metrics.outcomes import GOLD_ONE
+from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.simultaneous import contrasts
 from unswayed.metrics.table import compared_metrics, load_metrics
 from unswayed.presentation import presentations

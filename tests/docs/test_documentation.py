@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from unswayed.methods import METHODS
-from unswayed.methods.protocol import MethodWarning
+from unswayed.methods.estimation import MethodWarning
 from unswayed.parsing import endings
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ import pytest
 from foreign_files import FORMATS
 
 from unswayed.importers import IMPORTERS, detect, import_files
-from unswayed.importers.protocol import BadFieldError
 from unswayed.importers.reading import records_of
+from unswayed.items import BadFieldError
 
 
 @pytest.mark.parametrize("layout", FORMATS)

@@ -9,7 +9,7 @@ import pytest
 from simulated_judges import FOUR, choices_options, pairs, table_of
 
 from unswayed.methods.additive import Additive, design_presentations
-from unswayed.methods.protocol import MethodWarning
+from unswayed.methods.estimation import MethodWarning
 from unswayed.presentation import X0, X1, X2, X3, Ask, presentations
 
 

@@ -13,8 +13,9 @@ from unswayed.errors import MethodError, UsageError
 from unswayed.items import Item, Task
 from unswayed.methods.average import Average
 from unswayed.methods.balanced_rubric import BalancedRubric
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import Method, MethodWarning
+from unswayed.methods.protocol import Method
 from unswayed.methods.repeat import RepeatScore
 from unswayed.permutations import balanced
 from unswayed.presentation import Ask

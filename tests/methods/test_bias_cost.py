@@ -27,8 +27,8 @@ from unswayed.methods.bias_cost import (
     position_shares,
 )
 from unswayed.methods.drift import drift
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.files import from_json, to_json
-from unswayed.methods.protocol import MethodWarning
 from unswayed.permutations import balanced
 from unswayed.presentation import Ask, Presentation, canonical, content_order, settled
 

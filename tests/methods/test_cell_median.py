@@ -9,7 +9,7 @@ from simulated_judges import accuracy, pairs, saturating, table_of, verdicts
 from unswayed.errors import MethodError
 from unswayed.items import Item, Task
 from unswayed.methods.cell_median import CellMedian
-from unswayed.methods.protocol import MethodWarning
+from unswayed.methods.estimation import MethodWarning
 from unswayed.presentation import X0, X1, X2, X3, Ask
 
 

@@ -14,7 +14,7 @@ from unswayed.items import Item, Task
 from unswayed.methods.batch import Batch
 from unswayed.methods.contextual import CONTENT_FREE, Contextual
 from unswayed.methods.domain_contextual import DomainContextual, random_texts
-from unswayed.methods.protocol import MethodWarning
+from unswayed.methods.estimation import MethodWarning
 from unswayed.presentation import X0, X1, X2, X3, Ask
 
 ITEM = Item(id="q", prompt="which is better", candidates=("one two", "three four five"))

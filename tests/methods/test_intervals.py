@@ -38,7 +38,7 @@ def test_too_few_items_have_no_median_interval(count: int) -> None:
 
 
 @pytest.mark.parametrize("spec", ["pride", "additive", "calibraeval:resamples=20"])
-@pytest.mark.filterwarnings("ignore::unswayed.methods.protocol.MethodWarning")
+@pytest.mark.filterwarnings("ignore::unswayed.methods.estimation.MethodWarning")
 def test_bootstrap_intervals_need_sixty_items(spec: str) -> None:
     method = parse_method(spec)
     asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(pairs(1).table.items)))

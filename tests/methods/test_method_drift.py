@@ -11,8 +11,9 @@ from claim_rates.drift import alarms
 from unswayed.decisions import Decision
 from unswayed.errors import MethodError
 from unswayed.methods.drift import drift
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import Method, MethodWarning
+from unswayed.methods.protocol import Method
 
 SPECS = ("pride", "cell-median", "additive", "calibraeval:resamples=60", "batch")
 

@@ -15,7 +15,7 @@ from unswayed.decisions import Decision, DecisionTable
 from unswayed.items import Item
 from unswayed.methods.batch import Batch
 from unswayed.methods.direct import Direct
-from unswayed.methods.protocol import MethodWarning
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.sets import canonical_ask
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"

@@ -13,8 +13,8 @@ from simulated_judges import choices_options, pairs, table_of
 from unswayed.decisions import Decision
 from unswayed.errors import MethodError, NeedsLogprobs
 from unswayed.items import Item
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.pride import PriDe, item_priors
-from unswayed.methods.protocol import MethodWarning
 from unswayed.presentation import X0, X1, X2, X3, Ask, presentations
 
 PAIR = (X0, X2)

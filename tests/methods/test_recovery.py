@@ -26,9 +26,10 @@ from simulated_judges import (
 )
 
 from unswayed.decisions import DecisionTable
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
 from unswayed.methods.priors import decide_by_offsets
-from unswayed.methods.protocol import Method, MethodWarning, learned_fields
+from unswayed.methods.protocol import Method, learned_fields
 from unswayed.presentation import X0, X1, X2, Presentation, presentations
 
 THREE = (X0, X1, X2)

@@ -13,8 +13,9 @@ from unswayed.backends.utilities import Draws
 from unswayed.calls import Query, Request
 from unswayed.decisions import DecisionTable, FloatArray
 from unswayed.items import Item, Task, blind
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import Method, MethodWarning
+from unswayed.methods.protocol import Method
 from unswayed.presentation import Ask, settled
 
 PRIMACY, RECENCY, ENDS = "primacy", "recency", "ends"

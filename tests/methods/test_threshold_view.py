@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from simulated_judges import FOUR, pairs, table_of
 
 from unswayed.errors import MethodError
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
-from unswayed.methods.protocol import MethodWarning
 from unswayed.methods.threshold import best_threshold, method_thresholds, threshold_view
 from unswayed.presentation import X0, X1, X2, X3, Ask
 

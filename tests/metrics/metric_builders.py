@@ -5,13 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from unswayed.decisions import MISSING, TIE, UNPARSED
-from unswayed.metrics.outcomes import (
-    GOLD_NONE,
-    GOLD_ONE,
-    GOLD_SEVERAL,
-    GOLD_TIE,
-    Outcomes,
-)
+from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
+from unswayed.metrics.outcomes import Outcomes
 from unswayed.presentation import X0, X2, Presentation, presentations
 
 U, T, M = UNPARSED, TIE, MISSING

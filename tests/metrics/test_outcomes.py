@@ -9,7 +9,7 @@ from unswayed.decisions import MISSING, Decision, DecisionTable
 from unswayed.errors import ShapeError
 from unswayed.items import Item, Task
 from unswayed.metrics import outcomes_from_decisions, outcomes_of
-from unswayed.metrics.outcomes import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
+from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
 from unswayed.presentation import X2, Ask, Presentation
 
 

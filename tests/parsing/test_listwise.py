@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reliability.listwise_replies import ListwiseReply, listwise_replies
-from unswayed.parsing.listwise import FLAGS, ListwiseReading, listwise_schema, read_listwise
+from unswayed.parsing.listwise import ListwiseReading, listwise_schema, read_listwise
 from unswayed.parsing.listwise_json import EFFORT, JsonList, JsonObject, json_texts
+from unswayed.parsing.listwise_objects import FLAGS
 from unswayed.parsing.symbols import symbols_of
 
 REPLIES = listwise_replies()

@@ -38,7 +38,8 @@ from unswayed.report.claims import bias_of
 from unswayed.report.data import RunData
 from unswayed.report.explorer import item_view
 from unswayed.report.findings import Finding
-from unswayed.report.page import lede_of, render_report
+from unswayed.report.page import render_report
+from unswayed.report.scored import lede_of
 from unswayed.report.sections import (
     cause_section,
     groups_claim,

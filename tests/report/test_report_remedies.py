@@ -17,7 +17,7 @@ from unswayed.report.advice import (
 from unswayed.report.data import RunData
 from unswayed.report.findings import AGREEMENT, Finding
 from unswayed.report.intervals import above, below
-from unswayed.report.page import lede_of
+from unswayed.report.scored import lede_of
 from unswayed.report.sections import remedies_claim
 from unswayed.report.words import plain, sentence
 

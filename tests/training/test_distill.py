@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from small_models import COLOURS, colour_items, save_word_model, small_recipe, trained
 
-from unswayed.api import audit, load_data
+from unswayed.api import audit
 from unswayed.errors import ItemError, UsageError
 from unswayed.items import Item, Task
 from unswayed.presentation import presentations
 from unswayed.reward_settings import REWARDS
+from unswayed.sources import load_data
 from unswayed.tiny.items import judge_items
 from unswayed.training.base_answers import ask_base, balanced
 from unswayed.training.planning import plan_training

@@ -31,8 +31,8 @@ from unswayed.decisions import (
 from unswayed.errors import NeedsLogprobs
 from unswayed.items import Item
 from unswayed.methods import Method
+from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import spec_name
-from unswayed.methods.protocol import MethodWarning
 from unswayed.methods.tables import TOLERANCE, choices_of
 from unswayed.methods.voting import count_votes, decide_by_vote, mean_probs
 from unswayed.metrics.outcomes import Outcomes, answered

@@ -23,7 +23,7 @@ from unswayed.backends import BackendSettings, local_options
 from unswayed.backends.addresses import shown_address
 from unswayed.decisions import DISAGREES, MISSING, REASKED, UNPARSED, DecisionTable
 from unswayed.items import of_kinds
-from unswayed.metrics.outcomes import GOLD_NONE, GOLD_TIE
+from unswayed.metrics.gold import GOLD_NONE, GOLD_TIE
 from unswayed.parsing import Ending, ending
 from unswayed.prompts import PromptSettings
 from unswayed.runner import RunCounts

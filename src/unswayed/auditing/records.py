@@ -11,12 +11,13 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from unswayed.auditing.recommendation import Recommendation
-from unswayed.auditing.rows import Row, as_json, converted
+from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.run_directory import read_json
 from unswayed.decisions import Estimate
 from unswayed.errors import RunDirectoryError
 from unswayed.methods.threshold import ThresholdView
 from unswayed.metrics.improvements import Improvements
+from unswayed.metrics.rows import Row
 from unswayed.tasks import TASKS, TaskSpec, task_of
 
 T = TypeVar("T")

@@ -7,9 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from unswayed.metrics.rows import Rates, Row, decode_row, encode_row
-
-__all__ = ["Rates", "Row", "as_json", "converted"]
+from unswayed.metrics.rows import decode_row, encode_row
 
 T = TypeVar("T")
 

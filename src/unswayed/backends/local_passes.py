@@ -164,9 +164,8 @@ class LabelScorer:
         dtype = self.model.dtype
         mask = torch.zeros(len(trees), 1, longest, kept + longest, dtype=dtype, device=device)
         hidden = torch.finfo(dtype).min
-        for row, tree in enumerate(
-            trees
-        ):  # padding sees everything: no row without anything to see
+        for row, tree in enumerate(trees):
+            # padding sees everything: no row without anything to see
             nodes = len(tree.ids)
             unseen = torch.from_numpy(~tree.sees()).to(device)
             mask[row, 0, :nodes, : kept + nodes].masked_fill_(unseen, hidden)

@@ -252,52 +252,40 @@ def rows_of(name: str, benchmark: Benchmark[Any], file: Path) -> Iterator[Record
     fields = msgspec.structs.fields(benchmark.schema)
     needed = [field.encode_name for field in fields if field.required]
     republished = benchmark.republished
-    check = _check(name, benchmark, needed)
+    check = partial(_check, name, benchmark, needed, file)
     if is_parquet(file):
         rows = _parquet(name, file, [field.encode_name for field in fields], check)
         yield from rows if republished is None else map(republished, rows)
         return
-    for number, record in enumerate(_texts(file)):
+    for number, (_, record) in enumerate(map(whole, records_of(str(file)))):
         if isinstance(record, BadFieldError):
             yield record
             continue
         row = record if republished is None else republished(record)
         if number == 0:
-            check(file, row.keys())
+            check(row.keys())
         yield row
 
 
 def _check(
-    name: str, benchmark: Benchmark[Any], needed: Sequence[str]
-) -> Callable[[Path, Iterable[str]], None]:
-    def check(file: Path, names: Iterable[str]) -> None:
-        there = list(names)
-        missing = [field for field in needed if field not in there]
-        if missing:
-            raise ItemError(
-                f"{name}: {_at(benchmark)} has no field {missing[0]!r} in {file.name}, which has "
-                f"{', '.join(there) or 'none'}. The data set was changed, or this is another one."
-            )
-
-    return check
-
-
-def _texts(file: Path) -> Iterator[Record | BadFieldError]:
-    """The rows of JSON or CSV."""
-    for _, record in records_of(str(file)):
-        try:
-            yield record if isinstance(record, BadFieldError) else whole(record)
-        except BadFieldError as error:
-            yield error
+    name: str, benchmark: Benchmark[Any], needed: Sequence[str], file: Path, names: Iterable[str]
+) -> None:
+    there = list(names)
+    missing = [field for field in needed if field not in there]
+    if missing:
+        raise ItemError(
+            f"{name}: {_at(benchmark)} has no field {missing[0]!r} in {file.name}, which has "
+            f"{', '.join(there) or 'none'}. The data set was changed, or this is another one."
+        )
 
 
 def _parquet(
-    name: str, file: Path, columns: Sequence[str], check: Callable[[Path, Iterable[str]], None]
+    name: str, file: Path, columns: Sequence[str], check: Callable[[Iterable[str]], None]
 ) -> Iterator[Record]:
     """The rows of a Parquet file, read a batch at a time, and of its columns the needed ones."""
     feature = f"{name}, a Parquet file,"
     with open_parquet(file, extra="benchmarks", feature=feature) as table:
         there = table.schema_arrow.names
-        check(file, there)
+        check(there)
         for batch in batches_of(table, file, [name for name in columns if name in there]):
             yield from batch.to_pylist()

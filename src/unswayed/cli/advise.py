@@ -54,9 +54,9 @@ def advise(
     The untrained model is asked in a balanced set of orders (both, or the rotations), before
     anything is trained. What it answers is recorded in --out: a training there asks it nothing again.
     """
-    from unswayed.api import load_data
     from unswayed.auditing.run_directory import default_directory, json_text
     from unswayed.registry import require
+    from unswayed.sources import load_data
     from unswayed.training.advising import advise_training
     from unswayed.training.recipe import load_recipe, with_changes
     from unswayed.training.recipe_parts import Recipe

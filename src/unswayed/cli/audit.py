@@ -118,12 +118,12 @@ def audit(
 
     With nothing after it: the built-in tiny judge on its built-in items, no key, no download.
     """
-    from unswayed.api import load_data
     from unswayed.auditing.run_directory import default_directory
     from unswayed.auditing.settings import audit_settings
     from unswayed.audits import audit_calls, audit_recorded, price_calls
     from unswayed.backends import backend_settings
     from unswayed.prompts import prompt_settings
+    from unswayed.sources import load_data
 
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
 

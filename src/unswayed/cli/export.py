@@ -41,8 +41,8 @@ def export(
     if what == "decisions":
         count = export_decisions(decisions_of_run(run), out, form)
     else:
-        from unswayed.api import load_data
         from unswayed.auditing.export_items import export_items, items_of_run
+        from unswayed.sources import load_data
 
         if form != "dataset":
             check_out(out, None if run == "-" else run)

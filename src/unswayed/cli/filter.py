@@ -55,12 +55,12 @@ def filter_(
     ] = None,
 ) -> int:
     """Keep the items on which the model names different candidates in different orders."""
-    from unswayed.api import load_data
     from unswayed.auditing.run_directory import write_text
     from unswayed.backends import open_backend
     from unswayed.calibration import prompts_for
     from unswayed.items import encode_item, load_items
     from unswayed.prompts import prompt_settings
+    from unswayed.sources import load_data
     from unswayed.sync import run_sync
     from unswayed.training.filtering import ask_in_orders, keep_inconsistent
 

@@ -40,7 +40,8 @@ from unswayed.tiny import is_built_in
 if TYPE_CHECKING:
     from unswayed.cli.verdict_file import VerdictFile
     from unswayed.items import Item
-    from unswayed.judge import Judge, JudgeFailure
+    from unswayed.judge import Judge
+    from unswayed.judging import JudgeFailure
     from unswayed.methods import Method
     from unswayed.methods.files import FittedFile
     from unswayed.store import CallStore
@@ -188,7 +189,7 @@ def _items(
     whole = is_built_in(data) or is_benchmark(data)
     whole = whole or is_table(data) or is_parquet(data)
     if whole or data.lower().removesuffix(".gz").endswith(".json"):
-        from unswayed.api import load_data
+        from unswayed.sources import load_data
 
         loaded = load_data(data, task=task, on_bad_item=on_bad_item, data_dir=data_dir)
         for bad in loaded.bad_lines:

@@ -84,9 +84,9 @@ def train(
 
     `unswayed list objectives` says what each is, `unswayed train advise` which one to take.
     """
-    from unswayed.api import load_data
     from unswayed.cli.steps import StepLines
     from unswayed.registry import require
+    from unswayed.sources import load_data
     from unswayed.training.planning import plan_training
     from unswayed.training.processes import is_main
     from unswayed.training.recipe import load_recipe, with_changes

@@ -346,9 +346,8 @@ def _differs(item_id: str, own: tuple[str, ...], first: tuple[str, ...]) -> Shap
     )
 
 
-def _columns_of(
-    values: NDArray[Any], columns: Sequence[int], unknown: float
-) -> NDArray[Any]:  # Any: codes or numbers
+# Any: codes or numbers
+def _columns_of(values: NDArray[Any], columns: Sequence[int], unknown: float) -> NDArray[Any]:
     """Some columns of an array (I, T, ...), a copy; -1 stands for a column of `unknown`."""
     absent = [place for place, column in enumerate(columns) if column < 0]
     if len(absent) == len(columns):

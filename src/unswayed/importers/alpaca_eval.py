@@ -24,8 +24,8 @@ import msgspec
 
 from unswayed.decisions import Choice, Decision
 from unswayed.digests import digest
-from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source, has, pair_decision
-from unswayed.items import Item
+from unswayed.importers.protocol import Importer, Judged, Source, has, pair_decision
+from unswayed.items import BadFieldError, Item
 from unswayed.presentation import X0, X2, Presentation
 
 LABELS: Final = ("m", "M")

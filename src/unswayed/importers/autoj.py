@@ -20,7 +20,6 @@ import msgspec
 from unswayed.decisions import Choice
 from unswayed.errors import UsageError
 from unswayed.importers.protocol import (
-    BadFieldError,
     Entry,
     Importer,
     Judged,
@@ -29,7 +28,7 @@ from unswayed.importers.protocol import (
     pair_decision,
     short_name,
 )
-from unswayed.items import Item
+from unswayed.items import BadFieldError, Item
 from unswayed.presentation import X0, X2
 
 LABELS: Final = ("1", "2")

@@ -13,10 +13,10 @@ from unswayed.errors import ItemError, UsageError
 from unswayed.importers.decisions_file import question_key
 from unswayed.importers.jsonl import MappedLog
 from unswayed.importers.mapping import FieldMap
-from unswayed.importers.protocol import BadFieldError, Entry, Importer, Judged, Record, Source
+from unswayed.importers.protocol import Entry, Importer, Judged, Record, Source
 from unswayed.importers.reading import peeked, records_of, whole
 from unswayed.importers.table import IMPORTERS
-from unswayed.items import BadLine, Item, check_item
+from unswayed.items import BadFieldError, BadLine, Item, check_item
 from unswayed.registry import did_you_mean
 
 Convert = Callable[[Record, Source], Judged]
@@ -155,7 +155,7 @@ def _readings(
     joined: dict[str, list[tuple[str, Iterator[Entry]]]] = {}
     for file in files:
         if fields is not None:
-            yield MappedLog(fields).convert, map(_whole, records_of(file))
+            yield MappedLog(fields).convert, map(whole, records_of(file))
             continue
         name, entries = _opened(kind, file)
         importer = IMPORTERS.load(name)
@@ -205,23 +205,12 @@ def _unfolded(importer: Importer[Any], entries: Iterator[Entry]) -> Iterator[Ent
     for entry in entries:
         source, record = entry
         if importer.unfold is None or isinstance(record, BadFieldError):
-            yield _whole(entry)
+            yield whole(entry)
             continue
         try:
-            yield from map(_whole, importer.unfold(record, source))
+            yield from map(whole, importer.unfold(record, source))
         except BadFieldError as error:
             yield source, error
-
-
-def _whole(entry: Entry) -> Entry:
-    """The entry with nothing left to decode."""
-    source, record = entry
-    if isinstance(record, BadFieldError):
-        return entry
-    try:
-        return source, whole(record)
-    except BadFieldError as error:
-        return source, error
 
 
 def _imported(

@@ -20,8 +20,8 @@ import msgspec
 
 from unswayed.errors import UsageError
 from unswayed.files import open_file
-from unswayed.importers.protocol import BadFieldError, Entry, Record, Source, object_of
-from unswayed.items import expands
+from unswayed.importers.protocol import Entry, Record, Source, object_of
+from unswayed.items import BadFieldError, expands
 from unswayed.registry import require
 
 EVALUATION: Final = "unswayed_eval"

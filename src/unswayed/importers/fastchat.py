@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from unswayed.decisions import Choice
-from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source, has, pair_decision
-from unswayed.items import Item
+from unswayed.importers.protocol import Importer, Judged, Source, has, pair_decision
+from unswayed.items import BadFieldError, Item
 from unswayed.presentation import X0, X2
 
 LABELS: Final = ("A", "B")

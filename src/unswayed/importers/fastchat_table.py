@@ -17,8 +17,8 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.decisions import Choice
-from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source, has, pair_decision
-from unswayed.items import Item, Message, Text
+from unswayed.importers.protocol import Importer, Judged, Source, has, pair_decision
+from unswayed.items import BadFieldError, Item, Message, Text
 from unswayed.presentation import X0
 
 LABELS: Final = ("A", "B")

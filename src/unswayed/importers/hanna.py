@@ -22,8 +22,8 @@ from typing import Final
 import msgspec
 
 from unswayed.decisions import Decision
-from unswayed.importers.protocol import BadFieldError, Entry, Importer, Judged, Record, Source
-from unswayed.items import Item, Task
+from unswayed.importers.protocol import Entry, Importer, Judged, Record, Source
+from unswayed.items import BadFieldError, Item, Task
 
 CRITERIA: Final = {
     "RE": "Relevance",

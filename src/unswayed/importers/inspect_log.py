@@ -14,6 +14,7 @@ Source: Inspect AI's log format (`inspect_ai.log`, versions 2): header, samples/
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from string import ascii_uppercase
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +23,6 @@ from unswayed.decisions import Choice, Decision
 from unswayed.importers.eval_archive import EVALUATION, samples_of
 from unswayed.importers.mark import MARK, Mark, mark_of
 from unswayed.importers.protocol import (
-    BadFieldError,
     Entry,
     Importer,
     Judged,
@@ -32,7 +32,7 @@ from unswayed.importers.protocol import (
     object_of,
     parts_of,
 )
-from unswayed.items import Gold, Item, Task
+from unswayed.items import BadFieldError, Gold, Item, Task
 from unswayed.permutations import Order
 
 FAILED: Final = "a sample that failed (error)"
@@ -42,7 +42,6 @@ NO_ANSWER: Final = "a sample that was not scored"
 SEVERAL: Final = "several right answers (letters of the target), but a decision names one option"
 
 _BASE: Final = "unswayed_base"
-_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SCORER: Final = "choice"
 """Inspect's own scorer of letters; of others the first with an answer is read."""
 
@@ -119,7 +118,7 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
     """A multiple-choice sample: its letter, through the order in which options were shown."""
     shown = sample.choices or []
     n = len(shown)
-    if n > len(_LETTERS):
+    if n > len(ascii_uppercase):
         raise BadFieldError("choices", f"{n} options have no letters")
     mark = mark_of(sample.metadata, field="metadata")
     order = _order(sample, mark)
@@ -144,7 +143,7 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
         gold=right[0] if right else None,
         permutable=True if mark is None else mark.permutable,
     )
-    labels = tuple(_LETTERS[:n])
+    labels = tuple(ascii_uppercase[:n])
     decision = Decision(
         item_id=item.id,
         order=order,
@@ -184,13 +183,13 @@ def _letter(answer: str, order: Order) -> Choice:
     letters = [part.strip() for part in answer.split(",") if part.strip()]
     if len(letters) != 1 or len(letters[0]) != 1:
         return None
-    place = _LETTERS.find(letters[0])
+    place = ascii_uppercase.find(letters[0])
     return order[place] if 0 <= place < len(order) else None
 
 
 def _gold(target: str | list[str], order: Order) -> list[int]:
     """The candidates whose displayed letters are right; none where they are not letters."""
-    places = {_LETTERS.find(letter) for part in target for letter in part.strip()}
+    places = {ascii_uppercase.find(letter) for part in target for letter in part.strip()}
     if not all(0 <= place < len(order) for place in places):
         return []
     return sorted(order[place] for place in places)

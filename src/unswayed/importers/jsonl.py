@@ -12,8 +12,8 @@ import msgspec
 from unswayed.calls import Response
 from unswayed.decisions import Choice, Decision
 from unswayed.importers.mapping import FieldMap, Meaning, look_up
-from unswayed.importers.protocol import BadFieldError, Importer, Judged, Record, Source, has
-from unswayed.items import Item, Task
+from unswayed.importers.protocol import Importer, Judged, Record, Source, has
+from unswayed.items import BadFieldError, Item, Task
 from unswayed.permutations import Order, invert
 from unswayed.tasks import task_of
 from unswayed.tasks.listwise import best_candidate

@@ -15,7 +15,6 @@ import msgspec
 
 from unswayed.decisions import Choice, Decision
 from unswayed.importers.protocol import (
-    BadFieldError,
     Importer,
     Judged,
     Source,
@@ -24,7 +23,7 @@ from unswayed.importers.protocol import (
     pair_decision,
     read_as,
 )
-from unswayed.items import Item
+from unswayed.items import BadFieldError, Item
 from unswayed.presentation import X0, X2
 
 LABELS: Final = ("A", "B")

@@ -22,7 +22,6 @@ import msgspec
 from unswayed.decisions import Choice
 from unswayed.digests import digest
 from unswayed.importers.protocol import (
-    BadFieldError,
     Importer,
     Judged,
     Source,
@@ -31,7 +30,7 @@ from unswayed.importers.protocol import (
     read_as,
     short_name,
 )
-from unswayed.items import Item
+from unswayed.items import BadFieldError, Item
 from unswayed.presentation import X0, X2
 
 LABELS: Final = ("a", "b")

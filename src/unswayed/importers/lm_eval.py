@@ -18,14 +18,15 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
+from string import ascii_uppercase
 from typing import Any, Final
 
 import msgspec
 
 from unswayed.decisions import Choice, Decision
 from unswayed.importers.mark import mark_of
-from unswayed.importers.protocol import BadFieldError, Entry, Importer, Judged, Source, has, read_as
-from unswayed.items import Item, Task
+from unswayed.importers.protocol import Entry, Importer, Judged, Source, has, read_as
+from unswayed.items import BadFieldError, Item, Task
 from unswayed.permutations import Order
 
 CLOZE: Final = "options were scored as continuations: they have no order"
@@ -36,7 +37,6 @@ NO_LETTER: Final = "answers that are no letter, unparsed"
 _FILE: Final = re.compile(r"samples_(.+?)_\d{4}-\d{2}-\d{2}T")
 _SKIPPED: Final = "unswayed_skipped"
 _CLOZE: Final = "unswayed_cloze"
-_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _ANSWER: Final = re.compile(r"\(?([A-Za-z0-9])\)?[.:]?")
 _FIELDS: Final = (("opa", "opb", "opc", "opd"),)
 """Where some tasks keep each option in a field of its own."""
@@ -104,9 +104,9 @@ def _generated(sample: _Sample, source: Source) -> Judged:
     options = _options(sample.doc)
     marked = mark_of(sample.doc, field="doc")
     n = len(options) if options else len(marked.order) if marked else 0
-    if not 2 <= n <= len(_LETTERS):
+    if not 2 <= n <= len(ascii_uppercase):
         return Judged(None, (), left_out=NO_OPTIONS)
-    labels = tuple(_LETTERS[:n])
+    labels = tuple(ascii_uppercase[:n])
     item, order = _item(sample, labels, source)
     given = sample.filtered_resps[0] if sample.filtered_resps else None
     text = given[0] if isinstance(given, list) and given else given
@@ -244,7 +244,7 @@ def _is_cloze(record: Mapping[str, object]) -> bool:
         return False
     if not labels:
         return labels is not None
-    usual = any(symbols.startswith("".join(labels)) for symbols in (_LETTERS, "123456789"))
+    usual = any(symbols.startswith("".join(labels)) for symbols in (ascii_uppercase, "123456789"))
     return not usual and list(labels) == _options(sample.doc)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from unswayed.importers.protocol import BadFieldError
+from unswayed.items import BadFieldError
 from unswayed.permutations import Order
 
 MARK: Final = "unswayed"

@@ -24,7 +24,6 @@ import msgspec
 
 from unswayed.decisions import Choice
 from unswayed.importers.protocol import (
-    BadFieldError,
     Importer,
     Judged,
     Record,
@@ -33,7 +32,7 @@ from unswayed.importers.protocol import (
     pair_decision,
     read_as,
 )
-from unswayed.items import Item, Message, Text
+from unswayed.items import BadFieldError, Item, Message, Text
 from unswayed.presentation import X0, X2
 
 LABELS: Final = ("A", "B")

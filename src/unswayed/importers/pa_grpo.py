@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from unswayed.importers.protocol import BadFieldError, Importer, Judged, Record, Source
-from unswayed.items import Item, Task
+from unswayed.importers.protocol import Importer, Judged, Record, Source
+from unswayed.items import BadFieldError, Item, Task
 from unswayed.permutations import Order
 
 _LETTERS: Final = "ABCD"

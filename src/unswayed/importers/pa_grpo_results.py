@@ -22,17 +22,8 @@ import msgspec
 
 from unswayed.decisions import Decision
 from unswayed.importers.pa_grpo import PAIR, QUESTION, shown_texts
-from unswayed.importers.protocol import (
-    BadFieldError,
-    Entry,
-    Importer,
-    Judged,
-    Record,
-    Source,
-    object_of,
-    parts_of,
-)
-from unswayed.items import Item, Task
+from unswayed.importers.protocol import Entry, Importer, Judged, Record, Source, object_of, parts_of
+from unswayed.items import BadFieldError, Item, Task
 from unswayed.permutations import Order
 
 FAILED: Final = "a call that failed (error)"

@@ -20,16 +20,8 @@ import msgspec
 
 from unswayed.decisions import Choice, Decision
 from unswayed.errors import UsageError
-from unswayed.importers.protocol import (
-    BadFieldError,
-    Entry,
-    Importer,
-    Judged,
-    Record,
-    Source,
-    short_name,
-)
-from unswayed.items import Item
+from unswayed.importers.protocol import Entry, Importer, Judged, Record, Source, short_name
+from unswayed.items import BadFieldError, Item
 
 LABELS: Final = ("1", "2")
 """The prompt calls the answers Response 1 and Response 2."""

@@ -23,16 +23,8 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.decisions import Choice, Decision
-from unswayed.importers.protocol import (
-    BadFieldError,
-    Importer,
-    Judged,
-    Record,
-    Source,
-    read_as,
-    short_name,
-)
-from unswayed.items import Item, Task
+from unswayed.importers.protocol import Importer, Judged, Record, Source, read_as, short_name
+from unswayed.items import BadFieldError, Item, Task
 from unswayed.permutations import Order
 
 _LETTERS: Final = "ABCDEFGHIJ"

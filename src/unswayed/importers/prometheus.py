@@ -18,8 +18,8 @@ from typing import Final
 import msgspec
 
 from unswayed.decisions import Decision
-from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source, has, short_name
-from unswayed.items import Item, Task
+from unswayed.importers.protocol import Importer, Judged, Source, has, short_name
+from unswayed.items import BadFieldError, Item, Task
 
 MODEL: Final = "gpt-4"
 QUESTION: Final = "The instruction to evaluate"

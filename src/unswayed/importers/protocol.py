@@ -18,23 +18,6 @@ from unswayed.errors import field_and_reason
 from unswayed.items import BadFieldError, Item
 from unswayed.presentation import Presentation
 
-__all__ = [
-    "BadFieldError",
-    "Entry",
-    "Importer",
-    "Judged",
-    "Record",
-    "Source",
-    "candidate_at",
-    "decoded",
-    "has",
-    "object_of",
-    "pair_decision",
-    "parts_of",
-    "read_as",
-    "short_name",
-]
-
 Record = Mapping[str, object]
 """One JSON object or table row of a foreign file."""
 

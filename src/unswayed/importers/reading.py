@@ -8,8 +8,16 @@ from typing import Final
 
 import msgspec
 
-from unswayed.importers.protocol import BadFieldError, Entry, Record, Source, decoded, object_of
-from unswayed.items import is_parquet, is_table, iter_objects, read_parquet, read_table, together
+from unswayed.importers.protocol import Entry, Record, Source, decoded, object_of
+from unswayed.items import (
+    BadFieldError,
+    is_parquet,
+    is_table,
+    iter_objects,
+    read_parquet,
+    read_table,
+    together,
+)
 
 SMALL: Final = 65_536
 """Bytes; a longer field of a file that is one object is decoded by who reads it, part by part."""
@@ -53,15 +61,15 @@ def records_of(file: str) -> Iterator[Entry]:
         yield Source(file, number), object_of(msgspec.Raw(line), "JSON")
 
 
-def whole(record: Record) -> Record:
-    """A record with nothing left to decode.
-
-    Raises:
-        BadFieldError: Naming the field that is no JSON.
-    """
+def whole(entry: Entry) -> Entry:
+    """The entry with nothing left to decode; of a field that is no JSON the error that it is."""
+    source, record = entry
     if not isinstance(record, _Parts):
-        return record
-    return {name: decoded(value, name) for name, value in record.items()}
+        return entry
+    try:
+        return source, {name: decoded(value, name) for name, value in record.items()}
+    except BadFieldError as error:
+        return source, error
 
 
 def peeked(entries: Iterator[Entry]) -> tuple[Record | None, Iterator[Entry]]:

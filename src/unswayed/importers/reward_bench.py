@@ -22,7 +22,6 @@ import msgspec
 from unswayed.decisions import Choice, Decision
 from unswayed.digests import digest
 from unswayed.importers.protocol import (
-    BadFieldError,
     Entry,
     Importer,
     Judged,
@@ -32,7 +31,7 @@ from unswayed.importers.protocol import (
     pair_decision,
     parts_of,
 )
-from unswayed.items import Item, Message, Task, Text
+from unswayed.items import BadFieldError, Item, Message, Task, Text
 from unswayed.presentation import X0
 
 LABELS: Final = ("A", "B")

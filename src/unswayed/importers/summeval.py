@@ -17,8 +17,8 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.decisions import Decision
-from unswayed.importers.protocol import BadFieldError, Importer, Judged, Source, has, short_name
-from unswayed.items import Item, Task
+from unswayed.importers.protocol import Importer, Judged, Source, has, short_name
+from unswayed.items import BadFieldError, Item, Task
 
 CRITERIA: Final = {
     "coh": "coherence",

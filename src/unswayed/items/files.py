@@ -41,9 +41,8 @@ class _Bounded(io.RawIOBase):
 
     def __init__(self, path: str | Path, source: Any, packed: IO[bytes] | None = None) -> None:
         self._path, self._source, self._packed = path, source, packed
-        self._read = (
-            source.readinto1 if packed is None else source.readinto
-        )  # a pipe's as they come
+        # a pipe's as they come
+        self._read = source.readinto1 if packed is None else source.readinto
         self._line, self._begun = 1, 0
 
     def readable(self) -> bool:

@@ -25,25 +25,10 @@ from unswayed.decisions import (
 )
 from unswayed.errors import MethodError, NeedsLogprobs, UsageError
 from unswayed.items import Item, Task, blind
-from unswayed.methods.estimation import MOST_ITEMS, MethodWarning, Tables, split, tables_of
+from unswayed.methods.estimation import MOST_ITEMS, Tables, split, tables_of
 from unswayed.permutations import check_size
 from unswayed.presentation import Ask, Presentation, askable
 from unswayed.tasks import task_of
-
-__all__ = [
-    "About",
-    "Layouts",
-    "Learned",
-    "Method",
-    "MethodWarning",
-    "is_fitted",
-    "learned",
-    "learned_fields",
-    "learned_sizes",
-    "learned_values",
-    "unlearned",
-    "why_not",
-]
 
 M = TypeVar("M", bound="Method")
 

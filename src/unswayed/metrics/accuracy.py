@@ -14,9 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from unswayed.decisions import TIE
-from unswayed.metrics.metric import Criterion, FloatArray, Metric, Need, fraction, item_means
-from unswayed.metrics.outcomes import GOLD_TIE, Outcomes
+from unswayed.decisions import TIE, FloatArray
+from unswayed.metrics.gold import GOLD_TIE
+from unswayed.metrics.metric import Criterion, Metric, Need, fraction, item_means
+from unswayed.metrics.outcomes import Outcomes
 
 
 def credit(outcomes: Outcomes) -> FloatArray:

@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from unswayed.decisions import TIE, UNPARSED
-from unswayed.metrics.metric import FloatArray, Metric, Need, fraction
+from unswayed.decisions import TIE, UNPARSED, FloatArray
+from unswayed.metrics.metric import Metric, Need, fraction
 from unswayed.metrics.outcomes import Outcomes
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unswayed.metrics.metric import FloatArray, Metric, Need, fraction, item_means
+from unswayed.decisions import FloatArray
+from unswayed.metrics.metric import Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import Outcomes
 
 

@@ -27,15 +27,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.metrics.metric import (
-    FEWEST_SCORED,
-    Criterion,
-    FloatArray,
-    Metric,
-    Need,
-    OfWeights,
-    correlation,
-)
+from unswayed.decisions import FloatArray
+from unswayed.metrics.metric import FEWEST_SCORED, Criterion, Metric, Need, OfWeights, correlation
 from unswayed.metrics.outcomes import Outcomes
 
 Index = NDArray[np.intp]

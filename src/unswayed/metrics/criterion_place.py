@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unswayed.decisions import BoolArray
-from unswayed.metrics.metric import FloatArray, Metric, Need
+from unswayed.decisions import BoolArray, FloatArray
+from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.outcomes import Outcomes
 
 

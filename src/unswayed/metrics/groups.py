@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from unswayed.decisions import Estimate
-from unswayed.metrics.metric import FloatArray
+from unswayed.decisions import Estimate, FloatArray
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.resampling import (
     RESAMPLES,

@@ -18,9 +18,10 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import BoolArray
-from unswayed.metrics.metric import FloatArray, Metric, Need
-from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
+from unswayed.decisions import BoolArray, FloatArray
+from unswayed.metrics.gold import GOLD_ONE
+from unswayed.metrics.metric import Metric, Need
+from unswayed.metrics.outcomes import Outcomes
 
 _ROUNDING: Final = 1e-13
 """Share of a sum of squares below which what is left of it is rounding."""

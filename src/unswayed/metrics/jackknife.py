@@ -16,9 +16,10 @@ from typing import Final
 
 import numpy as np
 
+from unswayed.decisions import FloatArray
 from unswayed.errors import ShapeError
 from unswayed.metrics.clusters import Clusters
-from unswayed.metrics.metric import FloatArray, Metric, OfWeights
+from unswayed.metrics.metric import Metric, OfWeights
 from unswayed.metrics.outcomes import Outcomes
 
 _GROUPS: Final = 400

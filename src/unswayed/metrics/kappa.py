@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from unswayed.decisions import FloatArray
 from unswayed.metrics.consistency import agreeing_pairs
-from unswayed.metrics.metric import FloatArray, Metric, Need
+from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.outcomes import Outcomes
 
 

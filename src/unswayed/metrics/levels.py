@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.decisions import FloatArray
 from unswayed.decisions.levels import level_counts, level_ranks
 from unswayed.errors import ShapeError
-from unswayed.metrics.metric import FloatArray
 from unswayed.metrics.outcomes import Outcomes
 
 

@@ -16,21 +16,8 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import FloatArray
 from unswayed.errors import UsageError
-from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
-
-__all__ = [
-    "FEWEST_SCORED",
-    "Criterion",
-    "FloatArray",
-    "Limits",
-    "Metric",
-    "Need",
-    "OfWeights",
-    "correlation",
-    "fraction",
-    "item_means",
-    "ratio",
-]
+from unswayed.metrics.gold import GOLD_ONE
+from unswayed.metrics.outcomes import Outcomes
 
 Limits = tuple[float, float]
 """The smallest and the largest share that one item can have in a value."""

@@ -29,21 +29,10 @@ from unswayed.decisions import (
 from unswayed.errors import ShapeError
 from unswayed.items import Item, ids_of, of_kinds
 from unswayed.metrics.clusters import Clusters
-from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE, gold_of, human_of
+from unswayed.metrics.gold import GOLD_ONE, GOLD_SEVERAL, GOLD_TIE, gold_of, human_of
 from unswayed.metrics.patterns import patterns_of_rows, unique_rows
 from unswayed.permutations import invert
 from unswayed.presentation import Presentation
-
-__all__ = [
-    "GOLD_NONE",
-    "GOLD_ONE",
-    "GOLD_SEVERAL",
-    "GOLD_TIE",
-    "Outcomes",
-    "answered",
-    "outcomes_of",
-    "with_gold",
-]
 
 _CONTINUOUS: Final = ("probs", "label_mass", "human", "score", "scores", "places")
 _BY_ITEM: Final = ("choices", "gold", "gold_kind", "permutable", "tied", "weights", *_CONTINUOUS)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unswayed.metrics.metric import FloatArray, Metric, Need
+from unswayed.decisions import FloatArray
+from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.outcomes import Outcomes
 
 

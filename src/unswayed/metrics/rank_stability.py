@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.metrics.metric import FloatArray, Metric, Need, correlation, item_means
+from unswayed.decisions import FloatArray
+from unswayed.metrics.metric import Metric, Need, correlation, item_means
 from unswayed.metrics.outcomes import Outcomes
 
 _ROUNDING: Final = 1e-9

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from unswayed.metrics.metric import FloatArray, Limits, Metric, Need, fraction, ratio
+from unswayed.decisions import FloatArray
+from unswayed.metrics.metric import Limits, Metric, Need, fraction, ratio
 from unswayed.metrics.outcomes import Outcomes
 
 

@@ -21,8 +21,10 @@ from functools import partial
 
 import numpy as np
 
-from unswayed.metrics.metric import FloatArray, Metric, Need
-from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
+from unswayed.decisions import FloatArray
+from unswayed.metrics.gold import GOLD_ONE
+from unswayed.metrics.metric import Metric, Need
+from unswayed.metrics.outcomes import Outcomes
 
 
 def _gold_and_hits(outcomes: Outcomes) -> FloatArray:

@@ -13,10 +13,10 @@ from typing import Final, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import Estimate
+from unswayed.decisions import Estimate, FloatArray
 from unswayed.errors import ShapeError, UsageError
 from unswayed.metrics.jackknife import in_blocks
-from unswayed.metrics.metric import FloatArray, Limits, Metric
+from unswayed.metrics.metric import Limits, Metric
 from unswayed.metrics.moments import EXACT_UP_TO, FEWEST_EFFECTIVE, Moments, effective_items
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.uncertainty import (

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from unswayed.decisions import MISSING, TIE, UNPARSED, Estimate
 from unswayed.metrics.consistency import CONSISTENCY
-from unswayed.metrics.outcomes import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE, Outcomes
+from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
+from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rates import LABEL_RATE, POSITION_RATE
 from unswayed.metrics.resampling import Sample
 from unswayed.metrics.table import METRICS

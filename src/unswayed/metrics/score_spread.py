@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from unswayed.decisions import sd_of_rows
-from unswayed.metrics.metric import FloatArray, Metric, Need, item_means
+from unswayed.decisions import FloatArray, sd_of_rows
+from unswayed.metrics.metric import Metric, Need, item_means
 from unswayed.metrics.outcomes import Outcomes
 
 

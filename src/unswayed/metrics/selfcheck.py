@@ -22,8 +22,9 @@ from unswayed.errors import UnswayedError
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY
+from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.measure import measure
-from unswayed.metrics.outcomes import GOLD_ONE, Outcomes
+from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rows import Row
 from unswayed.metrics.table import METRICS
 

@@ -17,7 +17,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.metrics.metric import FloatArray, Metric, Need
+from unswayed.decisions import FloatArray
+from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.outcomes import Outcomes
 
 _FLOOR = 1e-10

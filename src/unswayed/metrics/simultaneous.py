@@ -22,11 +22,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import Estimate
+from unswayed.decisions import Estimate, FloatArray
 from unswayed.errors import ShapeError
 from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.jackknife import jackknifed
-from unswayed.metrics.metric import FloatArray, Metric
+from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.resampling import GoldTies, prepared
 from unswayed.metrics.table import METRICS

@@ -25,8 +25,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import Estimate
-from unswayed.metrics.metric import FloatArray, Limits
+from unswayed.decisions import Estimate, FloatArray
+from unswayed.metrics.metric import Limits
 from unswayed.metrics.moments import EXACT_UP_TO
 from unswayed.metrics.patterns import unique_rows
 from unswayed.quantiles import NORMAL, TAIL, expanded_tail, student

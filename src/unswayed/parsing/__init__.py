@@ -8,7 +8,8 @@ from __future__ import annotations
 from unswayed.parsing.criteria import criteria_schema, criterion_key, read_criteria
 from unswayed.parsing.endings import Ending, ending, is_failed_attempt
 from unswayed.parsing.labels import parse_label
-from unswayed.parsing.listwise import FLAGS, listwise_schema, read_listwise
+from unswayed.parsing.listwise import listwise_schema, read_listwise
+from unswayed.parsing.listwise_objects import FLAGS
 from unswayed.parsing.logprobs import LabelProbs, label_probs
 from unswayed.parsing.reading import decision_of, is_unread, read_decision
 from unswayed.parsing.replies import LABEL, READER, LabelReply, Reply, ReplySpec

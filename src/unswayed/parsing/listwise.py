@@ -34,8 +34,6 @@ from unswayed.parsing.places import alone
 from unswayed.parsing.quoting import spoken, without_thinking
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 
-__all__ = ["FLAGS", "ListwiseReading", "closed", "listwise_schema", "own_replies", "read_listwise"]
-
 _REACH: Final = 200
 _MOST_PLACES: Final = 50
 """A reply that answers more often than that says nothing."""

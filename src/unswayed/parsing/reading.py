@@ -23,8 +23,9 @@ from unswayed.decisions import Choice, Decision, tie_rank
 from unswayed.errors import ShapeError
 from unswayed.items import Item, text_of, texts_of
 from unswayed.parsing.endings import Ending, ending
-from unswayed.parsing.labels import DECLARED_TIE, read_label
+from unswayed.parsing.labels import read_label
 from unswayed.parsing.logprobs import LabelProbs, probs_of_response
+from unswayed.parsing.places import DECLARED_TIE
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 from unswayed.permutations import Order
 from unswayed.presentation import Ask, Presentation

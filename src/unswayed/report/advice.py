@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 
-from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.methods import CONTROL, METHODS
 from unswayed.methods.names import parse_method
+from unswayed.metrics.rows import Row
 from unswayed.report.findings import ACCURACY, CONSISTENCY, CONSISTENT_ACCURACY, SPEARMAN, Finding
 from unswayed.report.intervals import above
 

@@ -15,32 +15,15 @@ from functools import cached_property
 from typing import Final, Literal
 
 from unswayed.auditing.records import Metrics
-from unswayed.auditing.rows import Rates, Row
 from unswayed.decisions import Estimate
 from unswayed.methods import BASE
 from unswayed.metrics import METRICS, accuracy, answers, consistency, correlation, rates
 from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN
+from unswayed.metrics.rows import Rates, Row
 from unswayed.report.data import RunData
 from unswayed.report.intervals import below, favoured_of, half_width, jointly
 from unswayed.report.numerals import two_digits_up
 from unswayed.visible import one_line
-
-__all__ = [
-    "ACCURACY",
-    "ACCURACY_FRACTIONAL",
-    "AGREEMENT",
-    "CONSISTENCY",
-    "CONSISTENT_ACCURACY",
-    "DISAGREE_NOTE",
-    "POSITION_RATE",
-    "REASKED_NOTE",
-    "SPEARMAN",
-    "TIE_RATE",
-    "UNPARSED_RATE",
-    "Finding",
-    "Place",
-    "State",
-]
 
 ACCURACY: Final = METRICS.name_of(accuracy.ACCURACY)
 ACCURACY_FRACTIONAL: Final = METRICS.name_of(accuracy.FRACTIONAL)

@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from unswayed.auditing.rows import Rates
 from unswayed.decisions import Estimate
 from unswayed.metrics import METRICS, position_score, rank_stability
+from unswayed.metrics.rows import Rates
 from unswayed.permutations import Exposure
 from unswayed.report.findings import ACCURACY, CONSISTENCY, Finding
 from unswayed.report.heat import Heat, exposure_heat

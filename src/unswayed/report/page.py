@@ -35,8 +35,6 @@ from unswayed.report.sections import (
 from unswayed.report.words import environment, joined, plain, say, sentence
 from unswayed.visible import one_line, visible
 
-__all__ = ["lede_of", "named", "render_report"]
-
 
 def render_report(runs: Sequence[RunData], *, embed_mb: float = 4.0) -> str:
     """One self-contained page for one run, or for several side by side.

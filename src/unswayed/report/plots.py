@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
-from unswayed.auditing.rows import Row
 from unswayed.decisions import Estimate
 from unswayed.metrics import METRICS
+from unswayed.metrics.rows import Row
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import ACCURACY, CONSISTENCY, POSITION_RATE, Finding
 from unswayed.report.intervals import above, below

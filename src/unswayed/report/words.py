@@ -43,8 +43,8 @@ def environment() -> Environment:
         name=_name, strong=_strong, listed=_listed, line=one_line, clause=clause
     )
     templates.tests.update(above=above, below=below)
-    metrics = (name for name in findings.__all__ if name.isupper())
-    templates.globals.update({name: getattr(findings, name) for name in metrics})
+    constants = {name: value for name, value in vars(findings).items() if name.isupper()}
+    templates.globals.update(constants)
     return templates
 
 

@@ -9,17 +9,13 @@ from typing import Final, NamedTuple
 
 from unswayed.backends.protocol import Backend, unanswered
 from unswayed.calls import Failure, Query, Request, Response
+from unswayed.runner.counts import RunCounts
 from unswayed.runner.drafts import Draft
 from unswayed.runner.keys import Question
 from unswayed.runner.missing import MissingCalls
 from unswayed.runner.planning import CallPlan, check_budget, most_usd, with_cost
 from unswayed.runner.progress import ShowsProgress, keep_showing
-from unswayed.runner.questions import (
-    Drafter,
-    RunCounts,
-    RunSettings,
-    settle_logprobs,
-)
+from unswayed.runner.questions import Drafter, RunSettings, settle_logprobs
 from unswayed.runner.writer import BatchWriter, Failed
 from unswayed.store import CallStore
 

@@ -16,20 +16,9 @@ from unswayed.items import Item, Message
 from unswayed.parsing import is_unread
 from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, Rendered, Wording, Wordings, plain_texts, render
-from unswayed.runner.counts import RunCounts
 from unswayed.runner.drafts import Draft, Layout, read_by
 from unswayed.runner.keys import KeyBook, Question
 from unswayed.store import Pool, prompt_bytes
-
-__all__ = [
-    "Drafter",
-    "RunCounts",
-    "RunSettings",
-    "agreed_logprobs",
-    "requests_for",
-    "settle_logprobs",
-]
-
 
 MOST_KEPT: Final = 64 << 20
 """Bytes of prompts kept between pricing and asking; the rest is rendered again."""

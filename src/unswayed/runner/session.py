@@ -9,11 +9,12 @@ from unswayed.backends.protocol import Backend
 from unswayed.calls import Query, Request, Response
 from unswayed.decisions import Decision
 from unswayed.runner.calling import make_calls
+from unswayed.runner.counts import RunCounts
 from unswayed.runner.keys import Question
 from unswayed.runner.missing import MissingCalls
 from unswayed.runner.planning import CallPlan, plan_calls
 from unswayed.runner.progress import ShowsProgress
-from unswayed.runner.questions import Drafter, RunCounts, RunSettings, agreed_logprobs
+from unswayed.runner.questions import Drafter, RunSettings, agreed_logprobs
 from unswayed.runner.reading import read_decisions
 from unswayed.store import CallStore
 

@@ -93,9 +93,8 @@ def on_main(action: Callable[[], T], *, patient: bool = False) -> T:
         except Exception as error:
             failure, outcome[1] = error, str(error)
     waits = patient and dist.get_rank() != 0
-    with catch_interrupt(
-        signals=SIGNALS if waits else ()
-    ) as interrupt:  # the first one heard it too
+    # the first one heard it too
+    with catch_interrupt(signals=SIGNALS if waits else ()) as interrupt:
         dist.broadcast_object_list(outcome, src=0, group=group)
     if group is not None:
         dist.destroy_process_group(group)

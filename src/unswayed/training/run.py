@@ -16,8 +16,6 @@ from unswayed.training.results import TrainingResult, finish, result_of
 from unswayed.training.run_folder import RunFolder, Start
 from unswayed.training.table import ENGINES
 
-__all__ = ["ResumeWarning", "TrainingResult", "train"]
-
 SMALL_BYTES: Final = 400_000_000
 """Weights below this are a small model (100 M parameters in float32)."""
 
