@@ -24,9 +24,8 @@ def reread(
 ) -> Reread | None:
     """Read recorded calls once, before anything is asked, where they were read by older rules.
 
-    That marks the answers that cannot be read now (`read_decisions`), so that what asks next meets
-    them. Returns what changed against the single calls that the directory keeps; None if newer
-    rules read the calls before, or there is nothing to compare.
+    Returns what changed against the single calls that the directory keeps; None if newer rules read
+    the calls before, or there is nothing to compare.
     """
     store = session.store
     if directory is None or store.noted("reader") == str(READER):
@@ -76,7 +75,7 @@ def _compared(decisions: Iterable[Decision], directory: Path) -> Reread | None:
         for item_id, row in zip(part.item_ids, part.choices, strict=True)
     }
     counts: Counter[str] = Counter()
-    for decision in decisions:  # all of them, whether or not there is something to compare
+    for decision in decisions if before else ():
         old = before.get(decision.item_id, {}).get(decision.ask, MISSING)
         new = code_of(decision.choice)
         counts["of"] += old != MISSING

@@ -29,7 +29,7 @@ class Recorded(NamedTuple):
     Attributes:
         row: Its number in the file; None where there is no file.
         unread: Whether its answer states no verdict, so that a second call may follow it (the column
-            `truncated`, which once marked answers that were cut off alone).
+            `truncated`), or may state none: the marks of older rules of reading are not trusted.
     """
 
     row: int | None
