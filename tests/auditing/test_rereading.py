@@ -144,3 +144,12 @@ def test_left_out_calls_are_counted(talker: Talker, tmp_path: Path) -> None:
     assert any("3 recorded second replies are left out" in line for line in result.run["warnings"])
     assert (result.metrics["calls"]["unparsed"], result.metrics["calls"]["reasked"]) == (3, 0)
     assert result.run["settings"]["reask"] is False
+
+
+def test_a_damaged_note_stops_no_run(talker: Talker, tmp_path: Path) -> None:
+    audit(tmp_path)
+    for noted in ("", "{", "7", "\0"):
+        with CallStore.open(tmp_path) as store:
+            store.note("reread", noted)
+            store.note(OLDER, noted)
+        assert "reread" not in audit(tmp_path)

@@ -44,7 +44,10 @@ def reread(
 def changes_of(store: CallStore) -> Reread | UnsetType:
     """What `reread` found when it read these calls."""
     noted = store.noted("reread")
-    return UNSET if noted is None else msgspec.json.decode(noted, type=Reread)
+    try:
+        return UNSET if noted is None else msgspec.json.decode(noted, type=Reread)
+    except msgspec.MsgspecError:  # a damaged note
+        return UNSET
 
 
 def said(changes: Reread | None, priced: CallPlan, *, reask: bool) -> tuple[str, ...]:
