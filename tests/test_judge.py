@@ -648,6 +648,32 @@ def test_what_work_raises_in_the_loop_is_raised_by_the_caller() -> None:
     loop.close()
 
 
+def test_a_loop_that_is_closed_leaves_nobody_waiting() -> None:
+    loop, ended = LoopThread(), []
+    begun = threading.Event()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("tidied")
+
+    def ask() -> None:
+        try:
+            loop.run(work())
+        except BackendError as error:
+            ended.append(str(error))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    assert begun.wait(30)
+    loop.close()
+    thread.join(30)
+    ask()  # by a thread that was too late
+    assert ended == ["tidied", *2 * ["the judge was closed while it was asked."]]
+
+
 def test_a_judge_is_an_asynchronous_context_that_closes_it() -> None:
     async def work() -> Judge:
         async with Judge("simulated/judge", method="average") as judge:

@@ -22,6 +22,7 @@ from unswayed.runner import Question, RunCounts, RunSettings, Session
 from unswayed.runner.drafts import most_tokens
 from unswayed.runner.missing import MissingCalls
 from unswayed.store import CallStore, Memory
+from unswayed.store.pool import OLDER
 
 SETTINGS = RunSettings(prompts=PromptSettings())
 WITHOUT = replace(SETTINGS, reask=False)
@@ -278,14 +279,16 @@ def test_answers_read_by_older_rules_are_found(
         audited(backend, store, questions(), WITHOUT)
         with store.transaction() as connection:
             connection.execute("UPDATE calls SET truncated = 0")
-    with CallStore.open(tmp_path) as store:
-        assert Session(backend, store, SETTINGS).price(questions()).n_to_make == 0
-        list(Session(backend, store, SETTINGS).read(questions()))
-    with CallStore.open(tmp_path) as store:
+            connection.execute("DELETE FROM meta WHERE name = ?", (OLDER,))
+    with CallStore.open(tmp_path, read_only=True) as store:
         assert Session(backend, store, SETTINGS).price(questions()).n_to_make == 2
+    some = Question(pair(1), Ask(X0))
+    with CallStore.open(tmp_path) as store:
+        audited(backend, store, [some])  # nothing is known of the others by that
+    with CallStore.open(tmp_path) as store:
         assert [d.choice for d in ask(backend, store, questions())[1]] == [1, 0]
     with CallStore.open(tmp_path, read_only=True) as store:
-        assert Session(backend, store, SETTINGS).price(questions()).n_to_make == 0
+        assert Session(backend, store, SETTINGS).price([*questions(), some]).n_to_make == 0
 
 
 # --- settings and budgets ------------------------------------------------------------------------

@@ -133,8 +133,8 @@ class Judge:
             )
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        self._check_usable()
         with self._starting:
+            self._check_usable()
             loop = self._loop = self._loop or LoopThread()
         return loop.run(work())
 
@@ -346,9 +346,10 @@ class Judge:
             return  # it is open in the process that forked
         if not self._closed:
             self._run(self.aclose)
-        if self._loop is not None:
-            self._loop.close()
-            self._loop = None
+        with self._starting:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
-from typing import Any, Generic, TypeVar, cast
+from concurrent.futures import wait
+from typing import Any, Final, Generic, TypeVar, cast
+
+from unswayed.errors import BackendError
 
 T = TypeVar("T")
 
-GRACE_S = 5.0
+GRACE_S: Final = 5.0
 """How long cancelled work may take to commit what it has."""
+LOOK_S: Final = 0.2
+"""Between two looks at whether the thread that carries out work still runs."""
 
 
 class LoopThread:
@@ -18,9 +23,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="unswayed-loop", daemon=True
-        )
+        self._thread = threading.Thread(target=self._turn, name="unswayed-loop", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -28,19 +31,28 @@ class LoopThread:
         errand = _Errand(work)
         try:
             self._loop.call_soon_threadsafe(errand.begin)
-            errand.ended.acquire()
+            while not errand.ended.acquire(timeout=LOOK_S) and self._thread.is_alive():
+                pass
+        except RuntimeError:  # closed before it began
+            work.close()
         except KeyboardInterrupt:
             self._loop.call_soon_threadsafe(errand.cancel)
-            asyncio.run_coroutine_threadsafe(_others_done(), self._loop).result(GRACE_S + 1)
+            self._tidy_up(cancels=False)
             raise
         return errand.result()
 
     def close(self) -> None:
-        """Stop the loop and its thread."""
+        """Stop the loop and its thread; work of other threads that is under way ends with an error."""
+        self._tidy_up(cancels=True)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5)
-        if not self._loop.is_running():
-            self._loop.close()
+
+    def _tidy_up(self, *, cancels: bool) -> None:
+        wait([asyncio.run_coroutine_threadsafe(_others_done(cancels), self._loop)], GRACE_S + 1)
+
+    def _turn(self) -> None:
+        self._loop.run_forever()
+        self._loop.close()  # by the thread itself: what is begun later is refused
 
 
 class _Errand(Generic[T]):
@@ -52,7 +64,7 @@ class _Errand(Generic[T]):
         self._work = work
         self._task: asyncio.Task[None] | None = None
         self._value: T | None = None
-        self._error: BaseException | None = None
+        self._error: BaseException | None = BackendError("the judge was closed while it was asked.")
 
     def begin(self) -> None:
         """Start the work; called in the loop."""
@@ -75,6 +87,9 @@ class _Errand(Generic[T]):
     async def _carry_out(self) -> None:
         try:
             self._value = await self._work
+            self._error = None
+        except asyncio.CancelledError:
+            raise  # by who closes the loop
         except BaseException as error:
             self._error = error
             if not isinstance(error, Exception):
@@ -83,8 +98,10 @@ class _Errand(Generic[T]):
             self.ended.release()
 
 
-async def _others_done() -> None:
+async def _others_done(cancels: bool) -> None:
     others = asyncio.all_tasks() - {asyncio.current_task()}
+    for other in others if cancels else ():
+        other.cancel()
     if others:
         await asyncio.wait(others, timeout=GRACE_S)
 

@@ -14,6 +14,7 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.calls import Query, Request, Response
 from unswayed.parsing import READER
 from unswayed.store import CallStore
+from unswayed.store.pool import OLDER
 
 ITEMS = simulated_items(12, 2, seed=5)
 RAMBLE = "Both have their merits, and much could be said."
@@ -51,7 +52,8 @@ def audit(out: Path, **options: Any) -> Any:
 def make_older(run: Path, *, changed: bool = True) -> None:
     """As an older version left it, whose rules read 2 verdicts more, 1 less and 1 otherwise."""
     with CallStore.open(run) as store, store.transaction() as connection:
-        connection.execute("DELETE FROM meta WHERE name IN ('reader', 'reread')")
+        names = [("reader",), ("reread",), (OLDER,)]
+        connection.executemany("DELETE FROM meta WHERE name = ?", names)
         connection.execute("UPDATE calls SET truncated = 0")
     record = json.loads((run / "run.json").read_text())
     assert record.pop("reader") == READER == 2
@@ -142,3 +144,12 @@ def test_left_out_calls_are_counted(talker: Talker, tmp_path: Path) -> None:
     assert any("3 recorded second replies are left out" in line for line in result.run["warnings"])
     assert (result.metrics["calls"]["unparsed"], result.metrics["calls"]["reasked"]) == (3, 0)
     assert result.run["settings"]["reask"] is False
+
+
+def test_a_damaged_note_stops_no_run(talker: Talker, tmp_path: Path) -> None:
+    audit(tmp_path)
+    for noted in ("", "{", "7", "\0"):
+        with CallStore.open(tmp_path) as store:
+            store.note("reread", noted)
+            store.note(OLDER, noted)
+        assert "reread" not in audit(tmp_path)

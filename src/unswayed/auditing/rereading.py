@@ -24,7 +24,6 @@ def reread(
 ) -> Reread | None:
     """Read calls that older rules read once more, before any new call is made.
 
-    This marks answers that cannot be read now (`read_decisions`), so that the calls made next follow up on them.
     Return the changes against the single calls that the directory keeps. Return None if the present
     rules have read the calls already, or there is nothing to compare.
     """
@@ -45,7 +44,10 @@ def reread(
 def changes_of(store: CallStore) -> Reread | UnsetType:
     """Return the changes that `reread` noted for these calls, if any."""
     noted = store.noted("reread")
-    return UNSET if noted is None else msgspec.json.decode(noted, type=Reread)
+    try:
+        return UNSET if noted is None else msgspec.json.decode(noted, type=Reread)
+    except msgspec.MsgspecError:  # a damaged note
+        return UNSET
 
 
 def said(changes: Reread | None, priced: CallPlan, *, reask: bool) -> tuple[str, ...]:
@@ -76,7 +78,7 @@ def _compared(decisions: Iterable[Decision], directory: Path) -> Reread | None:
         for item_id, row in zip(part.item_ids, part.choices, strict=True)
     }
     counts: Counter[str] = Counter()
-    for decision in decisions:  # all of them, whether or not there is something to compare
+    for decision in decisions if before else ():
         old = before.get(decision.item_id, {}).get(decision.ask, MISSING)
         new = code_of(decision.choice)
         counts["of"] += old != MISSING

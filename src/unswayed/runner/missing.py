@@ -135,7 +135,8 @@ class MissingCalls:
         return True
 
     def _follow_recorded(self, key: bytes, question: Question) -> None:
-        # a run may have been killed between an unread answer and its second call
+        # a run may have been killed between an unread answer and its second call, or older rules
+        # may have read the answer
         call = self._store.get(key)
         if call is None:
             return

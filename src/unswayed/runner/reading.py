@@ -24,8 +24,7 @@ def read_decisions(
     """Read the answers to questions, in their order.
 
     The answer of a second call replaces an unread answer; the decision then carries the tokens and
-    the cost of both calls. Without a second call, the unread answer is marked, so that the next run
-    finds it: rules may have changed after it was recorded.
+    the cost of both calls.
 
     Args:
         questions: What was asked.
@@ -44,7 +43,7 @@ def read_decisions(
         keys = [key for key, _ in drafter.addresses(chunk)]
         responses = dict(store.responses(dict.fromkeys(keys)))
         decisions: list[Decision] = []
-        seconds: dict[int, tuple[bytes, Draft]] = {}
+        seconds: dict[int, Draft] = {}
         for question, key in zip(chunk, keys, strict=True):
             response = responses.get(key)
             if response is None:
@@ -53,15 +52,14 @@ def read_decisions(
             if is_unread(response, decision) and (call := store.get(key)) is not None:
                 draft = drafter.recorded(question, key, call[0])
                 second = drafter.second(draft, response, decision)
-                if second is not None:
-                    seconds[len(decisions)] = key, second
+                if second is not None and not drafter.leaves_out(second):
+                    seconds[len(decisions)] = second
             decisions.append(decision)
-        responses = dict(store.responses({second.key: None for _, second in seconds.values()}))
-        for place, (_, second) in seconds.items():
-            if second.key in responses and not drafter.leaves_out(second):
+        responses = dict(store.responses({second.key: None for second in seconds.values()}))
+        for place, second in seconds.items():
+            if second.key in responses:
                 later = second.read(responses[second.key])
                 decisions[place] = with_costs_of(later, decisions[place])
-        store.mark_unread([key for key, second in seconds.values() if second.key not in responses])
         yield from decisions
 
 

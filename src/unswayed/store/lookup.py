@@ -27,7 +27,7 @@ class Lookup(Database):
     ) -> None:
         super().__init__(connection, path, read_only=read_only)
         self._damaged: set[bytes] = set()
-        self._found_unread: set[bytes] = set()
+        self._older = 0
         self._index: KeyIndex | None = None
         self._is_many = False
         self._expected: int | None = None
@@ -58,7 +58,7 @@ class Lookup(Database):
         A row whose answer is damaged counts as not committed; see `damaged`.
         """
         return {
-            key: Recorded(row, bool(unread) or key in self._found_unread)
+            key: Recorded(row, bool(unread) or row <= self._older)
             for chunk in _chunks(keys)
             for key, _, row, unread in self._whole(chunk)
         }

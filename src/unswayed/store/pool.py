@@ -12,6 +12,7 @@ from typing import Final, Self
 from unswayed.calls import Failure, Request, Response
 from unswayed.errors import RunDirectoryError
 from unswayed.items import ItemSet
+from unswayed.parsing import READER
 from unswayed.store.data import bind, bound_items
 from unswayed.store.lock import WriterLock
 from unswayed.store.lookup import Lookup
@@ -36,6 +37,8 @@ from unswayed.store.schema import (
 )
 
 CHUNK: Final = 500  # keys per query
+OLDER: Final = "last row of older readers"
+"""Under which it is noted, behind the reader's version."""
 
 
 class CallStore(Lookup):
@@ -54,6 +57,7 @@ class CallStore(Lookup):
         lock: WriterLock | None = None,
     ) -> None:
         super().__init__(connection, path, read_only=read_only)
+        self._older = self._last_older_row()
         self._lock = lock
         self._places = () if path is None or read_only else places_of(path)
         self._failed = {key for (key,) in self.rows("SELECT DISTINCT key FROM failures")}
@@ -229,14 +233,15 @@ class CallStore(Lookup):
                     )
             self._failed -= healed
 
-    def mark_unread(self, keys: Sequence[bytes]) -> None:
-        """Mark answers that newer rules cannot read; a read-only store marks them in memory only."""
-        self._found_unread.update(keys)
-        if keys and not self.read_only:
-            with self.transaction() as connection:
-                connection.executemany(
-                    "UPDATE calls SET truncated = 1 WHERE key = ? AND truncated = 0", zip(keys)
-                )
+    def _last_older_row(self) -> int:
+        """The last row whose mark comes of older rules of reading, 0 for none."""
+        reader, _, last = (self.noted(OLDER) or "").partition(" ")
+        if reader == str(READER) and last.isdecimal():
+            return int(last)
+        row = int(self.rows("SELECT coalesce(max(id), 0) FROM calls")[0][0])
+        if not self.read_only:
+            self.note(OLDER, f"{READER} {row}")
+        return row
 
     def totals(self) -> Totals:
         """What all calls of the run directory have cost so far."""

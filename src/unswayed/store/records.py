@@ -28,8 +28,8 @@ class Recorded(NamedTuple):
 
     Attributes:
         row: Its number in the file; None where there is no file.
-        unread: True if its answer states no verdict, so that a second call may follow. The file's
-            column is `truncated`, because older files mark only cut-off answers in it.
+        unread: True if its answer states no verdict, so that a second call may follow (the file's
+            column `truncated`), or may state none: marks of older rules of reading are not trusted.
     """
 
     row: int | None
