@@ -32,6 +32,7 @@ SETS: Final = {
     "plain, by language": FOLDER / "plain_replies.jsonl",
     "misleading": FOLDER / "misleading_replies.jsonl",
     "strong place against weak": FOLDER / "strong_replies.jsonl",
+    "blind": FOLDER / "blind_replies.jsonl",
 }
 SET: Final = SETS["labelled"]
 OPEN: Final = FOLDER / "open_replies.jsonl"
@@ -179,9 +180,10 @@ def main() -> None:
     tallies: dict[str, Tally] = {}
     for name, path in SETS.items():
         tallies[f"**{name}**"] = tally(labelled_replies(path)).pop("all")
-    for kind, counts in tally(labelled_replies(SETS["plain, by language"])).items():
-        if kind != "all":
-            tallies[f"plain: {kind}"] = counts
+    for name in ("plain, by language", "blind"):
+        for kind, counts in tally(labelled_replies(SETS[name])).items():
+            if kind != "all":
+                tallies[f"{name.partition(',')[0]}: {kind}"] = counts
     tallies["known to be read wrongly"] = tally(labelled_replies(OPEN))["all"]
     print("| set | replies | read | unread with a verdict | clear, unread | wrong |")
     print("|---|---|---|---|---|---|")

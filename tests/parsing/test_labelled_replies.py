@@ -39,6 +39,7 @@ def test_set_has_distinct_replies_and_possible_readings(name: str) -> None:
         ("plain, by language", 400, 0.0, 0.05),
         ("misleading", 350, 0.0, 0.0),
         ("strong place against weak", 40, 0.0, 0.05),
+        ("blind", 880, 0.003, 0.05),
     ],
 )
 def test_few_replies_are_wrong_or_unread(name: str, n: int, wrong: float, unread: float) -> None:

@@ -225,14 +225,17 @@ def _hands_over(before: str) -> bool:
 
 
 def _json(text: str, asked: Asked, form: str | None) -> int:
-    """What the JSON object that ends a reply says; `NO_LABEL` if there is none."""
-    body = text.removesuffix("```").rstrip()
-    nests = json_texts(body) if body.endswith("}") else ()
+    """What the last JSON object says; `NO_LABEL` if more than a remark on lines of its own follows."""
+    nests = json_texts(text) if "}" in text else ()
     roots = [root for root in nests if isinstance(root, JsonObject) and root.is_whole]
-    if not roots or roots[-1].end != len(body):
+    if not roots:
         return NO_LABEL
-    start = roots[-1].start
+    start, end = roots[-1].start, roots[-1].end
     codes = [_of_object(root, asked) for root in roots]
+    behind = text[end:].strip(" `")
+    is_remark = behind[:1] == "\n" and is_reason(behind, codes[-1], asked) and not _reports(behind)
+    if behind and not (is_remark and codes[-1] >= 0):
+        return NO_LABEL
     if _REPORTS.search(text[max(0, start - 120) : start]) and start:
         return UNCLEAR
     return UNCLEAR if len(set(codes) - {UNCLEAR}) > 1 and form != "json" else codes[-1]
@@ -264,6 +267,7 @@ def _plain(text: str, asked: Asked) -> int:
     rows = [row.strip() for row in text.split("\n") if not _RULE.fullmatch(row)]
     if len(rows) > 1 and listed(rows[-2]) and not named(rows[-2], asked.symbols):
         rows[-2:] = [f"{rows[-2].rstrip(':： ')}: {rows[-1]}"]  # "## Verdict" and a line below it
+        text = "\n".join(rows)
     alone, leading = _headings(rows, asked)
     codes = [_row(k, rows, alone | leading, asked) for k in range(len(rows))]
     claims = [k for k, code in enumerate(codes) if code != NO_LABEL]
@@ -349,9 +353,9 @@ def _sentence(text: str, asked: Asked) -> int:
     if not parts or (len(text) > 2000 and len(parts) == 1) or text.rstrip(" _\"”').").endswith("?"):
         return NO_LABEL
     codes = [_of_sentence(part, asked) for part in parts]
-    bare = [len(words_of(part)) < 3 and alone(part, asked.symbols) >= 0 for part in parts]
-    if not bare[-1]:  # else they are headings
-        codes = [NO_LABEL if heads else code for heads, code in zip(bare, codes, strict=True)]
+    heads = [len(words_of(p)) < 3 and ":" not in p and alone(p, asked.symbols) >= 0 for p in parts]
+    if not heads[-1]:
+        codes = [NO_LABEL if head else code for head, code in zip(heads, codes, strict=True)]
     if codes[-1] != NO_LABEL:
         is_final = not FINAL.isdisjoint(words_of(parts[-1]))
         return codes[-1] if is_final or set(codes) <= {NO_LABEL, codes[-1]} else UNCLEAR

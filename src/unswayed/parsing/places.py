@@ -207,7 +207,7 @@ def place(text: str, asked: Asked, *, behind: int = INSIDE) -> int:
         return UNCLEAR
     if asked.symbols.word.match(before) and not points:
         return UNCLEAR  # "A to B", unlike "A better answer is B"
-    told = bool(points) and not VERBS.isdisjoint(words_of(before)[-1:])  # "The answer is"
+    told = bool(points) and not VERBS.isdisjoint(words_of(before)[-2:])  # "The answer is"
     return code if _ends(after, code, asked, behind, points=points, told=told) else UNCLEAR
 
 
