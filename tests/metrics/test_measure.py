@@ -1,6 +1,7 @@
 """Rows of metrics.json: strata, groups, differences, registration."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError, UnknownNameError, UsageError
 from unswayed.metrics import METRICS, difference, measure, measure_groups, self_check
 from unswayed.metrics.groups import UNGROUPED
+from unswayed.metrics.metric import FloatArray, Need, item_means
+from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.table import load_metrics
 from unswayed.presentation import presentations
 
@@ -213,3 +216,29 @@ def test_accuracy_meets_its_bound_where_everything_is_read(rows: list[tuple[int,
         row[name].value for name in ("accuracy", "consistency", "consistent_accuracy")
     )
     assert acc == pytest.approx(both + (1 - con) / 2)
+
+
+def test_a_stratum_without_probabilities_counts_no_item_where_a_metric_reads_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def first(part: Outcomes) -> FloatArray:
+        assert part.probs is not None
+        return item_means(part.probs[:, 0, 0], np.isfinite(part.probs).all(axis=(1, 2)))
+
+    sure = replace(METRICS.load("accuracy"), statistics=first, needs=(Need.PROBS,))
+    monkeypatch.setattr(type(METRICS), "load", lambda *_: sure)
+    two, three = (
+        simulated(30, n, orders=orders, position=0.5, seed=n)
+        for n, orders in ((2, "swap"), (3, "cyclic"))
+    )
+    bare = [replace(part, probs=None) for part in (two, three)]
+    assert two.probs is not None
+    other = replace(two, probs=two.probs[::-1])
+    alone = difference([two], [other], "sure", resamples=50)
+    assert alone.value is not None
+    assert difference([two, bare[1]], [other, three], "sure", resamples=50) == alone
+    apart = difference([two, bare[1]], [bare[0], three], "sure", resamples=50)
+    assert (apart.value, apart.reason) == (None, "no item counts in sure on both sides")
+    row = measure([two, bare[1]], names=["sure"], resamples=50)["sure"]
+    assert isinstance(row, Estimate)
+    assert (row.value, row.n) == (pytest.approx(two.probs[:, 0, 0].mean()), 30)

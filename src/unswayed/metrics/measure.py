@@ -107,8 +107,9 @@ def difference(
         reason = "items have different numbers of candidates: compare each number by itself"
         return Estimate(value=None, reason=reason)
     for strata in zip(*pairs, strict=True):  # what one method has, and what the other
-        if lacking := [need for need in metric.lacking(strata) if need.recorded]:
+        if lacking := metric.unrecorded(strata):
             return Estimate(value=None, reason=lacking[0].lack)
+    pairs = [pair for pair in pairs if not any(metric.unrecorded([side]) for side in pair)]
     if metric.weighted is not None and pairs:
         return _weighted_difference(metric, name, *pairs[0])
     blocks = [_paired_statistics(metric, left, right) for left, right in pairs]

@@ -217,6 +217,10 @@ class Metric:
         """The needs that no stratum meets."""
         return [need for need in self.needs if not any(map(need.met_by, strata))]
 
+    def unrecorded(self, strata: Sequence[Outcomes]) -> list[Need]:
+        """Those of them that ask for quantities which were never recorded: it cannot read the outcomes."""
+        return [need for need in self.lacking(strata) if need.recorded]
+
     def left_out(self, strata: Sequence[Outcomes]) -> bool:
         """Whether it is no part of a row about these strata."""
         return self.optional and any(not need.of_values for need in self.lacking(strata))

@@ -204,13 +204,14 @@ def resample(
         generator = np.random.default_rng([seed, stream])
         draws = generator.multinomial(int(sizes.sum()), sizes / sizes.sum(), size=resamples)
         for own, outcomes, drawn in zip(sums, strata, draws.T, strict=True):
-            own |= draw(chosen, outcomes, drawn, generator)
+            readable = {k: v for k, v in chosen.items() if not v.unrecorded([outcomes])}
+            own |= draw(readable, outcomes, drawn, generator)
     return Sample(metrics, tuple(strata), tuple(sums), constructed)
 
 
 def _hopeless(metric: Metric, strata: Sequence[Outcomes]) -> bool:
     """Whether it is left out anyway, or reads continuous quantities that were never recorded."""
-    return metric.left_out(strata) or any(need.recorded for need in metric.lacking(strata))
+    return metric.left_out(strata) or bool(metric.unrecorded(strata))
 
 
 def _stream(metric: Metric) -> int:
