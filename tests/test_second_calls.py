@@ -89,7 +89,6 @@ def judged(
     return answers.counts, [decision for decision in outcome.decisions if decision is not None]
 
 
-Engine = Callable[..., tuple[RunCounts, list[Decision]]]
 ENGINES = pytest.mark.parametrize("ask", [audited, judged])
 
 
@@ -103,7 +102,7 @@ def store() -> CallStore:
 
 @ENGINES
 def test_a_judge_that_rambles_is_asked_for_its_label_in_its_own_conversation(
-    ask: Engine, store: CallStore
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
 ) -> None:
     backend = Talker()
     counts, decisions = ask(backend, store, questions())
@@ -127,7 +126,9 @@ def test_a_judge_that_rambles_is_asked_for_its_label_in_its_own_conversation(
 
 
 @ENGINES
-def test_a_batch_is_asked_again_where_it_is_unread_alone(ask: Engine, store: CallStore) -> None:
+def test_a_batch_is_asked_again_where_it_is_unread_alone(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
+) -> None:
     def some(query: Query) -> Outcome:
         again = len(query.request.messages) > 2
         return (
@@ -148,7 +149,9 @@ def replace_text(response: Outcome, text: str) -> Outcome:
 
 
 @ENGINES
-def test_a_reply_that_stays_unread_is_asked_no_third_time(ask: Engine, store: CallStore) -> None:
+def test_a_reply_that_stays_unread_is_asked_no_third_time(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
+) -> None:
     backend = Talker(lambda query: replace_text(rambles(query), RAMBLE))
     counts, decisions = ask(backend, store, questions())
     assert (counts.made, counts.seconds, counts.unparsed) == (4, 2, 2)
@@ -169,7 +172,7 @@ def test_a_reply_that_stays_unread_is_asked_no_third_time(ask: Engine, store: Ca
 )
 @ENGINES
 def test_refused_broken_and_read_replies_are_not_asked_again(
-    ask: Engine, text: str, reason: str, store: CallStore
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], text: str, reason: str, store: CallStore
 ) -> None:
     backend = Talker(lambda _: Response(text=text, finish_reason=reason, cost_usd=0.0))
     _, decisions = ask(backend, store, questions())
@@ -179,7 +182,7 @@ def test_refused_broken_and_read_replies_are_not_asked_again(
 
 @ENGINES
 def test_a_longer_reply_that_is_unread_is_asked_no_third_time(
-    ask: Engine, store: CallStore
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
 ) -> None:
     def reply(query: Query) -> Outcome:
         reason = "length" if query.request.max_tokens == 16 else "stop"
@@ -210,7 +213,9 @@ def test_thinking_half_characters_and_the_beginning_of_a_long_reply_are_not_show
 
 
 @ENGINES
-def test_each_sample_asks_again_about_its_own_reply(ask: Engine, store: CallStore) -> None:
+def test_each_sample_asks_again_about_its_own_reply(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
+) -> None:
     backend = Talker()
     asked = questions(1, *(Ask(X0, sample=sample) for sample in range(3)))
     _, decisions = ask(backend, store, asked)
@@ -264,7 +269,9 @@ def test_a_run_that_was_killed_between_the_calls_asks_the_second_alone(
 
 
 @ENGINES
-def test_recorded_answers_that_older_rules_read_are_found(ask: Engine, tmp_path: Path) -> None:
+def test_recorded_answers_that_older_rules_read_are_found(
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], tmp_path: Path
+) -> None:
     """As a file has them that was written before answers were marked for it."""
     backend = Talker()
     with CallStore.open(tmp_path) as store:
@@ -286,7 +293,7 @@ def test_recorded_answers_that_older_rules_read_are_found(ask: Engine, tmp_path:
 
 @ENGINES
 def test_without_it_there_is_one_call_and_recorded_second_ones_are_left_out(
-    ask: Engine, store: CallStore
+    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
 ) -> None:
     backend = Talker()
     counts, decisions = ask(backend, store, questions(), WITHOUT)
