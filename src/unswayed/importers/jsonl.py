@@ -18,11 +18,17 @@ from unswayed.permutations import Order, invert
 from unswayed.tasks import task_of
 from unswayed.tasks.listwise import best_candidate
 
+
+def _read(decision: Decision, source: Source) -> Judged:
+    """One decision."""
+    return Judged(None, (decision,))
+
+
 OWN_DECISIONS: Final = Importer(
     title="Our own decisions.jsonl; with --map any log of one judge call per line.",
     detects=has("item_id", "order", "labels"),
     schema=Decision,
-    read=lambda decision, source: Judged(None, (decision,)),
+    read=_read,
 )
 
 
