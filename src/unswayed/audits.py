@@ -24,7 +24,7 @@ from unswayed.auditing.measurement import asked_for
 from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
 from unswayed.auditing.recorded import RecordedAudit, audit_decisions
 from unswayed.auditing.records import check_kind
-from unswayed.auditing.rereading import change_note, reread
+from unswayed.auditing.rereading import reread, said
 from unswayed.auditing.run_directory import (
     default_directory,
     prepare_directory,
@@ -88,7 +88,7 @@ def audit_calls(
             audit = Audit.begin(plan, Session(backend, store, run_settings))
             changes = reread(audit.session, plan.calls(), directory)
             priced = audit.price()
-            for words in change_note(changes, priced, reask=settings.reask):
+            for words in said(changes, priced, reask=settings.reask):
                 print(f"unswayed: {words}", file=sys.stderr, flush=True)
             check_recorded(priced, missing)
         asked = run_sync(_ask(audit, priced))
@@ -162,7 +162,7 @@ def price_calls(
             audit = Audit.begin(plan, session)
             changes = reread(session, plan.calls(), directory)
             price = audit.price()
-            changed = change_note(changes, price, reask=settings.reask)
+            changed = said(changes, price, reask=settings.reask)
             remarks = backend.forecast(session.missing(plan.calls()))
             price = replace(price, remarks=(*changed, *remarks))
     finally:

@@ -48,7 +48,7 @@ def changes_of(store: CallStore) -> Reread | UnsetType:
     return UNSET if noted is None else msgspec.json.decode(noted, type=Reread)
 
 
-def change_note(changes: Reread | None, priced: CallPlan, *, reask: bool) -> tuple[str, ...]:
+def said(changes: Reread | None, priced: CallPlan, *, reask: bool) -> tuple[str, ...]:
     """What changed, and what is asked for it; nothing if nothing changed."""
     changed = changes and changes.now_unread + changes.now_read + changes.to_another
     if not changes or not changed:
