@@ -23,8 +23,6 @@ from unswayed.tiny.items import LABELS, judge_items, mcq_items
 from unswayed.training.advice import Advice, advise
 from unswayed.training.base_answers import balanced
 
-__all__ = ["KINDS", "Pool", "advised", "pool_of", "rates"]
-
 FloatArray = NDArray[np.float64]
 Kind = Literal["clean", "raters", "flips", "lot", "none"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)

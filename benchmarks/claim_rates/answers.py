@@ -11,8 +11,6 @@ from unswayed.decisions import DecisionTable, Evidence
 from unswayed.items import Item, Task
 from unswayed.methods.protocol import Method
 
-__all__ = ["estimation_answers"]
-
 
 def estimation_answers(
     method: Method,

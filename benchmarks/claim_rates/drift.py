@@ -14,8 +14,6 @@ from unswayed.methods.drift import drift
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
 
-__all__ = ["SETTINGS", "alarms", "rates"]
-
 FILED: Final = 200
 """Items that the file was fitted on."""
 

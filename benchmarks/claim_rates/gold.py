@@ -21,17 +21,6 @@ from unswayed.decisions import Estimate
 from unswayed.training.advice import CLEAN, hardly_wrong, surest_contradicted
 from unswayed.training.targets import shared_temperature, wrong_gold
 
-__all__ = [
-    "BROKEN",
-    "RIGHT",
-    "SIZES",
-    "World",
-    "bootstrap_interval",
-    "of_bootstrap",
-    "rates",
-    "worse",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -10,8 +10,6 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.report.collect import without_items
 from unswayed.report.findings import Finding, State
 
-__all__ = ["SETTINGS", "biased", "rates"]
-
 TRIALS = 200
 RESAMPLES = 400
 ITEMS = 200

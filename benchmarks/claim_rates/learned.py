@@ -15,8 +15,6 @@ from claim_rates.rate import Rate
 from unswayed.methods.estimation import MOST_ITEMS, MethodWarning
 from unswayed.methods.names import parse_method
 
-__all__ = ["SETTINGS", "SIZES", "covered", "rates"]
-
 SIZES: Final = (20, 60, 200)
 """Estimation items."""
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from reliability.counting import CountingServer, counting_server
 
-__all__ = ["CONNECTIONS", "Command", "commands", "finish", "session", "start"]
-
 CONNECTIONS = 16
 MODEL = ("--model", "openai-api/killtest/fake", "--max-connections", str(CONNECTIONS))
 

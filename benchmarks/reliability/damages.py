@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["WAYS"]
-
 Change = Callable[[Path, random.Random], None]
 """Damages the file at a path."""
 

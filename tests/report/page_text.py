@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-__all__ = ["page_text"]
-
 INLINE = frozenset({"a", "b", "bdi", "code", "i", "small", "span", "tspan"})
 SILENT = frozenset({"script", "style"})
 VOID = frozenset({"br", "col", "input", "link", "meta"})

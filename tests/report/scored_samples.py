@@ -12,8 +12,6 @@ from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.items import Message
 from unswayed.report.data import RunData
 
-__all__ = ["list_run", "scale_run"]
-
 EXPOSURE = [[3, 2, 2], [1, 3, 3], [3, 2, 2]]
 """Seven orders of three candidates that do not show them evenly."""
 

@@ -33,7 +33,7 @@ from unswayed.importers.protocol import (
     parts_of,
 )
 from unswayed.items import BadFieldError, Gold, Item, Task
-from unswayed.permutations import Order
+from unswayed.permutations import Order, invert
 
 FAILED: Final = "a sample that failed (error)"
 NO_CHOICES: Final = "a sample without choices: no multiple choice"
@@ -126,9 +126,6 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
         return Judged(None, (), left_out=EQUAL)
     if sorted(order) != list(range(n)):
         raise BadFieldError("metadata.unswayed.order", f"{list(order)} is no order of {n} options")
-    candidates = [""] * n
-    for candidate, text in zip(order, shown, strict=True):
-        candidates[candidate] = text
     gold = _gold(sample.target, order) if mark is None or mark.gold is None else mark.gold
     right = [gold] if isinstance(gold, int) else gold
     if len(right) > 1:
@@ -139,7 +136,7 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
         id=name if task is None else f"{task}/{name}",
         task=Task.MCQ,
         prompt=_text(sample.input),
-        candidates=tuple(candidates),
+        candidates=tuple(shown[place] for place in invert(order)),
         gold=right[0] if right else None,
         permutable=True if mark is None else mark.permutable,
     )

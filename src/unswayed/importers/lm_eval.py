@@ -27,7 +27,7 @@ from unswayed.decisions import Choice, Decision
 from unswayed.importers.mark import mark_of
 from unswayed.importers.protocol import Entry, Importer, Judged, Source, has, read_as
 from unswayed.items import BadFieldError, Item, Task
-from unswayed.permutations import Order
+from unswayed.permutations import Order, invert
 
 CLOZE: Final = "options were scored as continuations: they have no order"
 OTHER_FILTER: Final = "another filter of the same answers"
@@ -77,11 +77,10 @@ def _scored(sample: _Sample, labels: tuple[str, ...], source: Source) -> Judged:
     weights = [math.exp(score - top) for score in scores]
     by_position = [weight / sum(weights) for weight in weights]
     best = [candidate for candidate, score in zip(order, scores, strict=True) if score == top]
-    probs = dict(zip(order, by_position, strict=True))
     call = _decision(item, order, labels, best[0] if len(best) == 1 else "tie", source)
     decision = msgspec.structs.replace(
         call,
-        probs=tuple(probs[candidate] for candidate in range(n)),
+        probs=tuple(by_position[place] for place in invert(order)),
         label_mass=min(1.0, sum(map(math.exp, scores))),
     )
     return Judged(item, (decision,))
@@ -127,10 +126,7 @@ def _item(sample: _Sample, labels: tuple[str, ...], source: Source) -> tuple[Ite
     if sorted(order) != list(range(n)):
         raise BadFieldError("doc.unswayed.order", f"{list(order)} is no order of {n} labels")
     shown = _options(sample.doc)
-    texts = [""] * n
-    if shown is not None and len(shown) == n:
-        for candidate, text in zip(order, shown, strict=True):
-            texts[candidate] = text
+    texts = shown if shown is not None and len(shown) == n else [""] * n
     task = _FILE.match(PurePath(source.file).name)
     name = str(sample.doc_id if mark is None else mark.item)
     gold = _gold(sample.target, labels) if mark is None else mark.gold
@@ -139,7 +135,7 @@ def _item(sample: _Sample, labels: tuple[str, ...], source: Source) -> tuple[Ite
         id=f"{task[1]}/{name}" if task else name,
         task=Task.MCQ,
         prompt=question if isinstance(question, str) else "",
-        candidates=tuple(texts),
+        candidates=tuple(texts[place] for place in invert(order)),
         gold=tuple(gold) if isinstance(gold, list) else gold,
         group=task[1] if task else None,
         permutable=True if mark is None else mark.permutable,

@@ -24,7 +24,7 @@ from unswayed.decisions import Decision
 from unswayed.importers.pa_grpo import PAIR, QUESTION, shown_texts
 from unswayed.importers.protocol import Entry, Importer, Judged, Record, Source, object_of, parts_of
 from unswayed.items import BadFieldError, Item, Task
-from unswayed.permutations import Order
+from unswayed.permutations import Order, invert
 
 FAILED: Final = "a call that failed (error)"
 
@@ -125,8 +125,7 @@ def _probs(given: object, order: Order) -> tuple[float, ...] | None:
     total = sum(by_place)
     if min(by_place) < 0 or not 0 < total < 1 + 1e-3:
         return None
-    shares = {c: share / total for c, share in zip(order, by_place, strict=True)}
-    return tuple(shares[candidate] for candidate in range(len(order)))
+    return tuple(by_place[place] / total for place in invert(order))
 
 
 def _unfold(record: Record, source: Source) -> Iterator[Entry]:

@@ -36,13 +36,9 @@ def records_of(file: str) -> Iterator[Entry]:
         ItemError: If nothing can be told: a broken array, or a table that is not UTF-8.
         UsageError: If the file cannot be read.
     """
-    if is_table(file):
-        for number, row in read_table(file):
+    if is_table(file) or is_parquet(file):
+        for number, row in read_table(file) if is_table(file) else read_parquet(file):
             yield Source(file, number), row
-        return
-    if is_parquet(file):
-        for number, values in read_parquet(file):
-            yield Source(file, number), values
         return
     objects = iter_objects(file)
     first = next(objects, None)
