@@ -537,3 +537,22 @@ def test_scale_values_follow_presentation() -> None:
             item, Ask(turned), ("A", "B", "C"), response, model="m", answer_only=False
         )
         assert decision.choice == candidate
+
+
+@pytest.mark.parametrize("top", [[("A", -0.8)], [("A", -1.2), ("The", -0.92)]])
+def test_floor_does_not_overrule_stated_label(top: list[tuple[str, float]]) -> None:
+    """The floor of the labels outside the list equals the stated one: a tie rule has no say."""
+    listed = (tuple(TokenLogprob(token, value) for token, value in top),)
+    for text, choice in (("A", 0), ("D", 3)):
+        tops = tuple(
+            tuple(pair._replace(token=text) if pair.token == "A" else pair for pair in own)
+            for own in listed
+        )
+        response = Response(text=text, tokens=(text,), top_logprobs=tops)
+        for item_id in map(str, range(8)):
+            item = msgspec.structs.replace(FOUR, id=item_id)
+            decision = read_decision(
+                item, Ask(canonical(4)), "ABCD", response, model="m", answer_only=True
+            )
+            assert (decision.choice, decision.censored, decision.disagrees) == (choice, True, False)
+            assert decision.probs == pytest.approx((0.25,) * 4)

@@ -87,6 +87,7 @@ def read_decision(
         own = by_label.probs
         probs = tuple([own[label] for label in labels_by_candidate])
         disagrees = parsed >= 0 and ask.sample == 0 and own[parsed] < max(own)
+    censored = by_label is not None and by_label.censored
     return decision_of(
         item,
         ask,
@@ -94,10 +95,10 @@ def read_decision(
         response,
         model=model,
         text=text,
-        choice=_choice(item, ask, response, parsed, carriers, probs),
+        choice=_choice(item, ask, response, parsed, carriers, probs, censored),
         probs=probs,
         label_mass=by_label.mass if by_label is not None else None,
-        censored=by_label is not None and by_label.censored,
+        censored=censored,
         disagrees=disagrees,
     )
 
@@ -234,14 +235,15 @@ def _choice(
     parsed: int,
     carriers: tuple[int, ...],
     probs: tuple[float, ...] | None,
+    censored: bool,
 ) -> Choice:
     """The verdict; `carriers[l]` is the candidate that carries label l, `probs` are by candidate."""
     if parsed == DECLARED_TIE:
         return "tie"
     if parsed == NO_LABEL:
         return _likeliest(item, probs) if response.exact and probs is not None else None
-    if probs is None or ask.sample > 0:
-        return carriers[parsed]
+    if probs is None or ask.sample > 0 or (censored and probs[carriers[parsed]] == max(probs)):
+        return carriers[parsed]  # a floor does not overrule the text
     return _likeliest(item, probs)
 
 

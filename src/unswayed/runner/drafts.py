@@ -118,11 +118,12 @@ class Draft(NamedTuple):
             layout = Layout(layout.labels, answer_only=True)
         return Draft(self.question, request, key_of(request), layout, after=ended)
 
-    def most_reask(self) -> tuple[int, int]:
-        """Return `most_tokens` of a call that asks again, for any reply."""
+    def most_seconds(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return `most_tokens` of the call that asks again, for any reply, and of the longer call."""
         said = min(MOST_QUOTED, LONGEST_TOKEN * self.request.max_tokens)
         asks = len((self.layout.reask or "").encode())
-        return most_tokens(self.request)[0] + said + asks + 2 * TOKENS_AROUND, LABEL_TOKENS
+        asked, cap = most_tokens(self.request)
+        return (asked + said + asks + 2 * TOKENS_AROUND, LABEL_TOKENS), (asked, LONGER * cap)
 
 
 def read_by(layout: Layout, question: Question, response: Response, model: str) -> Decision:

@@ -38,8 +38,8 @@ class CallPlan:
         most_cost_usd: The most they can cost: a budget that is sure to reach (see `most_tokens`).
         n_reasks, most_reasks_usd: Calls to make that ask again about recorded replies, and the most
             that they can cost.
-        n_more, most_more_usd: Additional calls that ask again if no reply can be read, and the most
-            that they can cost.
+        n_more, most_more_usd: Additional calls that ask again, or for a longer answer, if no reply
+            can be read, and the most that they can cost.
         n_left_out: Recorded calls that ask again and that the settings leave out.
         remarks: How the model would answer them, in sentences (see `Backend.forecast`).
     """
@@ -172,7 +172,8 @@ def plan_calls(
             if draft.is_reask:
                 reasks.append(most[-1])
             elif drafter.may_reask(draft) and not (backend.offline and request.top_logprobs):
-                more.append(price_of(backend, *draft.most_reask()))  # not where labels are scored
+                prices = [price_of(backend, *most) for most in draft.most_seconds()]
+                more.append(None if None in prices else max(filter(None, prices), default=0.0))
     return CallPlan(
         n_questions=missing.n_questions,
         n_distinct=missing.n_distinct,
