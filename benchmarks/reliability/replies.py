@@ -33,6 +33,7 @@ SETS: Final = {
     "misleading": FOLDER / "misleading_replies.jsonl",
     "strong place against weak": FOLDER / "strong_replies.jsonl",
     "blind": FOLDER / "blind_replies.jsonl",
+    "untouched": FOLDER / "untouched_replies.jsonl",
 }
 SET: Final = SETS["labelled"]
 OPEN: Final = FOLDER / "open_replies.jsonl"
@@ -180,7 +181,7 @@ def main() -> None:
     tallies: dict[str, Tally] = {}
     for name, path in SETS.items():
         tallies[f"**{name}**"] = tally(labelled_replies(path)).pop("all")
-    for name in ("plain, by language", "blind"):
+    for name in ("plain, by language", "blind", "untouched"):
         for kind, counts in tally(labelled_replies(SETS[name])).items():
             if kind != "all":
                 tallies[f"{name.partition(',')[0]}: {kind}"] = counts

@@ -40,6 +40,7 @@ def test_set_has_distinct_replies_and_possible_readings(name: str) -> None:
         ("misleading", 350, 0.0, 0.0),
         ("strong place against weak", 40, 0.0, 0.05),
         ("blind", 880, 0.003, 0.05),
+        ("untouched", 200, 0.0, 0.13),  # no rule was changed after it was read
     ],
 )
 def test_few_replies_are_wrong_or_unread(name: str, n: int, wrong: float, unread: float) -> None:

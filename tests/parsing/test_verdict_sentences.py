@@ -5,7 +5,8 @@ from typing import Final
 
 import pytest
 
-from unswayed.parsing.labels import DECLARED_TIE, read_label
+from unswayed.parsing.labels import read_label
+from unswayed.parsing.places import DECLARED_TIE
 from unswayed.parsing.symbols import symbols_of
 
 SENTENCES: Final = (

@@ -40,8 +40,6 @@ from unswayed.parsing.quoting import spoken, unfenced, without_thinking
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten, symbols_of
 from unswayed.parsing.words import CONCLUDING, DENIED, FINAL, LEVEL, OTHERS, POINTING, TIE, TURNING
 
-__all__ = ["DECLARED_TIE", "LONGEST", "parse_label", "read_label"]
-
 LONGEST: Final = 20_000
 """Characters of a reply, without its reasoning, that are read by all rules."""
 _NAMES: Final = (

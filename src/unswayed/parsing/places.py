@@ -25,11 +25,6 @@ from unswayed.parsing.words import (
     WITHDRAWN,
 )
 
-__all__ = [
-    "DECLARED_TIE", "EDGES", "INSIDE", "LINE", "LISTED", "NOTHING", "UNCLEAR", "Asked",
-    "alone", "is_reason", "listed", "named", "place", "takes_back", "words_of",
-]  # fmt: skip
-
 DECLARED_TIE: Final = -2
 """Code of an explicit tie (`NO_LABEL`, -1, is the code of no verdict, and of an empty place)."""
 UNCLEAR: Final = -3
