@@ -52,6 +52,19 @@ def test_replies_are_counted_by_how_they_ended_and_were_read() -> None:
     assert (calls.reasked, calls.reasked_read, calls.reasked_positions) == (4, 3, (1, 1))
 
 
+def test_verdicts_by_position_name_every_position() -> None:
+    shown_first = [
+        decision("a", choice=0, reasked=True),
+        decision("a", choice=1, reasked=True, **TURNED),
+        decision("b", choice=0, probs=(0.8, 0.2), disagrees=True),
+        decision("b", choice=1, **TURNED),
+    ]
+    calls = calls_of(shown_first)
+    assert (calls.reasked_positions, calls.disagree_positions) == ((2, 0), (1, 0))
+    unread = calls_of([decision("a", reasked=True), decision("b", choice=0)])
+    assert (unread.reasked_positions, unread.disagree_positions) == ((0, 0), ())
+
+
 @pytest.mark.parametrize("name", ["d.jsonl", "d.jsonl.gz", "d.parquet"])
 def test_recorded_decisions_keep_what_is_counted(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
