@@ -109,6 +109,30 @@ def test_broken_endings_are_a_fact_with_their_words() -> None:
     assert "<b>abort" not in render_report([finding.run])
 
 
+@pytest.mark.parametrize(
+    ("unparsed", "headline"),
+    [
+        (60, "None of 60 answers could be read, so there is nothing to describe."),
+        (
+            15,
+            "15 of 60 answers could not be read, so this report describes the other 45 only.",
+        ),
+    ],
+)
+def test_second_calls_are_not_counted_as_replies(unparsed: int, headline: str) -> None:
+    finding = with_calls(planned=120, made=120, replies=60, unparsed=unparsed, reasked=60)
+    assert list(map(plain, say("lead.headline", finding))) == [headline]
+    shown = {fact.term: fact.text for fact in facts(finding)}
+    assert shown["Unparsed"] == f"{unparsed} of 60"
+    assert shown["Calls"] == "120 planned, 120 made, 0 from cache, 0 failed"
+
+
+def test_unread_note_counts_replies() -> None:
+    finding = with_calls(planned=80, made=80, replies=60, unparsed=6)
+    told = list(map(plain, say("facts.caveats", finding, True)))
+    assert "6 of 60 answers could not be read; they count as wrong and as disagreement." in told
+
+
 def test_replies_that_were_asked_again_are_told_with_what_came_of_it() -> None:
     some = with_calls(reasked=82, reasked_read=76)
     assert replies(some) == ["4.1 % of replies were asked again; 93 % of these were then read."]

@@ -104,7 +104,7 @@ class Calls(Struct, frozen=True, kw_only=True):
     made: int = 0
     cached: int = 0
     failed: int = 0
-    replies: int = 0
+    replies: int | None = None
     unparsed: int = 0
     refused: int = 0
     broken: dict[str, int] = {}
@@ -124,6 +124,11 @@ class Calls(Struct, frozen=True, kw_only=True):
     def answered(self) -> int:
         """Calls that came back, made or from cache."""
         return self.made + self.cached
+
+    @property
+    def heard(self) -> int:
+        """Replies, or the calls that came back in an older file, which does not count replies."""
+        return self.answered if self.replies is None else self.replies
 
     @property
     def missing(self) -> int:
