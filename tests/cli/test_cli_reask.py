@@ -114,6 +114,11 @@ def test_a_budget_that_ends_before_the_second_calls_names_one_that_goes_on(
     assert plan.most_cost_usd is not None
     ran = run(command, few, *options, "--budget", f"{plan.most_cost_usd / 2:.6f}")
     assert ran.code == 3
+    if command == "audit":  # 8 replies, and some second calls
+        told, awaiting = calls(), 16 - calls()["made"]
+        assert (told["unparsed"], told["awaiting"], told["replies"]) == (0, awaiting, 8 - awaiting)
+        assert f"{awaiting} replies that could not be read still await a second call." in ran.out
+        assert "could not be read, so" not in ran.out
     (line,) = [line for line in ran.said if "to go on: " in line]
     asked = server.received
     words = line.partition("to go on: unswayed ")[2].split()

@@ -6,12 +6,13 @@ import asyncio
 import datetime
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from unswayed.auditing.comparison import ANSWERS_FILE, answers_of
 from unswayed.auditing.measurement import metrics_of, run_of
@@ -33,8 +34,8 @@ from unswayed.auditing.run_directory import json_text, write_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
 from unswayed.calibration import evidence_of, prompts_for
-from unswayed.decisions import Decision, DecisionTable
-from unswayed.items import ItemSet, Message, expanded
+from unswayed.decisions import MISSING, UNPARSED, Decision, DecisionTable
+from unswayed.items import ItemSet, Message, blind, expanded
 from unswayed.parsing import READER
 from unswayed.presentation import Ask
 from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
@@ -224,10 +225,14 @@ class Audit:
         noted: dict[tuple[str, Ask], str] = {}
         decisions = noting_endings(source.noting(self.read(self.plan.questions())), noted)
         tables = build_tables(self.plan.strata, decisions, methods=self.plan.methods.values())
+        awaiting = 0
+        if counts.planned > counts.made + counts.cached:
+            tables, awaiting = self._without_awaiting(tables)
         plan, unmet = without_probabilities(self.plan, tables)
         endings = Counter(noted.values())
         metrics = metrics_of(backend.model, plan, counts, tables, source, endings=endings)
-        calls = msgspec.structs.replace(metrics.calls, reread=changes_of(self.session.store))
+        reread = changes_of(self.session.store)
+        calls = msgspec.structs.replace(metrics.calls, awaiting=awaiting, reread=reread)
         metrics = msgspec.structs.replace(metrics, calls=calls)
         warnings = [*asked.failures, *asked.warnings, *_unread(metrics.calls), *unmet]
         prompts = self.session.settings.prompts
@@ -248,6 +253,20 @@ class Audit:
             budget_to_finish=asked.needed_usd if counts.budget_spent else None,
         )
         return AuditRecord(metrics, run, plan, tables, self.read, self.exchanges)
+
+    def _without_awaiting(
+        self, tables: Sequence[DecisionTable]
+    ) -> tuple[tuple[DecisionTable, ...], int]:
+        """Tables in which unread replies with a second call to come are missing; their number."""
+        kept = tuple(replace(table, choices=table.choices.copy()) for table in tables)
+        awaiting = 0
+        for stratum, table in zip(self.plan.strata, kept, strict=True):
+            for row, column in np.argwhere(table.choices == UNPARSED):
+                question = Question(blind(stratum.items[row]), table.asks[column])
+                if any(self.session.missing([question])):
+                    table.choices[row, column] = MISSING
+                    awaiting += 1
+        return kept, awaiting
 
     def read(self, questions: Iterable[Question]) -> Iterator[Decision]:
         """The decisions of questions, with the probabilities of their samples where asked for."""

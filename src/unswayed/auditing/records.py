@@ -93,6 +93,7 @@ class Calls(Struct, frozen=True, kw_only=True):
 
     Attributes:
         replies: Replies about the candidates, among which the others are counted.
+        awaiting: Unread replies that are not among them: their second call is still to come.
         broken: Unread replies whose finish reason is none of the known ones, by that reason.
         disagree: Replies whose text states another label than the likeliest.
         reasked, reasked_read: Replies that were asked again; those of them that were then read.
@@ -105,6 +106,7 @@ class Calls(Struct, frozen=True, kw_only=True):
     cached: int = 0
     failed: int = 0
     replies: int | None = None
+    awaiting: int = 0
     unparsed: int = 0
     refused: int = 0
     broken: dict[str, int] = {}
