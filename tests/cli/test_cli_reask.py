@@ -48,7 +48,10 @@ def test_an_audit_asks_again_unless_it_is_told_not_to(run: Run, few: Path, serve
     assert run("audit", few, *AUDIT, "--no-reask").code == 0
     assert (server.received, calls()["unparsed"], calls()["reasked"]) == (8, 8, 0)
     priced = run("audit", few, *AUDIT, "--dry-run")
-    assert "16 distinct calls (8 questions), 8 recorded already, 8 to make" in priced.out
+    assert (
+        "16 distinct calls (8 questions, 8 of the calls second ones), 8 recorded already, 8 to make"
+        in priced.out
+    )
     assert "more" not in priced.out
     assert run("audit", few, *AUDIT).code == 0
     assert (server.received, calls()["unparsed"], calls()["reasked_read"]) == (16, 0, 8)
