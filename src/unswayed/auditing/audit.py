@@ -59,12 +59,14 @@ class Exchange(NamedTuple):
         messages: The prompt; for recorded decisions, whose prompt is not known, the layout.
         spans: By candidate, where its text stands in them.
         text: The answer.
+        finish_reason: Why it ended.
     """
 
     question: Question
     messages: tuple[Message, ...]
     spans: Spans
     text: str | None
+    finish_reason: str | None = None
 
 
 ExchangeSource = Callable[[Iterable[Question]], Iterator[Exchange]]
@@ -276,7 +278,7 @@ class Audit:
         """The prompts and answers of questions, as they are recorded."""
         for question, request, response in self.session.calls(questions):
             spans = candidate_spans(question.item, question.ask, self.session.settings.prompts)
-            yield Exchange(question, request.messages, spans, response.text)
+            yield Exchange(question, request.messages, spans, response.text, response.finish_reason)
 
 
 def _failures(
@@ -308,14 +310,22 @@ def _failures(
 
 def _unread(calls: Calls) -> Iterator[str]:
     words = ", ".join(f"{one_line(word)} {n:,}" for word, n in calls.broken.items())
-    for ended, n in (
-        ("were refused by the model or by a filter", calls.refused),
-        (f"have an unknown finish reason ({words})", sum(calls.broken.values())),
+    for ended, n, remedy in (
+        (
+            "were refused by the model or by a filter",
+            calls.refused,
+            "Reword the prompt, or relax the provider's filter.",
+        ),
+        (
+            f"have an unknown finish reason ({words})",
+            sum(calls.broken.values()),
+            "Switch off what ends replies so at the server, such as tools.",
+        ),
     ):
         if n:
             yield (
                 f"{n:,} answers {ended}: they are no verdicts, whatever they say, and count as "
-                "unparsed."
+                f"unparsed. {remedy}"
             )
 
 
