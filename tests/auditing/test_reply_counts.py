@@ -5,7 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from unswayed.auditing.audit import _unread
 from unswayed.auditing.export import export_decisions
+from unswayed.auditing.flips import flips_of
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import Calls, Metrics, Reread
 from unswayed.auditing.rows import as_json
@@ -50,6 +52,56 @@ def test_replies_are_counted_by_ending_and_reading() -> None:
     assert calls.broken == {"OTHER": 1, "abort": 2}
     assert (calls.disagree, calls.disagree_positions) == (2, (1, 1))
     assert (calls.reasked, calls.reasked_read, calls.reasked_positions) == (4, 3, (1, 1))
+
+
+def test_examples_of_unread_answers_name_the_finish_reason_that_is_the_cause() -> None:
+    made = [
+        decision("a", text="A", finish_reason="tool_calls"),
+        decision("b", text="I cannot say.", finish_reason="stop"),
+        decision("c", text="", finish_reason="content_filter"),
+    ]
+    settings = AuditSettings(resamples=100)
+    examples = flips_of(audit_decisions(made, None, settings, command="test")).unparsed_examples
+    assert examples == (
+        "(finish reason tool_calls) A",
+        "I cannot say.",
+        "(finish reason content_filter)",
+    )
+
+
+def test_probabilities_that_second_calls_lack_are_told() -> None:
+    made = [
+        decision("a", choice=0, probs=(0.8, 0.2)),
+        decision("a", choice=0, probs=(0.6, 0.4), **TURNED),
+        decision("b", choice=1, reasked=True),
+        decision("b", choice=1, **TURNED),
+    ]
+    settings = AuditSettings(resamples=100, methods=("average",))
+    warnings = audit_decisions(made, None, settings, command="test").run.warnings
+    assert (
+        "2 of 4 answers came without label probabilities (asked again, which gives none: 1); methods "
+        "that need them (average) give no verdict there. Use vote, which needs none."
+    ) in warnings
+
+
+def test_unread_endings_are_told_with_a_remedy() -> None:
+    told = list(_unread(Calls(refused=3, broken={"tool_calls": 5})))
+    assert told[0].endswith("unparsed. Reword the prompt, or relax the provider's filter.")
+    assert told[1].startswith("5 answers have an unknown finish reason (tool_calls 5): ")
+    assert told[1].endswith("Switch off what ends replies so at the server, such as tools.")
+
+
+def test_verdicts_by_position_name_every_position() -> None:
+    shown_first = [
+        decision("a", choice=0, reasked=True),
+        decision("a", choice=1, reasked=True, **TURNED),
+        decision("b", choice=0, probs=(0.8, 0.2), disagrees=True),
+        decision("b", choice=1, **TURNED),
+    ]
+    calls = calls_of(shown_first)
+    assert (calls.reasked_positions, calls.disagree_positions) == ((2, 0), (1, 0))
+    unread = calls_of([decision("a", reasked=True), decision("b", choice=0)])
+    assert (unread.reasked_positions, unread.disagree_positions) == ((0, 0), ())
 
 
 @pytest.mark.parametrize("name", ["d.jsonl", "d.jsonl.gz", "d.parquet"])

@@ -48,7 +48,10 @@ def test_audit_asks_again_unless_no_reask(run: Run, few: Path, server: Server) -
     assert run("audit", few, *AUDIT, "--no-reask").code == 0
     assert (server.received, calls()["unparsed"], calls()["reasked"]) == (8, 8, 0)
     priced = run("audit", few, *AUDIT, "--dry-run")
-    assert "16 distinct calls (8 questions), 8 recorded already, 8 to make" in priced.out
+    assert (
+        "16 distinct calls (8 questions, 8 of the calls second ones), 8 recorded already, 8 to make"
+        in priced.out
+    )
     assert "more" not in priced.out
     assert run("audit", few, *AUDIT).code == 0
     assert (server.received, calls()["unparsed"], calls()["reasked_read"]) == (16, 0, 8)
@@ -112,6 +115,11 @@ def test_budget_spent_before_second_calls_names_larger_one(
     assert plan.most_cost_usd is not None
     ran = run(command, few, *options, "--budget", f"{plan.most_cost_usd / 2:.6f}")
     assert ran.code == 3
+    if command == "audit":  # 8 replies, and some second calls
+        told, awaiting = calls(), 16 - calls()["made"]
+        assert (told["unparsed"], told["awaiting"], told["replies"]) == (0, awaiting, 8 - awaiting)
+        assert f"{awaiting} replies that could not be read still await a second call." in ran.out
+        assert "could not be read, so" not in ran.out
     (line,) = [line for line in ran.said if "to go on: " in line]
     asked = server.received
     words = line.partition("to go on: unswayed ")[2].split()

@@ -275,6 +275,18 @@ def test_ctrl_c_once_keeps_what_was_done_and_the_same_command_goes_on(
     assert paid - made <= 2  # what was in flight
 
 
+def test_ctrl_c_leaves_replies_that_await_a_second_call(many: Path, slow: Server) -> None:
+    slow.start(say=lambda _: "Both have their merits.", latency_s=0.1)
+    process = begun(many)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    told = json.loads(Path("run/metrics.json").read_text())["calls"]
+    assert 0 < told["awaiting"] == told["made"] < 400
+    assert (told["unparsed"], told["replies"]) == (0, 0)
+    assert " still await" in out
+    assert "could not be read, so" not in out
+
+
 def test_ctrl_c_twice_leaves_at_once_and_loses_no_recorded_call(
     run: Run, many: Path, slow: Server
 ) -> None:

@@ -64,6 +64,8 @@ def test_flips_beyond_doubt_are_plain_though_no_position_can_be_named() -> None:
 def test_some_unparsed_matter_beside_the_finding(unparsed: int, matters: bool) -> None:
     calls = {"planned": 2000, "made": 2000, "unparsed": unparsed}
     assert Finding(with_metrics(plain_run(), calls=calls)).unparsed_matters is matters
+    calls |= {"planned": 3000, "made": 3000, "replies": 2000}  # 1,000 second calls
+    assert Finding(with_metrics(plain_run(), calls=calls)).unparsed_matters is matters
 
 
 def test_missing_calls_are_counted() -> None:

@@ -109,18 +109,64 @@ def test_broken_endings_are_reported_with_words() -> None:
     assert "<b>abort" not in render_report([finding.run])
 
 
+@pytest.mark.parametrize(
+    ("unparsed", "headline"),
+    [
+        (60, "None of 60 answers could be read, so there is nothing to describe."),
+        (
+            15,
+            "15 of 60 answers could not be read, so this report describes the other 45 only.",
+        ),
+    ],
+)
+def test_second_calls_are_not_counted_as_replies(unparsed: int, headline: str) -> None:
+    finding = with_calls(planned=120, made=120, replies=60, unparsed=unparsed, reasked=60)
+    assert list(map(plain, say("lead.headline", finding))) == [headline]
+    shown = {fact.term: fact.text for fact in facts(finding)}
+    assert shown["Unparsed"] == f"{unparsed} of 60"
+    assert shown["Calls"] == "120 planned, 120 made, 0 from cache, 0 failed"
+
+
+def unread(finding: Finding) -> str:
+    return plain(say("bias.unread", finding)[1]).replace("\u202f", " ")
+
+
+def test_advice_on_unread_answers_follows_their_finish_reasons() -> None:
+    label_alone = "Look at them before anything else: a prompt that asks for the label alone"
+    assert label_alone in unread(with_calls(unparsed=900))
+    all_ended = unread(with_calls(unparsed=900, refused=100, broken={"tool_calls": 800}))
+    assert all_ended == (
+        "45.0 % of the answers could not be read. 900 of these 900 are unread for their finish "
+        "reason, whatever they say: look for tools and filters at the server."
+    )
+    some = unread(with_calls(unparsed=900, broken={"tool_calls": 800}))
+    assert "800 of these 900 are unread for their finish reason" in some
+    assert label_alone in some
+
+
+def test_unread_note_counts_replies() -> None:
+    finding = with_calls(planned=80, made=80, replies=60, unparsed=6)
+    told = list(map(plain, say("facts.caveats", finding, True)))
+    assert "6 of 60 answers could not be read; they count as wrong and as disagreement." in told
+
+
 def test_reasked_replies_are_reported_with_outcome() -> None:
     some = with_calls(reasked=82, reasked_read=76)
     assert replies(some) == [
         "4.1 % of replies were asked again, and 93 % of these could then be read."
     ]
     assert replies(some, brief=True) == []
-    many = with_calls(reasked=110, reasked_read=110)
+    read = "5.5 % of replies were asked again, and 100 % of these could then be read."
+    assert replies(with_calls(reasked=110, reasked_read=110)) == [read]
+    many = with_calls(reasked=110, reasked_read=55)
     assert replies(many) == replies(many, brief=True)
-    assert replies(many) == [
-        "5.5 % of replies were asked again, and 100 % of these could then be read. "
-        "Require a stricter form of reply, or word the prompt more clearly."
-    ]
+    half = "5.5 % of replies were asked again, and 50 % of these could then be read. "
+    advice = (
+        "Require a stricter form of reply (--prompt structured), or word the prompt more clearly."
+    )
+    assert replies(many) == [half + advice]
+    run = replace(many.run, run=Run(prompt=Prompt(name="structured-reasoning")))
+    assert replies(Finding(run)) == [f"{half}Word the prompt more clearly."]
 
 
 def test_figures_without_reasked_items_are_reported() -> None:
@@ -128,7 +174,7 @@ def test_figures_without_reasked_items_are_reported() -> None:
     calls = {"planned": 2000, "made": 2000, "replies": 2000, "reasked": 82, "reasked_read": 76}
     run = with_metrics(plain_run(), calls=calls, without_reasked={"direct": row})
     assert replies(Finding(run))[1] == (
-        "Without the items of these replies, direct has an accuracy of 70.0 % and a consistency of "
+        "On the 900 items without such a reply, direct has an accuracy of 70.0 % and a consistency of "
         "82.0 %."
     )
     assert len(replies(Finding(run), brief=True)) == 0
@@ -139,7 +185,7 @@ def test_disagreement_is_reported_above_one_in_thousand(brief: bool) -> None:
     assert replies(with_calls(disagree=2, disagree_positions=[1, 1]), brief=brief) == []
     assert replies(with_calls(disagree=12, disagree_positions=[8, 4]), brief=brief) == [
         "In 0.6 % of replies, the text states a label other than the likeliest. The likeliest "
-        "label decides (verdicts by position: 8, 4)."
+        "label decides (first position: 8 verdicts, second: 4)."
     ]
 
 

@@ -6,12 +6,13 @@ import asyncio
 import datetime
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from unswayed.auditing.comparison import ANSWERS_FILE, answers_of
 from unswayed.auditing.measurement import metrics_of, run_of
@@ -33,8 +34,8 @@ from unswayed.auditing.run_directory import json_text, write_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
 from unswayed.calibration import evidence_of, prompts_for
-from unswayed.decisions import Decision, DecisionTable
-from unswayed.items import ItemSet, Message, expanded
+from unswayed.decisions import MISSING, UNPARSED, Decision, DecisionTable
+from unswayed.items import ItemSet, Message, blind, expanded
 from unswayed.parsing import READER
 from unswayed.presentation import Ask
 from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
@@ -58,12 +59,14 @@ class Exchange(NamedTuple):
         messages: The prompt; for recorded decisions, whose prompt is not known, the layout.
         spans: By candidate, where its text stands in them.
         text: The answer.
+        finish_reason: Why it ended.
     """
 
     question: Question
     messages: tuple[Message, ...]
     spans: Spans
     text: str | None
+    finish_reason: str | None = None
 
 
 ExchangeSource = Callable[[Iterable[Question]], Iterator[Exchange]]
@@ -224,10 +227,14 @@ class Audit:
         noted: dict[tuple[str, Ask], str] = {}
         decisions = noting_endings(source.noting(self.read(self.plan.questions())), noted)
         tables = build_tables(self.plan.strata, decisions, methods=self.plan.methods.values())
+        awaiting = 0
+        if counts.planned > counts.made + counts.cached:
+            tables, awaiting = self._without_awaiting(tables)
         plan, unmet = without_probabilities(self.plan, tables)
         endings = Counter(noted.values())
         metrics = metrics_of(backend.model, plan, counts, tables, source, endings=endings)
-        calls = msgspec.structs.replace(metrics.calls, reread=changes_of(self.session.store))
+        reread = changes_of(self.session.store)
+        calls = msgspec.structs.replace(metrics.calls, awaiting=awaiting, reread=reread)
         metrics = msgspec.structs.replace(metrics, calls=calls)
         warnings = [*asked.failures, *asked.warnings, *_unread(metrics.calls), *unmet]
         prompts = self.session.settings.prompts
@@ -249,6 +256,20 @@ class Audit:
         )
         return AuditRecord(metrics, run, plan, tables, self.read, self.exchanges)
 
+    def _without_awaiting(
+        self, tables: Sequence[DecisionTable]
+    ) -> tuple[tuple[DecisionTable, ...], int]:
+        """Tables in which unread replies with a second call to come are missing; their number."""
+        kept = tuple(replace(table, choices=table.choices.copy()) for table in tables)
+        awaiting = 0
+        for stratum, table in zip(self.plan.strata, kept, strict=True):
+            for row, column in np.argwhere(table.choices == UNPARSED):
+                question = Question(blind(stratum.items[row]), table.asks[column])
+                if any(self.session.missing([question])):
+                    table.choices[row, column] = MISSING
+                    awaiting += 1
+        return kept, awaiting
+
     def read(self, questions: Iterable[Question]) -> Iterator[Decision]:
         """The decisions of questions, with the probabilities of their samples where asked for."""
         return self.plan.read(questions, self.session.read)
@@ -257,7 +278,7 @@ class Audit:
         """The prompts and answers of questions, as they are recorded."""
         for question, request, response in self.session.calls(questions):
             spans = candidate_spans(question.item, question.ask, self.session.settings.prompts)
-            yield Exchange(question, request.messages, spans, response.text)
+            yield Exchange(question, request.messages, spans, response.text, response.finish_reason)
 
 
 def _failures(
@@ -289,12 +310,20 @@ def _failures(
 
 def _unread(calls: Calls) -> Iterator[str]:
     words = ", ".join(f"{one_line(word)} {n:,}" for word, n in calls.broken.items())
-    for ended, n in (
-        ("were refused by the model or a filter", calls.refused),
-        (f"have an unknown finish reason ({words})", sum(calls.broken.values())),
+    for ended, n, remedy in (
+        (
+            "were refused by the model or a filter",
+            calls.refused,
+            "Reword the prompt, or relax the provider's filter.",
+        ),
+        (
+            f"have an unknown finish reason ({words})",
+            sum(calls.broken.values()),
+            "Switch off tools and other features that end replies early at the server.",
+        ),
     ):
         if n:
-            yield f"{n:,} answers {ended}. They count as unparsed, whatever their text."
+            yield f"{n:,} answers {ended}. They count as unparsed, whatever their text. {remedy}"
 
 
 def write_record(directory: Path, record: AuditRecord) -> None:

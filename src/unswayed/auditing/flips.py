@@ -15,6 +15,7 @@ from unswayed.decisions import SCORE, UNPARSED, Choice, DecisionTable, choice_of
 from unswayed.items import Item, Message, blind, text_of
 from unswayed.metrics.outcomes import answered
 from unswayed.metrics.rank_stability import rank_agreement
+from unswayed.parsing import ending
 from unswayed.presentation import Ask
 from unswayed.prompts import Spans
 from unswayed.runner import Question
@@ -85,7 +86,7 @@ class Flips(msgspec.Struct, frozen=True):
         n_flipped: Items without the same verdict in every order.
         flipped: Surest first, at most `MOST_FLIPS`; where candidates are scored, the least stable
             ranking first.
-        unparsed_examples: Raw answers that could not be read.
+        unparsed_examples: Raw answers that could not be read, after a finish reason that is the cause.
     """
 
     n_flipped: int
@@ -231,14 +232,16 @@ def _split(text: str | None) -> tuple[str | None, str | None]:
 
 
 def _unparsed(record: AuditRecord) -> Iterator[str]:
-    """Raw text of a few answers that could not be read."""
+    """Raw text of a few answers that could not be read, after the finish reason that is the cause."""
     told = 0
     for stratum, table in zip(record.plan.strata, record.tables, strict=True):
         for row, column in np.argwhere(table.choices == UNPARSED)[:50]:
             question = Question(blind(stratum.items[row]), table.asks[column])
             for said in record.exchanges([question]):
-                if said.text:
-                    yield said.text[:2000]
+                ended = "" if ending(said.finish_reason).is_read else said.finish_reason
+                if said.text or ended:
+                    why = f"(finish reason {ended}) " if ended else ""
+                    yield f"{why}{said.text or ''}"[:2000].strip()
                     told += 1
             if told >= MOST_EXAMPLES:
                 return

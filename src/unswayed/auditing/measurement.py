@@ -80,6 +80,7 @@ def _calls(counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[
     parts = [table.label_mass for table in tables if table.label_mass is not None]
     masses = np.concatenate([part[~np.isnan(part)] for part in parts]) if parts else np.array([])
     disagree, reasked = _marked(tables, DISAGREES), _marked(tables, REASKED)
+    n = max((table.n for table in tables), default=0)
     return Calls(
         planned=counts.planned,
         made=counts.made,
@@ -90,10 +91,10 @@ def _calls(counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[
         refused=sum(n for word, n in endings.items() if ending(word) is Ending.REFUSED),
         broken={w: n for w, n in sorted(endings.items()) if ending(w) is Ending.BROKEN},
         disagree=disagree.total(),
-        disagree_positions=_by_position(disagree),
+        disagree_positions=_by_position(disagree, n),
         reasked=reasked.total(),
         reasked_read=reasked.total() - reasked[UNPARSED],
-        reasked_positions=_by_position(reasked),
+        reasked_positions=_by_position(reasked, n),
         input_tokens=counts.input_tokens,
         output_tokens=counts.output_tokens,
         cost_usd=counts.cost_usd,
@@ -114,8 +115,8 @@ def _marked(tables: Sequence[DecisionTable], mark: int) -> Counter[int]:
     )
 
 
-def _by_position(counts: Counter[int]) -> tuple[int, ...]:
-    return tuple(counts[position] for position in range(max(counts, default=-1) + 1))
+def _by_position(counts: Counter[int], n: int) -> tuple[int, ...]:
+    return tuple(counts[position] for position in range(n)) if counts else ()
 
 
 def run_of(

@@ -23,7 +23,7 @@ from unswayed.auditing.settings import (
     protocols_of,
     samples_per_call,
 )
-from unswayed.decisions import MISSING, UNPARSED, Decision, DecisionTable, Evidence
+from unswayed.decisions import MISSING, REASKED, UNPARSED, Decision, DecisionTable, Evidence
 from unswayed.errors import MethodError
 from unswayed.items import BadLine, Item, ItemSet, Task, blind, by_kind
 from unswayed.methods import BASE, METHODS, Method
@@ -198,9 +198,11 @@ def without_probabilities(
         return plan, []
     if with_probs:
         names = ", ".join(needing)
+        again = sum(int((p & t.marked(REASKED)).sum()) for p, t in zip(read, tables, strict=True))
+        why = f" (asked again, which gives none: {again:,})" if again else ""
         said = (
-            f"{answers - with_probs:,} of {answers:,} answers came without label probabilities; methods "
-            f"that need them ({names}) give no verdict there."
+            f"{answers - with_probs:,} of {answers:,} answers came without label probabilities{why}; "
+            f"methods that need them ({names}) give no verdict there. Use vote, which needs none."
         )
         return plan, [said]
     reason = "it needs label probabilities and no answer has any"

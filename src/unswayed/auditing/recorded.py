@@ -134,9 +134,9 @@ def _exchanges(source: AnswerSource, questions: Iterable[Question]) -> Iterator[
                 pieces.append((texts[candidate], candidate))
             layout = Message("shown", "".join([text for text, _ in pieces]))
             spans = spans_of(pieces, item.n, place=0)
-            yield Exchange(question, (layout,), spans, decision.text)
+            yield Exchange(question, (layout,), spans, decision.text, decision.finish_reason)
         else:
-            yield Exchange(question, (), (), decision.text)
+            yield Exchange(question, (), (), decision.text, decision.finish_reason)
 
 
 def _gaps(recording: Recording, items: ItemSet, unknown: int) -> Iterator[str]:

@@ -94,6 +94,7 @@ class Calls(Struct, frozen=True, kw_only=True):
 
     Attributes:
         replies: Replies about the candidates; all other counts of replies are parts of it.
+        awaiting: Unread replies whose second call is still to come; not part of `replies`.
         broken: Unread replies with an unknown finish reason, by that reason.
         disagree: Replies whose text states a label other than the likeliest.
         reasked, reasked_read: Replies that were asked again, and how many could then be read.
@@ -105,7 +106,8 @@ class Calls(Struct, frozen=True, kw_only=True):
     made: int = 0
     cached: int = 0
     failed: int = 0
-    replies: int = 0
+    replies: int | None = None
+    awaiting: int = 0
     unparsed: int = 0
     refused: int = 0
     broken: dict[str, int] = {}
@@ -125,6 +127,11 @@ class Calls(Struct, frozen=True, kw_only=True):
     def answered(self) -> int:
         """Calls that came back, made or from cache."""
         return self.made + self.cached
+
+    @property
+    def heard(self) -> int:
+        """Replies, or the calls that came back in an older file, which does not count replies."""
+        return self.answered if self.replies is None else self.replies
 
     @property
     def missing(self) -> int:

@@ -29,8 +29,9 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
         if plan.est_cost_usd is None
         else f"${plan.est_cost_usd:,.4f}"
     )
+    seconds = f", {plan.n_seconds:,} of the calls second ones" if plan.n_seconds else ""
     write(
-        f"{plan.n_distinct:,} distinct calls ({plan.n_questions:,} questions), "
+        f"{plan.n_distinct:,} distinct calls ({plan.n_questions:,} questions{seconds}), "
         f"{plan.n_cached:,} recorded already, {plan.n_to_make:,} to make\n"
         f"about {plan.est_input_tokens:,} tokens in, {plan.est_output_tokens:,} out; cost {cost}"
     )

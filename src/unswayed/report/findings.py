@@ -327,7 +327,7 @@ class Finding:
     def unparsed_share(self) -> float:
         """Share of the answers that could not be read."""
         calls = self.metrics.calls
-        return calls.unparsed / calls.answered if calls.answered else 0.0
+        return calls.unparsed / calls.heard if calls.heard else 0.0
 
     @property
     def unparsed_matters(self) -> bool:

@@ -29,6 +29,7 @@ class MissingCalls:
         n_questions: Questions looked at.
         n_distinct: Distinct calls among them, including second calls after unread answers.
         n_cached: Those that are recorded.
+        n_seconds: Second calls among them.
         n_left_out: Recorded second calls that the settings leave out.
         exhausted: Whether all questions were looked at.
     """
@@ -37,6 +38,7 @@ class MissingCalls:
         self.n_questions = 0
         self.n_distinct = 0
         self.n_cached = 0
+        self.n_seconds = 0
         self.n_left_out = 0
         self.exhausted = False
         self._questions = iter(questions)
@@ -115,8 +117,10 @@ class MissingCalls:
             return False
         if call is None and self._drafter.cannot_ask(second):
             return False
-        if self._is_new(second.key, call) and call is None:
-            self._ready.append(second)
+        if self._is_new(second.key, call):
+            self.n_seconds += 1
+            if call is None:
+                self._ready.append(second)
         return True
 
     def _is_new(self, key: bytes, call: Recorded | None) -> bool:

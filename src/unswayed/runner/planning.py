@@ -32,6 +32,7 @@ class CallPlan:
         n_questions: Questions asked.
         n_distinct: Distinct calls behind them.
         n_cached: Of these, recorded already.
+        n_seconds: Of these, second calls after unread replies.
         n_to_make: Of these, still to be made.
         est_input_tokens, est_output_tokens: Of the calls to make; see `Estimator`.
         est_cost_usd: Of the calls to make; None where no price is known.
@@ -52,6 +53,7 @@ class CallPlan:
     est_output_tokens: int
     est_cost_usd: float | None
     most_cost_usd: float | None
+    n_seconds: int = 0
     n_reasks: int = 0
     most_reasks_usd: float | None = 0.0
     n_more: int = 0
@@ -183,6 +185,7 @@ def plan_calls(
         est_output_tokens=total_out,
         est_cost_usd=_total(costs),
         most_cost_usd=_total(most),
+        n_seconds=missing.n_seconds,
         n_reasks=len(reasks),
         most_reasks_usd=_total(reasks),
         n_more=len(more),

@@ -123,7 +123,7 @@ def describe(counts: RunCounts, *, total: int | None, per_s: float) -> str:
     if counts.refused:
         parts.append(f"{counts.refused:,} refused")
     if counts.broken:
-        parts.append(f"{counts.broken.total():,} broken off")
+        parts.append(f"{counts.broken.total():,} with an unknown finish reason")
     if counts.failed:
         parts.append(f"{counts.failed:,} failed")
     if whole is not None and per_s > 0 and whole > done:
