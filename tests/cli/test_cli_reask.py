@@ -89,6 +89,20 @@ def test_a_replay_of_replies_that_were_never_asked_again_fails_nothing(run: Run,
     assert (copied["reasked"], copied["unparsed"], copied["failed"]) == (0, 8, 0)
 
 
+def test_decisions_of_replies_that_were_asked_again_replay_so(
+    run: Run, few: Path, server: Server
+) -> None:
+    assert run("audit", few, *AUDIT).code == 0
+    assert run("export", "run", "--out", "e.jsonl").code == 0
+    replay = ("--model", "replay/e.jsonl", "--resamples", "100", "--out")
+    for options, reasked, unparsed in (((), 8, 0), (("--no-reask",), 0, 8)):
+        assert run("audit", few, *replay, f"again{len(options)}", *options).code == 0
+        copied = json.loads(Path(f"again{len(options)}/metrics.json").read_text())["calls"]
+        assert (copied["reasked"], copied["reasked_read"]) == (reasked, reasked)
+        assert (copied["replies"], copied["unparsed"], copied["failed"]) == (8, unparsed, 0)
+    assert server.received == 16
+
+
 def test_a_judge_asks_again_unless_it_is_told_not_to(run: Run, few: Path, server: Server) -> None:
     assert "at most 8 more" in run("judge", few, *VOTE, "--dry-run").out
     assert run("judge", few, *VOTE, "--no-reask").code == 0
@@ -96,6 +110,7 @@ def test_a_judge_asks_again_unless_it_is_told_not_to(run: Run, few: Path, server
     ran = run("judge", few, *VOTE)
     assert ran.code == 2
     assert "asks none again" in ran.err
+    assert "verdicts on" not in ran.err  # which the file does not take
     Path("verdicts.jsonl").unlink()
     assert run("judge", few, *VOTE).code == 0
     assert (server.received, choices()) == (16, ["tie"] * 4)  # B in both orders
