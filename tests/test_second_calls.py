@@ -357,7 +357,7 @@ def test_a_judge_over_its_budget_gives_no_verdict_that_more_money_would_change(
     assert judge.counts.made == 2
     judge = Judge(backend, method="direct", reask=False)
     assert verdict(judge).choice is None
-    assert (judge.counts.made, judge.null_reasons) == (1, {"unread answers": 1})
+    assert (judge.counts.made, judge.null_reasons) == (1, {"with unread answers": 1})
 
 
 def test_a_second_call_that_fails_is_tried_by_the_next_command(store: CallStore) -> None:
@@ -384,3 +384,27 @@ def test_a_plan_says_what_unreadable_replies_would_cost_on_top(store: CallStore)
     assert plan.most_more_usd is not None
     assert most <= plan.most_more_usd < 1.3 * most
     assert Session(Talker(), CallStore.in_memory(), WITHOUT).price(questions(3)).n_more == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "reasons"),
+    [
+        (["refusal", "stop"], {"with finish reason 'refusal'": 1, "with unread answers": 1}),
+        (
+            ["tool_calls", "weird\nword"],
+            {
+                "with finish reason 'tool_calls'": 1,
+                "with finish reason 'weird\\nword'": 1,
+            },
+        ),
+    ],
+)
+def test_a_verdict_on_nothing_says_how_its_answers_ended(
+    words: list[str], reasons: dict[str, int]
+) -> None:
+    ends = iter(words)
+    backend = Talker(lambda _: Response(text=RAMBLE, finish_reason=next(ends)))
+    with Judge(backend, method="direct", reask=False) as judge:
+        for number in range(2):
+            assert judge.compare(f"Question {number}?", "yes", "no").choice is None
+        assert judge.null_reasons == reasons
