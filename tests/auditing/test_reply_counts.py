@@ -130,3 +130,16 @@ def test_few_replies_that_were_asked_again_or_one_of_every_item_give_no_section(
     metrics = judged(n_reasked, n_items)  # 1 of 50 replies is 2 %, not more
     assert metrics.without_reasked is msgspec.UNSET
     assert "without_reasked" not in as_json(metrics)
+
+
+def test_recorded_replies_that_are_no_verdicts_are_said() -> None:
+    refused, broken = (
+        decision("a", choice=None, finish_reason=word) for word in ("refusal", "finished")
+    )
+    broken = msgspec.structs.replace(broken, item_id="b")
+    made = [decision("c", choice=0), refused, broken]
+    said = audit_decisions(made, None, AuditSettings(resamples=100), command="test").run.warnings
+    assert [line.partition(":")[0] for line in said if line.startswith("1 answer ")] == [
+        "1 answer refused by the model or by a filter",
+        "1 answer with an unknown finish reason (finished 1)",
+    ]

@@ -229,7 +229,7 @@ class Audit:
         metrics = metrics_of(backend.model, plan, counts, tables, source, endings=endings)
         calls = msgspec.structs.replace(metrics.calls, reread=changes_of(self.session.store))
         metrics = msgspec.structs.replace(metrics, calls=calls)
-        warnings = [*asked.failures, *asked.warnings, *_unread(metrics.calls), *unmet]
+        warnings = [*asked.failures, *asked.warnings, *unread_replies(metrics.calls), *unmet]
         prompts = self.session.settings.prompts
         run = msgspec.structs.replace(
             run_of(command, metrics, plan, tables, created=self.created, warnings=warnings),
@@ -287,16 +287,17 @@ def _failures(
         )
 
 
-def _unread(calls: Calls) -> Iterator[str]:
+def unread_replies(calls: Calls) -> Iterator[str]:
+    """How many replies ended in a way for which they are no verdicts."""
     words = ", ".join(f"{one_line(word)} {n:,}" for word, n in calls.broken.items())
     for ended, n in (
-        ("were refused by the model or by a filter", calls.refused),
-        (f"have an unknown finish reason ({words})", sum(calls.broken.values())),
+        ("refused by the model or by a filter", calls.refused),
+        (f"with an unknown finish reason ({words})", sum(calls.broken.values())),
     ):
         if n:
             yield (
-                f"{n:,} answers {ended}: they are no verdicts, whatever they say, and count as "
-                "unparsed."
+                f"{n:,} answer{'' if n == 1 else 's'} {ended}: no verdict, whatever the text says, "
+                "and counted as unparsed."
             )
 
 
