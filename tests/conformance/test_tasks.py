@@ -262,7 +262,7 @@ def test_an_item_whose_task_is_a_name_is_audited_as_any_other(name: str) -> None
 
 def test_an_item_of_no_task_is_refused_where_it_is_made() -> None:
     with pytest.raises(
-        BadFieldError, match=r"there is no task 'pair'\. Did you mean 'pairwise'"
+        BadFieldError, match=r"there is no task 'pair' \(Did you mean 'pairwise'"
     ) as raised:
         Item(id="q", prompt="p", candidates=("a", "b"), task="pair")  # type: ignore[arg-type]
     assert raised.value.field == "task"
