@@ -74,7 +74,7 @@ BAD = [
     ({**GOOD, "gold": [0, 0]}, "gold: .* repeats an index"),
     ({**GOOD, "id": ""}, "id: is empty"),
     ({**GOOD, "id": 7}, "id: Expected `str`, got `int`"),
-    ({**GOOD, "task": "pair"}, r"task: there is no task 'pair'\. Did you mean 'pairwise'\?"),
+    ({**GOOD, "task": "pair"}, r"task: there is no task 'pair' \(Did you mean 'pairwise'\?"),
     ({**GOOD, "task": "ranking"}, "Known: listwise, mcq, pairwise, rubric"),
     ({**GOOD, "criteria": ["style"]}, "criteria: are for task rubric; this item's is pairwise"),
     ({**GOOD, "golds": 1}, "golds"),

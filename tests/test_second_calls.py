@@ -360,7 +360,7 @@ def test_judge_over_budget_gives_no_verdict_before_second_call(
     assert judge.counts.made == 2
     judge = Judge(backend, method="direct", reask=False)
     assert verdict(judge).choice is None
-    assert (judge.counts.made, judge.null_reasons) == (1, {"unread answers": 1})
+    assert (judge.counts.made, judge.null_reasons) == (1, {"with unread answers": 1})
 
 
 def test_failed_second_call_is_retried_by_next_command(store: CallStore) -> None:
@@ -387,3 +387,27 @@ def test_plan_prices_unreadable_replies(store: CallStore) -> None:
     assert plan.most_more_usd is not None
     assert most <= plan.most_more_usd < 1.3 * most
     assert Session(Talker(), CallStore.in_memory(), WITHOUT).price(questions(3)).n_more == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "reasons"),
+    [
+        (["refusal", "stop"], {"with finish reason 'refusal'": 1, "with unread answers": 1}),
+        (
+            ["tool_calls", "weird\nword"],
+            {
+                "with finish reason 'tool_calls'": 1,
+                "with finish reason 'weird\\nword'": 1,
+            },
+        ),
+    ],
+)
+def test_a_verdict_on_nothing_says_how_its_answers_ended(
+    words: list[str], reasons: dict[str, int]
+) -> None:
+    ends = iter(words)
+    backend = Talker(lambda _: Response(text=RAMBLE, finish_reason=next(ends)))
+    with Judge(backend, method="direct", reask=False) as judge:
+        for number in range(2):
+            assert judge.compare(f"Question {number}?", "yes", "no").choice is None
+        assert judge.null_reasons == reasons

@@ -35,13 +35,15 @@ def open_file(path: str | Path) -> IO[bytes]:
     Raises:
         OSError: If the path is none of these or cannot be read.
     """
+    if os.path.isdir(path):
+        raise OSError(errno.EISDIR, "it is a directory; give a file")
     at_once = getattr(os, "O_NONBLOCK", 0)
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once))  # noqa: SIM115
     mode, fault = os.fstat(file.fileno()).st_mode, ""
     if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not file.isatty()):
-        fault = "it is a device. Give a file"
+        fault = "it is a device; give a file"
     elif stat.S_ISFIFO(mode) and not _is_written(path, file.fileno()):
-        fault = "no process writes to this pipe. Start the writer first"
+        fault = "no process writes to this pipe; start the writer first"
     if fault:
         file.close()
         raise OSError(errno.EINVAL, fault)
@@ -71,7 +73,7 @@ def read_whole(path: str | Path) -> bytes:
     with open_file(path) as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise OSError(errno.EFBIG, f"it is larger than {LARGEST / 1e6:g} MB. Make it smaller")
+        raise OSError(errno.EFBIG, f"it is larger than {LARGEST / 1e6:g} MB; make it smaller")
     return content
 
 

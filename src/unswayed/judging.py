@@ -17,6 +17,7 @@ from unswayed.methods import AUDITED, BASE, METHODS, Method
 from unswayed.methods.files import FittedFile
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import is_fitted, learned_fields, learned_sizes, why_not
+from unswayed.parsing import ending
 from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, label_set_of, prompt_fingerprint
 from unswayed.tasks import task_of
@@ -196,7 +197,11 @@ class Judging:
         lacks = Evidence.PROBS in self.method.reads and any(
             decision.probs is None and decision.choice is not None for decision in decisions
         )
-        return "without label probabilities" if lacks else "unread answers"
+        if lacks:
+            return "without label probabilities"
+        ends = {d.finish_reason or "" for d in decisions if d.choice is None}
+        words = sorted(repr(word) for word in ends if not ending(word).is_read)
+        return f"with finish reason {', '.join(words)}" if words else "with unread answers"
 
     def _reads(self, item: Item) -> bool:
         """Whether the method may ask what it needs; if not the single call decides, as in audits.

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from unswayed.auditing.audit import _unread
+from unswayed.auditing.audit import unread_replies
 from unswayed.auditing.export import export_decisions
 from unswayed.auditing.flips import flips_of
 from unswayed.auditing.recorded import audit_decisions
@@ -85,10 +85,12 @@ def test_probabilities_that_second_calls_lack_are_told() -> None:
 
 
 def test_unread_endings_are_told_with_a_remedy() -> None:
-    told = list(_unread(Calls(refused=3, broken={"tool_calls": 5})))
-    assert told[0].endswith("unparsed. Reword the prompt, or relax the provider's filter.")
-    assert told[1].startswith("5 answers have an unknown finish reason (tool_calls 5): ")
-    assert told[1].endswith("Switch off what ends replies so at the server, such as tools.")
+    assert list(unread_replies(Calls(refused=1, broken={"tool_calls": 5}))) == [
+        "1 answer refused by the model or a filter: unparsed, whatever the text. "
+        "Reword the prompt, or relax the provider's filter.",
+        "5 answers with an unknown finish reason (tool_calls 5): unparsed, whatever the text. "
+        "Switch off tools and other features that end replies early at the server.",
+    ]
 
 
 def test_verdicts_by_position_name_every_position() -> None:
@@ -180,3 +182,16 @@ def test_few_reasked_replies_or_all_items_add_no_section(n_reasked: int, n_items
     metrics = judged(n_reasked, n_items)  # 1 of 50 replies is 2 %, not more
     assert metrics.without_reasked is msgspec.UNSET
     assert "without_reasked" not in as_json(metrics)
+
+
+def test_recorded_replies_that_are_no_verdicts_are_said() -> None:
+    refused, broken = (
+        decision("a", choice=None, finish_reason=word) for word in ("refusal", "finished")
+    )
+    broken = msgspec.structs.replace(broken, item_id="b")
+    made = [decision("c", choice=0), refused, broken]
+    said = audit_decisions(made, None, AuditSettings(resamples=100), command="test").run.warnings
+    assert [line.partition(":")[0] for line in said if line.startswith("1 answer ")] == [
+        "1 answer refused by the model or by a filter",
+        "1 answer with an unknown finish reason (finished 1)",
+    ]

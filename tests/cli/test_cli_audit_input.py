@@ -70,7 +70,7 @@ def test_files_that_are_no_text_are_reported(
 
 def test_a_directory_or_an_absent_file_is_reported(run: Run, folder: Path) -> None:
     assert "cannot read absent.jsonl: No such file" in audit(run, "absent.jsonl").err
-    assert "Is a directory" in audit(run, folder).err
+    assert "it is a directory" in audit(run, folder).err
 
 
 def test_half_a_character_names_the_item(run: Run, folder: Path) -> None:

@@ -301,11 +301,11 @@ def test_refusals_and_impossible_counts_are_said_and_counted(
     calls = metrics()["calls"]
     assert (calls["made"], calls["unparsed"], calls["refused"]) == (N_CALLS, 2, 2)
     assert calls["unknown_usage"] == 2
-    assert any("2 answers were refused by the model" in line for line in ran.said)
+    assert any("2 answers refused by the model" in line for line in ran.said)
     assert any("2 answers came without possible token counts" in line for line in ran.said)
     again = audit(run, few)
     assert metrics()["calls"]["refused"] == 2
-    assert any("2 answers were refused by the model" in line for line in again.said)
+    assert any("2 answers refused by the model" in line for line in again.said)
     assert "2 of 24, 2 of them refused" in Path("run/report.html").read_text()
 
 

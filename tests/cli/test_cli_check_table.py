@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from cli_commands import Run
 
-PAIRS = "accuracy <= CA + (1 - Con) / 2, CA <= accuracy, CA <= consistency"
+PAIRS = "accuracy <= CA + (1 - Con) / 2, CA <= accuracy, CA <= Con"
 POSSIBLE = "| judge | Acc | Con | CA |\n|---|---|---|---|\n| a | 59.6 | 25.2 | 22.2 |\n"
 
 
@@ -16,9 +16,19 @@ def test_impossible_rows_are_named_and_fail(tmp_path: Path, run: Run) -> None:
     assert ran.code == 1
     assert ran.out.splitlines() == [
         "line 5 (b): accuracy <= CA + (1 - Con) / 2 fails by 9.5 points; rounding explains 0.125",
-        f"2 candidates: 1 of 2 rows are impossible (rules: {PAIRS})",
+        f"2 candidates: 1 of 2 rows impossible (rules: {PAIRS})",
     ]
-    assert "1 rows lack one of the three and were passed over: line 6." in ran.err
+    assert "passed over, as one of the three terms is missing: line 6." in ran.err
+    assert "1 impossible row." in ran.err
+
+
+def test_a_row_that_lacks_several_triples_is_one_row(tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text("judge,X Acc,X Con,Y Acc,Y Con,Acc,Con,CA\na,1,1,1,1,1,1,1\nb,1,1,1,1,1,1,1\n")
+    assert (
+        "passed over, as one of the three terms is missing: line 2, 3."
+        in run("check-table", str(file)).err
+    )
 
 
 def test_a_possible_table_passes(tmp_path: Path, run: Run) -> None:
@@ -27,7 +37,7 @@ def test_a_possible_table_passes(tmp_path: Path, run: Run) -> None:
     ran = run("check-table", str(file), "--candidates", "2")
     assert (ran.code, ran.out) == (
         0,
-        f"2 candidates: 0 of 1 rows are impossible (rules: {PAIRS})\n",
+        f"2 candidates: 0 of 1 rows impossible (rules: {PAIRS})\n",
     )
 
 
@@ -40,10 +50,10 @@ def test_rules_are_named_for_each_number_of_candidates(tmp_path: Path, run: Run)
     ran = run("check-table", str(file), "--orders", "2")
     assert ran.code == 1
     assert ran.out.splitlines()[1:] == [
-        f"2 candidates: 1 of 1 rows are impossible (rules: {PAIRS})",
-        "4 candidates: 0 of 1 rows are impossible (rules: accuracy <= Con, CA <= 2 accuracy, "
+        f"2 candidates: 1 of 1 rows impossible (rules: {PAIRS})",
+        "4 candidates: 0 of 1 rows impossible (rules: accuracy <= Con, CA <= 2 accuracy, "
         "accuracy <= 1 + CA - Con, CA <= 1 + accuracy - Con)",
-        "unknown number of candidates: 0 of 1 rows are impossible (rules: CA <= 2 accuracy, "
+        "unknown number of candidates: 0 of 1 rows impossible (rules: CA <= 2 accuracy, "
         "accuracy <= 1 + CA - Con, CA <= 1 + accuracy - Con)",
     ]
     assert "To check more rules, add --candidates or a column 'candidates'." in ran.err
@@ -69,6 +79,8 @@ def test_other_designs_have_other_rules(tmp_path: Path, run: Run) -> None:
         ("t.csv", "a,b\n1,2\n", "no row has all three"),
         ("t.csv", "acc,con,ca\n1,2\n", "2 cells under 3 columns"),
         ("t.csv", "acc,con,ca\n101,2,3\n", "is not between 0 and 100"),
+        ("t.csv", "acc,con,ca,candidates\n1,1,1,two\n", "candidates is 'two'. Write 2 or more"),
+        ("t.csv", "acc,con,ca,options\n1,1,1,1\n", "candidates is '1'. Write 2 or more"),
         ("t.md", "\udcff|a\n", "not UTF-8"),
     ],
 )

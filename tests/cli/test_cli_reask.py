@@ -90,6 +90,18 @@ def test_replay_without_second_calls_has_no_failures(run: Run, few: Path) -> Non
     assert (copied["reasked"], copied["unparsed"], copied["failed"]) == (0, 8, 0)
 
 
+def test_reasked_decisions_replay_as_such(run: Run, few: Path, server: Server) -> None:
+    assert run("audit", few, *AUDIT).code == 0
+    assert run("export", "run", "--out", "e.jsonl").code == 0
+    replay = ("--model", "replay/e.jsonl", "--resamples", "100", "--out")
+    for options, reasked, unparsed in (((), 8, 0), (("--no-reask",), 0, 8)):
+        assert run("audit", few, *replay, f"again{len(options)}", *options).code == 0
+        copied = json.loads(Path(f"again{len(options)}/metrics.json").read_text())["calls"]
+        assert (copied["reasked"], copied["reasked_read"]) == (reasked, reasked)
+        assert (copied["replies"], copied["unparsed"], copied["failed"]) == (8, unparsed, 0)
+    assert server.received == 16
+
+
 def test_judge_asks_again_unless_no_reask(run: Run, few: Path, server: Server) -> None:
     assert "up to 8 more calls" in run("judge", few, *VOTE, "--dry-run").out
     assert run("judge", few, *VOTE, "--no-reask").code == 0
@@ -97,6 +109,7 @@ def test_judge_asks_again_unless_no_reask(run: Run, few: Path, server: Server) -
     ran = run("judge", few, *VOTE)
     assert ran.code == 2
     assert "another use of --no-reask" in ran.err
+    assert "verdicts on" not in ran.err  # which the file does not take
     Path("verdicts.jsonl").unlink()
     assert run("judge", few, *VOTE).code == 0
     assert (server.received, choices()) == (16, ["tie"] * 4)  # B in both orders

@@ -262,7 +262,7 @@ def test_item_with_named_task_is_audited(name: str) -> None:
 
 def test_item_of_unknown_task_is_refused() -> None:
     with pytest.raises(
-        BadFieldError, match=r"there is no task 'pair'\. Did you mean 'pairwise'"
+        BadFieldError, match=r"there is no task 'pair' \(Did you mean 'pairwise'"
     ) as raised:
         Item(id="q", prompt="p", candidates=("a", "b"), task="pair")  # type: ignore[arg-type]
     assert raised.value.field == "task"

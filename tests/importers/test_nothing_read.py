@@ -18,7 +18,7 @@ from foreign_files import (
 )
 
 from unswayed.errors import ItemError
-from unswayed.importers import import_files, read_decisions_file
+from unswayed.importers import import_files, parse_map, read_decisions_file
 
 PAIR = {"question_id": 1, "model_1": "a", "model_2": "b", "turn": 1}
 JUDGED = {"pair_id": "p", "question": "q", "response_A": "a", "response_B": "b", "label": "A>B"}
@@ -106,3 +106,21 @@ def test_empty_decisions_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text("\n")
     with pytest.raises(ItemError, match=r"no decisions \(the file has no lines\)\."):
         read_decisions_file(tmp_path / "d.jsonl")
+
+
+ENDED = "id=id,text=r,finish_reason=w"
+
+
+def test_replies_unread_for_their_finish_reason_are_counted(tmp_path: Path) -> None:
+    rows = [{"id": "1", "r": "B", "w": word} for word in ("finished", "done")]
+    log = lines(tmp_path / "x.jsonl", *rows[:1], {"id": "2", "r": "B", "w": "stop"})
+    counts = import_files("jsonl", [log], fields=parse_map(ENDED)).counts
+    assert counts["unparsed for finish reason finished"] == counts["unparsed"] == 1
+    log = lines(tmp_path / "y.jsonl", *({**row, "id": row["w"]} for row in rows))
+    with pytest.raises(ItemError) as caught:
+        import_files("jsonl", [log], fields=parse_map(ENDED))
+    assert "1 unparsed for finish reason finished; 1 unparsed for finish reason done" in str(
+        caught.value
+    )
+    assert "docs/formats.md#finish-reasons" in str(caught.value)
+    assert "labels=" not in str(caught.value)

@@ -15,6 +15,7 @@ import pytest
 
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers import import_files, read_decisions_file, read_recording
+from unswayed.importers.reading import records_of
 from unswayed.items import files, iter_lines, load_items, loading, tables
 
 LIMIT = 1000
@@ -76,6 +77,35 @@ def test_every_reader_refuses_long_line(
     path = written(tmp_path / f"f{suffix}", b"\n", b'{"id": "' + b"x" * 5000 + b'"}')
     with pytest.raises(UsageError, match=r":3: the line is longer than 0.001 MB"):
         list(iter_lines(path)) if read is list else read(path)
+
+
+@pytest.mark.parametrize(
+    ("begins", "remedy"),
+    [
+        (b'\xef\xbb\xbf\n [{"id": "', r"MB\. Write one record per line, with: jq -c '\.\[\]'$"),
+        (b'{"id": "', r"MB\. Split it, or leave it out\.$"),
+        (b"id,prompt\nx,", r"MB\. Split it, or leave it out\.$"),
+    ],
+)
+def test_the_remedy_for_a_long_line_is_that_of_its_file(
+    begins: bytes, remedy: str, limit: int, tmp_path: Path
+) -> None:
+    (tmp_path / "f").write_bytes(begins + b"x" * 5000)
+    with pytest.raises(UsageError, match=remedy):
+        list(iter_lines(tmp_path / "f"))
+
+
+@pytest.mark.parametrize(
+    ("begins", "remedy"),
+    [(b'{\n"a": "', r"Split the record into several\.$"), (b'[\n"', r"jq -c '\.\[\]'$")],
+)
+def test_the_remedy_for_a_long_json_text_is_that_of_its_kind(
+    begins: bytes, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "LARGEST_ARRAY", 1000)
+    (tmp_path / "f.json").write_bytes(begins + b"x" * 5000)
+    with pytest.raises(UsageError, match=remedy):
+        list(records_of(str(tmp_path / "f.json")))
 
 
 def test_endless_line_is_refused_before_it_fills_memory(tmp_path: Path) -> None:

@@ -332,3 +332,15 @@ def test_a_byte_order_mark_alone_is_no_item(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf")
     with pytest.raises(ItemError, match=r"x\.jsonl: no items\.$"):
         load_items(path)
+
+
+@pytest.mark.parametrize("name", ["pairwis", "xyz"])
+def test_a_bad_line_s_reason_ends_once(name: str, tmp_path: Path) -> None:
+    record = {**PAIR, "candidates": ["a", "b"], "task": name}
+    with pytest.raises(ItemError, match=r"[\w?]\)\. Mend the line, or"):
+        load_items(lines(tmp_path / "x.jsonl", record))
+
+
+def test_a_directory_is_no_file_of_items(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="it is a directory; give a file"):
+        load_items(tmp_path)

@@ -66,7 +66,7 @@ def test_consistent_accuracy_cannot_exceed_accuracy_or_consistency() -> None:
     rows = [{"acc": "50.0", "con": "40.0", "ca": "55.0"}]
     assert {bad.rule for bad in check_cells(rows, candidates=2)} == {
         "CA <= accuracy",
-        "CA <= consistency",
+        "CA <= Con",
     }
 
 

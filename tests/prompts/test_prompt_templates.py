@@ -152,6 +152,9 @@ def test_examples_go_through_the_template(tmp_path: Path) -> None:
         ("---\nanswers: direct\n---\n" + TINY, "Did you mean 'answer'"),
         ("---\nanswer: quick\n---\n" + TINY, "write direct or reasoning"),
         ("---\nmax_tokens: none\n---\n" + TINY, "whole number"),
+        ("---\nreask:\n---\n" + TINY, "reask is ''; write words"),
+        ("---\nreask: Only {label}.\n---\n" + TINY, "write words, {labels}"),
+        ("---\nreask: Only {}.\n---\n" + TINY, "write words, {labels}"),
         ("---\nanswer: direct\n" + TINY, "no closing"),
         ("  \n", "is empty"),
     ],
@@ -177,6 +180,12 @@ def test_a_missing_file_and_a_binary_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TemplateError, match="not UTF-8"):
         render(PAIR, Ask(X0), PromptSettings(template=str(tmp_path / "binary")))
+
+
+def test_a_template_that_cannot_be_opened_is_no_fault_of_an_item(tmp_path: Path) -> None:
+    settings = PromptSettings(template=str(tmp_path))
+    with pytest.raises(TemplateError, match=r"^template .*\(it is a directory; give a file\)"):
+        check_prompts([PAIR], settings)
 
 
 def test_a_reference_the_template_does_not_show_is_warned_about(tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ class Audit:
         reread = changes_of(self.session.store)
         calls = msgspec.structs.replace(metrics.calls, awaiting=awaiting, reread=reread)
         metrics = msgspec.structs.replace(metrics, calls=calls)
-        warnings = [*asked.failures, *asked.warnings, *_unread(metrics.calls), *unmet]
+        warnings = [*asked.failures, *asked.warnings, *unread_replies(metrics.calls), *unmet]
         prompts = self.session.settings.prompts
         run = msgspec.structs.replace(
             run_of(command, metrics, plan, tables, created=self.created, warnings=warnings),
@@ -308,22 +308,24 @@ def _failures(
         )
 
 
-def _unread(calls: Calls) -> Iterator[str]:
+def unread_replies(calls: Calls) -> Iterator[str]:
+    """How many replies ended in a way for which they are no verdicts."""
     words = ", ".join(f"{one_line(word)} {n:,}" for word, n in calls.broken.items())
     for ended, n, remedy in (
         (
-            "were refused by the model or a filter",
+            "refused by the model or a filter",
             calls.refused,
             "Reword the prompt, or relax the provider's filter.",
         ),
         (
-            f"have an unknown finish reason ({words})",
+            f"with an unknown finish reason ({words})",
             sum(calls.broken.values()),
             "Switch off tools and other features that end replies early at the server.",
         ),
     ):
         if n:
-            yield f"{n:,} answers {ended}. They count as unparsed, whatever their text. {remedy}"
+            answers = "answer" if n == 1 else "answers"
+            yield f"{n:,} {answers} {ended}: unparsed, whatever the text. {remedy}"
 
 
 def write_record(directory: Path, record: AuditRecord) -> None:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from unswayed.auditing.answered import AnswerSource, answers_of_strata
-from unswayed.auditing.audit import AuditRecord, Exchange
+from unswayed.auditing.audit import AuditRecord, Exchange, unread_replies
 from unswayed.auditing.design import check_group_by, group_items
 from unswayed.auditing.measurement import metrics_of, run_of
 from unswayed.auditing.planning import (
@@ -101,7 +101,7 @@ def audit_decisions(
         plan,
         tables,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        warnings=warnings,
+        warnings=[*warnings, *unread_replies(metrics.calls)],
     )
     run = msgspec.structs.replace(run, recorded=True)
     return RecordedAudit(metrics, run, plan, tables, source, partial(_exchanges, source), source)

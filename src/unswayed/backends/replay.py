@@ -29,6 +29,8 @@ from unswayed.tasks import task_of
 
 IMPOSSIBLE: Final = -9999.0
 """Logprob of a label with probability 0, as OpenAI's API writes it."""
+NOT_RECORDED: Final = "(not recorded)"
+"""Stands for the first reply of a question that was asked again: decisions hold the second alone."""
 
 
 def open_replay(model: str, settings: BackendSettings) -> ReplayBackend:
@@ -59,7 +61,7 @@ class ReplayBackend(Backend):
         source: Where answers come from, for messages.
         original: The backend whose calls they are, if it is on this machine.
         release: Releases the source.
-        has: Returns True if a call was recorded word for word.
+        has: Returns True if a call that asks again was recorded.
     """
 
     offline = True
@@ -155,11 +157,16 @@ def _from_decisions(path: Path) -> ReplayBackend:
     for _, line in iter_lines(path):
         digest.update(line)
 
+    def asks_again(request: Request) -> bool:
+        return any(message.content == NOT_RECORDED for message in request.messages)
+
     def find(query: Query) -> Response | None:
         item = query.item
         points = task_of(item.task).points
         if points is None:
             decision = recorded.get((item.id, query.ask, query.request.labels))
+            if decision is not None and decision.reasked and not asks_again(query.request):
+                return Response(text=NOT_RECORDED, cost_usd=0.0, model=decision.model)
             return None if decision is None else _as_response(decision)
         said = {
             name: decision
@@ -181,6 +188,7 @@ def _from_decisions(path: Path) -> ReplayBackend:
         find,
         source=str(path),
         gives_logprobs=any(decision.probs is not None for decision in recorded.values()),
+        has=asks_again,
     )
 
 

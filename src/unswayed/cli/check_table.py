@@ -60,16 +60,16 @@ def check_table(
     if checked.passed_over:
         lines = ", ".join(map(str, checked.passed_over[:10]))
         more = f" and {n - 10} more" if (n := len(checked.passed_over)) > 10 else ""
-        note(f"{n} rows lack one of the three and were passed over: line {lines}{more}.")
+        note(f"passed over, as one of the three terms is missing: line {lines}{more}.")
     for kind in checked.kinds:
         number = f"{kind.candidates or 'unknown number of'} candidates"
         rules = ", ".join(kind.rules)
-        write(f"{number}: {kind.impossible} of {kind.n} rows are impossible (rules: {rules})")
+        write(f"{number}: {kind.impossible} of {kind.n} rows impossible (rules: {rules})")
         if kind.candidates is None:
             note("To check more rules, add --candidates or a column 'candidates'.")
     cells = sum(kind.impossible for kind in checked.kinds)
     if cells:
-        raise GateError(f"{file}: {cells} rows are impossible.")
+        raise GateError(f"{file}: {cells} impossible {'row' if cells == 1 else 'rows'}.")
 
 
 def _rows(file: Path) -> list[tuple[int, list[tuple[str, str]]]]:

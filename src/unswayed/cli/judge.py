@@ -293,8 +293,9 @@ class _Stream:
                 if isinstance(verdict, Verdict):
                     self._verdicts += 1
                     self._ties += verdict.choice == "tie"
-                    if not out.write(encode(verdict) + b"\n"):
-                        self._is_read = False
+                    self._is_read = False  # nor are verdicts counted that the file refuses
+                    self._is_read = out.write(encode(verdict) + b"\n")
+                    if not self._is_read:
                         return
                     continue
                 self.failed += 1
@@ -313,7 +314,7 @@ class _Stream:
         why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(nulls.items()))
         aside(
             f"verdicts on {self._verdicts:,} of {self._arrived:,} items, "
-            f"{self._ties:,} ties and {nulls.total():,} null{f' ({why})' if why else ''} among "
+            f"{self._ties:,} {'tie' if self._ties == 1 else 'ties'} and {nulls.total():,} null{f' ({why})' if why else ''} among "
             "them\n"
             f"{counts.made:,} calls made, {counts.cached:,} recorded before, "
             f"{counts.failed:,} failed; ${counts.cost_usd:,.4f}"

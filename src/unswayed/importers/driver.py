@@ -17,6 +17,7 @@ from unswayed.importers.protocol import Entry, Importer, Judged, Record, Source
 from unswayed.importers.reading import peeked, records_of, whole
 from unswayed.importers.table import IMPORTERS
 from unswayed.items import BadFieldError, BadLine, Item, check_item
+from unswayed.parsing import ending
 from unswayed.registry import did_you_mean
 
 Convert = Callable[[Record, Source], Judged]
@@ -217,6 +218,9 @@ def _imported(
     collected: _Collected, files: Sequence[str | Path], fields: FieldMap | None
 ) -> Imported:
     decisions, bad = collected.decisions, collected.bad
+    unread = [decision for decision in decisions if decision.choice is None]
+    ended = [d.finish_reason or "" for d in unread if not ending(d.finish_reason).is_read]
+    collected.remarks.update(f"unparsed for finish reason {word}" for word in ended)
     reasons = [f"{n:,} {why.removeprefix(LEFT_OUT)}" for why, n in collected.remarks.items()]
     reasons += [f"{len(bad):,} bad records left out, the first: {bad[0]}"] if bad else []
     counted = "; ".join(reasons) or f"{collected.records:,} records"
@@ -230,23 +234,24 @@ def _imported(
             f"{names}: no record has the field {name!r}, which --map gives as {part}. "
             f"{did_you_mean(name, collected.names)}"
         )
-    unparsed = sum(decision.choice is None for decision in decisions)
-    if decisions and unparsed == len(decisions):
+    if decisions and len(unread) == len(decisions):
         texts = dict.fromkeys(f"{decision.text:.60}" for decision in decisions if decision.text)
         said = f" They begin with {', '.join(map(repr, list(texts)[:3]))}." if texts else ""
         remedy = f"Name another format; or, {OWN_LOG}"
-        if fields is not None:
+        if len(ended) == len(unread):
+            remedy = "docs/formats.md#finish-reasons has those of replies that are read."
+        elif fields is not None:
             where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
             words = f"{'|'.join(fields.labels)} or {'|'.join(fields.tie)}"
             remedy = f"No value of {where!r} is one of {words}. Fix labels= or tie= in --map."
         raise ItemError(
-            f"{names}: none of the {unparsed:,} answers could be read ({counted}).{said} {remedy}"
+            f"{names}: none of the {len(unread):,} answers could be read ({counted}).{said} {remedy}"
         )
     counts = {
         "records": collected.records,
         "items": len(collected.items),
         "decisions": len(decisions),
-        "unparsed": unparsed,
+        "unparsed": len(unread),
         "ties": sum(decision.choice == "tie" for decision in decisions),
         "bad_records": len(bad),
         **collected.remarks,

@@ -47,7 +47,7 @@ def records_of(file: str) -> Iterator[Entry]:
     second = next(objects, None)
     lines = chain([first], [] if second is None else [second], objects)
     if second is None or (isinstance(first[1], bytes) and first[1].strip() == b"{"):
-        parts = list(together(lines, file))
+        parts = list(together(lines, file, "Split the record into several."))
         fields = _fields(b"".join(bytes(part) for _, part in parts))
         if fields is not None:
             yield Source(file, first[0]), fields

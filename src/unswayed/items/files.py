@@ -30,6 +30,7 @@ AT_ONCE: Final = 1 << 18
 """Bytes of a file that are examined together."""
 LARGEST_ARRAY: Final = 512_000_000
 """Most bytes of a JSON array or object over many lines, which is held in memory as a whole."""
+ONE_A_LINE: Final = "Write one record per line, with: jq -c '.[]'"
 FREE: Final = 256_000_000
 """Bytes to which any file may expand."""
 RATIO: Final = 500
@@ -43,7 +44,7 @@ class _Bounded(io.RawIOBase):
         self._path, self._source, self._packed = path, source, packed
         # a pipe's as they come
         self._read = source.readinto1 if packed is None else source.readinto
-        self._line, self._begun = 1, 0
+        self._line, self._begun, self._is_array = 1, 0, False
 
     def readable(self) -> bool:
         return True
@@ -64,11 +65,13 @@ class _Bounded(io.RawIOBase):
         except (OSError, EOFError, zlib.error) as error:  # damaged compressed files among them
             raise UsageError(f"cannot read {self._path} at line {self._line:,}: {error}.") from None
         data = bytes(buffer[:size])
+        if self._line == 1 and not self._begun:
+            self._is_array = data.removeprefix(BOM).lstrip().startswith(b"[")
         end = data.find(b"\n")
         if self._begun + (size if end < 0 else end) > LARGEST:
             raise UsageError(
-                f"{self._path}:{self._line}: the line is longer than {LARGEST / 1e6:g} MB. Split it or "
-                "leave it out. Convert a JSON array to lines with: jq -c '.[]'"
+                f"{self._path}:{self._line}: the line is longer than {LARGEST / 1e6:g} MB. "
+                f"{ONE_A_LINE if self._is_array else 'Split it, or leave it out.'}"
             )
         self._begun = self._begun + size if end < 0 else size - data.rfind(b"\n") - 1
         self._line += data.count(b"\n")
@@ -153,15 +156,16 @@ def iter_objects(path: str | Path) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
         raise ItemError(f"{path}: not a valid JSON array ({error}).") from None
 
 
-def together(parts: Iterable[tuple[int, T]], path: str | Path) -> Iterator[tuple[int, T]]:
+def together(
+    parts: Iterable[tuple[int, T]], path: str | Path, remedy: str = ONE_A_LINE
+) -> Iterator[tuple[int, T]]:
     """Yield the parts of one JSON array or object; raise a UsageError if it is too large."""
     size = 0
     for number, part in parts:
         size += memoryview(part).nbytes
         if size > LARGEST_ARRAY:
             raise UsageError(
-                f"{path}:{number}: the JSON text is larger than {LARGEST_ARRAY / 1e6:g} MB. Write one "
-                "record per line. Convert a JSON array to lines with: jq -c '.[]'"
+                f"{path}:{number}: the JSON text is larger than {LARGEST_ARRAY / 1e6:g} MB. {remedy}"
             )
         yield number, part
 

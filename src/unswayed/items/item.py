@@ -150,7 +150,7 @@ def _task_named(name: str) -> Task:
         return Task(name)
     except ValueError:
         written = [task for task in TASKS if task != Task.CRITERIA]  # of files: rubric
-        reason = f"there is no task {name!r}. {did_you_mean(str(name), written)}"
+        reason = f"there is no task {name!r} ({did_you_mean(str(name), written).removesuffix('.')})"
         raise BadFieldError("task", reason) from None
 
 

@@ -82,7 +82,7 @@ def rules_for(candidates: int | None, design: Design) -> tuple[Rule, ...]:
     return (
         Rule(f"accuracy <= CA + {factor}", (1, share, -1), share),
         Rule("CA <= accuracy", (-1, 0, 1), 0),
-        Rule("CA <= consistency", (0, -1, 1), 0),
+        Rule("CA <= Con", (0, -1, 1), 0),
         *(exact if design.get("decided") and views == 2 else ()),
     )
 

@@ -144,8 +144,8 @@ def check_table(
         design: How items were shown and printed.
 
     Raises:
-        UsageError: If no row has the three columns, a value is out of range, or the unit of a column
-            or row cannot be told.
+        UsageError: If no row has the three columns, a value or number of candidates is out of
+            range, or the unit of a column or row cannot be told.
     """
     lines = list(lines)
     words = [word.casefold() for word in only]
@@ -181,8 +181,8 @@ def check_table(
         kinds.append(Kind(size, tuple(rule.text for rule in rules), len(rows), impossible))
         broken += own
     worst = sorted(broken, key=lambda row: -row.excess)
-    passed_over = tuple(triple.row for triple in triples if len(triple.terms) < len(_TERMS))
-    return Checked(tuple(kinds), passed_over, unit, tuple(worst))
+    lacking = dict.fromkeys(triple.row for triple in triples if len(triple.terms) < len(_TERMS))
+    return Checked(tuple(kinds), tuple(lacking), unit, tuple(worst))
 
 
 def _why_none(headings: Sequence[str], only: Sequence[str]) -> str:
@@ -245,8 +245,10 @@ def _triples(number: int, line: Line) -> Iterator[_Triple]:
         group, terms = _meaning(heading)
         values = _values(cell, len(terms))
         if _NOISE.sub(" ", heading).lower().split()[-1:] in (["candidates"], ["options"]):
-            count = re.match(r"\d+", str(cell).strip())
-            candidates = int(count[0]) if count and int(count[0]) > 1 else None
+            size = str(cell).strip(" -–—*_`")
+            candidates = int("0" + re.sub(r"\D.*", "", size)) or None
+            if size and (candidates or 0) < 2:
+                raise UsageError(f"row {number}: candidates is {size!r}. Write 2 or more, or none.")
         elif not terms:
             if isinstance(cell, str) and cell.strip(" -*_`"):
                 names.append(cell.strip(" *_`"))

@@ -40,6 +40,7 @@ def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
     """
     if settings.max_tokens is not None and settings.max_tokens < 1:
         raise TemplateError(f"max_tokens is {settings.max_tokens}; give at least 1 or leave it out")
+    template = template_of(settings)
     sets: dict[int, tuple[str, ...]] = {}
     kinds = by_kind(items)
     for n in dict.fromkeys(item.n for item in (*kinds, *settings.shots)):
@@ -49,7 +50,6 @@ def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
             first = next(item for item in chain(items, settings.shots) if item.n == n)
             raise TemplateError(f"{first.id}: {error}") from None
     warnings: list[str] = []
-    template = template_of(settings)
     for task in dict.fromkeys(item.task for item in kinds):
         if template is not None:
             for n in sorted({item.n for item in kinds if item.task == task}):

@@ -4,7 +4,8 @@ The file is the user message. Lines of the form `--- system ---`, `--- user ---`
 `--- assistant ---` divide it into several messages. It may begin with settings between two `---`
 lines: `answer: direct` (the reply is the label; the default) or `answer: reasoning` (the reply is
 reasoning and a tagged label), `max_tokens: 64`, and `reask: Name one label, {labels}.`, the sentence
-that asks once more for the label of a reply that could not be read.
+that asks once more for the label of a reply that could not be read; `{labels}`, its only field,
+becomes "A or B" (in English).
 
 A template may use
     question     the prompt as text (a conversation: role before each turn)
@@ -220,7 +221,10 @@ def read_template(path: str) -> Template:
         check_limits(text, _PROBE, where=f"template {path}")  # compiling computes constants
         compiled.append((role, _compile(environment, path, text, start)))
     reply = LABEL_ALONE if answer == "direct" else REASONED
-    reply = reply._replace(reask=settings.get("reask") or REASK)
+    reask = settings.get("reask", REASK)
+    if not reask or set(re.findall(r"{(\w*)}", reask)) - {"labels"}:
+        raise TemplateError(f"template {path}: reask is {reask!r}; write words, {{labels}}.")
+    reply = reply._replace(reask=reask)
     return Template(
         path=path,
         source=source,
