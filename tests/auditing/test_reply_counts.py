@@ -192,6 +192,6 @@ def test_recorded_replies_that_are_no_verdicts_are_said() -> None:
     made = [decision("c", choice=0), refused, broken]
     said = audit_decisions(made, None, AuditSettings(resamples=100), command="test").run.warnings
     assert [line.partition(":")[0] for line in said if line.startswith("1 answer ")] == [
-        "1 answer refused by the model or by a filter",
+        "1 answer refused by the model or a filter",
         "1 answer with an unknown finish reason (finished 1)",
     ]

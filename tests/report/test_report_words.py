@@ -5,7 +5,7 @@ import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import plain_run
+from report_samples import plain_run, with_metrics
 
 from unswayed.report.findings import Finding
 from unswayed.report.words import clause, environment, joined, plain, say, sentence, spans
@@ -30,13 +30,9 @@ def test_the_plain_text_of_a_name_is_the_name(name: str) -> None:
 
 
 def test_a_blank_line_begins_a_paragraph_and_data_cannot() -> None:
-    assert len(say("bias.unread", _Answers(0.6))) == 2
+    calls = {"planned": 10, "made": 10, "replies": 10, "unparsed": 6}
+    assert len(say("bias.unread", Finding(with_metrics(plain_run(), calls=calls)))) == 2
     assert len(say("runs.of_run", "two\n\nlines", "and\n\nmore".replace("\n", " "))) == 1
-
-
-class _Answers:
-    def __init__(self, unparsed_share: float) -> None:
-        self.unparsed_share = unparsed_share
 
 
 def test_a_macro_with_nothing_to_say_has_no_paragraph() -> None:

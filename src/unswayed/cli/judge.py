@@ -33,7 +33,7 @@ from unswayed.cli.options import (
 )
 from unswayed.cli.output import aside, note, write_bytes
 from unswayed.cli.results import show_price
-from unswayed.errors import ItemError, UsageError
+from unswayed.errors import ItemError, UnswayedError, UsageError
 from unswayed.methods import BASE, CONTROL, JUDGING
 from unswayed.tiny import is_built_in
 
@@ -293,8 +293,11 @@ class _Stream:
                 if isinstance(verdict, Verdict):
                     self._verdicts += 1
                     self._ties += verdict.choice == "tie"
-                    self._is_read = False  # nor are verdicts counted that the file refuses
-                    self._is_read = out.write(encode(verdict) + b"\n")
+                    try:
+                        self._is_read = out.write(encode(verdict) + b"\n")
+                    except UnswayedError:  # nor are verdicts counted that the file refuses
+                        self._is_read = False
+                        raise
                     if not self._is_read:
                         return
                     continue

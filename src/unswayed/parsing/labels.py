@@ -149,7 +149,9 @@ def read_label(
         values = [float(label) for label in symbols.labels]
     asked = Asked(symbols, texts, scale, values)
     is_whole = text.startswith("{") or _TAG.fullmatch(text.strip("`*")) is not None
-    is_whole = is_whole or (scale and place(text, asked) >= 0)  # "Good" is a line of the item too
+    is_whole = is_whole or (
+        scale and "\n" not in text and place(text, asked) >= 0
+    )  # "Good" is a line of the item too
     own = text if is_whole else spoken(text, symbols, quoted).strip()
     code = _strongest(own, text, asked, form, truncated)
     return code if code >= 0 or code == DECLARED_TIE else NO_LABEL

@@ -267,7 +267,7 @@ def _ends(
         return behind >= LISTED and (is_own or is_reason(reason, code, asked))
     head = rest[: turn.start()].strip() if turn is not None else ""
     is_led = listed(head) or told or (points and head)
-    if turn is not None and is_led and listed(head) is not None:
+    if turn is not None and is_led and listed(head) is not None and "\n" not in rest:
         return behind >= LISTED and is_reason(rest[turn.end() :], code, asked, alone=False)
     if rest[0] in ".,:：;、，。(（—–":
         return behind >= LINE and is_reason(rest[1:], code, asked)
