@@ -396,7 +396,7 @@ def keys() -> Iterator[Mode]:
     yield Mode("key in a long text", *echo("unparsed", message={"content": f"{'w ' * 9000}{KEY}"}, choice={"logprobs": None}))  # fmt: skip
     yield Mode("key in the reasoning", *echo("answered", message={"reasoning": KEY}))
     yield Mode("key in the model", *echo("answered", model=KEY))
-    yield Mode("key in the finish reason", *echo("answered", choice={"finish_reason": KEY}))
+    yield Mode("key in the finish reason", *echo("unparsed", choice={"finish_reason": KEY}))
     yield Mode("key among the logprobs", *echo("answered", choice={"logprobs": {"content": tops}}))
     yield Mode("key in pieces among the tokens", *echo("answered", choice={"logprobs": {"content": pieces}}))  # fmt: skip
 
