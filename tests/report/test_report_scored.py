@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_samples import est, figures, plain_run, with_metrics
-from scored_samples import list_run, scale_run
 
 import unswayed as us
+from judges import est, figures, list_run, plain_run, scale_run, with_metrics
 from unswayed.backends.simulated import simulated_items
 from unswayed.items import Task
 from unswayed.report.applying import application_of

@@ -5,8 +5,8 @@ import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import plain_run, with_metrics
 
+from judges import plain_run, with_metrics
 from unswayed.report.findings import Finding
 from unswayed.report.words import clause, environment, joined, plain, say, sentence, spans
 from unswayed.visible import one_line
