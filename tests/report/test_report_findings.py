@@ -173,4 +173,4 @@ def test_candidates_are_called_as_their_task_says_however_many_there_are(
 ) -> None:
     finding = Finding(plain_run(data={"name": "d", "n_items": 1000, "task": task}))
     assert (finding.n, finding.noun) == (2, noun)
-    assert f"whichever {noun} comes" in plain(sentence("lead.headline", finding))
+    assert f"The {noun} shown first takes" in plain(sentence("lead.headline", finding))

@@ -100,7 +100,7 @@ def test_a_correlation_is_claimed_only_where_its_interval_excludes_zero() -> Non
 
     assert "as people do at ρ 0.825" in said(0.825, 0.79, 0.85)
     assert (
-        "human scores is 0.084 (95 % interval −0.125 to 0.270): it cannot be told from none."
+        "human scores is 0.084 (95% interval −0.125 to 0.270): no correlation shown."
         in said(0.084, -0.125, 0.27)
     )
     against = said(-0.4, -0.5, -0.3)

@@ -159,48 +159,6 @@ def _trend(finding: Finding, rows: Sequence[Row]) -> Trend:
     return Trend.WITH if falls else Trend.UNEVEN
 
 
-@dataclass(frozen=True, slots=True)
-class Stay:
-    """Of two answers, the place that the judge kept choosing in the flipped items.
-
-    Attributes:
-        side: "first" or "last".
-        most, other: Items in which it stayed there, and with the other place.
-        tied, unread: Whether ties and unreadable answers are among the rest.
-    """
-
-    total: int
-    side: str
-    most: int
-    other: int
-    tied: bool
-    unread: bool
-
-    @property
-    def rest(self) -> int:
-        """Items in which it stayed with no place."""
-        return self.total - self.most - self.other
-
-
-def stay_of(finding: Finding) -> Stay:
-    """Where the judge stayed when the verdict changed."""
-    counts = finding.metrics.flips
-    total, first, last = len(finding.run.flips.flipped), 0, 0
-    if counts.get("total") and "first" in counts:
-        total, first, last = counts["total"], counts["first"], counts.get("last", 0)
-    else:
-        for item in finding.run.flips.flipped:
-            positions = {
-                view.order.index(view.choice) if isinstance(view.choice, int) else -1
-                for view in item.shown
-            }
-            first += positions == {0}
-            last += positions == {1}
-    side, most, other = ("first", first, last) if first >= last else ("last", last, first)
-    tied = bool(counts.get("ties", total - first - last))
-    return Stay(total, side, most, other, tied, bool(counts.get("unread", 0)))
-
-
 def changes_of(changes: Mapping[str, Estimate], others: int) -> dict[str, Estimate]:
     """What changed from one run to another, with intervals that hold for all of it together.
 

@@ -36,7 +36,7 @@ def disjoint(a: Estimate, b: Estimate) -> bool:
 
 
 def _wider(looks: float) -> float:
-    """How many times wider a 95 % interval is that holds for so many looks (Bonferroni)."""
+    """How many times wider a 95% interval is that holds for so many looks (Bonferroni)."""
     return NormalDist().inv_cdf(1 - 0.025 / looks) / NormalDist().inv_cdf(0.975)
 
 
@@ -58,7 +58,7 @@ def apart(a: Estimate, b: Estimate, n: int) -> bool:
 def jointly(estimate: Estimate, looks: int) -> Estimate:
     """The share with an interval that holds for all shares looked at together.
 
-    Of twelve shares without any bias one lies outside its own 95 % interval in every third run.
+    Of twelve shares without any bias one lies outside its own 95% interval in every third run.
     """
     wide = widened(estimate, looks)
     if wide.low is None or wide.high is None:

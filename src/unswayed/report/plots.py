@@ -16,7 +16,7 @@ from unswayed.metrics.rows import Row
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import ACCURACY, CONSISTENCY, POSITION_RATE, Finding
 from unswayed.report.intervals import above, below
-from unswayed.report.numerals import calls_text, figure, number, ordinal, plural, share, whole
+from unswayed.report.numerals import calls_text, figure, number, ordinal, plural, share, signed, whole
 from unswayed.report.numerals import expected as expected_text
 from unswayed.report.words import plain, say
 from unswayed.visible import one_line
@@ -41,7 +41,7 @@ class Axis:
     high: float = 1.0
     write: Callable[[float], str] = share
     tick: Callable[[float], str] = whole
-    unit: str = "\u202f%"
+    unit: str = "%"
 
     def at(self, value: float) -> float:
         """Where a value lies, as a fraction of the width; the ends for what lies outside."""
@@ -61,6 +61,7 @@ class Axis:
 
 
 PERCENT: Final = Axis()
+POINTS: Final = Axis(-1.0, write=signed, unit=" points")
 RHO: Final = Axis(write=number, tick=figure, unit="")
 """Correlations; those below 0 are drawn at it."""
 
@@ -149,7 +150,7 @@ class PlotTable:
 
 def no_bias(n: int) -> str:
     """The name of the line at 1/n, beside numbers in percent."""
-    return f"no bias: {expected_text(n)[:-2]}"
+    return f"no bias: {expected_text(n)[:-1]}"
 
 
 def bias_tables(findings: Sequence[Finding]) -> list[PlotTable]:
