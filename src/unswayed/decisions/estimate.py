@@ -11,7 +11,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         value, low, high: The estimate and its interval, fractions in [0, 1] for rates.
         n: Items (or calls, for rates over calls) behind it.
-        reason: Why `value` is None.
+        reason: Why `value` is None, or has no interval.
         by_construction: The value holds for any judge (a method that reads every order is always
             consistent) and is not evidence.
         joint: Of a difference between methods: the interval that holds with 95 % for all methods

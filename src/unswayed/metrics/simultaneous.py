@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +29,7 @@ from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.resampling import GoldTies, prepared
 from unswayed.metrics.table import METRICS
-from unswayed.metrics.uncertainty import paired_difference
+from unswayed.metrics.uncertainty import mean_of_items
 from unswayed.quantiles import NORMAL
 
 _DRAWS: Final = 20_000
@@ -86,15 +85,11 @@ class Contrasts:
         apart = self._apart(first, second)
         kept = ~np.isnan(apart)
         apart = apart[kept]
-        each = np.ones(len(apart), np.int64) if self.weights is None else self.weights[kept]
-        items = int(each.sum())
-        if not items:
+        if not len(apart):
             return Estimate(value=None, reason="no item counts on both sides")
-        if self.clusters is not None and (own := self.clusters.rows(np.flatnonzero(kept)).alone()):
-            apart = own.entries(apart)
-            each = np.ones(len(apart), np.int64)
-        estimate = paired_difference(apart, each, span=self.span, critical=critical)
-        return msgspec.structs.replace(estimate, n=items)
+        clusters = self.clusters and self.clusters.rows(np.flatnonzero(kept))
+        counts = None if self.weights is None else self.weights[kept]
+        return mean_of_items(apart, clusters, span=self.span, counts=counts, critical=critical)
 
     def _apart(self, first: str, second: str) -> FloatArray:
         a, b = self.names.index(first), self.names.index(second)
