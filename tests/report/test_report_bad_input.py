@@ -99,6 +99,16 @@ def test_groups_of_one_item_are_not_told_apart(told: Callable[..., str]) -> None
     assert "20 of 40 verdicts (50%) change with the order: 20 stayed with the first place." in text
 
 
+def test_noise_is_told_from_the_effect_of_the_order(told: Callable[..., str]) -> None:
+    def choose(item: int, first: int) -> int:
+        return first if item % 4 else 1 - first
+
+    text = told(choose, 400, gold=0)
+    assert "Nothing was asked twice in the same order" in text
+    # 300 stayed with the first place and 100 with the last, of 400
+    assert "Noise that favours neither place cannot explain 50 of these 100 points." in text
+
+
 def test_verdicts_that_change_are_split_by_what_became_of_them(told: Callable[..., str]) -> None:
     def choose(item: int, first: int) -> object:
         return (first, first, 1 - first, "tie" if first else 0, None if first else 0, 0)[item % 6]

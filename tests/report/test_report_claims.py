@@ -21,6 +21,7 @@ from unswayed.report.claims import (
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.keys import key_figures
+from unswayed.report.words import plain, sentence
 
 EVEN = (0.50, 0.48, 0.52)
 
@@ -211,6 +212,23 @@ def test_a_flip_that_cannot_be_read_is_part_of_the_key_figure() -> None:
     assert figure.estimate is not None
     assert figure.estimate.value == pytest.approx(0.57)
     assert "cannot be read" in figure.label
+
+
+def test_what_changes_beyond_noise_is_the_key_figure_where_it_is_known() -> None:
+    again = {"changed": est(0.06, 0.05, 0.07), "across": est(0.57, 0.54, 0.6),
+             "beyond": est(0.51, 0.48, 0.54), "temperature": 1.0}  # fmt: skip
+    finding = Finding(plain_run(repeats=again))
+    figure = key_figures(finding)[1]
+    assert figure.estimate is not None
+    assert (figure.estimate.value, figure.line, figure.flow) == (0.51, None, "")
+    assert plain(sentence("phrases.noise", finding)) == (
+        "Asked again (temperature 1), 6% of verdicts change in the same order and 57% in another, "
+        "so 51 points are due to the order (48 to 54)."
+    )
+    none = Finding(plain_run(repeats={**again, "beyond": est(0.01, -0.02, 0.04)}))
+    assert "so no change is shown to be due to the order (1 points; −2 to 4)." in plain(
+        sentence("phrases.noise", none)
+    )
 
 
 def labels(run: RunData) -> list[str]:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from unswayed.decisions import Estimate
 from unswayed.report.numerals import (
     calls_text,
+    gap,
     interval,
     ordinal,
     percent,
@@ -77,3 +78,7 @@ def test_needed_items_are_rounded_up_to_two_digits(number: float, rounded: int) 
 @given(st.floats(min_value=10.5, max_value=1e7))
 def test_rounding_up_never_asks_for_fewer_and_at_most_a_tenth_more(number: float) -> None:
     assert number <= two_digits_up(number) <= 1.1 * number + 1
+
+
+def test_points_are_whole_except_below_one() -> None:
+    assert [gap(v) for v in (0.574, -0.02, 0.0041, 0.0)] == ["57", "−2", "0.4", "0"]

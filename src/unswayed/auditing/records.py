@@ -36,6 +36,7 @@ class Data(Struct, frozen=True, kw_only=True):
 
     name: str = "unnamed data"
     n_items: int = 0
+    n_units: int = 0
     task: str | None = None
     bad_lines: int = 0
     not_permutable: int = 0

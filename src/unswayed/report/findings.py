@@ -245,10 +245,8 @@ class Finding:
     @property
     def avoided(self) -> int | None:
         """The first position whose joint interval lies below 1/n, of more than two."""
-        if self.n == 2:
-            return None
         under = (i for i, r in enumerate(self.rates) if below(self.jointly(r), self.expected))
-        return next(under, None)
+        return next(under, None) if self.n > 2 else None
 
     @property
     def position(self) -> int:
@@ -308,12 +306,12 @@ class Finding:
             return State.UNPARSED
         if self.consistency is None:
             return State.ONE_ORDER
-        enough, ties = self.units >= FEWEST_ITEMS, self.plain.get(TIE_RATE)
+        enough = self.units >= FEWEST_ITEMS
         if enough and (self.favoured is not None or self.avoided is not None):
             return State.POSITION
         if enough and self.hidden is not None:
             return State.HIDDEN
-        if ties is not None and (ties.value or 0.0) >= TIES_LIMIT:
+        if self.ties >= TIES_LIMIT:
             return State.TIES
         if not enough or self.width is None or self.width > SETTLED_POINTS:
             return State.FEW
@@ -330,6 +328,12 @@ class Finding:
     def _flips_matter(self) -> bool:
         steady = self.consistency
         return steady is not None and below(steady, 1 - FLIPS_MATTER)
+
+    @property
+    def ties(self) -> float:
+        """Share of ties among the answers."""
+        rate = self.plain.get(TIE_RATE)
+        return 0.0 if rate is None else rate.value or 0.0
 
     @property
     def flips_are_plain(self) -> bool:
@@ -376,9 +380,9 @@ class Finding:
     @property
     def recommends(self) -> bool:
         """Whether the data carry a recommendation."""
-        few = self.state is State.FEW and self.units < FEWEST_ITEMS
-        nothing = {State.FAILED, State.UNPARSED, State.ONE_ORDER, State.TIES}
-        return self.state not in nothing and not few
+        if self.state is State.FEW:
+            return self.units >= FEWEST_ITEMS
+        return self.state not in {State.FAILED, State.UNPARSED, State.ONE_ORDER, State.TIES}
 
     @property
     def recommended(self) -> str | None:

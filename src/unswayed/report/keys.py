@@ -14,12 +14,13 @@ from unswayed.report.findings import (
     SPEARMAN,
     Finding,
 )
-from unswayed.report.numerals import number, share
-from unswayed.report.plots import POINTS, RHO, Block, PlotRow, PlotTable, no_bias
+from unswayed.report.numerals import number, share, signed
+from unswayed.report.plots import RHO, Axis, Block, PlotRow, PlotTable, no_bias
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
 
 MOST = 4
+POINTS = Axis(-1.0, write=signed, unit=" points")
 
 
 def key_figures(finding: Finding) -> list[PlotRow]:
@@ -59,10 +60,10 @@ def _changes(finding: Finding) -> Iterator[PlotRow]:
     steady, again = finding.consistency, finding.metrics.repeats
     if steady is None or steady.value is None:
         return
-    if finding.n > 2:
-        yield _figure("kept", finding, steady, None, "")
-    elif again:
+    if again:
         yield _figure("beyond", finding, again.beyond, None, "")
+    elif finding.n > 2:
+        yield _figure("kept", finding, steady, None, "")
     else:
         low, high = (None if end is None else 1 - end for end in (steady.high, steady.low))
         flips = Estimate(value=1 - steady.value, low=low, high=high, n=steady.n)
@@ -111,8 +112,6 @@ def key_tables(findings: Sequence[Finding]) -> list[PlotTable]:
             named = replace(row, label=finding.name, flow="")
             by_label.setdefault(row.label, []).append(named)
     return [
-        PlotTable(
-            f"{rows[0].axis.unit} {label}".strip(), "runs", (Block(tuple(rows)),)
-        )
+        PlotTable(f"{rows[0].axis.unit} {label}".strip(), "runs", (Block(tuple(rows)),))
         for label, rows in by_label.items()
     ]

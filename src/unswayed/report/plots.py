@@ -16,7 +16,7 @@ from unswayed.metrics.rows import Row
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import ACCURACY, CONSISTENCY, POSITION_RATE, Finding
 from unswayed.report.intervals import above, below
-from unswayed.report.numerals import calls_text, figure, number, ordinal, plural, share, signed, whole
+from unswayed.report.numerals import calls_text, figure, number, ordinal, plural, share, whole
 from unswayed.report.numerals import expected as expected_text
 from unswayed.report.words import plain, say
 from unswayed.visible import one_line
@@ -61,7 +61,6 @@ class Axis:
 
 
 PERCENT: Final = Axis()
-POINTS: Final = Axis(-1.0, write=signed, unit=" points")
 RHO: Final = Axis(write=number, tick=figure, unit="")
 """Correlations; those below 0 are drawn at it."""
 

@@ -98,10 +98,11 @@ def bias_section(findings: Sequence[Finding]) -> Section:
         examples = [
             cut(text) for finding in findings for text in finding.run.flips.unparsed_examples
         ]
-        caption = "Answers that could not be read, as they came."
-        return Section(own, caption, examples=tuple(examples[:RAW_EXAMPLES]))
+        raw = "Answers that could not be read, as they came."
+        return Section(own, raw, examples=tuple(examples[:RAW_EXAMPLES]))
     joint = joint_claim(findings, told, "bias") or told[0]
-    return Section(joint, sentence("bias.bias_caption", all(f.balanced for f in findings)), tuple(bias_tables(findings)))
+    caption = sentence("bias.bias_caption", all(finding.balanced for finding in findings))
+    return Section(joint, caption, tuple(bias_tables(findings)))
 
 
 def cause_section(findings: Sequence[Finding]) -> Section | None:
