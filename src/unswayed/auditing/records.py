@@ -31,6 +31,7 @@ class Data(Struct, frozen=True, kw_only=True):
     """What was audited, and how many items are unusual.
 
     Attributes:
+        n_units: Distinct questions; 0 in a file that does not count them.
         criteria: Items by criterion, where several are asked at once: `n_items` counts each.
     """
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import Estimate, FloatArray
 from unswayed.errors import UsageError
-from unswayed.metrics.clusters import Clusters
+from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes
