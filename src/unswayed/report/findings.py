@@ -311,7 +311,7 @@ class Finding:
             return State.POSITION
         if enough and self.hidden is not None:
             return State.HIDDEN
-        if self.ties >= TIES_LIMIT:
+        if self.tie_share >= TIES_LIMIT:
             return State.TIES
         if not enough or self.width is None or self.width > SETTLED_POINTS:
             return State.FEW
@@ -330,7 +330,7 @@ class Finding:
         return steady is not None and below(steady, 1 - FLIPS_MATTER)
 
     @property
-    def ties(self) -> float:
+    def tie_share(self) -> float:
         """Share of ties among the answers."""
         rate = self.plain.get(TIE_RATE)
         return 0.0 if rate is None else rate.value or 0.0
