@@ -12,7 +12,7 @@ from scored_samples import list_run, scale_run
 import unswayed as us
 from unswayed.backends.simulated import simulated_items
 from unswayed.items import Task
-from unswayed.report.applying import application_of
+from unswayed.report.applying import applications_of
 from unswayed.report.collect import load_run, load_runs, run_data
 from unswayed.report.data import RunData
 from unswayed.report.explorer import item_view
@@ -134,8 +134,7 @@ def test_heats_shade_by_share_and_count_rows() -> None:
 def test_the_call_in_python_is_that_of_the_task(task: str, call: str, model: str) -> None:
     run = list_run()
     asked = {**run.run.asked, "model": model}
-    use = application_of(Finding(replace(run, run=us_replace(run, task=task, asked=asked))))
-    assert use is not None
+    (use,) = applications_of(Finding(replace(run, run=us_replace(run, task=task, asked=asked))))
     assert call in use.python[-1]
 
 

@@ -17,6 +17,7 @@ from unswayed.decisions import MISSING, Clusters, DecisionTable, Estimate
 from unswayed.errors import RunDirectoryError
 from unswayed.items import ids_of
 from unswayed.metrics import difference
+from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.gold import GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.table import compared_metrics
@@ -162,5 +163,5 @@ def changes(
             difference(new, old, name, resamples=resamples, seed=seed), n_units=len(units)
         )
         for name, metric in compared_metrics().items()
-        if not metric.left_out(old)
+        if metric is not ACCURACY and not metric.left_out(old)
     }

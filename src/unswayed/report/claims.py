@@ -60,6 +60,12 @@ def _aim(finding: Finding, rates: Sequence[Estimate], otherwise: int) -> Aim:
     return Aim(index, rate, above(rate, expected) or below(rate, expected), winner is not None)
 
 
+def balanced(finding: Finding) -> bool:
+    """Whether every candidate is known to have stood equally often at every position."""
+    sets = {"swap", "cyclic", "balanced", "full", "graeco-latin"}
+    return finding.metrics.protocol.name in sets and not finding.plain.incomplete
+
+
 def bias_of(finding: Finding) -> Bias:
     """What position and label do."""
     alone = finding.shares("order", "position")

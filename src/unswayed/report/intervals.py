@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Literal
 
 import msgspec
 
 from unswayed.decisions import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position or a label, and its share of the choices."""
+
+    kind: Literal["position", "label"]
+    index: int
+    rate: Estimate
+
+    @property
+    def width(self) -> float:
+        """Half its interval; 0 where it has none."""
+        return half_width(self.rate) or 0.0
 
 
 def half_width(estimate: Estimate) -> float | None:
