@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_samples import GROUPS, est, figures, fixed, plain_run, sample_run, with_metrics
 
+from judges import GROUPS, est, figures, fixed, plain_run, sample_run, with_metrics
 from unswayed.auditing.records import Run
 from unswayed.decisions import Estimate
 from unswayed.report.claims import (
@@ -238,14 +238,16 @@ def labels(run: RunData) -> list[str]:
 
 def test_key_figures_are_four_with_and_without_gold() -> None:
     run = sample_run(n_items=100)
-    assert labels(run) == ["choices for", "verdicts change", "items are"]
+    assert labels(run) == [
+        "comparisons won", "verdicts change", "of single", "items are",
+    ]  # fmt: skip
     rows = {
         name: {k: v for k, v in row.items() if "accuracy" not in k}
         for name, row in figures(run)["methods"].items()
     }
     without = with_metrics(run, methods=rows)
-    assert labels(without) == ["choices for", "verdicts change", "choices fall", "choices fall"]
-    assert labels(sample_run(4, 100))[:2] == ["choices for", "an item's"]
+    assert labels(without) == ["comparisons won", "verdicts change", "choices fall", "choices fall"]
+    assert labels(sample_run(4, 100))[:2] == ["choices for", "verdicts change"]
 
 
 def test_differences_between_runs_hold_for_all_that_are_told_together() -> None:

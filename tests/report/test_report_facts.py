@@ -4,9 +4,9 @@ import io
 from dataclasses import replace
 
 import pytest
-from report_samples import plain_run, with_metrics
 from rich.console import Console
 
+from judges import plain_run, with_metrics
 from unswayed.auditing.records import Prompt, Run
 from unswayed.redaction import HIDDEN
 from unswayed.report.facts import command_text, date_text, facts

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_samples import est, figures, null, plain_run, with_metrics
 
+from judges import est, figures, null, plain_run, with_metrics
 from unswayed.auditing.records import Run
 from unswayed.decisions import Estimate
 from unswayed.report.findings import Finding, State

@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_samples import est, figures, plain_run, with_metrics
-from scored_samples import list_run, scale_run
 
 import unswayed as us
+from judges import est, figures, list_run, plain_run, scale_run, with_metrics
 from unswayed.backends.simulated import simulated_items
 from unswayed.items import Task
 from unswayed.report.applying import applications_of
@@ -80,11 +79,12 @@ def test_a_scale_is_compared_by_its_rank_correlation() -> None:
     assert own.gain.value == 0.051
     assert own.shift is not None  # its interval excludes 0
     assert main_table(finding).columns[0].title == "Spearman ρ"
-    assert "raises the rank correlation with human scores by 0.051" in plain(lede_of(finding))
+    assert "Use average: 3 calls per item, closer to the human scores by 0.051" in plain(
+        lede_of(finding)
+    )
 
 
-def test_a_gain_whose_interval_holds_zero_is_a_change() -> None:
-    assert "changes the rank correlation" in plain(lede_of(Finding(scale_run((0.02, -0.01, 0.05)))))
+def test_a_shift_whose_interval_holds_zero_is_not_told() -> None:
     still = changed(scale_run(), "direct", score_shift=est(-0.01, -0.05, 0.03, 200))
     rows = figures(still)["methods"]["direct"]
     still = with_metrics(still, protocols={"coupled": rows})
