@@ -17,6 +17,7 @@ PARTS = {
     "recommendations": "claim_rates.recommendations",
     "intervals": "claim_rates.intervals",
     "drift": "claim_rates.drift",
+    "duplicates": "claim_rates.duplicates",
     "learned": "claim_rates.learned",
     "headlines": "claim_rates.headlines",
     "groups": "claim_rates.groups",

@@ -48,6 +48,12 @@ def fixed(value: float, n: int) -> dict[str, Any]:
     return {**est(value, value, value, n), "by_construction": True}
 
 
+def better(method: str, criterion: str, gain: dict[str, Any]) -> dict[str, Any]:
+    """A recommendation of one method beside a single call."""
+    named = {"method": method, "most_accurate": method, "criterion": criterion}
+    return {**named, "state": "better", "gain": gain, "items": gain["n"], "units": gain["n"]}
+
+
 def shares(*rates: float, half: float = 0.02, n: int = 3000) -> list[dict[str, Any]]:
     return [est(rate, rate - half, rate + half, n) for rate in rates]
 
@@ -176,7 +182,7 @@ def list_run(places: tuple[float, ...] = (4.1, 0.1, -4.2), half: float = 0.4) ->
         3,
         "listwise",
         {"direct": direct, "pcf": pcf},
-        recommendation={"method": "pcf", "reason": "", "criterion": "accuracy", "best": "pcf"},
+        recommendation=better("pcf", "accuracy_fractional", est(0.14, 0.08, 0.2, 200)),
         differences={"pcf-direct": {"accuracy": est(0.14, 0.08, 0.2, 200)}},
         flips={"total": 90, "n": 200, "first": 12, "last": 0, "unread": 0, "ties": 0},
         order_curve={"pcf": curve},
@@ -223,10 +229,7 @@ def scale_run(gain: tuple[float, float, float] = (0.051, 0.041, 0.061)) -> RunDa
         3,
         "rubric",
         {"direct": direct, "average": average},
-        recommendation={
-            "method": "average", "reason": "", "criterion": "rank correlation with human scores",
-            "best": "average",
-        },
+        recommendation=better("average", "spearman", changed["spearman"]),
         differences={"average-direct": changed},
         groups=groups,
         level_choices={"3": counts},

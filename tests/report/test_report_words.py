@@ -36,7 +36,7 @@ def test_a_blank_line_begins_a_paragraph_and_data_cannot() -> None:
 
 
 def test_a_macro_with_nothing_to_say_has_no_paragraph() -> None:
-    assert say("tables.notes", Finding(plain_run()), [], []) == ()
+    assert say("tables.notes", []) == ()
     assert not joined(())
 
 

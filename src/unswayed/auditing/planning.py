@@ -29,7 +29,6 @@ from unswayed.items import BadLine, Item, ItemSet, Task, blind, by_kind
 from unswayed.methods import BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
-from unswayed.metrics.table import outranked_metrics
 from unswayed.presentation import Ask, content_order, settled, through
 from unswayed.runner import Question
 from unswayed.tasks import task_of
@@ -100,14 +99,11 @@ class AuditPlan:
         """What the user should know before any call: bad lines, options without effect, prompts."""
         bad_lines = self.items.bad_lines
         said = [left_out(bad_lines)] if bad_lines else []
+        said += [self.items.placeholder] if self.items.placeholder else []
         fitted = any(method.fitted_from for method in self.methods.values())
         if self.settings.estimation_sizes and not fitted:
             said.append(
                 "no estimation-set curve: none of the methods learns. Add one, such as pride."
-            )
-        if outranked := outranked_metrics():
-            said.append(
-                f"{', '.join(outranked)}: measured, but methods are recommended by built-in metrics."
             )
         return [*said, *self.remarks]
 
@@ -139,7 +135,7 @@ def plan_audit(
     kinds = by_kind(items.items)
     criteria = any(item.criteria and item.criterion for item in kinds)
     strata = strata_of(
-        items.items,
+        items,
         orders=orders,
         protocols=protocols_of(settings.protocol, criteria=criteria),
         seed=settings.seed,

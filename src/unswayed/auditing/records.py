@@ -17,6 +17,7 @@ from unswayed.decisions import Estimate
 from unswayed.errors import RunDirectoryError
 from unswayed.methods.threshold import ThresholdView
 from unswayed.metrics.improvements import Improvements
+from unswayed.metrics.repeats import Repeats
 from unswayed.metrics.rows import Row
 from unswayed.tasks import TASKS, TaskSpec, task_of
 
@@ -30,11 +31,13 @@ class Data(Struct, frozen=True, kw_only=True):
     """What was audited, and how many items are unusual.
 
     Attributes:
+        n_units: Distinct questions; 0 in a file that does not count them.
         criteria: Items by criterion, where several are asked at once: `n_items` counts each.
     """
 
     name: str = "unnamed data"
     n_items: int = 0
+    n_units: int = 0
     task: str | None = None
     bad_lines: int = 0
     not_permutable: int = 0
@@ -155,6 +158,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
         flips: Items without the same verdict in every presentation, and what became of them.
         improvements: "a-b" to the items that a gets right and b wrong, and the reverse, where
             candidates are scored.
+        repeats: What changes where the same presentation was asked again.
         level_choices: By number of levels, where candidates are the levels of a scale.
         without_reasked: Accuracy and consistency by method, without items of which a reply was
             asked again; given only if such replies are many.
@@ -178,6 +182,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     estimation_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
     order_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
     improvements: dict[str, Improvements] | UnsetType = UNSET
+    repeats: Repeats | UnsetType = UNSET
     level_choices: dict[int, LevelChoices] | UnsetType = UNSET
     without_reasked: dict[str, Row] | UnsetType = UNSET
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unswayed.decisions.clusters import Clusters, drawn_rows
 from unswayed.decisions.codes import (
     DISAGREES,
     MISSING,
@@ -36,6 +37,7 @@ __all__ = [
     "UNPARSED",
     "BoolArray",
     "Choice",
+    "Clusters",
     "Decision",
     "DecisionTable",
     "Estimate",
@@ -54,6 +56,7 @@ __all__ = [
     "choice_of",
     "code_of",
     "criterion_places",
+    "drawn_rows",
     "leaders_of",
     "record",
     "sd_of_rows",

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from unswayed.decisions import (
     TIE,
     BoolArray,
+    Clusters,
     DecisionTable,
     Estimate,
     Evidence,
@@ -222,16 +223,21 @@ class CalibraEval(Method):
         counts: dict[int, int] = {}
         for n, table in tables.items():
             by_label = _by_label(table)
-            complete = by_label[~np.isnan(by_label).any(axis=(1, 2))]
-            counts[n] = len(complete)
+            rows = ~np.isnan(by_label).any(axis=(1, 2))
+            complete, clusters = by_label[rows], table.subjects.clusters(rows)
+            counts[n] = len(complete) if clusters is None else clusters.count
             if len(complete):
-                labels = _mapped_labels(n)
-                curves += [self._curve(complete[:, :, label], n, label) for label in labels]
-        warn_if_few(self.name, counts, least=self.fitted_from)
+                curves += [
+                    self._curve(complete[:, :, label], n, label, counts[n], clusters)
+                    for label in _mapped_labels(n)
+                ]
+        warn_if_few(self.name, counts, tables, least=self.fitted_from)
         self._warn(curves)
         return replace(self, curves=tuple(curves))
 
-    def _curve(self, scores: FloatArray, n: int, label: int) -> Curve:
+    def _curve(
+        self, scores: FloatArray, n: int, label: int, units: int, clusters: Clusters | None
+    ) -> Curve:
         problem = make_problem(scores, objective_form(n, self.objective))
         g, reached = self._solve(problem, self.starts)
         critical = None
@@ -240,9 +246,9 @@ class CalibraEval(Method):
             critical = least if np.isfinite(least) else None
         z, values = thin(problem.z, g)
         points = tuple(map(float, z)), tuple(map(float, values))
-        wanted = self.resamples and len(scores) >= FEWEST
-        bounds = self._interval(scores, n) if wanted else (None, None)
-        return Curve(n, label, *points, len(scores), reached, critical, *bounds)
+        wanted = self.resamples and units >= FEWEST
+        bounds = self._interval(scores, n, clusters) if wanted else (None, None)
+        return Curve(n, label, *points, len(scores), reached, critical, *bounds, units=units)
 
     def _solve(self, problem: Problem, starts: int) -> tuple[FloatArray, float]:
         if self.solver == "exact" or len(problem.z) == 1:
@@ -256,7 +262,9 @@ class CalibraEval(Method):
             seed=self.seed,
         )
 
-    def _interval(self, scores: FloatArray, n: int) -> tuple[float, float]:
+    def _interval(
+        self, scores: FloatArray, n: int, clusters: Clusters | None
+    ) -> tuple[float, float]:
         """Percentile interval of the threshold over resampled items, one start each."""
         form = objective_form(n, self.objective)
 
@@ -265,7 +273,11 @@ class CalibraEval(Method):
             return np.array([crossing(problem.z, self._solve(problem, 1)[0], 1 / n)])
 
         low, high = expanded_interval(
-            threshold, len(scores), resamples=self.resamples, seed=self.seed
+            threshold,
+            len(scores),
+            resamples=self.resamples,
+            seed=self.seed,
+            clusters=clusters,
         )
         return float(low[0]), float(high[0])
 
@@ -299,7 +311,13 @@ class CalibraEval(Method):
             f"threshold of label {label_symbols(curve.n)[curve.label]} among {curve.n}": (
                 Estimate(value=None, n=curve.count, reason="the map is constant")
                 if curve.is_constant
-                else Estimate(value=curve.threshold, low=curve.low, high=curve.high, n=curve.count)
+                else Estimate(
+                    value=curve.threshold,
+                    low=curve.low,
+                    high=curve.high,
+                    n=curve.count,
+                    n_units=curve.units,
+                )
             )
             for curve in self.curves or ()
         }

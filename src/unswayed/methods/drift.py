@@ -1,7 +1,7 @@
 """Drift: does what a fitted file says still hold for the judge of today?
 
 A share of the items is asked again in all the presentations of the method's estimation; the method
-is fitted on them afresh, with a bootstrap over items, and compared with the file. All its numbers
+is fitted on them afresh, with a bootstrap over questions, and compared with the file. All its numbers
 are one test at 5 %: each difference is divided by its standard error, and the largest is held against
 the largest of as many correlated normal deviates (max-t). So a file with many numbers raises no more
 false alarms than a file with one.
@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from unswayed.decisions import Estimate, FloatArray
+from unswayed.decisions import Clusters, Estimate, FloatArray, drawn_rows
 from unswayed.errors import MethodError
 from unswayed.methods.estimation import FEW_ITEMS, MethodWarning, Tables
 from unswayed.methods.intervals import expanded_levels
@@ -70,13 +70,17 @@ def drift(
     Args:
         method: The fitted method.
         tables: `method.estimation_tables` of the items asked again.
-        resamples: Bootstrap resamples of items.
+        resamples: Bootstrap resamples of questions.
         seed: Seed of the bootstrap.
 
     Raises:
-        MethodError: If the answers give none of the numbers that were learned.
+        MethodError: If the answers give none of the numbers that were learned, or questions repeat
+            that the file did not count.
     """
     filed = method.estimates()
+    clusters = {n: table.subjects.clusters() for n, table in tables.items()}
+    if any(clusters.values()) and any(number.n_units is None for number in filed.values()):
+        raise MethodError(f"{method.name}: fitted before questions were counted: fit again.")
     with warnings.catch_warnings():  # small samples are the point here
         warnings.simplefilter("ignore", MethodWarning)
         plain = unlearned(method).with_resamples(0)  # no bootstrap inside this one
@@ -86,7 +90,7 @@ def drift(
             for name, old in filed.items()
             if name in point and point[name].value is not None and old.value is not None
         ]
-        draws = _resample(plain.quick(), tables, names, resamples=resamples, seed=seed)
+        draws = _resample(plain.quick(), tables, clusters, names, resamples=resamples, seed=seed)
     if filed and not names:
         raise MethodError(
             f"{method.name}: nothing to compare: the re-asked items give none of the numbers in "
@@ -108,16 +112,22 @@ def drift(
 
 
 def _resample(
-    plain: Method, tables: Tables, names: Sequence[str], *, resamples: int, seed: int
+    plain: Method,
+    tables: Tables,
+    clusters: Mapping[int, Clusters | None],
+    names: Sequence[str],
+    *,
+    resamples: int,
+    seed: int,
 ) -> FloatArray:
-    """The numbers fitted on resampled items, shape (resamples, names), NaN where one has none."""
+    """The numbers fitted on resampled questions, shape (resamples, names), NaN where one has none."""
     rng = np.random.default_rng(seed)
     if not any(len(table) > 1 for table in tables.values()):
         resamples = 0  # nothing to resample
     draws = np.full((resamples, len(names)), np.nan)
     for draw in draws:
         drawn = {
-            n: table.rows(rng.integers(0, len(table), len(table))) for n, table in tables.items()
+            n: table.rows(drawn_rows(rng, len(table), clusters[n])) for n, table in tables.items()
         }
         estimates = plain.fit_tables(drawn).estimates()
         for at, name in enumerate(names):
@@ -127,33 +137,38 @@ def _resample(
 
 
 def _with_interval(estimate: Estimate, draws: FloatArray) -> Estimate:
-    fitted = draws[~np.isnan(draws)]
-    if len(fitted) < 2 or 2 * len(fitted) < len(draws) or estimate.n < 2:
+    fitted, units = draws[~np.isnan(draws)], _units(estimate)
+    if len(fitted) < 2 or 2 * len(fitted) < len(draws) or units < 2:
         return msgspec.structs.replace(estimate, low=None, high=None)
-    low, high = np.percentile(fitted, expanded_levels(estimate.n))
+    low, high = np.percentile(fitted, expanded_levels(units))
     return msgspec.structs.replace(estimate, low=float(low), high=float(high))
+
+
+def _units(estimate: Estimate) -> int:
+    return estimate.n if estimate.n_units is None else estimate.n_units
 
 
 def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
     """How many standard errors lie between two estimates, as a normal deviate.
 
-    NaN where that is not known: without a spread, or from fewer than 20 items asked again (a small
-    group), whose spread says too little.
+    NaN where that is not known: without a spread, or from fewer than 20 questions asked again (a
+    small group), whose spread says too little.
 
     The variances of both sides add up; a file without an interval is taken to vary as the fresh
     fit does. Student's t with the degrees of freedom of the smaller side says what that is worth.
     """
     from scipy.special import ndtri, stdtr
 
-    if new.low is None or old.value is None or new.value is None or not old.n or new.n < FEW_ITEMS:
+    before, count = _units(old), _units(new)
+    if new.low is None or old.value is None or new.value is None or not before or count < FEW_ITEMS:
         return float("nan")
-    freedom = new.n - 1
-    now = float(np.nanvar(draws)) * new.n / freedom  # a resample varies less by (n - 1) / n
+    freedom = count - 1
+    now = float(np.nanvar(draws)) * count / freedom  # a resample varies less by (n - 1) / n
     if old.low is None or old.high is None:
-        then = now * new.n / old.n
+        then = now * count / before
     else:
-        then = ((old.high - old.low) / (2 * student(old.n))) ** 2
-        freedom = min(freedom, old.n - 1)
+        then = ((old.high - old.low) / (2 * student(before))) ** 2
+        freedom = min(freedom, before - 1)
     error = max(math.sqrt(now + then), LEAST_ERROR)
     tail = float(stdtr(freedom, -abs(old.value - new.value) / error))
     return -float(ndtri(max(tail, 1e-300)))

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unswayed.decisions import DecisionTable, FloatArray
+from unswayed.decisions import Clusters, DecisionTable, FloatArray
 from unswayed.methods.estimation import FEW_ITEMS, warn_of
 from unswayed.methods.intervals import FEWEST, expanded_levels, mean_interval
 from unswayed.methods.priors import LabelPrior, PriorMethod
@@ -27,6 +28,8 @@ from unswayed.methods.sets import label_layouts, orbit
 from unswayed.methods.tables import log_probs_by_label, softmax
 from unswayed.permutations import Order
 from unswayed.presentation import Ask
+
+Objects = NDArray[np.object_]
 
 SMALLEST_GROUP = 5
 """Groups with fewer estimation items share the prior of all items."""
@@ -100,21 +103,27 @@ class PriDe(PriorMethod):
         complete = ~np.isnan(logs).any(axis=1)
         if not complete.any():
             return ()
-        priors = [self._prior(logs[complete], layout)]
+        logs, units = logs[complete], table.subjects.units[complete]
+        priors = [self._prior(logs, units, layout)]
         if self.prior == "group":
-            groups = table.subjects.groups[complete]
-            priors += self._group_priors(logs[complete], groups, layout)
+            priors += self._group_priors(logs, units, table.subjects.groups[complete], layout)
         return priors
 
-    def _prior(self, logs: FloatArray, layout: Order, group: str | None = None) -> LabelPrior:
+    def _prior(
+        self, logs: FloatArray, units: Objects, layout: Order, group: str | None = None
+    ) -> LabelPrior:
         values = np.exp(logs) if self.mean == "arithmetic" else logs
         mean = values.mean(axis=0)
+        clusters = Clusters.of(units.tolist())
+        each = values if clusters is None else clusters.entries(values)
         low = high = None
-        if self.resamples and len(logs) >= FEWEST:
-            bounds = self._interval(values)
+        if self.resamples and len(each) >= FEWEST:
+            bounds = self._interval(each)
             low, high = (tuple(map(float, np.clip(bound, 0, 1))) for bound in bounds)
         prior = tuple(map(float, self._as_prior(mean)))
-        return LabelPrior(logs.shape[1], layout, prior, len(logs), group, low, high)
+        return LabelPrior(
+            logs.shape[1], layout, prior, len(logs), group, low, high, units=len(each)
+        )
 
     def _interval(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.mean == "arithmetic":
@@ -129,7 +138,7 @@ class PriDe(PriorMethod):
         return mean if self.mean == "arithmetic" else softmax(mean)
 
     def _group_priors(
-        self, logs: FloatArray, groups: np.ndarray[tuple[int], np.dtype[np.object_]], layout: Order
+        self, logs: FloatArray, units: Objects, groups: Objects, layout: Order
     ) -> list[LabelPrior]:
         priors, small = [], []
         for group in dict.fromkeys(groups.tolist()):
@@ -137,9 +146,9 @@ class PriDe(PriorMethod):
             if group is None:
                 continue
             if rows.sum() >= SMALLEST_GROUP:
-                priors.append(self._prior(logs[rows], layout, group))
-            if rows.sum() < FEW_ITEMS:
-                small.append(f"{group} ({rows.sum()})")
+                priors.append(self._prior(logs[rows], units[rows], layout, group))
+            if (count := len(set(units[rows]))) < FEW_ITEMS:
+                small.append(f"{group} ({count})")
         if small:
             warn_of(
                 f"pride: few estimation items in some groups: {', '.join(small)}. Below "

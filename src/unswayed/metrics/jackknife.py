@@ -17,12 +17,12 @@ from typing import Final
 import numpy as np
 
 from unswayed.decisions import FloatArray
+from unswayed.decisions.clusters import Clusters
 from unswayed.errors import ShapeError
-from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.metric import Metric, OfWeights
 from unswayed.metrics.outcomes import Outcomes
 
-_GROUPS: Final = 400
+GROUPS: Final = 400
 """Groups of items that are left out in turn."""
 
 _ENTRIES: Final = 1 << 18
@@ -46,8 +46,8 @@ def jackknife(value: OfWeights, items: int, clusters: Clusters | None = None) ->
     Returns:
         Shape (min(I, 400),), of clusters (min(count, 400),). All NaN where the value, or one without a group, is undefined.
     """
-    group = (np.arange(items) if clusters is None else clusters.of_item) % _GROUPS
-    groups = min(items if clusters is None else clusters.count, _GROUPS)
+    group = (np.arange(items) if clusters is None else clusters.of_item) % GROUPS
+    groups = min(items if clusters is None else clusters.count, GROUPS)
     without = np.empty(groups)
     for start, end in in_blocks(groups, items):
         weights = (group[None, :] != np.arange(start, end)[:, None]).astype(np.float64)
@@ -58,7 +58,7 @@ def jackknife(value: OfWeights, items: int, clusters: Clusters | None = None) ->
     return entries
 
 
-def jackknifed(metric: Metric, sides: Sequence[Outcomes]) -> tuple[FloatArray, int]:
+def jackknifed(metric: Metric, sides: Sequence[Outcomes]) -> tuple[FloatArray, int, int]:
     """The entries of several methods under a weighted metric, and the items behind them.
 
     Args:
@@ -66,7 +66,8 @@ def jackknifed(metric: Metric, sides: Sequence[Outcomes]) -> tuple[FloatArray, i
         sides: Outcomes of M methods about the same items in the same order.
 
     Returns:
-        Shape (G, M), and the number of items that count for every method: the others are left out.
+        Shape (G, M), and the numbers of items that count for every method and of distinct questions
+        among them: the others are left out.
     """
     prepare = metric.weighted
     if prepare is None:
@@ -75,8 +76,9 @@ def jackknifed(metric: Metric, sides: Sequence[Outcomes]) -> tuple[FloatArray, i
     counted = [metric.statistics(side)[:, 0] > 0 for side in sides]
     rows = np.flatnonzero(np.logical_and.reduce(counted))
     if not len(rows):
-        return np.zeros((0, len(sides))), 0
+        return np.zeros((0, len(sides))), 0, 0
     kept = sides[0].rows(rows)
     clusters = None if kept.clusters is None else kept.clusters.alone()
     columns = [jackknife(prepare(side.rows(rows)), len(rows), clusters) for side in sides]
-    return np.column_stack(columns), len(rows)
+    units = len(rows) if clusters is None else clusters.count
+    return np.column_stack(columns), len(rows), units

@@ -25,6 +25,13 @@ Limits = tuple[float, float]
 OfWeights = Callable[[FloatArray], FloatArray]
 """Values of prepared outcomes from weights of their I items, shape (B, I) -> (B,)."""
 
+Ends = tuple[float, float] | str
+"""Low and high of an interval, or why there is none."""
+
+OfUnits = Callable[[FloatArray, NDArray[np.int64]], Sequence[Ends] | None]
+"""Intervals of the values from the statistics of the U units that count, (U, k), and how often each
+occurs, (U,); None for those of the resamples."""
+
 FEWEST_SCORED: Final = 3
 """Items that a correlation needs."""
 
@@ -116,19 +123,6 @@ def correlation(n: int) -> Limits:
     return -1.0, 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Criterion:
-    """A metric by which a method is recommended, in words.
-
-    Attributes:
-        name: What is compared, as `metrics.json` says it.
-        more: What a method that has more of it is.
-    """
-
-    name: str
-    more: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A quantity over outcomes.
@@ -149,10 +143,6 @@ class Metric:
         compared: Whether methods, and runs, are compared in it item by item: "no"; "paired", each
             difference with an interval of its own; "jointly", with one as well that holds for all
             methods compared at once, which takes a mean over items or a weighted metric.
-        criterion: What a recommendation by it is called, if one is made by it where its needs are
-            met; it is compared jointly. A built-in metric comes before those of other packages.
-        steadiness: Whether the steadiest method is recommended by it; it is compared jointly. Of
-            several the same holds.
         constructed: Whether its value is the same for every judge where all presentations read the
             same questions, so that it is no evidence there.
         curve: Whether it is followed over the number of estimation items.
@@ -160,7 +150,8 @@ class Metric:
             serves items that are all alike, where a bootstrap says nothing
             (`uncertainty.interval`). Of a weighted metric the range of its value. None for other
             values.
-        fewest: Fewest candidates for which it is defined.
+        interval: Its intervals, where resamples say too little of rare events (`rare`).
+        fewest, most: Fewest and most candidates for which it is defined.
         across: Defined for items with different numbers of candidates together.
         optional: Left out of a row, instead of null with a reason, where its needs are not met
             (but those of values: that all scores are the same is worth telling).
@@ -181,12 +172,12 @@ class Metric:
     better: Literal[-1, 0, 1] = 0
     percent: bool = False
     compared: Literal["no", "paired", "jointly"] = "no"
-    criterion: Criterion | None = None
-    steadiness: bool = False
     constructed: bool = False
     curve: bool = False
     limits: Callable[[int], Limits] | None = None
+    interval: OfUnits | None = None
     fewest: int = 2
+    most: int | None = None
     across: bool = False
     optional: bool = False
     weighted: Callable[[Outcomes], OfWeights] | None = None
@@ -211,7 +202,7 @@ class Metric:
 
     def applies_to(self, n: int) -> bool:
         """Whether it is defined for items with n candidates at all."""
-        return n >= self.fewest
+        return self.fewest <= n <= (self.most or n)
 
     def lacking(self, strata: Sequence[Outcomes]) -> list[Need]:
         """The needs that no stratum meets."""

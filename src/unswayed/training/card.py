@@ -195,7 +195,7 @@ def _held_out(
         "## Held-out items",
         "",
         f"{after['held_out/items']:.0f} items that were not trained on, each in {n_presentations} "
-        "presentations with one greedy answer per presentation. In brackets 95 % "
+        "presentations with one greedy answer per presentation. In brackets 95% "
         "intervals, clustered by item; they hold for this one training run. They were taken from "
         "the data given: where `unswayed filter` chose those, the figures before training show "
         "that choice and not the base. Accuracy, where it stands, is agreement with the gold given, "

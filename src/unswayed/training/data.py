@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unswayed.digests import drawn
+from unswayed.digests import ranked
 from unswayed.errors import ItemError, UsageError
-from unswayed.items import TASKS, Item, Message, blind, fingerprint
+from unswayed.items import TASKS, Item, Message, blind, fingerprint, units_of
 from unswayed.presentation import Ask, Presentation, Protocol, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.tasks import task_of
@@ -224,7 +224,7 @@ def build_groups(
     permutable = [item for item in usable.items if item.permutable]
     shown = _shown_by_number(permutable, data, default, layouts)
     groups, longest = _lay_out(permutable, shown, prompt, data.max_prompt_tokens, count_tokens)
-    apart = drawn((item.id for item, _ in groups), data.held_out, seed=seed)
+    apart = _apart([item for item, _ in groups], data.held_out, seed)
     trained = [(item, rows) for item, rows in groups if item.id not in apart]
     items_trained = tuple(item for item, _ in trained)
     items_apart = tuple(item for item, _ in groups if item.id in apart)
@@ -255,6 +255,20 @@ def build_groups(
         fingerprint=fingerprint((*items_trained, *items_apart)),
         counts=counts,
     )
+
+
+def _apart(items: Sequence[Item], count: int, seed: int) -> frozenset[str]:
+    """The ids of at least so many items, whole questions, drawn by the first id of each."""
+    ids_of: dict[str, list[str]] = {}
+    for unit, item in zip(units_of(items)[0], items, strict=True):
+        ids_of.setdefault(unit, []).append(item.id)
+    by_first = {min(ids): ids for ids in ids_of.values()}
+    apart: set[str] = set()
+    for first in ranked(by_first, seed=seed):
+        if len(apart) >= count:
+            break
+        apart.update(by_first[first])
+    return frozenset(apart)
 
 
 def _remedy(counts: Counts) -> str:

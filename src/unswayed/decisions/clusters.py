@@ -12,8 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
-from unswayed.items import Item
+from unswayed.decisions.codes import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +37,6 @@ class Clusters:
         )
 
     @classmethod
-    def of_criteria(cls, items: Sequence[Item]) -> Self | None:
-        """The criteria of an item together; None where items have none."""
-        if not items or items[0].criterion is None:
-            return None
-        return cls.of([item.asked_as for item in items])
-
-    @classmethod
     def of_strata(cls, strata: Sequence[tuple[int, Self | None]]) -> Self | None:
         """Those of strata one behind the other, each with its number of items; None without any."""
         if all(clusters is None for _, clusters in strata):
@@ -66,18 +58,32 @@ class Clusters:
         return type(self).of(self.of_item.tolist())
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sums over the items of each cluster, shape (I, k) -> (count, k)."""
-        sums = np.zeros((self.count, values.shape[1]))
+        """Sums over the items of each cluster, shape (I, ...) -> (count, ...)."""
+        sums = np.zeros((self.count, *values.shape[1:]))
         np.add.at(sums, self.of_item, values)
         return sums
 
     def entries(self, values: FloatArray) -> FloatArray:
-        """One number per cluster whose mean is that of the values, (I,) -> (count,).
+        """One row per cluster with the mean of the values, (I, ...) -> (count, ...).
 
         The deviations of the items of a cluster from the mean, summed: the spread of these numbers
         is that of the mean, however large clusters are.
         """
-        mean = values.mean()
-        own = self.sums((values - mean)[:, None])[:, 0]
-        entries: FloatArray = mean + own * (self.count / len(values))
+        mean = values.mean(axis=0)
+        entries: FloatArray = mean + self.sums(values - mean) * (self.count / len(values))
         return entries
+
+
+def drawn_rows(
+    generator: np.random.Generator, rows: int, clusters: Clusters | None
+) -> NDArray[np.intp]:
+    """The rows of as many clusters as there are, drawn with replacement; None for each by itself."""
+    count = rows if clusters is None else clusters.count
+    drawn = generator.integers(0, count, count)
+    if clusters is None:
+        return drawn
+    parts = np.split(
+        clusters.of_item.argsort(kind="stable"),
+        clusters.sums(np.ones(rows)).cumsum().astype(np.intp)[:-1],
+    )
+    return np.concatenate([parts[cluster] for cluster in drawn])
