@@ -239,15 +239,20 @@ def labels(run: RunData) -> list[str]:
 def test_key_figures_are_four_with_and_without_gold() -> None:
     run = sample_run(n_items=100)
     assert labels(run) == [
-        "comparisons won", "verdicts change", "of single", "items are",
+        "more comparisons", "verdicts change", "of single", "items are",
     ]  # fmt: skip
     rows = {
         name: {k: v for k, v in row.items() if "accuracy" not in k}
         for name, row in figures(run)["methods"].items()
     }
     without = with_metrics(run, methods=rows)
-    assert labels(without) == ["comparisons won", "verdicts change", "choices fall", "choices fall"]
-    assert labels(sample_run(4, 100))[:2] == ["choices for", "verdicts change"]
+    assert labels(without) == [
+        "more comparisons",
+        "verdicts change",
+        "choices fall",
+        "choices fall",
+    ]
+    assert labels(sample_run(4, 100))[:2] == ["more choices", "verdicts change"]
 
 
 def test_differences_between_runs_hold_for_all_that_are_told_together() -> None:

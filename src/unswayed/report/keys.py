@@ -20,7 +20,7 @@ from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
 
 MOST = 4
-POINTS = Axis(-1.0, write=signed, unit=" points")
+POINTS = Axis(-1.0, write=signed, unit="")
 
 
 def key_figures(finding: Finding) -> list[PlotRow]:
