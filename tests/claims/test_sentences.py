@@ -590,7 +590,7 @@ def templates() -> Iterator[tuple[str, str]]:
                 yield file.name, file.read_text("utf-8")
 
 
-@pytest.mark.parametrize(("name", "source"), templates(), ids=lambda text: text[:20])
+@pytest.mark.parametrize(("name", "source"), list(templates()), ids=lambda text: text[:20])
 def test_every_sentence_of_a_template_has_its_truth(name: str, source: str) -> None:
     parsed = Environment().parse(source)
     macros = [parsed] if name == "page.html.j2" else list(parsed.find_all(nodes.Macro))
