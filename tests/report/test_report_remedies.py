@@ -240,9 +240,7 @@ def test_a_method_on_other_items_is_marked() -> None:
 
 
 def test_with_ties_the_column_says_that_they_are_shared() -> None:
-    assert [column.title for column in main_table(Finding(advised("none"))).columns][
-        0
-    ] == "Accuracy"
+    assert main_table(Finding(advised("none"))).columns[0].title == "Accuracy"
     metrics = figures(advised("none"))
     metrics["methods"]["average"]["tie_rate"] = est(0.1, 0.08, 0.12)
     tied = main_table(Finding(with_metrics(advised("none"), **metrics)))
