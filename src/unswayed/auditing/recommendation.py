@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from unswayed.decisions import Estimate
-from unswayed.methods import BASE, JUDGING
+from unswayed.methods import ALL_ORDERS, BASE
 from unswayed.metrics.simultaneous import Contrasts
 from unswayed.quantiles import NORMAL
 
 FEWEST_UNITS: Final = 20
 MOST_UNREAD: Final = 0.2
 MOST_TIED: Final = 0.9
-ALL_ORDERS: Final = (JUDGING, "vote")
-"""Methods that read every order, the one that is asked about first in front."""
 
 _POWER: Final = 0.84
 """Normal quantile of 80 %, the power that `needed` is reckoned for."""
@@ -94,7 +92,7 @@ def recommend(
     over = compared.against(whole)
     above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
     top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
-    vote = two_orders and whole.partition(":")[0] == "vote"
+    vote = two_orders and whole.partition(":")[0] == ALL_ORDERS[1]
     if vote and top == whole and not compared.apart(whole, BASE).any():
         return replace(given, state="same", reason=_agreed(compared, whole))
     if chance is not None:
@@ -110,29 +108,18 @@ def recommend(
             return replace(given, reason=reason)
     critical = NORMAL if top == whole else compared.critical(BASE)
     gain = compared.difference(top, BASE, critical)
-    short = compared.against(top, one_sided=True)
-    near = [name for name, gap in short.items() if _low(gap) >= -given.margin]
-    if (gain.high or 0.0) < 0:
-        return replace(
-            given,
-            state="worse",
-            method=BASE,
-            most_accurate=top,
-            gain=gain,
-        )
-    if BASE in near:
-        return replace(
-            given,
-            state="enough",
-            method=BASE,
-            most_accurate=top,
-            gain=short[BASE].negated(),
-        )
     given = replace(given, most_accurate=top, gain=gain)
+    if (gain.high or 0.0) < 0:
+        return replace(given, state="worse", method=BASE)
+    short = compared.against(top, one_sided=True)
+    near = [top, *(name for name, gap in short.items() if _low(gap) >= -given.margin)]
+    if BASE in near:
+        return replace(given, state="enough", method=BASE, gain=short[BASE].negated())
     if _low(gain) > 0:
         gains = {**compared.against(BASE), top: gain}
-        able = [name for name in (*near, top) if _low(gains[name]) > 0]
-        method = min(able, key=lambda name: (calls[name], name))
+        method = min(
+            (name for name in near if _low(gains[name]) > 0), key=lambda own: (calls[own], own)
+        )
         below = [name for name in gains if name not in near and calls[name] < calls[method]]
         second = "the gain comes from a second answer where one could not be read"
         return replace(
@@ -147,13 +134,9 @@ def recommend(
     reach = max(measured, given.margin - measured)
     need = ((critical + _POWER) * compared.spread(top, BASE) / reach) ** 2
     more = math.ceil(need - compared.units)
-    return replace(
-        given,
-        state="open",
-        cheapest=BASE,
-        most_accurate=top if measured >= -given.margin else BASE,
-        needed=more if more >= 1 else None,
-    )
+    leads = top if measured >= -given.margin else BASE
+    needed = more if more >= 1 else None
+    return replace(given, state="open", cheapest=BASE, most_accurate=leads, needed=needed)
 
 
 def _place(name: str) -> int:
