@@ -32,6 +32,7 @@ PARTS = {
     "gold": "claim_rates.gold",
     "changes": "claim_rates.changes",
     "sums": "claim_rates.sums",
+    "sentences": "claim_rates.sentences",
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
@@ -498,11 +498,13 @@ def report(state: str, seed: int) -> str:
     return flat(f"{console.file.getvalue()} | {page}")  # type: ignore[attr-defined]
 
 
-def stood(words: str, holds: Holds | None = None, of: type = object) -> list[Case]:
+def stood(
+    words: str, holds: Holds | None = None, of: type = object, seeds: Sequence[int] = SEEDS
+) -> list[Case]:
     """Where a sentence stood among judges of a kind, and whether it was true there."""
     cases = set()
     for state, judge in STATES.items():
-        for seed in SEEDS if isinstance(judge, of) else ():
+        for seed in seeds if isinstance(judge, of) else ():
             facts = Facts(judge, seed) if isinstance(judge, Planted) else judge
             for found in pattern(words).finditer(report(state, seed)):
                 true = holds is None or bool(holds(facts, *given(found.groups())))
