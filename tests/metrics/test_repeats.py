@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import numpy as np
 import pytest
@@ -79,12 +81,12 @@ def test_an_audit_with_repeats_keeps_what_changes_without_a_change() -> None:
     assert greedy.record.metrics.repeats is msgspec.UNSET  # greedy and sampled: two laws
 
 
-def test_recorded_answers_of_the_same_order_are_repeats() -> None:
+def test_recorded_answers_of_the_same_order_are_repeats(tmp_path: Path) -> None:
     decisions = [
         Decision(
             item_id=f"q{item}",
             order=order,
-            labels=(0, 1),
+            labels=("A", "B"),
             sample=sample,
             choice=(item + sample) % 2,
         )
@@ -92,7 +94,9 @@ def test_recorded_answers_of_the_same_order_are_repeats() -> None:
         for order in ((0, 1), (1, 0))
         for sample in (0, 1)
     ]
-    found = us.audit_decisions(decisions, resamples=100).record.metrics.repeats
+    file = tmp_path / "decisions.jsonl"
+    file.write_bytes(msgspec.json.Encoder().encode_lines(decisions))
+    found = us.audit(decisions=file, resamples=100).record.metrics.repeats
     assert isinstance(found, Repeats)
     assert found.changed.value == 1.0
     assert found.across.value == 0.5
