@@ -234,3 +234,16 @@ def test_an_interval_holds_its_value_whatever_the_answers() -> None:
                         assert found.reason, name
                     else:
                         assert found.low <= found.value <= found.high, name
+
+
+@pytest.mark.parametrize(("orders", "said"), [("cyclic", True), ("uneven", False)])
+def test_shares_hold_by_construction_in_even_orders_only(orders: str, said: bool) -> None:
+    shown = presentations("cyclic", 4)
+    if orders == "uneven":  # candidates 0 and 2 change places, 1 and 3 stay
+        shown = (shown[0], shown[0]._replace(order=(2, 1, 0, 3)))
+    made = outcomes([[own] * len(shown) for own in (0, 1, 1, 3)], shown=shown)
+    row = measure([made], names=["position_rate", "rstd", "consistency"], constructed=True)
+    assert row.values["position_rate"][0].by_construction is said
+    assert row["rstd"].by_construction is said
+    assert row["consistency"].by_construction is True
+    assert (row.values["position_rate"][1].value == 0.25) is said

@@ -191,7 +191,7 @@ class Metric:
     compared: Literal["no", "paired", "jointly"] = "no"
     criterion: Criterion | None = None
     steadiness: bool = False
-    constructed: bool = False
+    constructed: bool | Literal["evenly"] = False
     curve: bool = False
     limits: Callable[[int], Limits] | None = None
     interval: OfUnits | None = None

@@ -169,7 +169,9 @@ class Sample:
         is_sum = metric.weighted is None
         values = metric.values if is_sum else _behind_the_count
         point = values(total.point[None, :])
-        constructed = self.constructed and metric.constructed
+        constructed = self.constructed and bool(metric.constructed)
+        if metric.constructed == "evenly":
+            constructed &= all(part.even for part in self.strata)
         ends = None
         wanted = len(total.samples) and np.isfinite(point).all() and not constructed
         if metric.interval and total.units and wanted:
