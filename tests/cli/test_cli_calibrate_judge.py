@@ -60,7 +60,7 @@ def test_few_items_are_warned_about(run: Run, folder: Path) -> None:
     ran = calibrate(run, "pride", data)
     assert ran.code == 0
     assert len(ran.said) == 1
-    assert "only 19 estimation items" in ran.said[0]
+    assert "only 19 estimation questions" in ran.said[0]
 
 
 def test_no_items_that_may_be_permuted_give_no_file(run: Run, folder: Path) -> None:

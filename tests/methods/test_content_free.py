@@ -145,7 +145,7 @@ def test_the_batch_mean_is_subtracted_per_label() -> None:
     with pytest.warns(MethodWarning) as caught:
         fitted = Batch().fit(items, calls)
     assert any("evenly over the labels" in str(one.message) for one in caught)
-    assert any("only 2 estimation items" in str(one.message) for one in caught)
+    assert any("only 2 estimation questions" in str(one.message) for one in caught)
     assert fitted.threshold(X0) == pytest.approx(2 / 3)
     assert not Batch.about.default
 

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
 from unswayed.decisions import BoolArray, Subjects
+from unswayed.decisions.clusters import Clusters
 from unswayed.digests import digest
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, by_kind, ids_of, of_kinds, picked
 from unswayed.methods import Method
-from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.outcomes import Outcomes, with_gold
 from unswayed.presentation import (
     Ask,

@@ -100,7 +100,7 @@ class AuditPlan:
         """What the user should know before any call: bad lines, options without effect, prompts."""
         bad_lines = self.items.bad_lines
         said = [left_out(bad_lines)] if bad_lines else []
-        said += [self.items.placeholder] if self.items.placeholder else []
+        said += filter(None, [self.items.counted[1]])
         fitted = any(method.fitted_from for method in self.methods.values())
         if self.settings.estimation_sizes and not fitted:
             said.append(

@@ -29,3 +29,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     joint: tuple[float, float] | None = None
     groups: int | None = None
     n_units: int | None = None
+
+    @property
+    def units(self) -> int:
+        """What is behind it, each question once."""
+        return self.n if self.n_units is None else self.n_units

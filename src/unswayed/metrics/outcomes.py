@@ -26,9 +26,9 @@ from unswayed.decisions import (
     criterion_places,
     value_of_choices,
 )
+from unswayed.decisions.clusters import Clusters
 from unswayed.errors import ShapeError
 from unswayed.items import Item, ids_of, of_kinds
-from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.gold import GOLD_ONE, GOLD_SEVERAL, GOLD_TIE, gold_of, human_of
 from unswayed.metrics.patterns import patterns_of_rows, unique_rows
 from unswayed.permutations import invert
@@ -315,7 +315,7 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
         shown=table.shown,
         label_set=table.label_set,
         choices=table.choices,
-        clusters=table.subjects.clusters(),
+        clusters=Clusters.of(table.subjects.units.tolist()),
     )
     return answered(joined, table)
 
