@@ -146,8 +146,8 @@ def changes(
     for before, after in itertools.product(first, other):
         shared = frozenset(before.item_ids) & frozenset(after.item_ids)
         if shared and before.asked == after.asked:
-            known = before if before.units else after
-            unit_of = dict(zip(known.item_ids, known.units or known.item_ids, strict=True))
+            source = before if before.units else after
+            unit_of = dict(zip(source.item_ids, source.units or source.item_ids, strict=True))
             pairs.append((before.outcomes(shared, unit_of), after.outcomes(shared, unit_of)))
             units |= {unit_of[name] for name in shared}
     if not pairs:

@@ -217,16 +217,16 @@ def units_of(items: Iterable[Item]) -> tuple[tuple[str, ...], str | None]:
         if item.unit is None and sum(map(len, parts)) < PLACEHOLDER_LENGTH:
             own = short.setdefault(mark, (one_line(" ".join(parts)), []))
             own[1].append((place, item.asked_as))
-    found = [
+    repeated = [
         own for own in short.values() if len({name for _, name in own[1]}) >= PLACEHOLDER_ITEMS
     ]
-    for place, name in (pair for _, pairs in found for pair in pairs):
+    for place, name in (pair for _, pairs in repeated for pair in pairs):
         units[place] = name
-    if not found:
+    if not repeated:
         return tuple(units), None
     return tuple(units), (
-        f"{sum(len(pairs) for _, pairs in found)} items have "
-        f'{"the same text" if len(found) == 1 else "texts such as"} "{found[0][0]}": taken for a '
+        f"{sum(len(pairs) for _, pairs in repeated)} items have "
+        f'{"the same text" if len(repeated) == 1 else "texts such as"} "{repeated[0][0]}": taken for a '
         'placeholder, so every item counts by itself. Give items a "unit" to say otherwise.'
     )
 
