@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_builders import outcomes, simulated
 
+from unswayed.decisions.clusters import Clusters
 from unswayed.metrics import difference, measure, measure_groups
-from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.metric import Need
 from unswayed.metrics.moments import EXACT_UP_TO
 from unswayed.metrics.outcomes import Outcomes

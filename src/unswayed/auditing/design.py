@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
 from unswayed.decisions import BoolArray, Subjects
+from unswayed.decisions.clusters import Clusters
 from unswayed.digests import digest
 from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, by_kind, ids_of, of_kinds, picked, question_mark
+from unswayed.items import Item, ItemSet, by_kind, ids_of, of_kinds, picked
 from unswayed.methods import Method
-from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.outcomes import Outcomes, with_gold
 from unswayed.presentation import (
     Ask,
@@ -49,8 +49,7 @@ class Stratum:
             `criteria` are all the item's own, one for each rotation of the criteria.
         folds: Fold of each item, shape (I,).
         rank: Items in estimation order (a seeded shuffle that does not change as data grow).
-        clusters: Items that ask the same, as duplicates and the criteria of one item do; None
-            where no two do.
+        clusters: Items of the same unit; None where no two share one.
     """
 
     n: int
@@ -107,16 +106,6 @@ class Stratum:
         return self.subjects.permutable
 
 
-def _digest(item: Item, seed: int) -> bytes:
-    """A seeded hash of the question, so that it is the same for the duplicates of an item.
-
-    Recorded decisions may come without text; there the id is all there is to tell items apart.
-    """
-    has_text = item.prompt and all(item.candidates)
-    name = question_mark(item) if has_text else item.asked_as
-    return digest(str(seed), name)
-
-
 def strata_of(
     items: Sequence[Item], *, orders: str, protocols: Iterable[Protocol], seed: int
 ) -> tuple[Stratum, ...]:
@@ -128,7 +117,7 @@ def strata_of(
     """
     named = tuple(protocols)
     turns: dict[int, int] = {}
-    for item in by_kind(items):
+    for item in by_kind(items.items if isinstance(items, ItemSet) else items):
         turns[item.n] = max(turns.get(item.n, 0), len(item.criteria or ()))
 
     def shown(n: int, first: Item) -> dict[Protocol, tuple[Presentation, ...]]:
@@ -153,13 +142,14 @@ def group_items(
     seed: int,
 ) -> tuple[Stratum, ...]:
     """Strata with the presentations that `shown` gives for n candidates (and a first item)."""
+    whole = items if isinstance(items, ItemSet) else ItemSet("", items, "")
     by_n: dict[int, list[int]] = defaultdict(list)
-    for place, n in enumerate(of_kinds(items, attrgetter("n"))):
+    for place, n in enumerate(of_kinds(whole.items, attrgetter("n"))):
         by_n[n].append(place)
     strata = []
     for n, places in sorted(by_n.items()):
-        members = picked(items, places)
-        marks = [_digest(item, seed) for item in members]
+        members = picked(whole.items, places)
+        marks = [digest(str(seed), whole.units[place]) for place in places]
         words = np.frombuffer(b"".join(marks), dtype=">u4").reshape(len(marks), -1)
         rank, clusters = _shuffled(members, marks, words)
         strata.append(

@@ -82,6 +82,7 @@ def _data(plan: AuditPlan) -> Data:
     return Data(
         name=items.name,
         n_items=len(items),
+        n_units=len(set(items.units)),
         task=items.task.value,
         bad_lines=len(items.bad_lines),
         not_permutable=sum(not own for own in of_kinds(items.items, attrgetter("permutable"))),

@@ -100,6 +100,7 @@ class AuditPlan:
         """What the user should know before any call: bad lines, options without effect, prompts."""
         bad_lines = self.items.bad_lines
         said = [left_out(bad_lines)] if bad_lines else []
+        said += filter(None, [self.items.counted[1]])
         fitted = any(method.fitted_from for method in self.methods.values())
         if self.settings.estimation_sizes and not fitted:
             said.append(
@@ -139,7 +140,7 @@ def plan_audit(
     kinds = by_kind(items.items)
     criteria = any(item.criteria and item.criterion for item in kinds)
     strata = strata_of(
-        items.items,
+        items,
         orders=orders,
         protocols=protocols_of(settings.protocol, criteria=criteria),
         seed=settings.seed,

@@ -31,11 +31,13 @@ class Data(Struct, frozen=True, kw_only=True):
     """What was audited, and how many items are unusual.
 
     Attributes:
+        n_units: Distinct questions; 0 in a file that does not count them.
         criteria: Items by criterion, where several are asked at once: `n_items` counts each.
     """
 
     name: str = "unnamed data"
     n_items: int = 0
+    n_units: int = 0
     task: str | None = None
     bad_lines: int = 0
     not_permutable: int = 0

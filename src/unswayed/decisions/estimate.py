@@ -11,6 +11,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         value, low, high: The estimate and its interval, fractions in [0, 1] for rates.
         n: Items (or calls, for rates over calls) behind it.
+        n_units: Distinct questions behind it, where they were counted.
         reason: Why `value` is None, or has no interval.
         by_construction: The value holds for any judge (a method that reads every order is always
             consistent) and is not evidence.
@@ -27,3 +28,9 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by_construction: bool = False
     joint: tuple[float, float] | None = None
     groups: int | None = None
+    n_units: int | None = None
+
+    @property
+    def units(self) -> int:
+        """What is behind it, each question once."""
+        return self.n if self.n_units is None else self.n_units

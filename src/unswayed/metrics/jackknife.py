@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 
 from unswayed.decisions import FloatArray
+from unswayed.decisions.clusters import Clusters
 from unswayed.errors import ShapeError
-from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.metric import Metric, OfWeights
 from unswayed.metrics.outcomes import Outcomes
 
