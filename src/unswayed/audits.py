@@ -164,7 +164,12 @@ def price_calls(
             price = audit.price()
             changed = said(changes, price, reask=settings.reask)
             remarks = backend.forecast(session.missing(plan.calls()))
-            price = replace(price, remarks=(*changed, *remarks))
+            price = replace(
+                price,
+                remarks=(*changed, *remarks),
+                per_item=plan.per_item(),
+                skipped=dict(plan.skipped),
+            )
     finally:
         run_sync(backend.close())
     check_recorded(price, missing)
