@@ -84,7 +84,8 @@ class Bootstrapped:
         n_items: Items behind it, those of a cluster as one.
         limits: Range of one item's share, if the value is a mean over items.
         reason: Why a value is undefined, where one is.
-        by_construction: The value holds for any judge; its interval is the value.
+        by_construction: The value holds for any judge, and so in every resample; its interval is
+            the value.
     """
 
     point: FloatArray
@@ -118,7 +119,7 @@ class Sample:
         metrics: By name.
         strata: Outcomes, one entry per number of candidates.
         sums: Of the metrics that apply, for each stratum.
-        constructed: All presentations read the same questions.
+        constructed: All presentations read the same questions, and some answer was read.
     """
 
     metrics: Mapping[str, Metric]
@@ -156,15 +157,18 @@ class Sample:
         total = functools.reduce(operator.add, parts)
         is_sum = metric.weighted is None
         values = metric.values if is_sum else _behind_the_count
-        point = values(total.point[None, :])
+        point = values(total.point[None, :]).reshape(-1)
+        samples = values(total.samples).reshape(-1, point.size)
         return Bootstrapped(
-            point=point.reshape(-1),
-            samples=values(total.samples).reshape(-1, point.size),
+            point=point,
+            samples=samples,
             n=round(float(total.point[0])),
             n_items=total.n_items,
             limits=metric.limits(self.strata[0].n) if metric.limits and is_sum else None,
             reason=reason,
-            by_construction=self.constructed and metric.constructed,
+            by_construction=self.constructed
+            and metric.constructed
+            and bool(np.isclose(samples, point, equal_nan=True).all()),
         )
 
 
@@ -206,7 +210,8 @@ def resample(
         for own, outcomes, drawn in zip(sums, strata, draws.T, strict=True):
             readable = {k: v for k, v in chosen.items() if not v.unrecorded([outcomes])}
             own |= draw(readable, outcomes, drawn, generator)
-    return Sample(metrics, tuple(strata), tuple(sums), constructed)
+    read = any(own.choice_counts.any() for own in strata)
+    return Sample(metrics, tuple(strata), tuple(sums), constructed and read)
 
 
 def _hopeless(metric: Metric, strata: Sequence[Outcomes]) -> bool:
