@@ -363,13 +363,7 @@ def check_kind(
 def check_kept(
     path: Path, *, methods: Collection[str], protocols: Collection[str], n_items: int
 ) -> None:
-    """Check that no figures of a finished audit are lost by one that covers less.
-
-    Args:
-        path: The run directory; it may not exist.
-        methods: Those that are to be measured now.
-        protocols: The same.
-        n_items: The same.
+    """Check that no figures of a finished audit are lost by one of these.
 
     Raises:
         RunDirectoryError: If some of what the directory holds would not be measured again.
