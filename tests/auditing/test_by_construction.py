@@ -8,12 +8,12 @@ import pytest
 
 import unswayed as us
 from unswayed.backends.simulated import simulated_items
-from unswayed.items import Item, Task
+from unswayed.items import Item, ItemSet, Task
 
 JUDGES = ("", "?slot=2&unparsed=0.1&tie=0.2&noise=1", "?unparsed=1", "?tie=1", "?slot=30")
 
 
-def marked(items: list[Item] | tuple[Item, ...], methods: str) -> dict[tuple[str, int], set[float]]:
+def marked(items: list[Item] | ItemSet, methods: str) -> dict[tuple[str, int], set[float]]:
     """The marked values by metric and place, over judges that differ in everything."""
     found = defaultdict(set)
     for judge in JUDGES:
