@@ -69,8 +69,8 @@ class _Compared:
     def difference(self, first: str, second: str, metric: str) -> Estimate:
         """First minus second, with the joint interval where there is one."""
         plain = self._mirrored(first, second, metric)
-        constructed = any(self.scored[name].by_construction for name in (first, second))
-        if constructed and METRICS.load(metric).constructed:
+        measured = [self.values[name].get(metric) for name in (first, second)]
+        if any(own is not None and own.by_construction for own in measured):
             return msgspec.structs.replace(plain, by_construction=True)
         family = self.joint.get(metric)
         if family is None or not {first, second} <= set(family.names):
