@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 import unswayed as us
+from unswayed.auditing.audit import AuditRecord
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
+from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import Metrics, Run
 from unswayed.auditing.rows import as_json
+from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.items import ItemSet, Message
+from unswayed.decisions import Decision
+from unswayed.items import Item, ItemSet, Message, Task
 from unswayed.prompts import Span, Spans
 from unswayed.report.collect import run_data
 from unswayed.report.data import RunData
@@ -272,3 +278,158 @@ def sample_run(
     )
     run = with_metrics(run_data(audited.record), model="simulated/tilted")
     return replace(run, run=run_json(n, seed))
+
+
+TIE, UNREAD = -1, -2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """A judge of pairs or options whose effects are planted, in logits; `drawn` is its law.
+
+    Attributes:
+        place: By how much the first place is favoured over the last, falling evenly in between.
+        label: The same for labels.
+        worth: Standard deviation of what a candidate is worth.
+        noise: Standard deviation of the log-odds of two candidates over presentations.
+        ties: Share of answers that call a tie.
+        always: What every answer is: the candidate at this place, or a tie.
+        coin: Whether gold has nothing to do with the candidates.
+        opposed: Whether every other group favours the last place as much.
+        gaps: Items whose last order was not recorded.
+        unread: Every so manieth answer cannot be read; 0: none.
+        copies: Items that ask the same question, answered alike.
+        placeholder: Whether all items have the same short texts.
+        samples: Times that each presentation was asked.
+        apart: Whether labels were moved without the order, too.
+    """
+
+    n: int = 2
+    items: int = 300
+    place: float = 0.0
+    label: float = 0.0
+    worth: float = 1.5
+    noise: float = 0.6
+    ties: float = 0.0
+    always: int | None = None
+    probs: bool = False
+    coin: bool = False
+    opposed: bool = False
+    gaps: int = 0
+    unread: int = 0
+    copies: int = 1
+    placeholder: bool = False
+    samples: int = 1
+    apart: bool = False
+
+    @property
+    def layouts(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Order and labels by position: coupled first, then the orders with labels moved on."""
+        own = range(self.n)
+        turns = [tuple((p + k) % self.n for p in own) for k in own]
+        return [
+            (order, labels) for labels in (turns if self.apart else turns[:1]) for order in turns
+        ]
+
+    def drawn(self, seed: int, size: int) -> tuple[NDArray[np.intp], ...]:
+        """Gold (I,), choices (I, layouts, samples) and probabilities beside them, by candidate."""
+        rng = np.random.default_rng(seed)
+        falling = np.linspace(0.5, -0.5, self.n)
+        worth = rng.normal(0, self.worth, (size // self.copies, self.n))
+        gold = (worth * (not self.coin) + rng.gumbel(size=worth.shape)).argmax(1)
+        side = np.where(np.arange(len(worth)) % 2 * self.opposed, -1.0, 1.0)
+        shape = (len(worth), len(self.layouts), self.samples, self.n)
+        logits = rng.normal(0, self.noise / np.sqrt(2), shape) + worth[:, None, None]
+        for at, (order, labels) in enumerate(self.layouts):
+            tilt = np.outer(side, self.place * falling) + self.label * falling[list(labels)]
+            logits[:, at][:, :, list(order)] += tilt[:, None]
+        odds = np.exp(logits)
+        choices = logits.argmax(-1)
+        choices[rng.random(choices.shape) < self.ties] = TIE
+        if self.always is not None:
+            for at, (order, _) in enumerate(self.layouts):
+                choices[:, at] = TIE if self.always == TIE else order[self.always]
+        rows = np.arange(len(worth)).repeat(self.copies)
+        choices = choices[rows]
+        if self.unread:
+            choices.reshape(-1)[:: self.unread] = UNREAD
+        return gold[rows], choices, (odds / odds.sum(-1, keepdims=True))[rows]
+
+    def audited(self, seed: int) -> AuditRecord:
+        gold, choices, probs = self.drawn(seed, self.items)
+        items, decisions = [], []
+        for i in range(self.items):
+            asked, texts = (
+                f"question {seed} {i // self.copies}",
+                [f"text {c}" for c in range(self.n)],
+            )
+            items.append(
+                Item(
+                    id=f"item-{i}",
+                    task=Task.PAIRWISE if self.n == 2 else Task.MCQ,
+                    prompt="(recorded)" if self.placeholder else asked,
+                    candidates=tuple(
+                        texts if self.placeholder else (f"{asked} {t}" for t in texts)
+                    ),
+                    gold=int(gold[i]),
+                    group=f"g{i // self.copies % 2}" if self.opposed else None,
+                )
+            )
+            for at, (order, labels) in enumerate(self.layouts[: -1 if i < self.gaps else None]):
+                for sample, choice in enumerate(choices[i, at].tolist()):
+                    given = self.probs and choice >= 0
+                    decisions.append(
+                        Decision(
+                            item_id=items[-1].id,
+                            order=order,
+                            labels=tuple("ABCDEFGH"[label] for label in labels),
+                            label_set=tuple("ABCDEFGH"[: self.n]),
+                            sample=sample,
+                            choice={TIE: "tie", UNREAD: None}.get(choice, choice),
+                            probs=tuple(probs[i, at, sample].tolist()) if given else None,
+                            model="planted",
+                        )
+                    )
+        settings = AuditSettings(methods=("all",), resamples=100, seed=seed)
+        return audit_decisions(decisions, ItemSet.of(items, name="planted"), settings, command="x")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A judge of lists, or of responses on a scale, whose first place is worth `slot` logits more
+    than the last.
+    """
+
+    task: Task
+    n: int
+    slot: float
+    items: int = 100
+
+    def audited(self, seed: int) -> AuditRecord:
+        return us.audit(
+            f"simulated/judge?slot={self.slot}&label=0&noise=0.4&seed={seed}",
+            simulated_items(self.items, self.n, seed=seed, task=self.task),
+            methods=("direct", "vote", "average"),
+            resamples=100,
+            seed=seed,
+        ).record
+
+
+STATES: dict[str, Planted | Scored] = {
+    "calm": Planted(noise=0.05, probs=True, apart=True, items=400),
+    "noise without bias": Planted(noise=2.5, samples=3),
+    "first place": Planted(place=1.5),
+    "first place, probabilities": Planted(place=1.5, probs=True, apart=True),
+    "place and label opposed": Planted(place=1.2, label=-1.2, items=600),
+    "ties and first place": Planted(place=1.5, ties=0.3),
+    "always a tie": Planted(always=TIE),
+    "always the first": Planted(always=0),
+    "placeholder texts": Planted(place=1.0, placeholder=True, probs=True),
+    "gold is a coin": Planted(place=1.5, coin=True, probs=True, samples=3),
+    "four options": Planted(n=4, place=2.0),
+    "groups opposed": Planted(place=2.0, opposed=True, items=600),
+    "gaps": Planted(place=1.0, gaps=100, unread=13),
+    "duplicates": Planted(place=1.0, copies=4, items=400),
+    "lists": Scored(task=Task.LISTWISE, n=3, slot=2.0),
+    "scale": Scored(task=Task.RUBRIC, n=5, slot=1.0),
+}

@@ -148,12 +148,13 @@ def groups_of(finding: Finding) -> Groups:
     ]
     rows.sort(key=lambda pair: pair[1].estimates[CONSISTENCY].value or 0.0)
     groups = Groups(tuple(rows))
-    if len(rows) < 2 or not apart(groups.consistency(0), groups.consistency(-1), len(rows)):
+    if len(rows) < 2:
         return groups
-    return Groups(groups.rows, True, _trend(finding, [row for _, row in rows]))
+    differ = apart(groups.consistency(0), groups.consistency(-1), len(rows))
+    return Groups(groups.rows, differ, _trend(finding, [row for _, row in rows], differ))
 
 
-def _trend(finding: Finding, rows: Sequence[Row]) -> Trend:
+def _trend(finding: Finding, rows: Sequence[Row], differ: bool) -> Trend:
     if any(len(row.position_rate) <= finding.position for row in rows):
         return Trend.NONE
     rates = [row.position_rate[finding.position] for row in rows]
@@ -161,7 +162,11 @@ def _trend(finding: Finding, rows: Sequence[Row]) -> Trend:
     highest = max(rates, key=lambda rate: rate.value or 0.0)
     if not apart(lowest, highest, len(rates)):
         return Trend.NONE
-    falls = disjoint(rates[0], rates[-1]) and (rates[0].value or 0.0) > (rates[-1].value or 0.0)
+    falls = (
+        differ
+        and disjoint(rates[0], rates[-1])
+        and (rates[0].value or 0.0) > (rates[-1].value or 0.0)
+    )
     return Trend.WITH if falls else Trend.UNEVEN
 
 
