@@ -135,7 +135,7 @@ async def calibrate(
     messages = tuple(
         dict.fromkeys(
             [
-                *filter(None, [items.placeholder]),
+                *filter(None, [items.counted[1]]),
                 *map(str, said),
                 *(() if told else _all_equal(decisions)),
             ]

@@ -13,9 +13,4 @@ def digest(*texts: str) -> bytes:
 
 def drawn(names: Iterable[str], count: int, *, seed: int) -> frozenset[str]:
     """So many of the names, the same ones in whatever order they come."""
-    return frozenset(ranked(names, seed=seed)[:count])
-
-
-def ranked(names: Iterable[str], *, seed: int) -> list[str]:
-    """The names as they are drawn."""
-    return sorted(names, key=lambda name: digest(str(seed), name))
+    return frozenset(sorted(names, key=lambda name: digest(str(seed), name))[:count])

@@ -19,7 +19,7 @@ class Shadow:
 
     Args:
         method: The fitted method.
-        share: Share of the questions, drawn by their hash with all their items; 0 for none; also an
+        share: Share of the questions, drawn by a hash, each with all its items; 0 for none; also an
             attribute.
 
     Raises:
@@ -62,12 +62,10 @@ class Shadow:
         if not self.share:
             return []
         items = list(self._items.values())
-        units, of = len(set(units_of(items)[0])), f"{len(items)} items"
-        if units < len(items):
-            of += f" ({units} distinct questions)"
-        if units < FEW_ITEMS:
+        count = len(set(units_of(items)[0]))
+        if count < FEW_ITEMS:
             return [
-                f"drift not checked: {of} were asked again, "
+                f"drift not checked: {count} questions were asked again, "
                 f"{FEW_ITEMS} are needed. Raise --shadow or judge more items."
             ]
         try:
@@ -77,7 +75,7 @@ class Shadow:
         tested = [number for number in compared if number.score is not None]
         if not tested:
             return [f"drift not checked: what {self._method.name} learns has no interval."]
-        basis = f"{of} asked again, one test at 5% of {_numbers(len(tested))}"
+        basis = f"{count} questions asked again, one test at 5% of {_numbers(len(tested))}"
         moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
         if not moved:
             return [f"no drift: the judge answers as when it was calibrated ({basis})."]

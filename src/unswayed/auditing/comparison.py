@@ -70,11 +70,6 @@ class Answers(msgspec.Struct, frozen=True):
         """What two runs must share to be compared: labels and presentations."""
         return self.label_set, self.orders, self.labels
 
-    @property
-    def unit_of(self) -> dict[str, str]:
-        """The unit of each item by its id; empty where they were not kept."""
-        return dict(zip(self.item_ids, self.units, strict=bool(self.units)))
-
     def outcomes(self, keep: frozenset[str], unit_of: Mapping[str, str]) -> Outcomes:
         """The answers to some items, in the order of their ids; those of a unit together."""
         places = {item_id: place for place, item_id in enumerate(self.item_ids)}
@@ -93,7 +88,7 @@ class Answers(msgspec.Struct, frozen=True):
             gold=gold,
             gold_kind=np.array([self.gold_kind[place] for place in rows], dtype=np.int8),
             permutable=np.array([self.permutable[place] for place in rows], dtype=np.bool_),
-            clusters=Clusters.of([unit_of.get(name, name) for name in sorted(keep)]),
+            clusters=Clusters.of([unit_of[name] for name in sorted(keep)]),
         )
 
 
@@ -152,9 +147,10 @@ def changes(
     for before, after in itertools.product(first, other):
         shared = frozenset(before.item_ids) & frozenset(after.item_ids)
         if shared and before.asked == after.asked:
-            unit_of = before.unit_of or after.unit_of
+            source = before if before.units else after
+            unit_of = dict(zip(source.item_ids, source.units or source.item_ids, strict=True))
             pairs.append((before.outcomes(shared, unit_of), after.outcomes(shared, unit_of)))
-            units |= {unit_of.get(name, name) for name in shared}
+            units |= {unit_of[name] for name in shared}
     if not pairs:
         return {}
     old, new = zip(*pairs, strict=True)

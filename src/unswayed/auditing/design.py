@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,12 @@ from unswayed.presentation import (
 )
 from unswayed.registry import did_you_mean
 from unswayed.runner import Question
+
+FREE_CANDIDATES: Final = 4
+"""Up to so many candidates `all` asks whatever its methods want: at most 37 calls per item."""
+
+CALLS_PER_CANDIDATE: Final = 3
+"""What the coupled protocol and the methods of `all` ask about one item with more candidates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +212,28 @@ def stratum_asks(stratum: Stratum, methods: Iterable[Method]) -> tuple[Ask, ...]
     protocols = [ask for protocol in stratum.protocols for ask in stratum.protocol_asks(protocol)]
     asked = [ask for method in methods for ask in asks_under_views(method, stratum)]
     return tuple(dict.fromkeys([*protocols, *asked]))
+
+
+def too_costly(
+    methods: Mapping[str, Method], named: Set[str], strata: Iterable[Stratum]
+) -> dict[str, str]:
+    """The methods, in their order, for whose calls `all` has no room, each with the reason.
+
+    What is named, methods as well as protocols, is asked in any case and takes no room.
+    """
+    skipped: dict[str, str] = {}
+    for own in (stratum for stratum in strata if stratum.n > FREE_CANDIDATES):
+        asked = set(stratum_asks(own, (methods[name] for name in named)))
+        room = CALLS_PER_CANDIDATE * own.n - len(own.views)
+        for name, method in methods.items():
+            added = set(asks_under_views(method, own)) - asked
+            if len(added) > max(0, room):
+                calls = "1 call" if len(added) == 1 else f"{len(added):,} calls"
+                reason = f"not part of all for {own.n} candidates, as it adds {calls} per item"
+                skipped.setdefault(name, f"{reason}; name it to run it")
+            elif name not in skipped:
+                room, asked = room - len(added), asked | added
+    return skipped
 
 
 def stratum_questions(stratum: Stratum, asks: Sequence[Ask]) -> Iterator[Question]:

@@ -103,7 +103,7 @@ def audit_decisions(
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         warnings=[*warnings, *unread_replies(metrics.calls)],
     )
-    run = msgspec.structs.replace(run, recorded=True)
+    run = msgspec.structs.replace(run, recorded=True, planned=tuple(plan.methods))
     return RecordedAudit(metrics, run, plan, tables, source, partial(_exchanges, source), source)
 
 

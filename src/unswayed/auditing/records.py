@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -228,7 +228,7 @@ class Run(Struct, frozen=True, kw_only=True):
         command: As it was typed, without keys.
         settings: Those that determine the figures.
         recorded: True if recorded decisions were audited and no call was made.
-        planned: The methods whose questions were asked, also those that no answer allowed.
+        planned: The methods that were to be measured, also those that no answer allowed.
         labels: The label set, in label order.
         created: When it began, ISO 8601.
         time_s: How long it took, in seconds.
@@ -279,7 +279,6 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 OF_CALLS: Final = (
-    "planned",
     "prompt",
     "prompt_settings",
     "time_s",
@@ -363,6 +362,30 @@ def check_kind(
         raise RunDirectoryError(
             f"{path} holds an audit with another prompt, template, label set or examples, which "
             "this one would overwrite. Give another --out."
+        )
+
+
+def check_kept(
+    path: Path, *, methods: Collection[str], protocols: Collection[str], n_items: int
+) -> None:
+    """Check that no figures of a finished audit are lost by one of these.
+
+    Raises:
+        RunDirectoryError: If some of what the directory holds would not be measured again.
+    """
+    before = _earlier(path)
+    if before is None or not before.finished or not before.calls.answered:
+        return
+    held = {"method": (before.planned, methods), "protocol": (before.protocol.protocols, protocols)}
+    lost = [
+        f"{kind} {name}" for kind, (had, has) in held.items() for name in had if name not in has
+    ]
+    if fewer := max(0, before.data.n_items - n_items):
+        lost.append(f"{fewer:,} of {before.data.n_items:,} items")
+    if lost:
+        raise RunDirectoryError(
+            f"{path} holds a finished audit; this one would lose its figures on {', '.join(lost)}. "
+            "Give another --out."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unswayed.decisions.clusters import Clusters, drawn_rows
+from unswayed.decisions.clusters import Clusters
 from unswayed.decisions.codes import (
     DISAGREES,
     MISSING,
@@ -56,7 +56,6 @@ __all__ = [
     "choice_of",
     "code_of",
     "criterion_places",
-    "drawn_rows",
     "leaders_of",
     "record",
     "sd_of_rows",

@@ -30,11 +30,15 @@ class Clusters:
     @classmethod
     def of(cls, names: Sequence[Hashable]) -> Self | None:
         """Items of the same name together, in order of appearance; None where no two share one."""
+        clusters = cls.among(names)
+        return None if clusters.count == len(names) else clusters
+
+    @classmethod
+    def among(cls, names: Sequence[Hashable]) -> Self:
+        """The same, also where no two share one."""
         codes: dict[Hashable, int] = {}
         of_item = [codes.setdefault(name, len(codes)) for name in names]
-        return (
-            None if len(codes) == len(names) else cls(np.array(of_item, dtype=np.intp), len(codes))
-        )
+        return cls(np.array(of_item, dtype=np.intp), len(codes))
 
     @classmethod
     def of_strata(cls, strata: Sequence[tuple[int, Self | None]]) -> Self | None:
@@ -69,21 +73,17 @@ class Clusters:
         The deviations of the items of a cluster from the mean, summed: the spread of these numbers
         is that of the mean, however large clusters are.
         """
+        if self.count == len(values):
+            return values
         mean = values.mean(axis=0)
         entries: FloatArray = mean + self.sums(values - mean) * (self.count / len(values))
         return entries
 
-
-def drawn_rows(
-    generator: np.random.Generator, rows: int, clusters: Clusters | None
-) -> NDArray[np.intp]:
-    """The rows of as many clusters as there are, drawn with replacement; None for each by itself."""
-    count = rows if clusters is None else clusters.count
-    drawn = generator.integers(0, count, count)
-    if clusters is None:
-        return drawn
-    parts = np.split(
-        clusters.of_item.argsort(kind="stable"),
-        clusters.sums(np.ones(rows)).cumsum().astype(np.intp)[:-1],
-    )
-    return np.concatenate([parts[cluster] for cluster in drawn])
+    def drawn(self, generator: np.random.Generator) -> NDArray[np.intp]:
+        """The items of as many clusters as there are, drawn with replacement."""
+        drawn = generator.integers(0, self.count, self.count)
+        if self.count == len(self.of_item):
+            return drawn
+        ends = np.bincount(self.of_item, minlength=self.count).cumsum()
+        members = np.split(self.of_item.argsort(kind="stable"), ends[:-1])
+        return np.concatenate([members[cluster] for cluster in drawn.tolist()])

@@ -88,9 +88,9 @@ class Subjects(Sequence[Item]):
             return self._whole.units[self._index]
         return np.array(units_of(self.items)[0], dtype=np.object_)
 
-    def clusters(self, kept: BoolArray | slice = slice(None)) -> Clusters | None:
-        """Those of a unit together, of some of them; None where no two share one."""
-        return Clusters.of(self.units[kept].tolist())
+    def clusters(self, kept: BoolArray | np.bool_ | slice = slice(None)) -> Clusters:
+        """Some of them, those of a unit together."""
+        return Clusters.among(self.units[kept].tolist())
 
     @cached_property
     def values(self) -> FloatArray | None:

@@ -208,33 +208,26 @@ def unit_of(item: Item) -> str:
 
 
 def units_of(items: Iterable[Item]) -> tuple[tuple[str, ...], str | None]:
-    """The unit of each item, which is itself where a placeholder stands for its text.
-
-    Returns:
-        The units, and a warning where there are placeholders.
-    """
+    """The unit of each item, itself where its text is a placeholder; a warning where some are."""
     units: list[str] = []
-    short: dict[str, list[tuple[int, str]]] = {}
-    texts: dict[str, str] = {}
+    short: dict[str, tuple[str, list[tuple[int, str]]]] = {}
     for place, item in enumerate(items):
         units.append(mark := unit_of(item))
         parts = [part for text in (item.prompt, *item.candidates) for part in turns_of(text)]
         if item.unit is None and sum(map(len, parts)) < PLACEHOLDER_LENGTH:
-            short.setdefault(mark, []).append((place, item.asked_as))
-            texts.setdefault(mark, one_line(" ".join(parts)))
+            own = short.setdefault(mark, (one_line(" ".join(parts)), []))
+            own[1].append((place, item.asked_as))
     repeated = [
-        own for own in short.items() if len({name for _, name in own[1]}) >= PLACEHOLDER_ITEMS
+        own for own in short.values() if len({name for _, name in own[1]}) >= PLACEHOLDER_ITEMS
     ]
-    for _, own in repeated:
-        for place, name in own:
-            units[place] = name
+    for place, name in (pair for _, pairs in repeated for pair in pairs):
+        units[place] = name
     if not repeated:
         return tuple(units), None
-    several = "the same text" if len(repeated) == 1 else f"one of {len(repeated)} texts such as"
     return tuple(units), (
-        f'{sum(len(own) for _, own in repeated)} items have {several} "{texts[repeated[0][0]]}": '
-        'taken for a placeholder, so every item counts by itself. Give items a "unit" to say '
-        "otherwise."
+        f"{sum(len(pairs) for _, pairs in repeated)} items have "
+        f'{"the same text" if len(repeated) == 1 else "texts such as"} "{repeated[0][0]}": taken for a '
+        'placeholder, so every item counts by itself. Give items a "unit" to say otherwise.'
     )
 
 

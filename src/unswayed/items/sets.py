@@ -40,15 +40,11 @@ class ItemSet(Sequence[Item]):
     @property
     def units(self) -> tuple[str, ...]:
         """What each item counts once with."""
-        return self._counted[0]
-
-    @property
-    def placeholder(self) -> str | None:
-        """A warning where a text is taken for a placeholder."""
-        return self._counted[1]
+        return self.counted[0]
 
     @cached_property
-    def _counted(self) -> tuple[tuple[str, ...], str | None]:
+    def counted(self) -> tuple[tuple[str, ...], str | None]:
+        """The units, and a warning where a text is taken for a placeholder."""
         return units_of(self.items)
 
     def __len__(self) -> int:

@@ -167,7 +167,7 @@ class Additive(Method):
         by_size = {n: self._effects(table) for n, table in tables.items()}
         fitted = tuple(effects for effects in by_size.values() if effects is not None)
         counts = {n: (effects and effects.units) or 0 for n, effects in by_size.items()}
-        warn_if_few(self.name, counts, tables, least=self.fitted_from)
+        warn_if_few(self.name, counts, least=self.fitted_from)
         for effects in fitted:
             if not effects.separable:
                 warn_of(
@@ -186,8 +186,7 @@ class Additive(Method):
         middle = np.median if self.centre == "median" else np.mean
         point = solver @ middle(residuals, axis=0)
         low = high = np.empty((0,))
-        units = len(residuals) if clusters is None else clusters.count
-        if self.resamples and units >= FEWEST:
+        if self.resamples and clusters.count >= FEWEST:
             low, high = self._interval(residuals, solver, clusters)
         n = table.n
         read = sorted({table.shown[column].labels for column in columns})
@@ -203,22 +202,21 @@ class Additive(Method):
             positions_high=parts[2][:n],
             labels_low=parts[1][n:],
             labels_high=parts[2][n:],
-            units=units,
+            units=clusters.count,
         )
 
     def _interval(
-        self, residuals: FloatArray, solver: FloatArray, clusters: Clusters | None
+        self, residuals: FloatArray, solver: FloatArray, clusters: Clusters
     ) -> tuple[FloatArray, FloatArray]:
         """Low and high of each effect, shape (2n,) each."""
         if self.centre == "mean":
-            each = residuals if clusters is None else clusters.entries(residuals)
-            return mean_interval(each @ solver.T, resamples=self.resamples, seed=self.seed)
+            each = clusters.entries(residuals @ solver.T)
+            return mean_interval(each, resamples=self.resamples, seed=self.seed)
         return expanded_interval(
             lambda rows: solver @ np.median(residuals[rows], axis=0),
-            len(residuals),
+            clusters,
             resamples=self.resamples,
             seed=self.seed,
-            clusters=clusters,
         )
 
     def estimates(self) -> dict[str, Estimate]:
@@ -312,15 +310,13 @@ def _offsets_by_label(effects: Effects, shown: Presentation) -> FloatArray:
     return result
 
 
-def _residuals(
-    table: DecisionTable,
-) -> tuple[FloatArray, FloatArray, NDArray[np.intp], Clusters | None]:
+def _residuals(table: DecisionTable) -> tuple[FloatArray, FloatArray, NDArray[np.intp], Clusters]:
     """What is left of log p after each item's and candidate's own mean, with its design.
 
     Returns:
         Residuals, shape (items, columns * n); the design, shape (columns * n, 2n); the columns
-        used; the items' clusters. Columns that few items have are left out, then items that lack
-        one of the others.
+        used; the clusters of the items. Columns that few items have are left out, then items that
+        lack one of the others.
     """
     n = table.n
     logs = np.stack(
@@ -331,7 +327,7 @@ def _residuals(
     columns: NDArray[np.intp] = np.flatnonzero(2 * often > often.max(initial=0))
     rows = complete[:, columns].all(axis=1)
     if len(columns) < 2 or not rows.any():
-        return np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.intp), None
+        return np.empty((0, 0)), np.empty((0, 0)), columns[:0], Clusters.among(())
     logs = logs[rows][:, columns]
     centred = logs - logs.mean(axis=2, keepdims=True)
     left = centred - centred.mean(axis=1, keepdims=True)

@@ -63,7 +63,7 @@ class Batch(PriorMethod):
         complete = ~np.isnan(logs).any(axis=1)
         if not complete.any():
             return ()
-        logs, units = logs[complete], len(set(table.subjects.units[complete]))
+        logs, units = logs[complete], table.subjects.clusters(complete).count
         values = softmax(logs.mean(axis=0))
         layout = table.shown[column].labels
         return (LabelPrior(table.n, layout, tuple(map(float, values)), len(logs), units=units),)

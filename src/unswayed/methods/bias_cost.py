@@ -242,7 +242,7 @@ class BiasCost(Method):
         by_size = {n: self._learn(table) for n, table in tables.items()}
         probes = tuple(probe for probe in by_size.values() if probe is not None)
         counts = {n: (probe and probe.units) or 0 for n, probe in by_size.items()}
-        warn_if_few(self.name, counts, tables, least=self.fitted_from)
+        warn_if_few(self.name, counts, least=self.fitted_from)
         for probe in probes:
             if probe.unknown:
                 names = ", ".join(str(level + 1) for level in probe.unknown)
@@ -264,13 +264,12 @@ class BiasCost(Method):
         if not rows.any():
             return None
         chosen, shown, clusters = chosen[rows], shown[rows], table.subjects.clusters(rows)
-        units = len(chosen) if clusters is None else clusters.count
         shares = _shares(chosen.sum(axis=0), shown.sum(axis=0))
         orders = balanced(table.n)
         best = cheapest_of_all(shares) if self.search == "all" else cheapest(shares, orders)
         low: tuple[float, ...] = ()
         high = low
-        if self.resamples and units >= FEWEST:
+        if self.resamples and clusters.count >= FEWEST:
             low, high = self._interval(chosen, shown, clusters)
         return Probe(
             n=table.n,
@@ -282,11 +281,11 @@ class BiasCost(Method):
             count=len(chosen),
             low=low,
             high=high,
-            units=units,
+            units=clusters.count,
         )
 
     def _interval(
-        self, chosen: NDArray[np.int32], shown: NDArray[np.int32], clusters: Clusters | None
+        self, chosen: NDArray[np.int32], shown: NDArray[np.int32], clusters: Clusters
     ) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Low and high of the rate of each position."""
         by_position = chosen.sum(axis=1), shown.sum(axis=1)
@@ -295,9 +294,7 @@ class BiasCost(Method):
             often, could = (counts[rows].sum(axis=0)[None] for counts in by_position)
             return _rates(often, could)
 
-        low, high = expanded_interval(
-            statistic, len(chosen), resamples=self.resamples, seed=self.seed, clusters=clusters
-        )
+        low, high = expanded_interval(statistic, clusters, resamples=self.resamples, seed=self.seed)
         return tuple(map(float, low)), tuple(map(float, high))
 
     def estimates(self) -> dict[str, Estimate]:

@@ -225,19 +225,14 @@ class CalibraEval(Method):
             by_label = _by_label(table)
             rows = ~np.isnan(by_label).any(axis=(1, 2))
             complete, clusters = by_label[rows], table.subjects.clusters(rows)
-            counts[n] = len(complete) if clusters is None else clusters.count
-            if len(complete):
-                curves += [
-                    self._curve(complete[:, :, label], n, label, counts[n], clusters)
-                    for label in _mapped_labels(n)
-                ]
-        warn_if_few(self.name, counts, tables, least=self.fitted_from)
+            counts[n] = clusters.count
+            labels = _mapped_labels(n) if counts[n] else ()
+            curves += [self._curve(complete[:, :, own], n, own, clusters) for own in labels]
+        warn_if_few(self.name, counts, least=self.fitted_from)
         self._warn(curves)
         return replace(self, curves=tuple(curves))
 
-    def _curve(
-        self, scores: FloatArray, n: int, label: int, units: int, clusters: Clusters | None
-    ) -> Curve:
+    def _curve(self, scores: FloatArray, n: int, label: int, clusters: Clusters) -> Curve:
         problem = make_problem(scores, objective_form(n, self.objective))
         g, reached = self._solve(problem, self.starts)
         critical = None
@@ -246,6 +241,7 @@ class CalibraEval(Method):
             critical = least if np.isfinite(least) else None
         z, values = thin(problem.z, g)
         points = tuple(map(float, z)), tuple(map(float, values))
+        units = clusters.count
         wanted = self.resamples and units >= FEWEST
         bounds = self._interval(scores, n, clusters) if wanted else (None, None)
         return Curve(n, label, *points, len(scores), reached, critical, *bounds, units=units)
@@ -262,9 +258,7 @@ class CalibraEval(Method):
             seed=self.seed,
         )
 
-    def _interval(
-        self, scores: FloatArray, n: int, clusters: Clusters | None
-    ) -> tuple[float, float]:
+    def _interval(self, scores: FloatArray, n: int, clusters: Clusters) -> tuple[float, float]:
         """Percentile interval of the threshold over resampled items, one start each."""
         form = objective_form(n, self.objective)
 
@@ -272,13 +266,7 @@ class CalibraEval(Method):
             problem = make_problem(scores[rows], form)
             return np.array([crossing(problem.z, self._solve(problem, 1)[0], 1 / n)])
 
-        low, high = expanded_interval(
-            threshold,
-            len(scores),
-            resamples=self.resamples,
-            seed=self.seed,
-            clusters=clusters,
-        )
+        low, high = expanded_interval(threshold, clusters, resamples=self.resamples, seed=self.seed)
         return float(low[0]), float(high[0])
 
     def _warn(self, curves: Sequence[Curve]) -> None:
@@ -308,16 +296,13 @@ class CalibraEval(Method):
     def estimates(self) -> dict[str, Estimate]:
         """The thresholds at which each label's map crosses 1/n."""
         return {
-            f"threshold of label {label_symbols(curve.n)[curve.label]} among {curve.n}": (
-                Estimate(value=None, n=curve.count, reason="the map is constant")
-                if curve.is_constant
-                else Estimate(
-                    value=curve.threshold,
-                    low=curve.low,
-                    high=curve.high,
-                    n=curve.count,
-                    n_units=curve.units,
-                )
+            f"threshold of label {label_symbols(curve.n)[curve.label]} among {curve.n}": Estimate(
+                value=None if curve.is_constant else curve.threshold,
+                low=None if curve.is_constant else curve.low,
+                high=None if curve.is_constant else curve.high,
+                n=curve.count,
+                reason="the map is constant" if curve.is_constant else None,
+                n_units=curve.units,
             )
             for curve in self.curves or ()
         }

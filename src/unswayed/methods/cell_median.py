@@ -79,8 +79,8 @@ class CellMedian(PriorMethod):
         median = float(np.median(logits))
         layout = table.shown[columns[0]].labels
         values = (_sigmoid(median), _sigmoid(-median))
-        units = len(logits) if clusters is None else clusters.count
-        return (LabelPrior(2, layout, values, len(logits), None, low, high, units=units),)
+        count, units = len(logits), clusters.count
+        return (LabelPrior(2, layout, values, count, None, low, high, units=units),)
 
 
 def _check_pair(n: int) -> None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from unswayed.decisions import Clusters, Estimate, FloatArray, drawn_rows
+from unswayed.decisions import Estimate, FloatArray
 from unswayed.errors import MethodError
 from unswayed.methods.estimation import FEW_ITEMS, MethodWarning, Tables
 from unswayed.methods.intervals import expanded_levels
@@ -78,8 +78,8 @@ def drift(
             that the file did not count.
     """
     filed = method.estimates()
-    clusters = {n: table.subjects.clusters() for n, table in tables.items()}
-    if any(clusters.values()) and any(number.n_units is None for number in filed.values()):
+    repeated = any(table.subjects.clusters().count < len(table) for table in tables.values())
+    if repeated and any(number.n_units is None for number in filed.values()):
         raise MethodError(f"{method.name}: fitted before questions were counted: fit again.")
     with warnings.catch_warnings():  # small samples are the point here
         warnings.simplefilter("ignore", MethodWarning)
@@ -90,7 +90,7 @@ def drift(
             for name, old in filed.items()
             if name in point and point[name].value is not None and old.value is not None
         ]
-        draws = _resample(plain.quick(), tables, clusters, names, resamples=resamples, seed=seed)
+        draws = _resample(plain.quick(), tables, names, resamples=resamples, seed=seed)
     if filed and not names:
         raise MethodError(
             f"{method.name}: nothing to compare: the re-asked items give none of the numbers in "
@@ -112,23 +112,16 @@ def drift(
 
 
 def _resample(
-    plain: Method,
-    tables: Tables,
-    clusters: Mapping[int, Clusters | None],
-    names: Sequence[str],
-    *,
-    resamples: int,
-    seed: int,
+    plain: Method, tables: Tables, names: Sequence[str], *, resamples: int, seed: int
 ) -> FloatArray:
-    """The numbers fitted on resampled questions, shape (resamples, names), NaN where one has none."""
+    """The numbers fitted on resampled questions, shape (resamples, names); NaN where one has none."""
     rng = np.random.default_rng(seed)
+    clusters = {n: table.subjects.clusters() for n, table in tables.items()}
     if not any(len(table) > 1 for table in tables.values()):
         resamples = 0  # nothing to resample
     draws = np.full((resamples, len(names)), np.nan)
     for draw in draws:
-        drawn = {
-            n: table.rows(drawn_rows(rng, len(table), clusters[n])) for n, table in tables.items()
-        }
+        drawn = {n: table.rows(clusters[n].drawn(rng)) for n, table in tables.items()}
         estimates = plain.fit_tables(drawn).estimates()
         for at, name in enumerate(names):
             value = estimates[name].value if name in estimates else None
@@ -137,15 +130,11 @@ def _resample(
 
 
 def _with_interval(estimate: Estimate, draws: FloatArray) -> Estimate:
-    fitted, units = draws[~np.isnan(draws)], _units(estimate)
-    if len(fitted) < 2 or 2 * len(fitted) < len(draws) or units < 2:
+    fitted = draws[~np.isnan(draws)]
+    if len(fitted) < 2 or 2 * len(fitted) < len(draws) or estimate.units < 2:
         return msgspec.structs.replace(estimate, low=None, high=None)
-    low, high = np.percentile(fitted, expanded_levels(units))
+    low, high = np.percentile(fitted, expanded_levels(estimate.units))
     return msgspec.structs.replace(estimate, low=float(low), high=float(high))
-
-
-def _units(estimate: Estimate) -> int:
-    return estimate.n if estimate.n_units is None else estimate.n_units
 
 
 def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
@@ -159,7 +148,7 @@ def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
     """
     from scipy.special import ndtri, stdtr
 
-    before, count = _units(old), _units(new)
+    before, count = old.units, new.units
     if new.low is None or old.value is None or new.value is None or not before or count < FEW_ITEMS:
         return float("nan")
     freedom = count - 1

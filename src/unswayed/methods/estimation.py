@@ -88,25 +88,16 @@ def split(
 
 
 def warn_if_few(
-    name: str,
-    counts: Mapping[int, int],
-    tables: Tables | None = None,
-    *,
-    least: int,
-    what: str = "items",
+    name: str, counts: Mapping[int, int], *, least: int, what: str = "questions"
 ) -> None:
     """Warn about strata whose estimate rests on too little, and about no estimate at all.
 
     Args:
         name: Name of the method that was fitted.
-        counts: What the estimates rest on, distinct questions where some repeat, per number of
-            candidates.
-        tables: What it was fitted on.
+        counts: What the estimates rest on, per number of candidates.
         least: Fewer than this are warned about.
         what: What is counted.
     """
-    if what == "items" and any(table.subjects.clusters() for table in (tables or {}).values()):
-        what = "questions"
     if not counts or not any(counts.values()):
         warn_of(
             f"{name}: no estimation {what}; verdicts are the uncorrected ones. "

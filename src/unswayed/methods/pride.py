@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unswayed.decisions import Clusters, DecisionTable, FloatArray
+from unswayed.decisions import Clusters, DecisionTable, FloatArray, Subjects
 from unswayed.methods.estimation import FEW_ITEMS, warn_of
 from unswayed.methods.intervals import FEWEST, expanded_levels, mean_interval
 from unswayed.methods.priors import LabelPrior, PriorMethod
@@ -28,8 +27,6 @@ from unswayed.methods.sets import label_layouts, orbit
 from unswayed.methods.tables import log_probs_by_label, softmax
 from unswayed.permutations import Order
 from unswayed.presentation import Ask
-
-Objects = NDArray[np.object_]
 
 SMALLEST_GROUP = 5
 """Groups with fewer estimation items share the prior of all items."""
@@ -103,27 +100,24 @@ class PriDe(PriorMethod):
         complete = ~np.isnan(logs).any(axis=1)
         if not complete.any():
             return ()
-        logs, units = logs[complete], table.subjects.units[complete]
-        priors = [self._prior(logs, units, layout)]
+        logs, subjects = logs[complete], table.subjects.rows(np.flatnonzero(complete))
+        priors = [self._prior(logs, subjects.clusters(), layout)]
         if self.prior == "group":
-            priors += self._group_priors(logs, units, table.subjects.groups[complete], layout)
+            priors += self._group_priors(logs, subjects, layout)
         return priors
 
     def _prior(
-        self, logs: FloatArray, units: Objects, layout: Order, group: str | None = None
+        self, logs: FloatArray, clusters: Clusters, layout: Order, group: str | None = None
     ) -> LabelPrior:
         values = np.exp(logs) if self.mean == "arithmetic" else logs
         mean = values.mean(axis=0)
-        clusters = Clusters.of(units.tolist())
-        each = values if clusters is None else clusters.entries(values)
         low = high = None
-        if self.resamples and len(each) >= FEWEST:
-            bounds = self._interval(each)
+        count, units = len(logs), clusters.count
+        if self.resamples and units >= FEWEST:
+            bounds = self._interval(clusters.entries(values))
             low, high = (tuple(map(float, np.clip(bound, 0, 1))) for bound in bounds)
         prior = tuple(map(float, self._as_prior(mean)))
-        return LabelPrior(
-            logs.shape[1], layout, prior, len(logs), group, low, high, units=len(each)
-        )
+        return LabelPrior(logs.shape[1], layout, prior, count, group, low, high, units=units)
 
     def _interval(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.mean == "arithmetic":
@@ -138,20 +132,20 @@ class PriDe(PriorMethod):
         return mean if self.mean == "arithmetic" else softmax(mean)
 
     def _group_priors(
-        self, logs: FloatArray, units: Objects, groups: Objects, layout: Order
+        self, logs: FloatArray, subjects: Subjects, layout: Order
     ) -> list[LabelPrior]:
         priors, small = [], []
-        for group in dict.fromkeys(groups.tolist()):
-            rows = groups == group
+        for group in dict.fromkeys(subjects.groups.tolist()):
+            rows = subjects.groups == group
             if group is None:
                 continue
             if rows.sum() >= SMALLEST_GROUP:
-                priors.append(self._prior(logs[rows], units[rows], layout, group))
-            if (count := len(set(units[rows]))) < FEW_ITEMS:
-                small.append(f"{group} ({count})")
+                priors.append(self._prior(logs[rows], subjects.clusters(rows), layout, group))
+            if (units := subjects.clusters(rows).count) < FEW_ITEMS:
+                small.append(f"{group} ({units})")
         if small:
             warn_of(
-                f"pride: few estimation items in some groups: {', '.join(small)}. Below "
+                f"pride: few estimation questions in some groups: {', '.join(small)}. Below "
                 f"{FEW_ITEMS} a group's prior is unreliable; below {SMALLEST_GROUP} the prior of "
                 "all items is used."
             )

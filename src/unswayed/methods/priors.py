@@ -90,7 +90,7 @@ class PriorMethod(Method):
 
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
     fitted_from: ClassVar[int] = FEW_ITEMS
-    evidence: ClassVar[str] = "items"
+    evidence: ClassVar[str] = "questions"
     caution: ClassVar[str] = ""
 
     @abstractmethod
@@ -117,7 +117,7 @@ class PriorMethod(Method):
             estimated = [self.layout_priors(table, columns) for columns in by_layout.values()]
             counts[n] = min(((part and part[0].units) or 0 for part in estimated), default=0)
             priors += [prior for part in estimated for prior in part]
-        warn_if_few(self.name, counts, tables, least=self.fitted_from, what=self.evidence)
+        warn_if_few(self.name, counts, least=self.fitted_from, what=self.evidence)
         if self.caution:
             warn_of(self.caution)
         return replace(self, priors=tuple(priors))

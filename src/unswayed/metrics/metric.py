@@ -172,7 +172,7 @@ class Metric:
     better: Literal[-1, 0, 1] = 0
     percent: bool = False
     compared: Literal["no", "paired", "jointly"] = "no"
-    constructed: bool = False
+    constructed: bool | Literal["evenly"] = False
     curve: bool = False
     limits: Callable[[int], Limits] | None = None
     interval: OfUnits | None = None

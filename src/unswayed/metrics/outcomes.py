@@ -207,6 +207,14 @@ class Outcomes:
         return np.array(rows, dtype=np.intp).reshape(self.n_views, self.n)
 
     @cached_property
+    def even(self) -> bool:
+        """Whether every candidate stands equally often at every position and under every label."""
+        return all(
+            np.ptp((places == np.arange(self.n)[:, None, None]).sum(axis=1)) == 0
+            for places in (self.positions_by_candidate, self.labels_by_candidate)
+        )
+
+    @cached_property
     def answered(self) -> BoolArray:
         """Calls that were made and answered, shape (I, V)."""
         return np.asarray(self.choices != MISSING, dtype=np.bool_)
@@ -315,7 +323,7 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
         shown=table.shown,
         label_set=table.label_set,
         choices=table.choices,
-        clusters=table.subjects.clusters(),
+        clusters=Clusters.of(table.subjects.units.tolist()),
     )
     return answered(joined, table)
 

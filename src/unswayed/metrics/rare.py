@@ -78,7 +78,8 @@ def of_agreement(
 ) -> list[Ends]:
     """Of a correlation within classes: the jackknife of log(1 - value), and Student's t."""
     groups = min(len(counts), GROUPS)
-    group = Clusters(np.arange(len(counts)) % GROUPS, groups)
+    order = np.random.default_rng(0).permutation(len(counts))  # items may come sorted
+    group = Clusters(order % GROUPS, groups)
     sums = group.sums(statistics * counts[:, None])
 
     def logs(weights: FloatArray) -> FloatArray:

@@ -73,7 +73,7 @@ POSITION_RATE = Metric(
     undefined="no answer could be read as a candidate",
     needs=(Need.PERMUTABLE, Need.PARSED),
     percent=True,
-    constructed=True,
+    constructed="evenly",
     limits=fraction,
     interval=of_shares,
 )
@@ -103,7 +103,7 @@ POSITION_EFFECT = Metric(
     undefined="no answer could be read",
     needs=(Need.PERMUTABLE,),
     percent=True,
-    constructed=True,
+    constructed="evenly",
     limits=correlation,
     interval=of_differences,
     most=2,

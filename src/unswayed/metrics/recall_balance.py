@@ -136,7 +136,7 @@ RSTD = Metric(
     needs=(Need.ONE_GOLD, Need.PERMUTABLE),
     better=-1,
     percent=True,
-    constructed=True,
+    constructed="evenly",
     curve=True,
     interval=of_spread,
 )
@@ -150,7 +150,7 @@ RECALL_DIFFERENCE = Metric(
     needs=(Need.ONE_GOLD, Need.ORDERS, Need.PERMUTABLE),
     percent=True,
     compared="paired",
-    constructed=True,
+    constructed="evenly",
     limits=correlation,
     interval=of_differences,
     most=2,
@@ -165,7 +165,7 @@ CKLD = Metric(
     undefined="infinite: a label that carries right answers is never chosen (ckld is smoothed)",
     needs=(Need.ONE_GOLD, Need.PERMUTABLE, Need.PARSED),
     better=-1,
-    constructed=True,
+    constructed="evenly",
     interval=_if_enough_differ,
 )
 

@@ -87,7 +87,8 @@ class Bootstrapped:
         n_items: Items behind it, those of a cluster as one.
         limits: Range of one item's share, if the value is a mean over items.
         reason: Why a value is undefined, where one is.
-        by_construction: The value holds for any judge; its interval is the value.
+        by_construction: The value holds for any judge, and so in every resample; its interval is
+            the value.
         ends: The intervals, where the metric has its own.
     """
 
@@ -130,7 +131,7 @@ class Sample:
         metrics: By name.
         strata: Outcomes, one entry per number of candidates.
         sums: Of the metrics that apply, for each stratum.
-        constructed: All presentations read the same questions.
+        constructed: All presentations read the same questions, and some answer was read.
     """
 
     metrics: Mapping[str, Metric]
@@ -168,8 +169,12 @@ class Sample:
         total = functools.reduce(operator.add, parts)
         is_sum = metric.weighted is None
         values = metric.values if is_sum else _behind_the_count
-        point = values(total.point[None, :])
-        constructed = self.constructed and metric.constructed
+        point = values(total.point[None, :]).reshape(-1)
+        samples = values(total.samples).reshape(-1, point.size)
+        constructed = self.constructed and bool(metric.constructed)
+        if metric.constructed == "evenly":
+            constructed &= all(part.even for part in self.strata)
+        constructed = constructed and bool(np.isclose(samples, point, equal_nan=True).all())
         ends = None
         wanted = len(total.samples) and np.isfinite(point).all() and not constructed
         if metric.interval and total.units and wanted:
@@ -177,8 +182,8 @@ class Sample:
             counted = statistics[:, 0] > 0
             ends = metric.interval(statistics[counted], counts[counted])
         return Bootstrapped(
-            point=point.reshape(-1),
-            samples=values(total.samples).reshape(-1, point.size),
+            point=point,
+            samples=samples,
             n=round(float(total.point[0])),
             n_items=total.n_items,
             limits=metric.limits(self.strata[0].n) if metric.limits and is_sum else None,
@@ -226,7 +231,8 @@ def resample(
         for own, outcomes, drawn in zip(sums, strata, draws.T, strict=True):
             readable = {k: v for k, v in chosen.items() if not v.unrecorded([outcomes])}
             own |= draw(readable, outcomes, drawn, generator)
-    return Sample(metrics, tuple(strata), tuple(sums), constructed)
+    read = any(own.choice_counts.any() for own in strata)
+    return Sample(metrics, tuple(strata), tuple(sums), constructed and read)
 
 
 def _hopeless(metric: Metric, strata: Sequence[Outcomes]) -> bool:

@@ -158,7 +158,7 @@ def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits 
     finite = defined[np.isfinite(defined)]
     infinite = len(defined) - len(finite)
     if len(defined) * 2 <= len(samples) or infinite > len(defined) * expanded_tail(n_items):
-        return "too many resamples have no finite value"
+        return "too many resamples are undefined"
     defined = np.where(np.isfinite(defined), defined, finite.max())  # beyond both quantiles
     if defined.max() - defined.min() <= 1e-12 * max(1.0, abs(value)):
         return TOO_FEW if limits is None else alike_interval(value, n_items, limits)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unswayed.digests import ranked
+from unswayed.digests import drawn
 from unswayed.errors import ItemError, UsageError
 from unswayed.items import TASKS, Item, Message, blind, fingerprint, units_of
 from unswayed.presentation import Ask, Presentation, Protocol, presentations
@@ -257,18 +257,13 @@ def build_groups(
     )
 
 
-def _apart(items: Sequence[Item], count: int, seed: int) -> frozenset[str]:
-    """The ids of at least so many items, whole questions, drawn by the first id of each."""
-    ids_of: dict[str, list[str]] = {}
-    for unit, item in zip(units_of(items)[0], items, strict=True):
-        ids_of.setdefault(unit, []).append(item.id)
-    by_first = {min(ids): ids for ids in ids_of.values()}
-    apart: set[str] = set()
-    for first in ranked(by_first, seed=seed):
-        if len(apart) >= count:
-            break
-        apart.update(by_first[first])
-    return frozenset(apart)
+def _apart(items: Sequence[Item], count: int, seed: int) -> set[str]:
+    """The ids of about so many items, all of a question or none, drawn by its first id."""
+    units = dict(zip((item.id for item in items), units_of(items)[0], strict=True))
+    first = {unit: name for name, unit in sorted(units.items(), reverse=True)}
+    share = -(-count * len(first) // max(len(units), 1))
+    chosen = drawn(first.values(), share, seed=seed)
+    return {name for name, unit in units.items() if first[unit] in chosen}
 
 
 def _remedy(counts: Counts) -> str:
