@@ -83,8 +83,9 @@ def compare_methods(
             for first in common:
                 if first not in (BASE, second):
                     gap = difference(source[first], source[second], metric, **options)
-                    if metrics[metric].constructed and any(
-                        scored[name].by_construction for name in (first, second)
+                    if any(
+                        (own := values[name].get(metric)) is not None and own.by_construction
+                        for name in (first, second)
                     ):
                         gap = msgspec.structs.replace(gap, by_construction=True)
                     elif first in joint and (own := joint[first]).low is not None:
