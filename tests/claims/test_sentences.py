@@ -302,12 +302,12 @@ candidates, one of them right, earns 1/k, unparsed answers nothing
 A tie between two candidates counts one half
 Left out:
 No room for …: see the report
-Values in %, except calls; 95% intervals below; bold: best measured
+Values in %, except calls; 95% intervals below; bold: highest measured, or lowest where less is better
 † holds by construction; not compared
 Skip to the results unswayed audit of
 All methods, all metrics. Values in %, except calls
 Select a heading to sort
-Best measured value in the column
+Highest measured value in the column, or lowest where less is better
 Filter by id, group or text
 Browsing the items needs JavaScript. The surest one is shown; `unswayed export`
 How it was measured

@@ -88,7 +88,7 @@ class Answers(msgspec.Struct, frozen=True):
             gold=gold,
             gold_kind=np.array([self.gold_kind[place] for place in rows], dtype=np.int8),
             permutable=np.array([self.permutable[place] for place in rows], dtype=np.bool_),
-            clusters=Clusters.of([unit_of[name] for name in sorted(keep)]),
+            clusters=Clusters.of([unit_of[self.item_ids[place]] for place in rows]),
         )
 
 

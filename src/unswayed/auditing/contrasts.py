@@ -83,8 +83,10 @@ def compare_methods(
             for first in common:
                 if first not in (BASE, second):
                     gap = difference(source[first], source[second], metric, **options)
-                    measured = [values[name].get(metric) for name in (first, second)]
-                    if any(own is not None and own.by_construction for own in measured):
+                    if any(
+                        (own := values[name].get(metric)) is not None and own.by_construction
+                        for name in (first, second)
+                    ):
                         gap = msgspec.structs.replace(gap, by_construction=True)
                     elif first in joint and (own := joint[first]).low is not None:
                         gap = msgspec.structs.replace(gap, joint=(own.low, own.high))

@@ -30,6 +30,11 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     groups: int | None = None
     n_units: int | None = None
 
+    @property
+    def units(self) -> int:
+        """What is behind it, each question once."""
+        return self.n if self.n_units is None else self.n_units
+
     def negated(self) -> Estimate:
         """The difference the other way round."""
         value, low, high = (
@@ -37,8 +42,3 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
         joint = None if self.joint is None else (0.0 - self.joint[1], 0.0 - self.joint[0])
         return msgspec.structs.replace(self, value=value, low=low, high=high, joint=joint)
-
-    @property
-    def units(self) -> int:
-        """What is behind it, each question once."""
-        return self.n if self.n_units is None else self.n_units
