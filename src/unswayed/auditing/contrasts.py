@@ -20,7 +20,7 @@ from unswayed.auditing.recommendation import (
     steadiest,
 )
 from unswayed.decisions import MISSING, UNPARSED, DecisionTable, Estimate
-from unswayed.items import Item, by_kind
+from unswayed.items import Item
 from unswayed.methods import BASE, CONTROL
 from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
 from unswayed.metrics.metric import Criterion
@@ -194,7 +194,7 @@ def _recommendation(
 
 def _n_asked(items: Sequence[Item]) -> int:
     """How many items there are, those with several criteria counted once."""
-    if all(item.criterion is None for item in by_kind(items)):
+    if all(item.criterion is None for item in items):
         return len(items)
     return len({item.asked_as for item in items})
 

@@ -28,7 +28,7 @@ from unswayed.auditing.settings import (
 )
 from unswayed.decisions import MISSING, REASKED, UNPARSED, Decision, DecisionTable, Evidence
 from unswayed.errors import MethodError, UsageError
-from unswayed.items import BadLine, Item, ItemSet, Task, blind, by_kind
+from unswayed.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.methods import BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
@@ -149,7 +149,7 @@ def plan_audit(
     check_group_by(items, settings.group_by)
     samples = samples_per_call(settings.probs)
     orders = settings.orders or task.orders
-    kinds = by_kind(items.items)
+    kinds = items.items
     criteria = any(item.criteria and item.criterion for item in kinds)
     strata = strata_of(
         items,

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Final
 
 from unswayed.errors import TemplateError
-from unswayed.items import Item, Task, by_kind, encode_item, ids_of, to_json, turns_of
+from unswayed.items import Item, Task, encode_item, to_json, turns_of
 from unswayed.permutations import compose
 from unswayed.presentation import Ask, Presentation, canonical
 from unswayed.prompts.blocks import layout_of
@@ -42,7 +42,7 @@ def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
         raise TemplateError(f"max_tokens is {settings.max_tokens}; give at least 1 or leave it out")
     template = template_of(settings)
     sets: dict[int, tuple[str, ...]] = {}
-    kinds = by_kind(items)
+    kinds = items
     for n in dict.fromkeys(item.n for item in (*kinds, *settings.shots)):
         try:
             sets[n] = label_set_of(n, settings)
@@ -202,10 +202,10 @@ def _check_shots(items: Sequence[Item], settings: PromptSettings) -> list[str]:
     shots = settings.shots
     if not shots:
         return []
-    tasks = {item.task for item in by_kind(items)}
+    tasks = {item.task for item in items}
     shown = {(shot.prompt, shot.candidates) for shot in shots}
     texts = {text: item.id for item in items if (text := (item.prompt, item.candidates)) in shown}
-    ids = set(ids_of(items))
+    ids = set([item.id for item in items])
     for shot in shots:
         gold_of_shot(shot)
         if tasks and shot.task not in tasks:
