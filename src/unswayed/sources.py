@@ -10,8 +10,7 @@ from unswayed.arguments import checked
 from unswayed.benchmarks import BENCHMARKS, is_benchmark, load_benchmark
 from unswayed.digests import drawn
 from unswayed.errors import ItemError, UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet, TASKS, items_of, load_items
-)
+from unswayed.items import TASKS, Item, ItemSet, items_of, load_items
 from unswayed.registry import did_you_mean
 from unswayed.tiny import SETS, is_built_in
 

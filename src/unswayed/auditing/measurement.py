@@ -83,7 +83,7 @@ def _data(plan: AuditPlan) -> Data:
         n_units=len(set(items.units)),
         task=items.task.value,
         bad_lines=len(items.bad_lines),
-        not_permutable=sum(not own for own in [item.permutable for item in items.items]),
+        not_permutable=sum(not item.permutable for item in items),
         no_gold=int((kinds == GOLD_NONE).sum()),
         gold_ties=int((kinds == GOLD_TIE).sum()),
         criteria=dict(Counter(filter(None, criteria))) or UNSET,
@@ -187,7 +187,7 @@ def asked_for(
     reach: BackendSettings,
     prompts: PromptSettings,
     directory: Path | None,
-    given: Mapping[str, str | int | None],
+    given: Mapping[str, str | int | float | None],
 ) -> dict[str, str | int | float | bool]:
     """How an audit was asked for, as `run.json` keeps it; what has its default is left out."""
     named: dict[str, str | int | float | bool | None] = {
@@ -225,4 +225,5 @@ def _settings(settings: AuditSettings) -> dict[str, Any]:
         "gold_ties": settings.gold_ties,
         "sample_temperature": settings.sample_temperature,
         "reask": settings.reask,
+        "margin": settings.margin,
     }

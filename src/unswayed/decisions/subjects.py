@@ -43,8 +43,9 @@ class Subjects(Sequence[Item]):
     def blind(cls, items: Sequence[Item]) -> Self:
         """The items without their gold; themselves where they are blind subjects already."""
         own = cls.of(items)
-        blind = all(item.gold is None for item in own.items)
-        return own if blind else cls(tuple(map(blind, own.items)))
+        if all(item.gold is None for item in own.items):
+            return own
+        return cls(tuple(map(blind, own.items)))
 
     def __len__(self) -> int:
         return len(self.items)
@@ -97,7 +98,7 @@ class Subjects(Sequence[Item]):
         if not self or self[0].values is None:
             return None
         unknown = (np.nan,) * self[0].n
-        given = [own or unknown for own in [item.values for item in self.items]]
+        given = [item.values or unknown for item in self.items]
         return np.array(given, dtype=np.float64).reshape(len(self), self[0].n)
 
     @cached_property
