@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from unswayed.decisions.clusters import Clusters
 from unswayed.decisions.codes import BoolArray, FloatArray, IntArray
 from unswayed.digests import digest
-from unswayed.items import Item, text_of, units_of
+from unswayed.items import Item, blind, text_of, units_of
 from unswayed.permutations import Order, invert
 from unswayed.presentation import content_order
 
