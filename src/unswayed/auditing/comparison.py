@@ -18,6 +18,7 @@ from unswayed.errors import RunDirectoryError
 from unswayed.metrics import difference
 from unswayed.metrics.gold import GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.table import compared_metrics
 from unswayed.permutations import Order
 from unswayed.presentation import Presentation
@@ -146,5 +147,5 @@ def changes(
     return {
         name: difference(new, old, name, resamples=resamples, seed=seed)
         for name, metric in compared_metrics().items()
-        if not metric.left_out(old)
+        if metric is not ACCURACY and not metric.left_out(old)
     }

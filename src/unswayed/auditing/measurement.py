@@ -201,4 +201,5 @@ def _settings(settings: AuditSettings) -> dict[str, Any]:
         "gold_ties": settings.gold_ties,
         "sample_temperature": settings.sample_temperature,
         "reask": settings.reask,
+        "margin": settings.margin,
     }
