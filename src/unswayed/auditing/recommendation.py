@@ -110,6 +110,10 @@ def recommend(
             return replace(given, reason=reason)
     critical = NORMAL if top == whole else compared.critical(BASE)
     gain = compared.difference(top, BASE, critical)
+    given = replace(given, most_accurate=top, gain=gain)
+    if (gain.high or 0.0) < 0:
+        reason = "reading every order is shown to be below a single call"
+        return replace(given, state="worse", method=BASE, reason=reason)
     short = compared.against(top, one_sided=True)
     near = [name for name, gap in short.items() if _low(gap) >= -given.margin]
     if BASE in near:
@@ -117,11 +121,9 @@ def recommend(
             given,
             state="enough",
             method=BASE,
-            most_accurate=top,
             gain=short[BASE].negated(),
             reason="no gain beyond the margin is left over a single call",
         )
-    given = replace(given, most_accurate=top, gain=gain)
     if _low(gain) > 0:
         gains = {**compared.against(BASE), top: gain}
         able = [name for name in (*near, top) if _low(gains[name]) > 0]
@@ -138,9 +140,6 @@ def recommend(
             gain=gains[method],
             reason=reason,
         )
-    if (gain.high or 0.0) < 0:
-        reason = "reading every order is shown to be below a single call"
-        return replace(given, state="worse", method=BASE, reason=reason)
     measured = gain.value or 0.0
     reach = max(measured, given.margin - measured)
     need = ((critical + _POWER) * compared.spread(top, BASE) / reach) ** 2
