@@ -1,122 +1,119 @@
 """The recommendation from a table of values, computed the plain way from its written rules.
 
-Nothing of the package is used. `values[i][m]` is what method m earns on item i, ties shared, NaN
-where it lacks an answer that it reads. Critical values come from draws of their own;
-`slack` moves all of them, so that a caller can tell which results hang on the draws. `gain` is (value,
-low, high).
+Nothing of the package is used. Critical values come from other draws; `slack` moves them, to show
+which results hang on the draws. Intervals are (value, low, high).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-DRAWS = 40_000
+TWO_SIDED, ONE_SIDED = stats.norm.ppf(0.975), stats.norm.ppf(0.95)
 
 
 @dataclass
 class Ladder:
-    """Methods that compete, on their common items.
+    """Methods that compete with "direct".
 
-    `prices` holds (calls per item with those for fitting, calls per item without), `units` the question
-    of each item, `alike` whether the design makes reading all orders the same as a single call.
+    `values[i, m]` is what method m earns on item i, NaN where it lacks an answer; `prices` holds calls
+    per item (with those for fitting, without), `units` the question of each item; `alike` says that by
+    design all orders may be the same sum as a single call, `chance` what guessing earns.
     """
 
     values: Any
-    names: Sequence[str]
-    prices: Sequence[tuple[float, float]]
-    units: Sequence[object]
+    names: list[str]
+    prices: list[tuple[float, float]]
+    units: list[object]
     margin: float = 0.01
     alike: bool = False
+    chance: float | None = None
     slack: float = 0.0
-    base: str = "direct"
 
     def advice(self) -> dict[str, Any]:
-        lacking = np.isnan(self.values).mean(axis=0)
-        self.kept = [m for m in range(len(self.names)) if lacking[m] <= 0.1]
+        self.kept = np.flatnonzero(np.isnan(self.values).mean(axis=0) <= 0.1).tolist()
         whole = ~np.isnan(self.values[:, self.kept]).any(axis=1)
         self.common = self.values[whole]
-        own = [unit for unit, is_whole in zip(self.units, whole, strict=True) if is_whole]
-        self.of_unit = [[i for i, u in enumerate(own) if u == unit] for unit in dict.fromkeys(own)]
-        return {"items": len(own), "units": len(self.of_unit), **self._state()}
+        rows: dict[object, list[int]] = defaultdict(list)
+        for row, unit in enumerate(itertools.compress(self.units, whole)):
+            rows[unit].append(row)
+        self.of_unit = list(rows.values())
+        return {"items": len(self.common), "units": len(rows), **self._state()}
 
     def _state(self) -> dict[str, Any]:
         at = {self.names[m]: m for m in self.kept}
-        base, every = at.get(self.base), at.get("average", at.get("vote"))
+        base, every = at.get("direct"), at.get("average", at.get("vote"))
         if len(self.of_unit) < 20 or base is None or every is None:
             return {"state": "none", "method": None}
-        if self.alike and (self.common[:, every] == self.common[:, base]).all():
-            return {"state": "same", "method": None}
-        ahead = self._family([(m, every) for m in self.kept if m != every], two_sided=True)
-        above = [m for m in self.kept if m != every and self._interval(m, every, ahead)[1] > 0]
+        above = [m for m, own in self._family(every).items() if m != base and own[1] > 0]
         top = max(above, key=lambda m: self.common[:, m].mean()) if above else every
-        beside_base = self._family([(m, base) for m in self.kept if m != base], two_sided=True)
-        critical = 1.959964 + self.slack if top == every else beside_base
-        gain = self._interval(top, base, critical)
-        below = self._family([(m, top) for m in self.kept if m != top], two_sided=False)
-        near = [
-            m for m in self.kept if m == top or self._interval(m, top, below)[1] >= -self.margin
-        ]
+        apart = self.common[:, top] - self.common[:, base]
+        if self.alike and top == every and not apart.any():
+            return {"state": "same", "method": None}
+        level = self._interval(self.common[:, top] - (self.chance or 0.0), TWO_SIDED)
+        if self.chance is not None and level[1] <= 0:
+            return {"state": "none", "method": None}
+        gains = self._family(base)
+        critical = self._critical(base)
+        if top == every:  # planned: no correction
+            critical = TWO_SIDED + self.slack
+            gains[top] = self._interval(apart, critical)
+        value, low, high = gains[top]
+        if high < 0:
+            return {"state": "worse", "method": "direct", "gain": gains[top]}
+        below = self._family(top, two_sided=False)
+        near = [top, *(m for m in below if below[m][1] >= -self.margin)]
         if base in near:
-            return {"state": "enough", "method": self.base, "gain": gain}
-        if gain[1] > 0:
-            able = [m for m in near if m == top or self._interval(m, base, critical)[1] > 0]
+            gain = tuple(-below[base][end] for end in (0, 2, 1))
+            return {"state": "enough", "method": "direct", "gain": gain}
+        if low > 0:
+            able = [m for m in near if gains[m][1] > 0]
             chosen = min(able, key=lambda m: (*self.prices[m], self.names[m]))
-            return {"state": "better", "method": self.names[chosen], "gain": gain}
-        if gain[2] < 0:
-            return {"state": "worse", "method": self.base, "gain": gain}
-        likely = base if gain[0] < -self.margin else top
+            return {"state": "better", "method": self.names[chosen], "gain": gains[chosen]}
+        spread = np.std(self._entries(apart))
+        wanted = ((critical + 0.84) * spread / max(value, self.margin - value)) ** 2
         return {
-            "state": "open", "method": None, "gain": gain, "cheapest": self.base,
-            "most_accurate": self.names[likely], "needed": self._needed(top, base, critical),
+            "state": "open", "method": None, "gain": gains[top], "cheapest": "direct",
+            "most_accurate": self.names[base if value < -self.margin else top],
+            "needed": wanted - len(self.of_unit),
         }  # fmt: skip
 
-    def _apart(self, a: int, b: int) -> list[float]:
-        """One number per unit whose mean is that of the differences."""
-        apart = self.common[:, a] - self.common[:, b]
-        mean, n = apart.mean(), len(apart)
-        if len(self.of_unit) == n:
-            return [float(d) for d in apart]
-        size = len(self.of_unit) / n
-        return [mean + size * sum(apart[i] - mean for i in rows) for rows in self.of_unit]
+    def _entries(self, values: Any) -> Any:
+        """One number per unit, whose mean is that of the values."""
+        mean, size = values.mean(), len(self.of_unit) / len(values)
+        return np.array([mean + size * (values[rows] - mean).sum() for rows in self.of_unit])
 
-    def _interval(self, a: int, b: int, critical: float) -> tuple[float, float, float]:
-        """The difference with one unit more on each side, as far off as the farthest."""
-        apart = self._apart(a, b)
-        n, mean = len(apart), math.fsum(apart) / len(apart)
-        if len({round(d, 12) for d in apart}) == 1:
+    def _interval(self, values: Any, critical: float) -> tuple[float, float, float]:
+        """The mean with one unit more on each side, as far off as the farthest."""
+        own = self._entries(values).round(12)
+        n, mean = len(own), values.mean()
+        if len(set(own)) == 1:
             share = 1 - 0.025 ** (1 / n)
             return mean, mean - share * (mean + 1), mean + share * (1 - mean)
-        most = max(abs(d) for d in apart)
-        centre = math.fsum(apart) / (n + 2)
-        square = (math.fsum(d * d for d in apart) + 2 * most**2) / (n + 2)
-        spread = math.sqrt((square - centre**2) / (n + 1))
-        reach = critical * spread * stats.t.ppf(0.975, max(n - 1, 1)) / stats.norm.ppf(0.975)
+        centre, square = own.sum() / (n + 2), (sum(own**2) + 2 * max(own**2)) / (n + 2)
+        error = math.sqrt((square - centre**2) / (n + 1)) * stats.t.ppf(0.975, n - 1)
+        reach = critical * error / TWO_SIDED
         return mean, min(max(centre - reach, -1), mean), max(min(centre + reach, 1), mean)
 
-    def _family(self, pairs: Sequence[tuple[int, int]], *, two_sided: bool) -> float:
-        """The 95% quantile of the largest studentised difference, not below the normal one."""
-        sums = np.array([(self.common - self.common.mean(0))[rows].sum(0) for rows in self.of_unit])
-        law = np.random.default_rng(len(sums)).multivariate_normal(
-            np.zeros(sums.shape[1]), sums.T @ sums, DRAWS, method="eigh"
-        )
-        largest = np.zeros(DRAWS)
-        for a, b in pairs:
-            drawn = law[:, a] - law[:, b]
-            if drawn.std() > 1e-6 * law.std():
-                drawn = drawn / drawn.std()
-                largest = np.maximum(largest, abs(drawn) if two_sided else drawn)
-        floor = 1.959964 if two_sided else 1.644854
-        return max(floor, float(np.quantile(largest, 0.95))) + self.slack
+    def _family(self, b: int, *, two_sided: bool = True) -> dict[int, tuple[float, float, float]]:
+        critical = self._critical(b, two_sided=two_sided)
+        apart = self.common - self.common[:, [b]]
+        return {m: self._interval(apart[:, m], critical) for m in self.kept if m != b}
 
-    def _needed(self, top: int, base: int, critical: float) -> float:
-        """Further units that would decide, not rounded."""
-        apart = self._apart(top, base)
-        spread, measured = float(np.std(apart)), float(np.mean(apart))
-        reach = max(measured, self.margin - measured)
-        return ((critical + 0.84) * spread / reach) ** 2 - len(self.of_unit)
+    def _critical(self, b: int, *, two_sided: bool = True) -> float:
+        """The 95% quantile of the largest studentised difference to b, at least the normal one."""
+        apart = self.common - self.common[:, [b]]
+        sums = np.array([(apart - apart.mean(axis=0))[rows].sum(axis=0) for rows in self.of_unit])
+        spread, axes = np.linalg.eigh(sums.T @ sums)
+        root = axes * np.sqrt(np.where(spread > 1e-12 * spread[-1], spread, 0))
+        drawn = np.random.default_rng(len(sums)).normal(size=(20_000, len(spread))) @ root.T
+        drawn = drawn[:, drawn.std(axis=0) > 1e-6 * max(drawn.std(), 1e-9)]
+        drawn = (abs(drawn) if two_sided else drawn) / drawn.std(axis=0)
+        quantile = float(np.quantile(drawn.max(axis=1, initial=0), 0.95))
+        return max(TWO_SIDED if two_sided else ONE_SIDED, quantile) + self.slack
