@@ -154,16 +154,17 @@ def recorded(judge: DrawnJudge, size: int, seed: int) -> Recorded:
         )
         for row in range(size)
     )
-    return Recorded(judge, items, orders, probs / probs.sum(axis=2, keepdims=True))
+    probs /= probs.sum(axis=2, keepdims=True)
+    return Recorded(judge, items, orders, probs)
 
 
 def _gold(judge: DrawnJudge, worth: FloatArray, rng: np.random.Generator) -> Whole:
     size, n = worth.shape
-    if judge.coin:
-        return rng.integers(0, n, size)
-    if judge.first_right is not None:
-        return np.where(rng.random(size) < judge.first_right, 0, rng.integers(1, n, size))
     drawn: Whole = (worth + rng.gumbel(size=worth.shape)).argmax(axis=1)
+    if judge.first_right is not None:
+        drawn = np.where(rng.random(size) < judge.first_right, 0, rng.integers(1, n, (size,)))
+    if judge.coin:
+        drawn = rng.integers(0, n, size=(size,))
     return drawn
 
 
@@ -182,7 +183,7 @@ def _logits(
     if group is not None:
         by_place = by_place + rng.normal(0, judge.group_place, judge.groups)[group, None] * tilt
     noise = judge.noise / np.sqrt(2) * np.exp(rng.normal(0, judge.uneven, size))
-    logits = rng.normal(0, 1, (size, len(orders), n)) * noise[:, None, None]
+    logits: FloatArray = rng.normal(0, 1, (size, len(orders), n)) * noise[:, None, None]
     for column, order in enumerate(orders):
         logits[:, column] += seen
         logits[:, column, list(order)] += by_place

@@ -9,14 +9,17 @@ command printed as "most accurate"; without a method the reader keeps the single
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from claim_rates.drawn_judges import DrawnJudge, Recorded, drawn_judge, recorded
 from claim_rates.rate import Rate
+from unswayed.auditing.recommendation import Recommendation
+from unswayed.auditing.records import Metrics
 from unswayed.methods import BASE
 
 JUDGES: Final = 20
@@ -74,7 +77,7 @@ class Advised:
     cell: str
     trial: int
     items: int
-    found: Any
+    found: Recommendation
     truth: Mapping[str, float]
 
     @property
@@ -89,12 +92,12 @@ class Advised:
     @property
     def followed(self) -> str | None:
         """The method of a reader who takes the most accurate where the state is open."""
-        return self.found.most_accurate if self._is_open else self.found.method
+        return self.found.most_accurate if self.found.state == "open" else self.found.method
 
     @property
     def cheapest(self) -> str | None:
         """The method of a reader who takes the cheapest where the state is open."""
-        return self.found.cheapest if self._is_open else self.found.method
+        return self.found.cheapest if self.found.state == "open" else self.found.method
 
     @property
     def every_order(self) -> str:
@@ -114,8 +117,14 @@ def advised(
     }
     for size in sizes:
         for start in PARTS[size]:
-            found = answers.audit(start, start + size, probs=probs, seed=trial).recommendation
+            found = advice_of(answers.audit(start, start + size, probs=probs, seed=trial))
             yield Advised(cell=cell, trial=trial, items=size, found=found, truth=truth)
+
+
+def advice_of(metrics: Metrics) -> Recommendation:
+    """The recommendation of an audit of more than one method."""
+    assert metrics.recommendation is not None
+    return metrics.recommendation
 
 
 def drawn(judges: int, candidates: int, truth: int = TRUTH) -> Iterator[Advised]:
@@ -143,23 +152,30 @@ def hostile(judges: int, surer: str, truth: int = TRUTH) -> Iterator[Advised]:
 
 
 def losses(audits: Sequence[Advised], bounds: Mapping[int, float] | None = None) -> Iterator[Rate]:
-    """Mean loss by cell and size, of the recommendation and of two rules that measure nothing."""
-    for cell, items in dict.fromkeys((audit.cell, audit.items) for audit in audits):
-        own = [audit for audit in audits if (audit.cell, audit.items) == (cell, items)]
-        rules = {
-            "the recommendation": [audit.followed for audit in own],
-            "the recommendation, open read as cheapest": [audit.cheapest for audit in own],
-            "always a single call": [BASE for _ in own],
-            "always all orders": [audit.every_order for audit in own],
-        }
-        for rule, named in rules.items():
-            yield Rate(
-                statement=f"accuracy lost by {rule}",
-                setting=f"{cell}, {items:,} items",
-                count=sum(audit.loss(name) for audit, name in zip(own, named, strict=True)),
-                trials=len(own),
-                at_most=bounds[items] if bounds and rule == "the recommendation" else None,
-            )
+    """Mean loss by cell and size, and by cell of two rules that measure nothing."""
+    for cell in dict.fromkeys(audit.cell for audit in audits):
+        of_cell = [audit for audit in audits if audit.cell == cell]
+        for items in PARTS:
+            own = [audit for audit in of_cell if audit.items == items]
+            lost = [audit.loss(audit.followed) for audit in own]
+            bound = bounds[items] if bounds else None
+            setting = f"{cell}, {items:,} items"
+            yield mean_loss("the recommendation", setting, lost, at_most=bound)
+            lost = [audit.loss(audit.cheapest) for audit in own]
+            yield mean_loss("the recommendation, open read as cheapest", setting, lost)
+        yield mean_loss("always a single call", cell, [audit.loss(BASE) for audit in of_cell])
+        every = [audit.loss(audit.every_order) for audit in of_cell]
+        yield mean_loss("always all orders", cell, every)
+
+
+def mean_loss(
+    rule: str, setting: str, lost: Sequence[float], *, at_most: float | None = None
+) -> Rate:
+    """The accuracy that a rule loses, on average."""
+    return Rate(
+        statement=f"accuracy lost by {rule}", setting=setting, count=math.fsum(lost),
+        trials=len(lost), at_most=at_most,
+    )  # fmt: skip
 
 
 def states(audits: Sequence[Advised]) -> Iterator[Rate]:
@@ -194,13 +210,15 @@ def needed(audits: Sequence[Advised]) -> Iterator[Rate]:
     """How often an open state is decided at 1,000 items, by the items that it said would decide."""
     decided = {(a.cell, a.trial): a.found.state != "open" for a in audits if a.items == 1000}
     for items in (100, 300):
-        told = [a for a in audits if a.items == items and a.found.needed is not None]
-        for text, chosen in (
-            ("at most 1,000", [a for a in told if items + a.found.needed <= 1000]),
-            ("more than 1,000", [a for a in told if items + a.found.needed > 1000]),
-        ):
-            hits = [decided[a.cell, a.trial] for a in chosen]
-            yield from share("decided at 1,000 items", f"{items} items, told {text} in all", hits)
+        told = [
+            (items + audit.found.needed <= 1000, decided[audit.cell, audit.trial])
+            for audit in audits
+            if audit.items == items and audit.found.needed is not None
+        ]
+        for text, soon in (("at most 1,000", True), ("more than 1,000", False)):
+            hits = [is_decided for is_soon, is_decided in told if is_soon == soon]
+            setting = f"{items} items, told {text} in all"
+            yield from share("decided at 1,000 items", setting, hits)
 
 
 def coins(trials: int) -> Iterator[Rate]:
@@ -212,7 +230,7 @@ def coins(trials: int) -> Iterator[Rate]:
         own = []
         for trial in range(trials):
             answers = recorded(judge, items, 10_000 * number + trial)
-            found = answers.audit(0, items, probs=probs, seed=trial).recommendation
+            found = advice_of(answers.audit(0, items, probs=probs, seed=trial))
             own.append(found.state == "better")
         evidence = "probabilities" if probs else "labels"
         setting = (

@@ -30,7 +30,7 @@ class Ladder:
     values: Any
     names: list[str]
     prices: list[tuple[float, float]]
-    units: list[object]
+    units: list[Any]
     margin: float = 0.01
     alike: bool = False
     chance: float | None = None

@@ -24,8 +24,9 @@ SLACK = 0.06
 FURTHER = ("pride", "cell-median", "batch")
 
 
-def compare(found: Recommendation, ladder: Ladder) -> str:
+def compare(found: Recommendation | None, ladder: Ladder) -> str:
     """The state found; "edge" where it hangs on the draws. Fails where both differ."""
+    assert found is not None
     wants = []
     for slack in (-SLACK, 0.0, SLACK):
         ladder.slack = slack
