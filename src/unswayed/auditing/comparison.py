@@ -16,9 +16,9 @@ from unswayed.auditing.run_directory import read_bytes
 from unswayed.decisions import MISSING, DecisionTable, Estimate
 from unswayed.errors import RunDirectoryError
 from unswayed.metrics import difference
+from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.gold import GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.table import compared_metrics
 from unswayed.permutations import Order
 from unswayed.presentation import Presentation

@@ -23,9 +23,6 @@ from unswayed.metrics.simultaneous import Contrasts, contrasts
 from unswayed.metrics.table import compared_metrics
 
 ByMethod = Mapping[str, Sequence[Outcomes]]
-Estimates = Mapping[str, Mapping[str, Estimate]]
-"""By method and metric."""
-
 MOST_LACKING: Final = 0.1
 """Share of the items of a single call that a method may lack and still be compared."""
 
@@ -48,52 +45,6 @@ class Comparison:
     recommendation: Recommendation
 
 
-@dataclass(frozen=True, eq=False)
-class _Compared:
-    """Everything that is compared.
-
-    Attributes:
-        constructed: Methods whose verdicts cannot depend on the view.
-        outcomes: By metric: verdicts on common items beside gold, or the yardstick in its place.
-        joint: By metric; methods without a value, or with one that is no evidence, are left out.
-    """
-
-    constructed: frozenset[str]
-    outcomes: Mapping[str, ByMethod]
-    joint: Mapping[str, Contrasts]
-    options: Options
-
-    def against(
-        self, second: str, names: Sequence[str]
-    ) -> dict[tuple[str, str], dict[str, Estimate]]:
-        """Methods minus one of them, with the joint interval where there is one."""
-        together = {
-            metric: family.against(second)
-            for metric, family in self.joint.items()
-            if second in family.names
-        }
-        return {
-            (first, second): {
-                metric: self._difference(first, second, metric, together.get(metric, {}))
-                for metric in self.outcomes
-            }
-            for first in names
-            if first != second
-        }
-
-    def _difference(
-        self, first: str, second: str, metric: str, together: Mapping[str, Estimate]
-    ) -> Estimate:
-        own = self.outcomes[metric]
-        plain = difference(own[first], own[second], metric, **self.options)
-        if {first, second} & self.constructed and METRICS.load(metric).constructed:
-            return msgspec.structs.replace(plain, by_construction=True)
-        joint = together.get(first)
-        if joint is None or joint.low is None or joint.high is None:
-            return plain
-        return msgspec.structs.replace(plain, joint=(joint.low, joint.high))
-
-
 def compare_methods(
     plan: AuditPlan,
     tables: Sequence[DecisionTable],
@@ -108,21 +59,39 @@ def compare_methods(
     key = _criterion(rows, options)
     yardstick = None if key else _beside_yardstick(plan, tables, scored)
     beside = {name: _beside(plan, name, own, options) for name, own in (yardstick or {}).items()}
-    values = {name: {**row.estimates, **beside.get(name, {})} for name, row in rows.items()}
     common, left_out = _common(scored)
-    compared = _compared(scored, values, yardstick, common, options)
+    metrics = compared_metrics()
+    sources = {
+        metric: source
+        for metric, own in metrics.items()
+        if (source := yardstick if Need.YARDSTICK in own.needs else common) is not None
+        and not all(own.left_out(strata) for strata in source.values())
+    }
     given = Recommendation(
         margin=plan.settings.margin / 100,
         criterion=key or "",
         reason="without gold nothing can be shown to be more accurate",
     )
     if key is not None:
-        given = _recommended(plan, tables, scored, compared.outcomes[key], given, options)
-    named = dict.fromkeys((BASE, given.method, given.most_accurate))
+        given = _recommended(plan, tables, scored, sources[key], given, options)
     differences: dict[tuple[str, str], dict[str, Estimate]] = {}
-    for second in filter(None, named):
-        first = [name for name in common if name != BASE]
-        differences |= compared.against(second, first)
+    for metric, source in sources.items():
+        values = {name: {**rows[name].estimates, **beside.get(name, {})} for name in common}
+        telling = [name for name, own in values.items() if _is_evidence(own.get(metric))]
+        for second in filter(None, dict.fromkeys((BASE, given.method, given.most_accurate))):
+            joint = {}
+            if metrics[metric].compared == "jointly" and {BASE, second} <= set(telling):
+                joint = _contrasts(source, telling, metric, options).against(second)
+            for first in common:
+                if first not in (BASE, second):
+                    gap = difference(source[first], source[second], metric, **options)
+                    if metrics[metric].constructed and any(
+                        scored[name].by_construction for name in (first, second)
+                    ):
+                        gap = msgspec.structs.replace(gap, by_construction=True)
+                    elif first in joint and (own := joint[first]).low is not None:
+                        gap = msgspec.structs.replace(gap, joint=(own.low, own.high))
+                    differences.setdefault((first, second), {})[metric] = gap
     return Comparison(beside, differences, left_out, given)
 
 
@@ -158,29 +127,6 @@ def _answered(outcomes: Outcomes) -> BoolArray:
     seen = outcomes.choices != MISSING
     whole: BoolArray = np.where(outcomes.permutable, seen.all(axis=1), seen[:, 0])
     return whole
-
-
-def _compared(
-    scored: Mapping[str, Scored],
-    values: Estimates,
-    yardstick: ByMethod | None,
-    common: ByMethod,
-    options: Options,
-) -> _Compared:
-    metrics = compared_metrics()
-    outcomes = {
-        name: source
-        for name, metric in metrics.items()
-        if (source := yardstick if Need.YARDSTICK in metric.needs else common) is not None
-        and not all(metric.left_out(strata) for strata in source.values())
-    }
-    joint = {}
-    for metric, source in outcomes.items():
-        names = [name for name in common if _is_evidence(values[name].get(metric))]
-        if metrics[metric].compared == "jointly" and BASE in names:
-            joint[metric] = _contrasts(source, names, metric, options)
-    constructed = frozenset(name for name, own in scored.items() if own.by_construction)
-    return _Compared(constructed, outcomes, joint, options)
 
 
 def _contrasts(source: ByMethod, names: Sequence[str], metric: str, options: Options) -> Contrasts:

@@ -36,8 +36,8 @@ class Recommendation:
             reading every order is "worse"; both are the "same" sum; the question is "open"; or
             "none", nothing may be said.
         method: What to use; None: keep what you have.
-        cheapest: In the open state the cheapest method; where one is better, the highest measured
-            of those below its price, which is not shown to be within the margin.
+        cheapest: In the open state a single call; where a method is better, the highest measured
+            of those below its price, none of which is shown to be within the margin.
         most_accurate: What is measured to be most accurate: all orders, or what is shown above it;
             in the open state a single call where that is measured more than the margin below it.
         gain: Over a single call: of `method` where it is better, else of the most accurate other
@@ -46,7 +46,7 @@ class Recommendation:
         items, units: Compared, with every answer that every compared method reads.
         needed: More items that would decide an open question, about.
         criterion: Key of the metric by which methods were compared.
-        reason: Part of a sentence.
+        reason: Part of a sentence, where there is more to say.
     """
 
     state: Literal["better", "enough", "worse", "same", "open", "none"] = "none"
@@ -104,54 +104,41 @@ def recommend(
                 100 * (chance + (end or 0.0)) for end in (level.value, level.low, level.high)
             )
             reason = (
-                "no method is shown to be better than guessing "
-                f"({value:.0f}%, {low:.0f} to {high:.0f})"
+                "on these items no method is shown to be better than guessing "
+                f"({value:.0f}%, {low:.0f} to {high:.0f}); correcting the order will not mend that"
             )
             return replace(given, reason=reason)
     critical = NORMAL if top == whole else compared.critical(BASE)
     gain = compared.difference(top, BASE, critical)
     given = replace(given, most_accurate=top, gain=gain)
     if (gain.high or 0.0) < 0:
-        reason = "reading every order is shown to be below a single call"
-        return replace(given, state="worse", method=BASE, reason=reason)
+        return replace(given, state="worse", method=BASE)
     short = compared.against(top, one_sided=True)
-    near = [name for name, gap in short.items() if _low(gap) >= -given.margin]
+    near = [top, *(name for name, gap in short.items() if _low(gap) >= -given.margin)]
     if BASE in near:
-        return replace(
-            given,
-            state="enough",
-            method=BASE,
-            gain=short[BASE].negated(),
-            reason="no gain beyond the margin is left over a single call",
-        )
+        return replace(given, state="enough", method=BASE, gain=short[BASE].negated())
     if _low(gain) > 0:
         gains = {**compared.against(BASE), top: gain}
-        able = [name for name in (*near, top) if _low(gains[name]) > 0]
-        method = min(able, key=lambda name: (calls[name], name))
-        below = [name for name in gains if calls[name] < calls[method]]
-        reason = "shown to be above a single call"
-        if vote and unread and not tied:
-            reason = "the gain comes from a second answer where one could not be read"
+        method = min(
+            (name for name in near if _low(gains[name]) > 0), key=lambda own: (calls[own], own)
+        )
+        below = [name for name in gains if name not in near and calls[name] < calls[method]]
+        second = "the gain comes from a second answer where one could not be read"
         return replace(
             given,
             state="better",
             method=method,
             cheapest=max(below, key=lambda name: (gains[name].value or 0.0, name), default=None),
             gain=gains[method],
-            reason=reason,
+            reason=second if vote and unread and not tied else "",
         )
     measured = gain.value or 0.0
     reach = max(measured, given.margin - measured)
     need = ((critical + _POWER) * compared.spread(top, BASE) / reach) ** 2
     more = math.ceil(need - compared.units)
-    return replace(
-        given,
-        state="open",
-        cheapest=BASE,
-        most_accurate=top if measured >= -given.margin else BASE,
-        needed=more if more >= 1 else None,
-        reason="neither a gain over a single call nor its absence is shown",
-    )
+    leads = top if measured >= -given.margin else BASE
+    needed = more if more >= 1 else None
+    return replace(given, state="open", cheapest=BASE, most_accurate=leads, needed=needed)
 
 
 def _place(name: str) -> int:
