@@ -16,7 +16,9 @@ import time
 PARTS = {
     "ladder": "claim_rates.ladder",
     "intervals": "claim_rates.intervals",
+    "rare": "claim_rates.rare",
     "drift": "claim_rates.drift",
+    "duplicates": "claim_rates.duplicates",
     "learned": "claim_rates.learned",
     "headlines": "claim_rates.headlines",
     "groups": "claim_rates.groups",

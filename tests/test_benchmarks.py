@@ -33,6 +33,7 @@ TINY = {
             "changes",
             "printed",
             "sums",
+            "rare",
             "--trials",
             "1",
         ],

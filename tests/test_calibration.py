@@ -82,7 +82,7 @@ def test_diagnostics_count_what_the_fit_rests_on(pairs: ItemSet) -> None:
 @pytest.mark.parametrize(("n", "warned"), [(19, True), (20, False)])
 def test_fewer_than_20_items_are_warned_about(n: int, warned: bool, pairs: ItemSet) -> None:
     few = ItemSet.of(pairs.items[:n], name="few")
-    assert any("estimation items" in line for line in fit("pride", few).warnings) == warned
+    assert any("estimation questions" in line for line in fit("pride", few).warnings) == warned
 
 
 def test_items_that_may_not_be_permuted_are_not_asked(pairs: ItemSet) -> None:

@@ -502,8 +502,8 @@ def test_a_judge_that_changed_is_reported_and_the_same_judge_is_not(
     with Judge(model, method=file, shadow=0.5) as judge:
         judged(judge, new)
         (said,) = judge.drift_report()
-    assert said.startswith("no drift: the judge answers as when it was calibrated (1")
-    assert said.endswith("items asked again, one test at 5 % of 2 numbers).")
+    assert said.startswith("no drift: the judge answers as when it was calibrated (92")
+    assert said.endswith("questions asked again, one test at 5 % of 2 numbers).")
     changed = Changed(model, "simulated/judge?slot=2&noise=0.2")
     with Judge(changed, method=file, shadow=0.5) as judge:
         judged(judge, new)
@@ -538,7 +538,7 @@ def test_too_few_shadowed_items_and_judged_estimation_items_are_said(
         judged(judge, pairs.items[:5])
         overlap, few = judge.drift_report()
     assert overlap.startswith(f"5 judged items (such as {pairs[0].id}) were used to fit")
-    assert few.startswith("drift not checked: 5 items were asked again, 20 are needed")
+    assert few.startswith("drift not checked: 5 questions were asked again, 20 are needed")
 
 
 def test_a_drift_that_cannot_be_compared_is_said_after_the_verdicts(

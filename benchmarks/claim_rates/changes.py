@@ -79,6 +79,7 @@ def of_rows(run: Answers, other: Answers, rows: list[int], swapped: list[bool]) 
         gold=tuple(run.gold[row] for row in rows),
         gold_kind=tuple(run.gold_kind[row] for row in rows),
         permutable=tuple(run.permutable[row] for row in rows),
+        units=tuple(run.units[row] for row in rows),
     )
 
 

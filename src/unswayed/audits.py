@@ -22,8 +22,9 @@ from unswayed.auditing.audit import (
 )
 from unswayed.auditing.measurement import asked_for
 from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
+from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.recorded import RecordedAudit, audit_decisions
-from unswayed.auditing.records import check_kind
+from unswayed.auditing.records import check_kept, check_kind
 from unswayed.auditing.rereading import reread, said
 from unswayed.auditing.run_directory import (
     default_directory,
@@ -83,6 +84,7 @@ def audit_calls(
                 check_kind(
                     directory, recorded=False, model=backend.model, data=items.name, prompt=prompt
                 )
+                _check_kept(directory, plan)
                 prepare_directory(directory)
                 store = at_end.enter_context(CallStore.open(directory))
             audit = Audit.begin(plan, Session(backend, store, run_settings))
@@ -100,6 +102,11 @@ def audit_calls(
             return AuditResult(record)
         _write(directory, record)
     return AuditResult(_reopening(audit, directory, record), directory)
+
+
+def _check_kept(directory: Path, plan: AuditPlan) -> None:
+    shown = plan.strata[0].protocols
+    check_kept(directory, methods=plan.methods, protocols=shown, n_items=len(plan.items))
 
 
 @contextmanager
@@ -164,7 +171,12 @@ def price_calls(
             price = audit.price()
             changed = said(changes, price, reask=settings.reask)
             remarks = backend.forecast(session.missing(plan.calls()))
-            price = replace(price, remarks=(*changed, *remarks))
+            price = replace(
+                price,
+                remarks=(*changed, *remarks),
+                per_item=plan.per_item(),
+                skipped=dict(plan.skipped),
+            )
     finally:
         run_sync(backend.close())
     check_recorded(price, missing)
@@ -215,6 +227,7 @@ def audit_recorded(
         who, data = record.run.model, record.run.data.name
         directory = directory or default_directory(name, who)
         check_kind(directory, recorded=True, model=who, data=data)
+        _check_kept(directory, record.plan)
         prepare_directory(directory)
         _keep_decisions(directory, record)
         _write(directory, record)

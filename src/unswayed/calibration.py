@@ -132,7 +132,15 @@ async def calibrate(
         fitted = method.fit(seen, decisions)
     said = [entry.message for entry in caught if isinstance(entry.message, MethodWarning)]
     told = any(warning.all_equal for warning in said)
-    messages = tuple(dict.fromkeys([*map(str, said), *(() if told else _all_equal(decisions))]))
+    messages = tuple(
+        dict.fromkeys(
+            [
+                *filter(None, [items.counted[1]]),
+                *map(str, said),
+                *(() if told else _all_equal(decisions)),
+            ]
+        )
+    )
     return Calibration(
         method=fitted,
         label_set=label_set_of(max(item.n for item in by_kind(items.items)), prompts),

@@ -71,7 +71,7 @@ class Judge:
             forgotten, and paid again if they are asked again.
         backend: How else to reach the model; the options above are laid over it.
         progress: Shown while calls are made.
-        shadow: Share of the items, drawn by a hash of their ids, that is asked again in every
+        shadow: Share of the questions, drawn by a hash, whose items are asked again in every
             presentation the method was fitted on, for `drift_report`.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from unswayed.decisions import Decision
 from unswayed.digests import digest
 from unswayed.errors import MethodError, UsageError
-from unswayed.items import Item
+from unswayed.items import Item, unit_of, units_of
 from unswayed.methods import Method
 from unswayed.methods.drift import drift
 from unswayed.methods.estimation import FEW_ITEMS
@@ -19,7 +19,8 @@ class Shadow:
 
     Args:
         method: The fitted method.
-        share: Share of the items, drawn by a hash of their ids; 0 for none; also an attribute.
+        share: Share of the questions, drawn by a hash, each with all its items; 0 for none; also an
+            attribute.
 
     Raises:
         UsageError: If the share is not one from 0 to 1, or the method learns nothing.
@@ -37,7 +38,7 @@ class Shadow:
 
     def draws(self, item: Item) -> bool:
         """Whether an item is of the share that is asked again."""
-        drawn = int.from_bytes(digest("shadow", item.id)[:6], "big") < self.share * 2**48
+        drawn = int.from_bytes(digest("shadow", unit_of(item))[:6], "big") < self.share * 2**48
         return item.permutable and drawn
 
     def wants(self, item: Item) -> bool:
@@ -60,20 +61,21 @@ class Shadow:
         """
         if not self.share:
             return []
-        if len(self._items) < FEW_ITEMS:
+        items = list(self._items.values())
+        count = len(set(units_of(items)[0]))
+        if count < FEW_ITEMS:
             return [
-                f"drift not checked: {len(self._items)} items were asked again, "
+                f"drift not checked: {count} questions were asked again, "
                 f"{FEW_ITEMS} are needed. Raise --shadow or judge more items."
             ]
         try:
-            items = list(self._items.values())
             compared = drift(self._method, self._method.estimation_tables(items, self._decisions))
         except MethodError as error:  # the verdicts are good all the same
             return [f"drift not checked: {error}"]
         tested = [number for number in compared if number.score is not None]
         if not tested:
             return [f"drift not checked: what {self._method.name} learns has no interval."]
-        basis = f"{len(self._items)} items asked again, one test at 5 % of {_numbers(len(tested))}"
+        basis = f"{count} questions asked again, one test at 5 % of {_numbers(len(tested))}"
         moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
         if not moved:
             return [f"no drift: the judge answers as when it was calibrated ({basis})."]

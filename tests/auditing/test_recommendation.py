@@ -43,6 +43,7 @@ def test_all_orders_are_used_where_the_gain_is_shown() -> None:
     assert found.gain.low is not None
     assert found.gain.low > 0
     assert (found.items, found.units, found.cheapest, found.needed) == (300, 300, None, None)
+    assert not found.reason
 
 
 def test_a_cheaper_method_is_used_only_if_shown_to_be_as_good() -> None:

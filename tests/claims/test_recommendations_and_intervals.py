@@ -8,7 +8,7 @@ from claim_rates import headlines, intervals, ladder
 
 
 def test_recommendation_loses_less_than_a_single_call() -> None:
-    audits = list(ladder.drawn(4, 2, truth=1500))
+    audits = list(ladder.drawn(3, 2, truth=1500))
     told = [audit for audit in audits if audit.cell.endswith("probabilities")]
     followed = np.mean([audit.loss(audit.followed) for audit in told])
     single = np.mean([audit.loss("direct") for audit in told])

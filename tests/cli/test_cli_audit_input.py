@@ -251,7 +251,7 @@ def test_estimation_sizes_without_a_method_that_learns_are_said_to_do_nothing(
 ) -> None:
     ran = audit(run, pairs, "--estimation-sizes", "5", "--json")
     assert any("none of the methods learns" in line for line in ran.said)
-    curve = audit(run, pairs, "--estimation-sizes", "5,10", "--methods", "pride", "--json")
+    curve = audit(run, pairs, "--estimation-sizes", "5,10", "--methods", "all", "--json")
     sizes = [point["estimation_items"] for point in curve.json["estimation_curve"]["pride"]]
     assert sizes == [5, 10]
 

@@ -103,7 +103,7 @@ def test_label_only_and_order_only_decisions_are_read_as_what_they_are(
     assert only_labels["protocols"]["label"]["consistency"]["value"] == 0.5
     assert only_labels["methods"]["direct"]["consistency"]["value"] is None
     orders = [decision(number, [1, 0], 1, labels=["B", "A"]) for number in range(30)]
-    only_orders = audit(run, own + orders, pairs, "--json").json
+    only_orders = audit(run, own + orders, pairs, "--json", "--out", "orders").json
     assert only_orders["protocols"]["order"]["consistency"]["value"] == 0.5
     assert only_orders["methods"]["direct"]["consistency"]["value"] is None
     everything = audit(run, both_orders() + labels, pairs, "--json").json
@@ -313,6 +313,12 @@ def test_a_run_is_audited_again_into_its_own_directory(run: Run, pairs: Path) ->
     )  # fmt: skip
     assert again.json["methods"] == first.json["methods"]
     assert Path("run", "decisions.jsonl").read_bytes() == kept
+    fewer = run(
+        "audit", pairs, "--decisions", "run/decisions.jsonl", "--methods", "direct", "--out", "run"
+    )
+    assert fewer.code == 2
+    assert "would lose its figures on method vote" in fewer.err
+    assert json.loads(Path("run", "metrics.json").read_text())["methods"] == first.json["methods"]
 
 
 def test_an_import_of_several_judges_says_how_to_choose_one(run: Run, folder: Path) -> None:

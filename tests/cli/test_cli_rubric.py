@@ -68,8 +68,9 @@ def test_a_scale_too_long_for_every_order_is_calibrated_and_not_audited(run: Run
     long = tuple(range(1, 8))
     probe = write_lines("probe.jsonl", [response(k, values=long) for k in range(60)])
     new = write_lines("new.jsonl", [response(k, values=long) for k in range(60, 65)])
-    ran = run("audit", new, "--model", JUDGE, "--methods", "bias-cost:search=all", "--json")
-    assert "5,040 orders of 7 levels" in ran.json["skipped"]["bias-cost:search=all"]
+    ran = run("audit", new, "--model", JUDGE, "--methods", "bias-cost:search=all")
+    assert ran.code == 2
+    assert "5,040 orders of 7 levels" in ran.err
     ran = run("calibrate", "bias-cost:search=all", probe, "--model", JUDGE, "--out", "order.json")
     assert ran.code == 0, ran.err
     ran = run("judge", new, "--model", JUDGE, "--method", "order.json")

@@ -85,11 +85,12 @@ def test_another_model_or_other_data_are_refused_and_change_nothing(run: Run, pa
     other = audit(run, pairs, "--out", "run", model="simulated/judge?slot=2")
     assert other.code == 2
     assert "holds calls of model" in other.err
-    data = write_lines("mcq.jsonl", [choice(number) for number in range(5)])
+    data = write_lines("mcq.jsonl", [choice(number) for number in range(30)])
     ran = audit(run, data, "--out", "run")
     assert ran.code == 2
     assert "holds calls on other data" in ran.err
-    changed = write_lines("changed.jsonl", [pair(0, prompt="Another question?")])
+    rows = [pair(number) for number in range(1, 30)]
+    changed = write_lines("changed.jsonl", [pair(0, prompt="Another question?"), *rows])
     assert "item 'q0' of changed has changed since" in audit(run, changed, "--out", "run").err
     assert Path("run/metrics.json").read_bytes() == before
 
@@ -136,6 +137,30 @@ def test_the_same_data_may_grow(run: Run, pairs: Path) -> None:
     ran = audit(run, pairs, "--out", "run", "--json")
     assert ran.json["calls"]["cached"] == 20
     assert ran.json["calls"]["made"] == 40
+
+
+@pytest.mark.parametrize("first", [["--methods", "all"], ["--protocol", "all"], []])
+def test_a_richer_audit_is_not_replaced_by_a_poorer_one(
+    first: list[str], run: Run, pairs: Path
+) -> None:
+    assert audit(run, pairs, "--out", "run", *first).code == 0
+    before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
+    ran = audit(run, pairs, "--out", "run", "--methods", "direct", "--limit", "10")
+    assert ran.code == 2
+    assert ran.said[0].startswith("unswayed: run holds a finished audit; this one would lose its")
+    assert "method vote, method average" in ran.err or "method canonical" in ran.err
+    assert ("protocol order" in ran.err) == ("--protocol" in first)
+    assert "20 of 30 items. Give another --out." in ran.err
+    assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
+    assert audit(run, pairs, "--out", "run", "--methods", "all", "--protocol", "all").code == 0
+    assert audit(run, pairs, "--out", "fewer", "--methods", "direct", "--limit", "10").code == 0
+
+
+def test_an_unfinished_audit_may_be_finished_smaller(run: Run, pairs: Path) -> None:
+    assert audit(run, pairs, "--out", "run").code == 0
+    record = json.loads(Path("run/run.json").read_text())
+    Path("run/run.json").write_text(json.dumps(record | {"finished": False}))
+    assert audit(run, pairs, "--out", "run", "--methods", "direct").code == 0
 
 
 def test_a_damaged_pool_is_refused_and_left_as_it_is(run: Run, pairs: Path) -> None:

@@ -186,7 +186,7 @@ def test_what_holds_by_construction_holds_for_every_judge_and_the_rest_does_not(
     for n in sizes(metric):
         if name == "unparsed_rate":
             continue  # steady judges say something every time
-        assert (len(everywhere(metric, name, n)) == 1) == metric.constructed
+        assert (len(everywhere(metric, name, n)) == 1) == bool(metric.constructed)
 
 
 @EVERY
@@ -196,7 +196,7 @@ def test_by_construction_the_value_is_its_own_interval(name: str) -> None:
         outcomes = judged(n, 1, steady=True, yardstick=beside(metric))
         row = measure([outcomes], names=[name], resamples=20, constructed=True)
         for estimate in row.values[name]:
-            assert estimate.by_construction == metric.constructed
+            assert estimate.by_construction == bool(metric.constructed)
             if metric.constructed:
                 assert estimate.low == estimate.value == estimate.high
 

@@ -183,7 +183,11 @@ def test_criteria_are_taken_apart_alike(tmp_path: Path, monkeypatch: pytest.Monk
     for mine, other in zip(shown, others, strict=True):
         one, two = (
             with_gold(
-                own.items, shown=(), label_set=("1", "2", "3"), choices=mine.folds[:, None][:, :0]
+                own.items,
+                shown=(),
+                label_set=("1", "2", "3"),
+                choices=mine.folds[:, None][:, :0],
+                clusters=own.clusters,
             )
             for own in (mine, other)
         )

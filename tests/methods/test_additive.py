@@ -141,13 +141,13 @@ def test_no_complete_item_means_the_identity_with_a_warning() -> None:
     table = pairs(30).table
     assert table.probs is not None
     table.probs[:] = np.nan
-    with pytest.warns(MethodWarning, match="no estimation items"):
+    with pytest.warns(MethodWarning, match="no estimation questions"):
         fitted = Additive().fit_tables({2: table})
     assert fitted.effects == ()
 
 
 def test_few_items_are_warned_about_and_many_are_not() -> None:
-    with pytest.warns(MethodWarning, match="only 10 estimation items"):
+    with pytest.warns(MethodWarning, match="only 10 estimation questions"):
         Additive().fit_tables({2: pairs(10).table})
     with warnings.catch_warnings():
         warnings.simplefilter("error", MethodWarning)

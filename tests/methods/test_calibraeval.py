@@ -39,7 +39,7 @@ def test_it_asks_for_the_coupled_and_the_order_only_swap() -> None:
 def test_the_hand_case_gives_its_verdicts() -> None:
     # P(A) under X0, X1, X2: (.9, .9, .2), (.8, .8, .8) -> g = 0, .5, 1 at .2, .8, .9
     probs = np.array([[[0.9, 0.1], [0.8, 0.2], [0.9, 0.1]], [[0.8, 0.2], [0.2, 0.8], [0.8, 0.2]]])
-    with pytest.warns(MethodWarning, match="only 2 estimation items"):
+    with pytest.warns(MethodWarning, match="only 2 estimation questions"):
         method = CalibraEval().fit_tables({2: table_of(probs, (X0, X2, X1))})
     judged = table_of(np.array([[[p, 1 - p]] for p in (0.1, 0.2, 0.5, 0.85, 0.9, 1.0)]), (X0,))
     scores = method.decide_table(judged).scores

@@ -118,7 +118,7 @@ def test_recorded_orders_that_lack_it_leave_the_item_out() -> None:
 
 def test_recorded_decisions_without_text_have_no_such_order() -> None:
     decisions = [recorded(f"q{k}", order, 0) for k in range(30) for order in ((0, 1), (1, 0))]
-    given = AuditSettings(methods=("canonical",), resamples=50)
+    given = AuditSettings(methods=("direct", "canonical"), resamples=50)
     metrics = AuditResult(audit_decisions(decisions, None, given, command="test")).metrics
     assert metrics["skipped"] == {"canonical": "the candidates have no text to sort by"}
 

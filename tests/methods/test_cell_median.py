@@ -16,7 +16,7 @@ from unswayed.presentation import X0, X1, X2, X3, Ask
 def test_the_threshold_is_the_median_over_both_coupled_presentations() -> None:
     # P(A) under X0: .9, .6, .5; under X2 (A is candidate 1): .7, .2, .3
     probs = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.6, 0.4], [0.8, 0.2]], [[0.5, 0.5], [0.7, 0.3]]])
-    with pytest.warns(MethodWarning, match="only 3 estimation items"):
+    with pytest.warns(MethodWarning, match="only 3 estimation questions"):
         fitted = CellMedian().fit_tables({2: table_of(probs, (X0, X2))})
     # middle of logit(.5) and logit(.6)
     middle = np.log(0.6 / 0.4) / 2

@@ -140,12 +140,12 @@ def test_domain_contextual_needs_text() -> None:
 
 def test_the_batch_mean_is_subtracted_per_label() -> None:
     # log odds of A over the batch: log(.8/.2) and log(.5/.5), mean log 2 -> threshold 2/3
-    items = [Item(id=f"q{i}", prompt="?", candidates=("a", "b")) for i in range(2)]
+    items = [Item(id=f"q{i}", prompt=f"{i}?", candidates=("a", "b")) for i in range(2)]
     calls = [call(Ask(X0), 0.8, items[0]), call(Ask(X0), 0.5, items[1])]
     with pytest.warns(MethodWarning) as caught:
         fitted = Batch().fit(items, calls)
     assert any("evenly over the labels" in str(one.message) for one in caught)
-    assert any("only 2 estimation items" in str(one.message) for one in caught)
+    assert any("only 2 estimation questions" in str(one.message) for one in caught)
     assert fitted.threshold(X0) == pytest.approx(2 / 3)
     assert not Batch.about.default
 

@@ -54,7 +54,7 @@ def test_the_median_s_interval_is_given_from_five_items_on() -> None:
     rising = np.array([0.2, 0.3, 0.5, 0.7, 0.8])
     by_candidate = np.stack([rising, 1 - rising], axis=1)
     probs = np.stack([by_candidate, by_candidate[:, ::-1]], axis=1)  # P(A) is the same twice
-    with pytest.warns(UserWarning, match="only 5 estimation items"):
+    with pytest.warns(UserWarning, match="only 5 estimation questions"):
         first = next(iter(method.fit_tables({2: table_of(probs, (X0, X2))}).estimates().values()))
     assert first.value == pytest.approx(0.5)
     assert first.low == pytest.approx(0.2)

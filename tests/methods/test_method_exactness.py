@@ -51,7 +51,7 @@ def test_a_group_of_five_has_a_prior_of_its_own_and_one_of_four_has_not(
         choices=np.zeros((20, 2), dtype=np.int16),
         probs=np.tile(np.array([[0.8, 0.2], [0.2, 0.8]]), (20, 1, 1)),
     )
-    with pytest.warns(MethodWarning, match="few estimation items in some groups"):
+    with pytest.warns(MethodWarning, match="few estimation questions in some groups"):
         fitted = PriDe(prior="group", resamples=0).fit_tables({2: table})
     assert fitted.priors is not None
     assert [prior.count for prior in fitted.priors if prior.group == "g"] == [5] * own

@@ -153,14 +153,14 @@ def test_items_of_different_sizes_are_strata() -> None:
 
 
 def test_no_estimation_items_mean_the_identity_with_a_warning() -> None:
-    with pytest.warns(MethodWarning, match="no estimation items; verdicts are the uncorrected"):
+    with pytest.warns(MethodWarning, match="no estimation questions; verdicts are the uncorrected"):
         fitted = PriDe().fit([], [])
     table = pairs(20).table.select([Ask(X0)])
     np.testing.assert_array_equal(fitted.decide_table(table).choices, table.choices[:, 0])
 
 
 def test_few_estimation_items_are_warned_about() -> None:
-    with pytest.warns(MethodWarning, match="only 19 estimation items"):
+    with pytest.warns(MethodWarning, match="only 19 estimation questions"):
         PriDe().fit_tables({2: pairs(19).table.select([Ask(X0), Ask(X2)])})
     with warnings.catch_warnings():
         warnings.simplefilter("error", MethodWarning)

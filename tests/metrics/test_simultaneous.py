@@ -5,9 +5,9 @@ import pytest
 from metric_builders import outcomes
 
 from unswayed.decisions import Estimate
+from unswayed.decisions.clusters import Clusters
 from unswayed.errors import ShapeError
 from unswayed.metrics import difference
-from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
 

@@ -232,7 +232,15 @@ class Audit:
             tables, awaiting = self._without_awaiting(tables)
         plan, unmet = without_probabilities(self.plan, tables)
         endings = Counter(noted.values())
-        metrics = metrics_of(backend.model, plan, counts, tables, source, endings=endings)
+        metrics = metrics_of(
+            backend.model,
+            plan,
+            counts,
+            tables,
+            source,
+            endings=endings,
+            temperature=plan.settings.sample_temperature,
+        )
         reread = changes_of(self.session.store)
         calls = msgspec.structs.replace(metrics.calls, awaiting=awaiting, reread=reread)
         metrics = msgspec.structs.replace(metrics, calls=calls)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +13,9 @@ import numpy as np
 from unswayed.auditing.evaluation import direct_outcomes
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.run_directory import read_bytes
-from unswayed.decisions import MISSING, DecisionTable, Estimate
+from unswayed.decisions import MISSING, Clusters, DecisionTable, Estimate
 from unswayed.errors import RunDirectoryError
+from unswayed.items import ids_of
 from unswayed.metrics import difference
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.gold import GOLD_TIE
@@ -35,6 +36,7 @@ class Answers(msgspec.Struct, frozen=True):
         choices: I lists of V codes as in `decisions`.
         gold: I lists of right candidates.
         gold_kind: I codes as in `metrics.outcomes`.
+        units: What each item counts once with; empty in files from before that was kept.
     """
 
     label_set: tuple[str, ...]
@@ -45,12 +47,14 @@ class Answers(msgspec.Struct, frozen=True):
     gold: tuple[tuple[int, ...], ...]
     gold_kind: tuple[int, ...]
     permutable: tuple[bool, ...]
+    units: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n, rows = len(self.label_set), len(self.item_ids)
         per_item = (self.choices, self.gold, self.gold_kind, self.permutable)
         fits = (
             all(len(column) == rows for column in per_item)
+            and len(self.units) in (0, rows)
             and len(self.orders) == len(self.labels)
             and all(sorted(order) == list(range(n)) for order in (*self.orders, *self.labels))
             and all(len(row) == len(self.orders) for row in set(self.choices))
@@ -66,8 +70,8 @@ class Answers(msgspec.Struct, frozen=True):
         """What two runs must share to be compared: labels and presentations."""
         return self.label_set, self.orders, self.labels
 
-    def outcomes(self, keep: frozenset[str]) -> Outcomes:
-        """The answers to some items, in the order of their ids."""
+    def outcomes(self, keep: frozenset[str], unit_of: Mapping[str, str]) -> Outcomes:
+        """The answers to some items, in the order of their ids; those of a unit together."""
         places = {item_id: place for place, item_id in enumerate(self.item_ids)}
         rows = [places[item_id] for item_id in sorted(keep) if item_id in places]
         gold = np.zeros((len(rows), len(self.label_set)), dtype=np.bool_)
@@ -84,11 +88,13 @@ class Answers(msgspec.Struct, frozen=True):
             gold=gold,
             gold_kind=np.array([self.gold_kind[place] for place in rows], dtype=np.int8),
             permutable=np.array([self.permutable[place] for place in rows], dtype=np.bool_),
+            clusters=Clusters.of([unit_of[name] for name in sorted(keep)]),
         )
 
 
 def answers_of(plan: AuditPlan, tables: Sequence[DecisionTable]) -> tuple[Answers, ...]:
     """What a run directory keeps of its single calls, one entry per number of candidates."""
+    units = dict(zip(ids_of(plan.items.items), plan.items.units, strict=True))
     outcomes = direct_outcomes(plan.strata, tables, "coupled", group_by=plan.settings.group_by)
     return tuple(
         Answers(
@@ -100,6 +106,7 @@ def answers_of(plan: AuditPlan, tables: Sequence[DecisionTable]) -> tuple[Answer
             gold=_named(part),
             gold_kind=tuple(part.gold_kind.tolist()),
             permutable=tuple(part.permutable.tolist()),
+            units=tuple(map(units.__getitem__, part.item_ids)),
         )
         for part in outcomes
     )
@@ -136,16 +143,21 @@ def changes(
     Only items that both runs asked in the same presentations are compared; the result is empty
     where there are none.
     """
-    pairs = []
+    pairs, units = [], set()
     for before, after in itertools.product(first, other):
         shared = frozenset(before.item_ids) & frozenset(after.item_ids)
         if shared and before.asked == after.asked:
-            pairs.append((before.outcomes(shared), after.outcomes(shared)))
+            source = before if before.units else after
+            unit_of = dict(zip(source.item_ids, source.units or source.item_ids, strict=True))
+            pairs.append((before.outcomes(shared, unit_of), after.outcomes(shared, unit_of)))
+            units |= {unit_of[name] for name in shared}
     if not pairs:
         return {}
     old, new = zip(*pairs, strict=True)
     return {
-        name: difference(new, old, name, resamples=resamples, seed=seed)
+        name: msgspec.structs.replace(
+            difference(new, old, name, resamples=resamples, seed=seed), n_units=len(units)
+        )
         for name, metric in compared_metrics().items()
         if metric is not ACCURACY and not metric.left_out(old)
     }

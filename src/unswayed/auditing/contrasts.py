@@ -67,11 +67,9 @@ def compare_methods(
         if (source := yardstick if Need.YARDSTICK in own.needs else common) is not None
         and not all(own.left_out(strata) for strata in source.values())
     }
-    given = Recommendation(
-        margin=plan.settings.margin / 100,
-        criterion=key or "",
-        reason="without gold nothing can be shown to be more accurate",
-    )
+    without = "" if key else "without gold nothing can be shown to be more accurate"
+    margin = plan.settings.margin / 100
+    given = Recommendation(margin=margin, criterion=key or "", reason=without)
     if key is not None:
         given = _recommended(plan, tables, scored, sources[key], given, options)
     differences: dict[tuple[str, str], dict[str, Estimate]] = {}
@@ -85,8 +83,9 @@ def compare_methods(
             for first in common:
                 if first not in (BASE, second):
                     gap = difference(source[first], source[second], metric, **options)
-                    if metrics[metric].constructed and any(
-                        scored[name].by_construction for name in (first, second)
+                    if any(
+                        (own := values[name].get(metric)) is not None and own.by_construction
+                        for name in (first, second)
                     ):
                         gap = msgspec.structs.replace(gap, by_construction=True)
                     elif first in joint and (own := joint[first]).low is not None:

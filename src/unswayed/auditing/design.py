@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
 from unswayed.decisions import BoolArray, Subjects
+from unswayed.decisions.clusters import Clusters
 from unswayed.digests import digest
 from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, by_kind, ids_of, of_kinds, picked, question_mark
+from unswayed.items import Item, ItemSet, by_kind, ids_of, of_kinds, picked
 from unswayed.methods import Method
-from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.outcomes import Outcomes, with_gold
 from unswayed.presentation import (
     Ask,
@@ -38,6 +39,12 @@ from unswayed.presentation import (
 from unswayed.registry import did_you_mean
 from unswayed.runner import Question
 
+FREE_CANDIDATES: Final = 4
+"""Up to so many candidates `all` asks whatever its methods want: at most 37 calls per item."""
+
+CALLS_PER_CANDIDATE: Final = 3
+"""What the coupled protocol and the methods of `all` ask about one item with more candidates."""
+
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
@@ -49,8 +56,7 @@ class Stratum:
             `criteria` are all the item's own, one for each rotation of the criteria.
         folds: Fold of each item, shape (I,).
         rank: Items in estimation order (a seeded shuffle that does not change as data grow).
-        clusters: Items that ask the same, as duplicates and the criteria of one item do; None
-            where no two do.
+        clusters: Items of the same unit; None where no two share one.
     """
 
     n: int
@@ -107,16 +113,6 @@ class Stratum:
         return self.subjects.permutable
 
 
-def _digest(item: Item, seed: int) -> bytes:
-    """A seeded hash of the question, so that it is the same for the duplicates of an item.
-
-    Recorded decisions may come without text; there the id is all there is to tell items apart.
-    """
-    has_text = item.prompt and all(item.candidates)
-    name = question_mark(item) if has_text else item.asked_as
-    return digest(str(seed), name)
-
-
 def strata_of(
     items: Sequence[Item], *, orders: str, protocols: Iterable[Protocol], seed: int
 ) -> tuple[Stratum, ...]:
@@ -128,7 +124,7 @@ def strata_of(
     """
     named = tuple(protocols)
     turns: dict[int, int] = {}
-    for item in by_kind(items):
+    for item in by_kind(items.items if isinstance(items, ItemSet) else items):
         turns[item.n] = max(turns.get(item.n, 0), len(item.criteria or ()))
 
     def shown(n: int, first: Item) -> dict[Protocol, tuple[Presentation, ...]]:
@@ -153,13 +149,14 @@ def group_items(
     seed: int,
 ) -> tuple[Stratum, ...]:
     """Strata with the presentations that `shown` gives for n candidates (and a first item)."""
+    whole = items if isinstance(items, ItemSet) else ItemSet("", items, "")
     by_n: dict[int, list[int]] = defaultdict(list)
-    for place, n in enumerate(of_kinds(items, attrgetter("n"))):
+    for place, n in enumerate(of_kinds(whole.items, attrgetter("n"))):
         by_n[n].append(place)
     strata = []
     for n, places in sorted(by_n.items()):
-        members = picked(items, places)
-        marks = [_digest(item, seed) for item in members]
+        members = picked(whole.items, places)
+        marks = [digest(str(seed), whole.units[place]) for place in places]
         words = np.frombuffer(b"".join(marks), dtype=">u4").reshape(len(marks), -1)
         rank, clusters = _shuffled(members, marks, words)
         strata.append(
@@ -215,6 +212,28 @@ def stratum_asks(stratum: Stratum, methods: Iterable[Method]) -> tuple[Ask, ...]
     protocols = [ask for protocol in stratum.protocols for ask in stratum.protocol_asks(protocol)]
     asked = [ask for method in methods for ask in asks_under_views(method, stratum)]
     return tuple(dict.fromkeys([*protocols, *asked]))
+
+
+def too_costly(
+    methods: Mapping[str, Method], named: Set[str], strata: Iterable[Stratum]
+) -> dict[str, str]:
+    """The methods, in their order, for whose calls `all` has no room, each with the reason.
+
+    What is named, methods as well as protocols, is asked in any case and takes no room.
+    """
+    skipped: dict[str, str] = {}
+    for own in (stratum for stratum in strata if stratum.n > FREE_CANDIDATES):
+        asked = set(stratum_asks(own, (methods[name] for name in named)))
+        room = CALLS_PER_CANDIDATE * own.n - len(own.views)
+        for name, method in methods.items():
+            added = set(asks_under_views(method, own)) - asked
+            if len(added) > max(0, room):
+                calls = "1 call" if len(added) == 1 else f"{len(added):,} calls"
+                reason = f"not part of all for {own.n} candidates, as it adds {calls} per item"
+                skipped.setdefault(name, f"{reason}; name it to run it")
+            elif name not in skipped:
+                room, asked = room - len(added), asked | added
+    return skipped
 
 
 def stratum_questions(stratum: Stratum, asks: Sequence[Ask]) -> Iterator[Question]:

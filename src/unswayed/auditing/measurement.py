@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource, with_content
@@ -24,6 +24,7 @@ from unswayed.backends.addresses import shown_address
 from unswayed.decisions import DISAGREES, MISSING, REASKED, UNPARSED, DecisionTable
 from unswayed.items import of_kinds
 from unswayed.metrics.gold import GOLD_NONE, GOLD_TIE
+from unswayed.metrics.repeats import FEWEST, Repeats, repeats
 from unswayed.parsing import Ending, ending
 from unswayed.prompts import PromptSettings
 from unswayed.runner import RunCounts
@@ -38,8 +39,12 @@ def metrics_of(
     source: DecisionSource,
     *,
     endings: Mapping[str, int],
+    temperature: float | None = None,
 ) -> Metrics:
-    """Build the content of `metrics.json`; `endings` counts finish reasons of unread replies."""
+    """Build the content of `metrics.json`; `endings` counts finish reasons of unread replies.
+
+    `temperature` is that of the repeated samples, where it is known.
+    """
     return msgspec.structs.replace(
         evaluate(plan, tables, source),
         unswayed=VERSION,
@@ -47,7 +52,27 @@ def metrics_of(
         data=_data(plan),
         protocol=_protocol(plan),
         calls=_calls(counts, tables, endings),
+        repeats=_repeats(plan, tables, temperature),
     )
+
+
+def _repeats(
+    plan: AuditPlan, tables: Sequence[DecisionTable], temperature: float | None
+) -> Repeats | UnsetType:
+    """What changes without a change: sample 0 is greedy, and has a law of its own, where it is ours."""
+    numbers = sorted({ask.sample for table in tables for ask in table.asks} - {0})
+    if temperature is None and len(numbers) < FEWEST:
+        numbers = [0, *numbers]
+    if len(numbers) < FEWEST:
+        return UNSET
+    samples = []
+    for stratum, table in zip(plan.strata, tables, strict=True):
+        shown = stratum.protocol_asks("coupled")
+        asks = [ask._replace(sample=number) for ask in shown for number in numbers]
+        seen = table.select(asks)
+        choices = np.where(seen.allowed, seen.choices, np.int16(MISSING))
+        samples.append((choices.reshape(len(table), len(shown), -1), stratum.clusters))
+    return repeats(samples, temperature)
 
 
 def _data(plan: AuditPlan) -> Data:
@@ -57,6 +82,7 @@ def _data(plan: AuditPlan) -> Data:
     return Data(
         name=items.name,
         n_items=len(items),
+        n_units=len(set(items.units)),
         task=items.task.value,
         bad_lines=len(items.bad_lines),
         not_permutable=sum(not own for own in of_kinds(items.items, attrgetter("permutable"))),

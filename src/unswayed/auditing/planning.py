@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.auditing.design import (
     Stratum,
+    asks_under_views,
     check_group_by,
     estimation_questions,
     strata_of,
     stratum_asks,
     stratum_questions,
+    too_costly,
 )
 from unswayed.auditing.pool import DecisionSource, sampled, with_content
 from unswayed.auditing.settings import (
@@ -24,7 +27,7 @@ from unswayed.auditing.settings import (
     samples_per_call,
 )
 from unswayed.decisions import MISSING, REASKED, UNPARSED, Decision, DecisionTable, Evidence
-from unswayed.errors import MethodError
+from unswayed.errors import MethodError, UsageError
 from unswayed.items import BadLine, Item, ItemSet, Task, blind, by_kind
 from unswayed.methods import BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
@@ -79,6 +82,15 @@ class AuditPlan:
         decisions = source(with_samples(questions, self.samples))
         return decisions if self.samples is None else sampled(decisions, self.samples)
 
+    def per_item(self) -> dict[str, int]:
+        """By method, the most calls that scoring it takes for one item; fitting comes on top."""
+        counts = dict.fromkeys(self.methods, 0)
+        for stratum, (name, method) in product(self.strata, self.methods.items()):
+            item, asks = stratum.subjects[0], asks_under_views(method, stratum)
+            calls = with_samples((Question(item, ask) for ask in asks), self.samples)
+            counts[name] = max(counts[name], len({question.ask for question in calls}))
+        return counts
+
     @cached_property
     def estimation(self) -> tuple[Question, ...]:
         """What fitting the methods needs."""
@@ -99,6 +111,7 @@ class AuditPlan:
         """What the user should know before any call: bad lines, options without effect, prompts."""
         bad_lines = self.items.bad_lines
         said = [left_out(bad_lines)] if bad_lines else []
+        said += filter(None, [self.items.counted[1]])
         fitted = any(method.fitted_from for method in self.methods.values())
         if self.settings.estimation_sizes and not fitted:
             said.append(
@@ -134,7 +147,7 @@ def plan_audit(
     kinds = by_kind(items.items)
     criteria = any(item.criteria and item.criterion for item in kinds)
     strata = strata_of(
-        items.items,
+        items,
         orders=orders,
         protocols=protocols_of(settings.protocol, criteria=criteria),
         seed=settings.seed,
@@ -239,6 +252,9 @@ def choose_methods(
         gives: What decisions hold.
         unknown_words: Whether the model understands its own prompt only.
         recorded: For each stratum, what was answered, where nothing else can be asked.
+
+    Raises:
+        UsageError: If none of the methods that are named can run.
     """
     sizes = [stratum.n for stratum in strata]
     wanted: list[Method] = [parse_method(BASE)]
@@ -247,6 +263,7 @@ def choose_methods(
             wanted.extend(default_methods(task, sizes, groups=groups))
         else:
             wanted.append(parse_method(name))
+    named = [spec_name(parse_method(name)) for name in names if name != "all"]
     chosen: dict[str, Method] = {}
     skipped = _not_in_all(wanted, task, sizes) if "all" in names else {}
     for method in wanted:
@@ -261,7 +278,12 @@ def choose_methods(
             chosen.setdefault(name, method)
         else:
             skipped[name] = reason
-    return chosen, skipped
+    if "all" in names and recorded is None:
+        skipped |= too_costly(chosen, chosen.keys() & {BASE, *named}, strata)
+    if named and "all" not in names and skipped.keys() >= set(named):
+        said = "; ".join(f"{name}: {skipped[name]}" for name in dict.fromkeys(named))
+        raise UsageError(f"{said}. Name another method, or all that can run: --methods all.")
+    return {name: own for name, own in chosen.items() if name not in skipped}, skipped
 
 
 def _not_in_all(wanted: Sequence[Method], task: Task, sizes: Sequence[int]) -> dict[str, str]:

@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from unswayed.decisions import Estimate
-from unswayed.methods import BASE, JUDGING
+from unswayed.methods import ALL_ORDERS, BASE
 from unswayed.metrics.simultaneous import Contrasts
 from unswayed.quantiles import NORMAL
 
 FEWEST_UNITS: Final = 20
 MOST_UNREAD: Final = 0.2
 MOST_TIED: Final = 0.9
-ALL_ORDERS: Final = (JUDGING, "vote")
-"""Methods that read every order, the one that is asked about first in front."""
 
 _POWER: Final = 0.84
 """Normal quantile of 80 %, the power that `needed` is reckoned for."""
@@ -94,7 +92,7 @@ def recommend(
     over = compared.against(whole)
     above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
     top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
-    vote = two_orders and whole.partition(":")[0] == "vote"
+    vote = two_orders and whole.partition(":")[0] == ALL_ORDERS[1]
     if vote and top == whole and not compared.apart(whole, BASE).any():
         return replace(given, state="same", reason=_agreed(compared, whole))
     if chance is not None:

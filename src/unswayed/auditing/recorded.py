@@ -103,7 +103,7 @@ def audit_decisions(
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         warnings=[*warnings, *unread_replies(metrics.calls)],
     )
-    run = msgspec.structs.replace(run, recorded=True)
+    run = msgspec.structs.replace(run, recorded=True, planned=tuple(plan.methods))
     return RecordedAudit(metrics, run, plan, tables, source, partial(_exchanges, source), source)
 
 
@@ -163,7 +163,7 @@ def _plan(recording: Recording, items: ItemSet, settings: AuditSettings) -> Audi
         # a number of candidates without any decision keeps its items, all of them missing
         return shown.get(n, dict.fromkeys(named, (canonical(n),)))
 
-    strata = group_items(items.items, of_n, seed=settings.seed)
+    strata = group_items(items, of_n, seed=settings.seed)
     methods, skipped = choose_methods(
         settings.methods,
         strata,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -17,6 +17,7 @@ from unswayed.decisions import Estimate
 from unswayed.errors import RunDirectoryError
 from unswayed.methods.threshold import ThresholdView
 from unswayed.metrics.improvements import Improvements
+from unswayed.metrics.repeats import Repeats
 from unswayed.metrics.rows import Row
 from unswayed.tasks import TASKS, TaskSpec, task_of
 
@@ -30,11 +31,13 @@ class Data(Struct, frozen=True, kw_only=True):
     """What was audited, and how many items are unusual.
 
     Attributes:
+        n_units: Distinct questions; 0 in a file that does not count them.
         criteria: Items by criterion, where several are asked at once: `n_items` counts each.
     """
 
     name: str = "unnamed data"
     n_items: int = 0
+    n_units: int = 0
     task: str | None = None
     bad_lines: int = 0
     not_permutable: int = 0
@@ -155,6 +158,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
         flips: Items without the same verdict in every presentation, and what became of them.
         improvements: "a-b" to the items that a gets right and b wrong, and the reverse, where
             candidates are scored.
+        repeats: What changes where the same presentation was asked again.
         level_choices: By number of levels, where candidates are the levels of a scale.
         without_reasked: Accuracy and consistency by method, without items of which a reply was
             asked again; given only if such replies are many.
@@ -178,6 +182,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     estimation_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
     order_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
     improvements: dict[str, Improvements] | UnsetType = UNSET
+    repeats: Repeats | UnsetType = UNSET
     level_choices: dict[int, LevelChoices] | UnsetType = UNSET
     without_reasked: dict[str, Row] | UnsetType = UNSET
 
@@ -223,7 +228,7 @@ class Run(Struct, frozen=True, kw_only=True):
         command: As it was typed, without keys.
         settings: Those that determine the figures.
         recorded: True if recorded decisions were audited and no call was made.
-        planned: The methods whose questions were asked, also those that no answer allowed.
+        planned: The methods that were to be measured, also those that no answer allowed.
         labels: The label set, in label order.
         created: When it began, ISO 8601.
         time_s: How long it took, in seconds.
@@ -274,7 +279,6 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 OF_CALLS: Final = (
-    "planned",
     "prompt",
     "prompt_settings",
     "time_s",
@@ -358,6 +362,30 @@ def check_kind(
         raise RunDirectoryError(
             f"{path} holds an audit with another prompt, template, label set or examples, which "
             "this one would overwrite. Give another --out."
+        )
+
+
+def check_kept(
+    path: Path, *, methods: Collection[str], protocols: Collection[str], n_items: int
+) -> None:
+    """Check that no figures of a finished audit are lost by one of these.
+
+    Raises:
+        RunDirectoryError: If some of what the directory holds would not be measured again.
+    """
+    before = _earlier(path)
+    if before is None or not before.finished or not before.calls.answered:
+        return
+    held = {"method": (before.planned, methods), "protocol": (before.protocol.protocols, protocols)}
+    lost = [
+        f"{kind} {name}" for kind, (had, has) in held.items() for name in had if name not in has
+    ]
+    if fewer := max(0, before.data.n_items - n_items):
+        lost.append(f"{fewer:,} of {before.data.n_items:,} items")
+    if lost:
+        raise RunDirectoryError(
+            f"{path} holds a finished audit; this one would lose its figures on {', '.join(lost)}. "
+            "Give another --out."
         )
 
 

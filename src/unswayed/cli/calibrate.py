@@ -93,7 +93,8 @@ def _show(fitted: Calibration) -> None:
     table = Table("learned", "value", "95 % interval", box=None, pad_edge=False)
     for name, estimate in fitted.diagnostics["estimates"].items():
         value, low, high = (estimate.get(key) for key in ("value", "low", "high"))
-        missing = f"needs {FEWEST} items" if resampled and estimate["n"] < FEWEST else ""
+        few = (estimate.get("n_units") or estimate["n"]) < FEWEST
+        missing = f"needs {FEWEST} items" if resampled and few else ""
         between = missing if low is None or high is None else f"{low:.3f} to {high:.3f}"
         table.add_row(name, "" if value is None else f"{value:.3f}", between)
     if table.row_count:

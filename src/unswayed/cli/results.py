@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,10 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
     if plan.n_more:
         most = "" if plan.most_more_usd is None else f", at most ${plan.most_more_usd:,.4f},"
         write(f"up to {plan.n_more:,} more calls{most} if no reply can be read")
-    for remark in plan.remarks:
+    if plan.per_item:
+        counts = ", ".join(f"{name} {count:,}" for name, count in plan.per_item.items())
+        write(f"calls per item, made once where methods share them, without fitting: {counts}")
+    for remark in (*_skipped(plan.skipped), *plan.remarks):
         write(remark)
 
 
@@ -73,13 +77,18 @@ def finish(result: AuditResult, *, json: bool, max_flip_rate: float | None) -> i
 
 
 def _remarks(record: AuditRecord) -> list[str]:
-    """Warnings, cautions, and the methods that could not run, together where the reason is alike."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in record.metrics.skipped.items():
-        by_reason.setdefault(reason, []).append(name)
-    skipped = [f"skipped {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
+    """Warnings, cautions, and the methods that did not run."""
     cautions = [said for sentences in record.metrics.cautions.values() for said in sentences]
+    skipped = _skipped(record.metrics.skipped)
     return list(dict.fromkeys([*record.run.warnings, *cautions, *skipped]))
+
+
+def _skipped(skipped: Mapping[str, str]) -> list[str]:
+    """The methods that do not run, together where the reason is alike."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in skipped.items():
+        by_reason.setdefault(reason, []).append(name)
+    return [f"skipped {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
 
 
 def _gate(record: AuditRecord, limit: float) -> None:

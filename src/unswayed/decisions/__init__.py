@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unswayed.decisions.clusters import Clusters
 from unswayed.decisions.codes import (
     DISAGREES,
     MISSING,
@@ -36,6 +37,7 @@ __all__ = [
     "UNPARSED",
     "BoolArray",
     "Choice",
+    "Clusters",
     "Decision",
     "DecisionTable",
     "Estimate",

@@ -49,6 +49,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         substitute: Content-free text shown in place of the candidates, if any.
         reasked: True if the first reply could not be read and a second call asked again.
         disagrees: True if the text states a label other than the likeliest, which is the choice.
+        unit: `Item.unit` of an item made from it.
     """
 
     item_id: str
@@ -77,6 +78,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     substitute_prompt: str | None = None
     reasked: bool = False
     disagrees: bool = False
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         """Derive a label set that was left out.
@@ -173,6 +175,8 @@ def check_decision(decision: Decision) -> None:
     choice = decision.choice
     if isinstance(choice, int) and not 0 <= choice < n:
         raise ItemError(f"{where}choice: {choice} is out of range (0 to {n - 1})")
+    if decision.unit == "":
+        raise ItemError(f"{where}unit: empty; leave it out")
     for count in (decision.sample, decision.input_tokens, decision.output_tokens):
         if not 0 <= count < MOST_COUNT:
             raise ItemError(f"{where}sample or tokens: {count} is no count (0 to 2**53)")

@@ -11,7 +11,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         value, low, high: The estimate and its interval, fractions in [0, 1] for rates.
         n: Items (or calls, for rates over calls) behind it.
-        reason: Why `value` is None.
+        n_units: Distinct questions behind it, where they were counted.
+        reason: Why `value` is None, or has no interval.
         by_construction: The value holds for any judge (a method that reads every order is always
             consistent) and is not evidence.
         joint: Of a difference between methods: the interval that holds with 95 % for all methods
@@ -27,6 +28,12 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by_construction: bool = False
     joint: tuple[float, float] | None = None
     groups: int | None = None
+    n_units: int | None = None
+
+    @property
+    def units(self) -> int:
+        """What is behind it, each question once."""
+        return self.n if self.n_units is None else self.n_units
 
     def negated(self) -> Estimate:
         """The difference the other way round."""

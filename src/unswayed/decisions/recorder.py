@@ -66,6 +66,7 @@ class Recorder:
         self._kinds: defaultdict[tuple[object, ...], int] = defaultdict(count().__next__)
         self._items: defaultdict[str, int] = defaultdict(count().__next__)
         self._finish: defaultdict[str | None, int] = defaultdict(count().__next__)
+        self._units: dict[str, str] = {}
         self._sizes = np.empty(0, dtype=np.int64)
         self._blocks: list[Block] = []
         self._places: list[NDArray[np.int64]] = []
@@ -74,6 +75,8 @@ class Recorder:
         """Decisions as columns, with the ids that their items have in memory."""
         kinds, items, finish = self._kinds, self._items, self._finish
         size = len(decisions)
+        named = zip(item_ids, decisions, strict=True)
+        self._units.update((name, d.unit) for name, d in named if d.unit is not None)
         mass: list[float | None] = [decision.label_mass for decision in decisions]
         of_kind = [
             kinds[
@@ -152,6 +155,7 @@ class Recorder:
             },
             places=np.concatenate([np.empty(0, dtype=np.int64), *self._places]),
             finish_reasons=tuple(self._finish),
+            units=self._units,
             originals=originals,
             bad_lines=tuple(bad_lines),
         )
@@ -180,7 +184,8 @@ def are_usual(decisions: Sequence[Decision]) -> bool:
     chosen = {own.choice for own in decisions}
     tokens = {own.input_tokens for own in decisions} | {own.output_tokens for own in decisions}
     counted = not tokens or (min(tokens) >= 0 and max(tokens) < MOST_COUNT)
-    return counted and chosen <= CODES.keys() and not _is_any_rated(decisions)
+    named = "" not in {own.unit for own in decisions}
+    return counted and named and chosen <= CODES.keys() and not _is_any_rated(decisions)
 
 
 def _is_any_rated(decisions: Sequence[Decision]) -> bool:

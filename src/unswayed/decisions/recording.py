@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import eq
 from typing import Protocol
@@ -82,6 +82,7 @@ class Recording:
         probs: By candidate.
         ratings: `Decision.ratings` by name.
         places: Where a row lies among the originals, shape (R,).
+        units: `Item.unit` by item id, where decisions name one.
         originals: Where the decisions can be read again; None if they were not kept.
         bad_lines: What was left out when they were read.
         is_changed: Whether the questions of some kinds are others than those recorded.
@@ -99,6 +100,7 @@ class Recording:
     ratings: Mapping[str, ByCandidate]
     places: NDArray[np.int64]
     finish_reasons: tuple[str | None, ...]
+    units: Mapping[str, str] = field(default_factory=dict)
     originals: Originals | None = None
     bad_lines: tuple[BadLine, ...] = ()
     is_changed: bool = False

@@ -10,9 +10,10 @@ from typing import Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.decisions.clusters import Clusters
 from unswayed.decisions.codes import BoolArray, FloatArray, IntArray
 from unswayed.digests import digest
-from unswayed.items import Item, blinded, by_kind, of_kinds, picked, text_of
+from unswayed.items import Item, blinded, by_kind, of_kinds, picked, text_of, units_of
 from unswayed.permutations import Order, invert
 from unswayed.presentation import content_order
 
@@ -79,6 +80,17 @@ class Subjects(Sequence[Item]):
         if self._whole is not None:
             return self._whole.groups[self._index]
         return np.array(of_kinds(self.items, attrgetter("group")), dtype=np.object_)
+
+    @cached_property
+    def units(self) -> NDArray[np.object_]:
+        """What each counts once with, shape (I,)."""
+        if self._whole is not None:
+            return self._whole.units[self._index]
+        return np.array(units_of(self.items)[0], dtype=np.object_)
+
+    def clusters(self, kept: BoolArray | np.bool_ | slice = slice(None)) -> Clusters:
+        """Some of them, those of a unit together."""
+        return Clusters.among(self.units[kept].tolist())
 
     @cached_property
     def values(self) -> FloatArray | None:

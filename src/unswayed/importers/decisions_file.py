@@ -147,8 +147,9 @@ def line_of(decision: Decision) -> bytes:
 
 
 def without_marks(line: bytes) -> bytes:
-    """Remove false marks from a line. Inside a text their quotation marks are escaped."""
-    return line.replace(b',"reasked":false', b"").replace(b',"disagrees":false', b"")
+    """Remove what says nothing from a line. Inside a text their quotation marks are escaped."""
+    line = line.replace(b',"reasked":false', b"").replace(b',"disagrees":false', b"")
+    return line.replace(b',"unit":null', b"")
 
 
 def items_from_decisions(decisions: Iterable[Decision] | Recording) -> tuple[Item, ...]:
@@ -187,6 +188,7 @@ def items_from_decisions(decisions: Iterable[Decision] | Recording) -> tuple[Ite
             task=task,
             criterion=criterion,
             group=criterion,
+            unit=recording.units.get(recording.item_ids[name]),
         )
         for name, n, criterion in zip(names.tolist(), of_row[first].tolist(), criteria, strict=True)
     )

@@ -77,6 +77,7 @@ class _MappedRecord:
             values=self._values(len(order)),
             response=(self._text(fields.response) or "") if fields.values else None,
             group=self._text(fields.group),
+            unit=self._text(fields.unit),
             meta={"names": list(own_names)} if own_names else {},
         )
         labels = tuple(symbols[c] for c in order) if fields.label_is_value else symbols

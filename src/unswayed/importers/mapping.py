@@ -53,6 +53,7 @@ class FieldMap:
             first; without `order` the own order is that of the texts.
         prompt: Field with the question.
         group: Field with the group.
+        unit: Field with what items count once with, such as the question's own id.
         model: Field with the judge's name.
         text: Field with the judge's answer as written.
         finish_reason: Field with the finish reason: stop, length, refusal, ...
@@ -79,6 +80,7 @@ class FieldMap:
     candidates_are: Arrangement = "own"
     names: tuple[str, ...] = ()
     group: str | None = None
+    unit: str | None = None
     model: str | None = None
     text: str | None = None
     finish_reason: str | None = None

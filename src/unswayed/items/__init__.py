@@ -39,6 +39,8 @@ from unswayed.items.item import (
     texts_of,
     to_json,
     turns_of,
+    unit_of,
+    units_of,
 )
 from unswayed.items.lines import Gathered, blinded, by_kind, ids_of, of_kinds, picked
 from unswayed.items.loading import items_of, load_items
@@ -92,4 +94,6 @@ __all__ = [
     "to_json",
     "together",
     "turns_of",
+    "unit_of",
+    "units_of",
 ]

@@ -15,6 +15,7 @@ from unswayed.digests import digest
 from unswayed.errors import field_and_reason
 from unswayed.items.tables import BadFieldError, fields_of
 from unswayed.registry import Registry, did_you_mean
+from unswayed.visible import one_line
 
 
 class TaskRules(Protocol):
@@ -102,6 +103,7 @@ class Item(
         criteria: Of a scale: names of what is scored in one prompt, on the same levels.
         permutable: False for items whose candidates refer to each other ("all of the above").
         criterion: The one of `criteria` that an item of the task `criteria` is about.
+        unit: What it counts once with; items of one unit are no evidence of their own.
 
     Raises:
         ItemError: If no task has that name. A valid name, such as `"mcq"`, becomes the `Task`.
@@ -120,6 +122,7 @@ class Item(
     meta: dict[str, Any] = {}
     permutable: bool = True
     criterion: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if type(self.task) is not Task:
@@ -185,6 +188,47 @@ def question_mark(item: Item) -> str:
     except TypeError:
         candidates = sorted(map(text_of, item.candidates))
         return digest(text_of(item.prompt), item.response or "", *candidates).hex()
+
+
+PLACEHOLDER_ITEMS: Final = 20
+"""Items with the same short text from which it is taken for a placeholder."""
+PLACEHOLDER_LENGTH: Final = 40
+"""Characters from which a text is none, however often it stands there."""
+
+
+def unit_of(item: Item) -> str:
+    """What an item counts once with: the unit it names, else its question, else itself.
+
+    The criteria of an item share its unit. Recorded decisions may come without text; there the id
+    is all there is to tell items apart.
+    """
+    if item.unit is not None:
+        return item.unit
+    return question_mark(item) if item.prompt and all(item.candidates) else item.asked_as
+
+
+def units_of(items: Iterable[Item]) -> tuple[tuple[str, ...], str | None]:
+    """The unit of each item, itself where its text is a placeholder; a warning where some are."""
+    units: list[str] = []
+    short: dict[str, tuple[str, list[tuple[int, str]]]] = {}
+    for place, item in enumerate(items):
+        units.append(mark := unit_of(item))
+        parts = [part for text in (item.prompt, *item.candidates) for part in turns_of(text)]
+        if item.unit is None and sum(map(len, parts)) < PLACEHOLDER_LENGTH:
+            own = short.setdefault(mark, (one_line(" ".join(parts)), []))
+            own[1].append((place, item.asked_as))
+    repeated = [
+        own for own in short.values() if len({name for _, name in own[1]}) >= PLACEHOLDER_ITEMS
+    ]
+    for place, name in (pair for _, pairs in repeated for pair in pairs):
+        units[place] = name
+    if not repeated:
+        return tuple(units), None
+    return tuple(units), (
+        f"{sum(len(pairs) for _, pairs in repeated)} items have "
+        f'{"the same text" if len(repeated) == 1 else "texts such as"} "{repeated[0][0]}": taken for a '
+        'placeholder, so every item counts by itself. Give items a "unit" to say otherwise.'
+    )
 
 
 def blind(item: Item) -> Item:
@@ -300,6 +344,8 @@ def check_item(item: Item) -> None:
     """
     if not item.id:
         raise BadFieldError("id", "is empty")
+    if item.unit == "":
+        raise BadFieldError("unit", "empty; leave it out")
     if item.meta and _is_deeper(item.meta, MOST_NESTED):
         raise BadFieldError("meta", TOO_DEEP)
     if item.n < 2:

@@ -2,7 +2,7 @@
 
 A million items as objects take more than a gigabyte, their texts most of it, and hardly any step of
 an audit looks at a text. So only what is no text stays in memory: ids, and of everything else one
-item for each *kind*, the items that differ in nothing but their texts, their `meta` and their id.
+item for each *kind*, the items that differ in nothing but their texts, `meta`, unit and id.
 """
 
 from __future__ import annotations
@@ -123,6 +123,7 @@ def _kind(item: Item) -> Item:
         reference=None,
         response=None,
         meta={},
+        unit=None,
     )
 
 
@@ -281,13 +282,13 @@ class Gathered:
 def by_kind(items: Sequence[Item]) -> Sequence[Item]:
     """Items among which there is one of each kind: of lines the kinds, else the items themselves.
 
-    What is asked of them must be no text, id or `meta`.
+    What is asked of them must be no text, id, unit or `meta`.
     """
     return tuple(items.kinds.values()) if isinstance(items, ItemLines) else items
 
 
 def of_kinds(items: Sequence[Item], read: Callable[[Item], T]) -> list[T]:
-    """What `read` says of each item; it looks at no text, id or `meta`."""
+    """What `read` says of each item; it looks at no text, id, unit or `meta`."""
     if not isinstance(items, ItemLines):
         return list(map(read, items))
     said = {code: read(kind) for code, kind in items.kinds.items()}

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import attrgetter
 from typing import overload
 
 from unswayed.errors import ItemError
-from unswayed.items.item import BadLine, Item, Task
+from unswayed.items.item import BadLine, Item, Task, units_of
 from unswayed.items.lines import Gathered, ids_of, of_kinds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ItemSet(Sequence[Item]):
     """Items of one task, with where they came from.
 
@@ -35,6 +36,16 @@ class ItemSet(Sequence[Item]):
     def task(self) -> Task:
         """The one task of the set."""
         return self.items[0].task
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What each item counts once with."""
+        return self.counted[0]
+
+    @cached_property
+    def counted(self) -> tuple[tuple[str, ...], str | None]:
+        """The units, and a warning where a text is taken for a placeholder."""
+        return units_of(self.items)
 
     def __len__(self) -> int:
         return len(self.items)

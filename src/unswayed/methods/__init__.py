@@ -9,7 +9,7 @@ from unswayed.registry import Registry
 if TYPE_CHECKING:
     from unswayed.methods.protocol import Method as Method
 
-__all__ = ["AUDITED", "BASE", "JUDGING", "METHODS", "Method"]
+__all__ = ["ALL_ORDERS", "AUDITED", "BASE", "JUDGING", "METHODS", "Method"]
 
 _TABLE: Final = {
     "additive": "unswayed.methods.additive:Additive",
@@ -46,6 +46,9 @@ AUDITED: Final = (BASE, "vote", "average")
 
 JUDGING: Final = "average"
 """What judges in production unless it is told otherwise."""
+
+ALL_ORDERS: Final = (JUDGING, "vote")
+"""What reads every order; the second needs no probabilities."""
 
 
 def __getattr__(name: str) -> object:

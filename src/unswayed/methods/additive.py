@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import (
+    Clusters,
     DecisionTable,
     Estimate,
     Evidence,
@@ -165,7 +166,7 @@ class Additive(Method):
         """A copy that knows the effects; calls without all probabilities are left out."""
         by_size = {n: self._effects(table) for n, table in tables.items()}
         fitted = tuple(effects for effects in by_size.values() if effects is not None)
-        counts = {n: effects.count if effects else 0 for n, effects in by_size.items()}
+        counts = {n: (effects and effects.units) or 0 for n, effects in by_size.items()}
         warn_if_few(self.name, counts, least=self.fitted_from)
         for effects in fitted:
             if not effects.separable:
@@ -177,18 +178,18 @@ class Additive(Method):
         return replace(self, effects=fitted)
 
     def _effects(self, table: DecisionTable) -> Effects | None:
-        residuals, design, rows = _residuals(table)
-        if not len(rows):
+        residuals, design, columns, clusters = _residuals(table)
+        if not len(columns):
             return None
         solver: FloatArray = np.asarray(np.linalg.pinv(design), dtype=np.float64)
         rank = int(np.linalg.matrix_rank(design))
         middle = np.median if self.centre == "median" else np.mean
         point = solver @ middle(residuals, axis=0)
         low = high = np.empty((0,))
-        if self.resamples and len(residuals) >= FEWEST:
-            low, high = self._interval(residuals, solver)
+        if self.resamples and clusters.count >= FEWEST:
+            low, high = self._interval(residuals, solver, clusters)
         n = table.n
-        read = sorted({table.shown[column].labels for column in rows})
+        read = sorted({table.shown[column].labels for column in columns})
         parts = [tuple(map(float, values)) for values in (point, low, high)]
         return Effects(
             n=n,
@@ -201,15 +202,19 @@ class Additive(Method):
             positions_high=parts[2][:n],
             labels_low=parts[1][n:],
             labels_high=parts[2][n:],
+            units=clusters.count,
         )
 
-    def _interval(self, residuals: FloatArray, solver: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _interval(
+        self, residuals: FloatArray, solver: FloatArray, clusters: Clusters
+    ) -> tuple[FloatArray, FloatArray]:
         """Low and high of each effect, shape (2n,) each."""
         if self.centre == "mean":
-            return mean_interval(residuals @ solver.T, resamples=self.resamples, seed=self.seed)
+            each = clusters.entries(residuals @ solver.T)
+            return mean_interval(each, resamples=self.resamples, seed=self.seed)
         return expanded_interval(
             lambda rows: solver @ np.median(residuals[rows], axis=0),
-            len(residuals),
+            clusters,
             resamples=self.resamples,
             seed=self.seed,
         )
@@ -229,6 +234,7 @@ class Additive(Method):
                             low=low[at] if low else None,
                             high=high[at] if high else None,
                             n=effects.count,
+                            n_units=effects.units,
                         )
                         if effects.separable
                         else Estimate(value=None, n=effects.count, reason="not separable")
@@ -304,12 +310,13 @@ def _offsets_by_label(effects: Effects, shown: Presentation) -> FloatArray:
     return result
 
 
-def _residuals(table: DecisionTable) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
+def _residuals(table: DecisionTable) -> tuple[FloatArray, FloatArray, NDArray[np.intp], Clusters]:
     """What is left of log p after each item's and candidate's own mean, with its design.
 
     Returns:
         Residuals, shape (items, columns * n); the design, shape (columns * n, 2n); the columns
-        used. Columns that few items have are left out, then items that lack one of the others.
+        used; the clusters of the items. Columns that few items have are left out, then items that
+        lack one of the others.
     """
     n = table.n
     logs = np.stack(
@@ -320,7 +327,7 @@ def _residuals(table: DecisionTable) -> tuple[FloatArray, FloatArray, NDArray[np
     columns: NDArray[np.intp] = np.flatnonzero(2 * often > often.max(initial=0))
     rows = complete[:, columns].all(axis=1)
     if len(columns) < 2 or not rows.any():
-        return np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.intp)
+        return np.empty((0, 0)), np.empty((0, 0)), columns[:0], Clusters.among(())
     logs = logs[rows][:, columns]
     centred = logs - logs.mean(axis=2, keepdims=True)
     left = centred - centred.mean(axis=1, keepdims=True)
@@ -331,4 +338,5 @@ def _residuals(table: DecisionTable) -> tuple[FloatArray, FloatArray, NDArray[np
             design[at, candidate, n + labels_by_candidate(table, int(column))[candidate]] = 1
     design -= design.mean(axis=1, keepdims=True)
     design -= design.mean(axis=0, keepdims=True)
-    return left.reshape(len(left), -1), design.reshape(-1, 2 * n), columns
+    clusters = table.subjects.clusters(rows)
+    return left.reshape(len(left), -1), design.reshape(-1, 2 * n), columns, clusters

@@ -60,9 +60,10 @@ class Batch(PriorMethod):
         """The batch's mean log probability of each label."""
         (column,) = columns
         logs = log_probs_by_label(table, column)
-        logs = logs[~np.isnan(logs).any(axis=1)]
-        if not len(logs):
+        complete = ~np.isnan(logs).any(axis=1)
+        if not complete.any():
             return ()
+        logs, units = logs[complete], table.subjects.clusters(complete).count
         values = softmax(logs.mean(axis=0))
         layout = table.shown[column].labels
-        return (LabelPrior(table.n, layout, tuple(map(float, values)), len(logs)),)
+        return (LabelPrior(table.n, layout, tuple(map(float, values)), len(logs), units=units),)

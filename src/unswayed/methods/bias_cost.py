@@ -24,7 +24,7 @@ from typing import ClassVar, Final, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import DecisionTable, Estimate, Evidence, FloatArray, VerdictTable
+from unswayed.decisions import Clusters, DecisionTable, Estimate, Evidence, FloatArray, VerdictTable
 from unswayed.decisions.levels import level_counts, level_ranks
 from unswayed.errors import UsageError
 from unswayed.methods.checks import UnsoundError, check_layout, check_numbers
@@ -241,7 +241,7 @@ class BiasCost(Method):
         """A copy that knows an order for every number of levels probed."""
         by_size = {n: self._learn(table) for n, table in tables.items()}
         probes = tuple(probe for probe in by_size.values() if probe is not None)
-        counts = {n: probe.count if probe else 0 for n, probe in by_size.items()}
+        counts = {n: (probe and probe.units) or 0 for n, probe in by_size.items()}
         warn_if_few(self.name, counts, least=self.fitted_from)
         for probe in probes:
             if probe.unknown:
@@ -263,14 +263,14 @@ class BiasCost(Method):
         rows = chosen.any(axis=(1, 2))
         if not rows.any():
             return None
-        chosen, shown = chosen[rows], shown[rows]
+        chosen, shown, clusters = chosen[rows], shown[rows], table.subjects.clusters(rows)
         shares = _shares(chosen.sum(axis=0), shown.sum(axis=0))
         orders = balanced(table.n)
         best = cheapest_of_all(shares) if self.search == "all" else cheapest(shares, orders)
         low: tuple[float, ...] = ()
         high = low
-        if self.resamples and len(chosen) >= FEWEST:
-            low, high = self._interval(chosen, shown)
+        if self.resamples and clusters.count >= FEWEST:
+            low, high = self._interval(chosen, shown, clusters)
         return Probe(
             n=table.n,
             chosen=_counts(chosen),
@@ -281,10 +281,11 @@ class BiasCost(Method):
             count=len(chosen),
             low=low,
             high=high,
+            units=clusters.count,
         )
 
     def _interval(
-        self, chosen: NDArray[np.int32], shown: NDArray[np.int32]
+        self, chosen: NDArray[np.int32], shown: NDArray[np.int32], clusters: Clusters
     ) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Low and high of the rate of each position."""
         by_position = chosen.sum(axis=1), shown.sum(axis=1)
@@ -293,9 +294,7 @@ class BiasCost(Method):
             often, could = (counts[rows].sum(axis=0)[None] for counts in by_position)
             return _rates(often, could)
 
-        low, high = expanded_interval(
-            statistic, len(chosen), resamples=self.resamples, seed=self.seed
-        )
+        low, high = expanded_interval(statistic, clusters, resamples=self.resamples, seed=self.seed)
         return tuple(map(float, low)), tuple(map(float, high))
 
     def estimates(self) -> dict[str, Estimate]:
@@ -310,6 +309,7 @@ class BiasCost(Method):
                 low=probe.low[position] if probe.low else None,
                 high=probe.high[position] if probe.high else None,
                 n=probe.count,
+                n_units=probe.units,
             )
             for probe in self.probes or ()
             for position, rate in enumerate(probe.rates)

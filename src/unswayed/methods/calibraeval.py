@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from unswayed.decisions import (
     TIE,
     BoolArray,
+    Clusters,
     DecisionTable,
     Estimate,
     Evidence,
@@ -222,16 +223,16 @@ class CalibraEval(Method):
         counts: dict[int, int] = {}
         for n, table in tables.items():
             by_label = _by_label(table)
-            complete = by_label[~np.isnan(by_label).any(axis=(1, 2))]
-            counts[n] = len(complete)
-            if len(complete):
-                labels = _mapped_labels(n)
-                curves += [self._curve(complete[:, :, label], n, label) for label in labels]
+            rows = ~np.isnan(by_label).any(axis=(1, 2))
+            complete, clusters = by_label[rows], table.subjects.clusters(rows)
+            counts[n] = clusters.count
+            labels = _mapped_labels(n) if counts[n] else ()
+            curves += [self._curve(complete[:, :, own], n, own, clusters) for own in labels]
         warn_if_few(self.name, counts, least=self.fitted_from)
         self._warn(curves)
         return replace(self, curves=tuple(curves))
 
-    def _curve(self, scores: FloatArray, n: int, label: int) -> Curve:
+    def _curve(self, scores: FloatArray, n: int, label: int, clusters: Clusters) -> Curve:
         problem = make_problem(scores, objective_form(n, self.objective))
         g, reached = self._solve(problem, self.starts)
         critical = None
@@ -240,9 +241,10 @@ class CalibraEval(Method):
             critical = least if np.isfinite(least) else None
         z, values = thin(problem.z, g)
         points = tuple(map(float, z)), tuple(map(float, values))
-        wanted = self.resamples and len(scores) >= FEWEST
-        bounds = self._interval(scores, n) if wanted else (None, None)
-        return Curve(n, label, *points, len(scores), reached, critical, *bounds)
+        units = clusters.count
+        wanted = self.resamples and units >= FEWEST
+        bounds = self._interval(scores, n, clusters) if wanted else (None, None)
+        return Curve(n, label, *points, len(scores), reached, critical, *bounds, units=units)
 
     def _solve(self, problem: Problem, starts: int) -> tuple[FloatArray, float]:
         if self.solver == "exact" or len(problem.z) == 1:
@@ -256,7 +258,7 @@ class CalibraEval(Method):
             seed=self.seed,
         )
 
-    def _interval(self, scores: FloatArray, n: int) -> tuple[float, float]:
+    def _interval(self, scores: FloatArray, n: int, clusters: Clusters) -> tuple[float, float]:
         """Percentile interval of the threshold over resampled items, one start each."""
         form = objective_form(n, self.objective)
 
@@ -264,9 +266,7 @@ class CalibraEval(Method):
             problem = make_problem(scores[rows], form)
             return np.array([crossing(problem.z, self._solve(problem, 1)[0], 1 / n)])
 
-        low, high = expanded_interval(
-            threshold, len(scores), resamples=self.resamples, seed=self.seed
-        )
+        low, high = expanded_interval(threshold, clusters, resamples=self.resamples, seed=self.seed)
         return float(low[0]), float(high[0])
 
     def _warn(self, curves: Sequence[Curve]) -> None:
@@ -296,10 +296,13 @@ class CalibraEval(Method):
     def estimates(self) -> dict[str, Estimate]:
         """The thresholds at which each label's map crosses 1/n."""
         return {
-            f"threshold of label {label_symbols(curve.n)[curve.label]} among {curve.n}": (
-                Estimate(value=None, n=curve.count, reason="the map is constant")
-                if curve.is_constant
-                else Estimate(value=curve.threshold, low=curve.low, high=curve.high, n=curve.count)
+            f"threshold of label {label_symbols(curve.n)[curve.label]} among {curve.n}": Estimate(
+                value=None if curve.is_constant else curve.threshold,
+                low=None if curve.is_constant else curve.low,
+                high=None if curve.is_constant else curve.high,
+                n=curve.count,
+                reason="the map is constant" if curve.is_constant else None,
+                n_units=curve.units,
             )
             for curve in self.curves or ()
         }

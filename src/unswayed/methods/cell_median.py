@@ -67,10 +67,11 @@ class CellMedian(PriorMethod):
         """The median threshold on P(A) and its complement; items without both are left out."""
         logs = np.stack([log_probs_by_label(table, column) for column in columns], axis=1)
         logits = logs[:, :, 0] - logs[:, :, 1]
-        logits = logits[~np.isnan(logits).any(axis=1)]
-        if not len(logits):
+        complete = ~np.isnan(logits).any(axis=1)
+        if not complete.any():
             return ()
-        bounds = median_interval(logits)
+        logits, clusters = logits[complete], table.subjects.clusters(complete)
+        bounds = median_interval(logits, clusters)
         low = high = None
         if bounds is not None:
             low = (_sigmoid(bounds[0]), _sigmoid(-bounds[1]))
@@ -78,7 +79,8 @@ class CellMedian(PriorMethod):
         median = float(np.median(logits))
         layout = table.shown[columns[0]].labels
         values = (_sigmoid(median), _sigmoid(-median))
-        return (LabelPrior(2, layout, values, len(logits), None, low, high),)
+        count, units = len(logits), clusters.count
+        return (LabelPrior(2, layout, values, count, None, low, high, units=units),)
 
 
 def _check_pair(n: int) -> None:

@@ -69,4 +69,4 @@ def content_free_priors(table: DecisionTable, columns: Sequence[int]) -> tuple[L
         return ()
     count = sum(not np.isnan(probs_of(table, column)[0]).any() for column in columns)
     layout = table.shown[columns[0]].labels
-    return (LabelPrior(table.n, layout, tuple(map(float, values)), count),)
+    return (LabelPrior(table.n, layout, tuple(map(float, values)), count, units=count),)

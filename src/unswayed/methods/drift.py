@@ -1,7 +1,7 @@
 """Drift: does what a fitted file says still hold for the judge of today?
 
 A share of the items is asked again in all the presentations of the method's estimation; the method
-is fitted on them afresh, with a bootstrap over items, and compared with the file. All its numbers
+is fitted on them afresh, with a bootstrap over questions, and compared with the file. All its numbers
 are one test at 5 %: each difference is divided by its standard error, and the largest is held against
 the largest of as many correlated normal deviates (max-t). So a file with many numbers raises no more
 false alarms than a file with one.
@@ -70,13 +70,17 @@ def drift(
     Args:
         method: The fitted method.
         tables: `method.estimation_tables` of the items asked again.
-        resamples: Bootstrap resamples of items.
+        resamples: Bootstrap resamples of questions.
         seed: Seed of the bootstrap.
 
     Raises:
-        MethodError: If the answers give none of the numbers that were learned.
+        MethodError: If the answers give none of the numbers that were learned, or questions repeat
+            that the file did not count.
     """
     filed = method.estimates()
+    repeated = any(table.subjects.clusters().count < len(table) for table in tables.values())
+    if repeated and any(number.n_units is None for number in filed.values()):
+        raise MethodError(f"{method.name}: fitted before questions were counted: fit again.")
     with warnings.catch_warnings():  # small samples are the point here
         warnings.simplefilter("ignore", MethodWarning)
         plain = unlearned(method).with_resamples(0)  # no bootstrap inside this one
@@ -110,15 +114,14 @@ def drift(
 def _resample(
     plain: Method, tables: Tables, names: Sequence[str], *, resamples: int, seed: int
 ) -> FloatArray:
-    """The numbers fitted on resampled items, shape (resamples, names), NaN where one has none."""
+    """The numbers fitted on resampled questions, shape (resamples, names); NaN where one has none."""
     rng = np.random.default_rng(seed)
+    clusters = {n: table.subjects.clusters() for n, table in tables.items()}
     if not any(len(table) > 1 for table in tables.values()):
         resamples = 0  # nothing to resample
     draws = np.full((resamples, len(names)), np.nan)
     for draw in draws:
-        drawn = {
-            n: table.rows(rng.integers(0, len(table), len(table))) for n, table in tables.items()
-        }
+        drawn = {n: table.rows(clusters[n].drawn(rng)) for n, table in tables.items()}
         estimates = plain.fit_tables(drawn).estimates()
         for at, name in enumerate(names):
             value = estimates[name].value if name in estimates else None
@@ -128,32 +131,33 @@ def _resample(
 
 def _with_interval(estimate: Estimate, draws: FloatArray) -> Estimate:
     fitted = draws[~np.isnan(draws)]
-    if len(fitted) < 2 or 2 * len(fitted) < len(draws) or estimate.n < 2:
+    if len(fitted) < 2 or 2 * len(fitted) < len(draws) or estimate.units < 2:
         return msgspec.structs.replace(estimate, low=None, high=None)
-    low, high = np.percentile(fitted, expanded_levels(estimate.n))
+    low, high = np.percentile(fitted, expanded_levels(estimate.units))
     return msgspec.structs.replace(estimate, low=float(low), high=float(high))
 
 
 def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
     """How many standard errors lie between two estimates, as a normal deviate.
 
-    NaN where that is not known: without a spread, or from fewer than 20 items asked again (a small
-    group), whose spread says too little.
+    NaN where that is not known: without a spread, or from fewer than 20 questions asked again (a
+    small group), whose spread says too little.
 
     The variances of both sides add up; a file without an interval is taken to vary as the fresh
     fit does. Student's t with the degrees of freedom of the smaller side says what that is worth.
     """
     from scipy.special import ndtri, stdtr
 
-    if new.low is None or old.value is None or new.value is None or not old.n or new.n < FEW_ITEMS:
+    before, count = old.units, new.units
+    if new.low is None or old.value is None or new.value is None or not before or count < FEW_ITEMS:
         return float("nan")
-    freedom = new.n - 1
-    now = float(np.nanvar(draws)) * new.n / freedom  # a resample varies less by (n - 1) / n
+    freedom = count - 1
+    now = float(np.nanvar(draws)) * count / freedom  # a resample varies less by (n - 1) / n
     if old.low is None or old.high is None:
-        then = now * new.n / old.n
+        then = now * count / before
     else:
-        then = ((old.high - old.low) / (2 * student(old.n))) ** 2
-        freedom = min(freedom, old.n - 1)
+        then = ((old.high - old.low) / (2 * student(before))) ** 2
+        freedom = min(freedom, before - 1)
     error = max(math.sqrt(now + then), LEAST_ERROR)
     tail = float(stdtr(freedom, -abs(old.value - new.value) / error))
     return -float(ndtri(max(tail, 1e-300)))

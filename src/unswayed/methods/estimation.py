@@ -87,7 +87,9 @@ def split(
     return [Item(id=name, prompt="", candidates=("",) * sizes[name]) for name in ids], recorded
 
 
-def warn_if_few(name: str, counts: Mapping[int, int], *, least: int, what: str = "items") -> None:
+def warn_if_few(
+    name: str, counts: Mapping[int, int], *, least: int, what: str = "questions"
+) -> None:
     """Warn about strata whose estimate rests on too little, and about no estimate at all.
 
     Args:

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
-from unswayed.quantiles import expanded_tail
+from unswayed.decisions import Clusters, FloatArray
+from unswayed.quantiles import expanded_tail, student
 
 FEWEST: Final = 60
 """Estimation items below which a bootstrap interval is not given."""
@@ -56,34 +56,42 @@ def mean_interval(
 
 
 def expanded_interval(
-    statistic: Callable[[NDArray[np.intp]], FloatArray], rows: int, *, resamples: int, seed: int
+    statistic: Callable[[NDArray[np.intp]], FloatArray],
+    clusters: Clusters,
+    *,
+    resamples: int,
+    seed: int,
 ) -> tuple[FloatArray, FloatArray]:
     """95 % expanded percentile intervals of numbers that are computed from some of the items.
 
     Args:
         statistic: From row indices to numbers, shape (F,).
-        rows: Number of items.
-        resamples: Resamples of items.
+        clusters: Of the items.
+        resamples: Resamples of clusters.
         seed: Seed of the resamples.
 
     Returns:
         Low and high, shape (F,) each.
     """
     rng = np.random.default_rng(seed)
-    draws = [statistic(rng.integers(0, rows, rows)) for _ in range(resamples)]
-    low, high = np.percentile(np.stack(draws), expanded_levels(rows), axis=0)
+    draws = [statistic(clusters.drawn(rng)) for _ in range(resamples)]
+    low, high = np.percentile(np.stack(draws), expanded_levels(clusters.count), axis=0)
     return low, high
 
 
-def median_interval(values: FloatArray) -> tuple[float, float] | None:
+def median_interval(
+    values: FloatArray, clusters: Clusters | None = None
+) -> tuple[float, float] | None:
     """The 95 % interval of the median of all values, which come in pairs, one pair per item.
 
     An item with both values above the true median is as likely as one with both below it, so the
     numbers of such items are binomial: the interval holds every split that a two-sided sign test
-    (mid-p) does not reject. It assumes nothing about the distribution.
+    (mid-p) does not reject. It assumes nothing about the distribution. Of items that share clusters
+    the difference of these numbers is held against its spread over clusters.
 
     Args:
         values: Shape (I, 2).
+        clusters: Of the items.
 
     Returns:
         Low and high; None where even the outermost value is not rejected (4 items or fewer).
@@ -91,12 +99,16 @@ def median_interval(values: FloatArray) -> tuple[float, float] | None:
     from scipy.special import bdtr
 
     points = np.sort(values.ravel())
-    above = (values.min(axis=1)[:, None] > points).sum(axis=0)
-    below = (values.max(axis=1)[:, None] <= points).sum(axis=0)
+    over = values.min(axis=1)[:, None] > points
+    under = values.max(axis=1)[:, None] <= points
+    above, below = over.sum(axis=0), under.sum(axis=0)
     less, both = np.minimum(above, below), above + below
     tail = bdtr(less, both, 0.5)
     lower = np.where(less > 0, bdtr(np.maximum(less - 1, 0), both, 0.5), 0.0)
     kept = np.flatnonzero(tail + lower > 0.05)  # twice (tail + lower) / 2
+    if clusters is not None and clusters.count < len(values):
+        spread = np.sqrt((clusters.sums(over.astype(float) - under) ** 2).sum(axis=0))
+        kept = np.flatnonzero(abs(above - below) <= student(clusters.count) * spread)
     if not len(kept) or kept[-1] + 1 == len(points):
         return None
     return float(points[kept[0]]), float(points[kept[-1] + 1])

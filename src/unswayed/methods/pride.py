@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from unswayed.decisions import DecisionTable, FloatArray
+from unswayed.decisions import Clusters, DecisionTable, FloatArray, Subjects
 from unswayed.methods.estimation import FEW_ITEMS, warn_of
 from unswayed.methods.intervals import FEWEST, expanded_levels, mean_interval
 from unswayed.methods.priors import LabelPrior, PriorMethod
@@ -100,21 +100,24 @@ class PriDe(PriorMethod):
         complete = ~np.isnan(logs).any(axis=1)
         if not complete.any():
             return ()
-        priors = [self._prior(logs[complete], layout)]
+        logs, subjects = logs[complete], table.subjects.rows(np.flatnonzero(complete))
+        priors = [self._prior(logs, subjects.clusters(), layout)]
         if self.prior == "group":
-            groups = table.subjects.groups[complete]
-            priors += self._group_priors(logs[complete], groups, layout)
+            priors += self._group_priors(logs, subjects, layout)
         return priors
 
-    def _prior(self, logs: FloatArray, layout: Order, group: str | None = None) -> LabelPrior:
+    def _prior(
+        self, logs: FloatArray, clusters: Clusters, layout: Order, group: str | None = None
+    ) -> LabelPrior:
         values = np.exp(logs) if self.mean == "arithmetic" else logs
         mean = values.mean(axis=0)
         low = high = None
-        if self.resamples and len(logs) >= FEWEST:
-            bounds = self._interval(values)
+        count, units = len(logs), clusters.count
+        if self.resamples and units >= FEWEST:
+            bounds = self._interval(clusters.entries(values))
             low, high = (tuple(map(float, np.clip(bound, 0, 1))) for bound in bounds)
         prior = tuple(map(float, self._as_prior(mean)))
-        return LabelPrior(logs.shape[1], layout, prior, len(logs), group, low, high)
+        return LabelPrior(logs.shape[1], layout, prior, count, group, low, high, units=units)
 
     def _interval(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.mean == "arithmetic":
@@ -129,20 +132,20 @@ class PriDe(PriorMethod):
         return mean if self.mean == "arithmetic" else softmax(mean)
 
     def _group_priors(
-        self, logs: FloatArray, groups: np.ndarray[tuple[int], np.dtype[np.object_]], layout: Order
+        self, logs: FloatArray, subjects: Subjects, layout: Order
     ) -> list[LabelPrior]:
         priors, small = [], []
-        for group in dict.fromkeys(groups.tolist()):
-            rows = groups == group
+        for group in dict.fromkeys(subjects.groups.tolist()):
+            rows = subjects.groups == group
             if group is None:
                 continue
             if rows.sum() >= SMALLEST_GROUP:
-                priors.append(self._prior(logs[rows], layout, group))
-            if rows.sum() < FEW_ITEMS:
-                small.append(f"{group} ({rows.sum()})")
+                priors.append(self._prior(logs[rows], subjects.clusters(rows), layout, group))
+            if (units := subjects.clusters(rows).count) < FEW_ITEMS:
+                small.append(f"{group} ({units})")
         if small:
             warn_of(
-                f"pride: few estimation items in some groups: {', '.join(small)}. Below "
+                f"pride: few estimation questions in some groups: {', '.join(small)}. Below "
                 f"{FEW_ITEMS} a group's prior is unreliable; below {SMALLEST_GROUP} the prior of "
                 "all items is used."
             )

@@ -90,7 +90,7 @@ class PriorMethod(Method):
 
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
     fitted_from: ClassVar[int] = FEW_ITEMS
-    evidence: ClassVar[str] = "items"
+    evidence: ClassVar[str] = "questions"
     caution: ClassVar[str] = ""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class PriorMethod(Method):
             for column, shown in enumerate(table.shown):
                 by_layout.setdefault(shown.labels, []).append(column)
             estimated = [self.layout_priors(table, columns) for columns in by_layout.values()]
-            counts[n] = min((part[0].count if part else 0 for part in estimated), default=0)
+            counts[n] = min(((part and part[0].units) or 0 for part in estimated), default=0)
             priors += [prior for part in estimated for prior in part]
         warn_if_few(self.name, counts, least=self.fitted_from, what=self.evidence)
         if self.caution:
@@ -130,6 +130,7 @@ class PriorMethod(Method):
                 low=None if prior.low is None else prior.low[label],
                 high=None if prior.high is None else prior.high[label],
                 n=prior.count,
+                n_units=prior.units,
             )
             for prior in self.priors or ()
             for label, value in enumerate(prior.values)

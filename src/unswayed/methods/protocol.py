@@ -87,9 +87,11 @@ class Learned:
 
     Attributes:
         n: Number of candidates it holds for.
+        units: Distinct questions behind it; None in files from before they were counted.
     """
 
     n: int
+    units: int | None = field(default=None, kw_only=True)
 
     @property
     def is_constant(self) -> bool:

@@ -128,7 +128,7 @@ def _average(parts: Sequence[Bootstrapped], k: int) -> Estimate:
     if not defined:
         return Estimate(value=None, reason=parts[0].reason, groups=0)
     value = float(np.mean([part.point[k] for part in defined]))
-    by_construction = defined[0].by_construction
+    by_construction = all(part.by_construction for part in defined)
     low, high = (value, value) if by_construction else _interval(value, defined, k)
     return Estimate(
         value=value,

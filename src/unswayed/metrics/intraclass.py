@@ -14,6 +14,7 @@ ICC does not see a common shift or scale: a judge collapsed to 0.5 +- a little c
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from unswayed.decisions import BoolArray, FloatArray
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.rare import of_agreement
 
 _ROUNDING: Final = 1e-13
 """Share of a sum of squares below which what is left of it is rounding."""
@@ -111,6 +113,7 @@ ICC2K = Metric(
     needs=(Need.PROBS, Need.ORDERS, Need.PERMUTABLE, Need.COMPLETE),
     better=1,
     constructed=True,
+    interval=partial(of_agreement, absolute_agreement),
 )
 
 ICC3K = replace(
@@ -118,6 +121,7 @@ ICC3K = replace(
     title="ICC(3,k)",
     meaning="agreement of probabilities between presentations, shifts left out",
     values=shifted_agreement,
+    interval=partial(of_agreement, shifted_agreement),
 )
 
 SCORE_SD = replace(
@@ -128,4 +132,5 @@ SCORE_SD = replace(
     undefined="no item has every probability",
     better=0,
     constructed=False,
+    interval=None,
 )

@@ -17,12 +17,12 @@ from typing import Final
 import numpy as np
 
 from unswayed.decisions import FloatArray
+from unswayed.decisions.clusters import Clusters
 from unswayed.errors import ShapeError
-from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.metric import Metric, OfWeights
 from unswayed.metrics.outcomes import Outcomes
 
-_GROUPS: Final = 400
+GROUPS: Final = 400
 """Groups of items that are left out in turn."""
 
 _ENTRIES: Final = 1 << 18
@@ -46,8 +46,8 @@ def jackknife(value: OfWeights, items: int, clusters: Clusters | None = None) ->
     Returns:
         Shape (min(I, 400),), of clusters (min(count, 400),). All NaN where the value, or one without a group, is undefined.
     """
-    group = (np.arange(items) if clusters is None else clusters.of_item) % _GROUPS
-    groups = min(items if clusters is None else clusters.count, _GROUPS)
+    group = (np.arange(items) if clusters is None else clusters.of_item) % GROUPS
+    groups = min(items if clusters is None else clusters.count, GROUPS)
     without = np.empty(groups)
     for start, end in in_blocks(groups, items):
         weights = (group[None, :] != np.arange(start, end)[:, None]).astype(np.float64)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import Estimate, FloatArray
+from unswayed.decisions.clusters import Clusters
 from unswayed.errors import UsageError
-from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes
@@ -27,6 +27,7 @@ from unswayed.metrics.table import METRICS, load_metrics
 from unswayed.metrics.uncertainty import (
     fewer_rows,
     interval,
+    mean_of_items,
     paired_difference,
     resample_sums,
 )
@@ -123,9 +124,7 @@ def difference(
     span = most - least
     if np.isfinite(span) and _is_mean(statistics):
         apart = statistics[:, 1] - statistics[:, 3]
-        if clusters is not None:
-            apart, counts = clusters.entries(apart), np.ones(clusters.count, dtype=np.int64)
-        return msgspec.structs.replace(paired_difference(apart, counts, span=span), n=items)
+        return mean_of_items(apart, clusters, span=span, counts=counts)
     if clusters is not None:
         statistics = clusters.sums(statistics)
         counts = np.ones(len(statistics), dtype=np.int64)
@@ -140,8 +139,10 @@ def difference(
     if not np.isfinite(value):
         return Estimate(value=None, n=items, reason=metric.undefined)
     limits = (-span, span) if np.isfinite(span) else None
-    low, high = interval(value, samples, n_items=n_draws, limits=limits)
-    return Estimate(value=value, low=low, high=high, n=items)
+    ends = interval(value, samples, n_items=n_draws, limits=limits)
+    if isinstance(ends, str):
+        return Estimate(value=value, n=items, reason=ends)
+    return Estimate(value=value, low=ends[0], high=ends[1], n=items)
 
 
 def _weighted_difference(metric: Metric, name: str, left: Outcomes, right: Outcomes) -> Estimate:

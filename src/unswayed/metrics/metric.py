@@ -25,6 +25,13 @@ Limits = tuple[float, float]
 OfWeights = Callable[[FloatArray], FloatArray]
 """Values of prepared outcomes from weights of their I items, shape (B, I) -> (B,)."""
 
+Ends = tuple[float, float] | str
+"""Low and high of an interval, or why there is none."""
+
+OfUnits = Callable[[FloatArray, NDArray[np.int64]], Sequence[Ends] | None]
+"""Intervals of the values from the statistics of the U units that count, (U, k), and how often each
+occurs, (U,); None for those of the resamples."""
+
 FEWEST_SCORED: Final = 3
 """Items that a correlation needs."""
 
@@ -143,7 +150,8 @@ class Metric:
             serves items that are all alike, where a bootstrap says nothing
             (`uncertainty.interval`). Of a weighted metric the range of its value. None for other
             values.
-        fewest: Fewest candidates for which it is defined.
+        interval: Its intervals, where resamples say too little of rare events (`rare`).
+        fewest, most: Fewest and most candidates for which it is defined.
         across: Defined for items with different numbers of candidates together.
         optional: Left out of a row, instead of null with a reason, where its needs are not met
             (but those of values: that all scores are the same is worth telling).
@@ -164,10 +172,12 @@ class Metric:
     better: Literal[-1, 0, 1] = 0
     percent: bool = False
     compared: Literal["no", "paired", "jointly"] = "no"
-    constructed: bool = False
+    constructed: bool | Literal["evenly"] = False
     curve: bool = False
     limits: Callable[[int], Limits] | None = None
+    interval: OfUnits | None = None
     fewest: int = 2
+    most: int | None = None
     across: bool = False
     optional: bool = False
     weighted: Callable[[Outcomes], OfWeights] | None = None
@@ -192,7 +202,7 @@ class Metric:
 
     def applies_to(self, n: int) -> bool:
         """Whether it is defined for items with n candidates at all."""
-        return n >= self.fewest
+        return self.fewest <= n <= (self.most or n)
 
     def lacking(self, strata: Sequence[Outcomes]) -> list[Need]:
         """The needs that no stratum meets."""

@@ -26,9 +26,9 @@ from unswayed.decisions import (
     criterion_places,
     value_of_choices,
 )
+from unswayed.decisions.clusters import Clusters
 from unswayed.errors import ShapeError
 from unswayed.items import Item, ids_of, of_kinds
-from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.gold import GOLD_ONE, GOLD_SEVERAL, GOLD_TIE, gold_of, human_of
 from unswayed.metrics.patterns import patterns_of_rows, unique_rows
 from unswayed.permutations import invert
@@ -207,6 +207,14 @@ class Outcomes:
         return np.array(rows, dtype=np.intp).reshape(self.n_views, self.n)
 
     @cached_property
+    def even(self) -> bool:
+        """Whether every candidate stands equally often at every position and under every label."""
+        return all(
+            np.ptp((places == np.arange(self.n)[:, None, None]).sum(axis=1)) == 0
+            for places in (self.positions_by_candidate, self.labels_by_candidate)
+        )
+
+    @cached_property
     def answered(self) -> BoolArray:
         """Calls that were made and answered, shape (I, V)."""
         return np.asarray(self.choices != MISSING, dtype=np.bool_)
@@ -310,7 +318,13 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
         if blind_item.id not in by_id:
             raise ShapeError(f"{blind_item.id}: decided, but not among the items")
         own.append(by_id[blind_item.id])
-    joined = with_gold(own, shown=table.shown, label_set=table.label_set, choices=table.choices)
+    joined = with_gold(
+        own,
+        shown=table.shown,
+        label_set=table.label_set,
+        choices=table.choices,
+        clusters=Clusters.of(table.subjects.units.tolist()),
+    )
     return answered(joined, table)
 
 
@@ -359,7 +373,7 @@ def with_gold(
         groups: The groups of the items; default: their own.
         score: Shape (I, V).
         scores: Shape (I, V, n).
-        clusters: Of the items; default: the criteria of an item together.
+        clusters: Of the items.
         places: Shape (I, V).
     """
     gold, kind = gold_of(items, len(label_set))
@@ -378,6 +392,6 @@ def with_gold(
         human=human_of(items),
         score=score,
         scores=scores,
-        clusters=clusters or Clusters.of_criteria(items),
+        clusters=clusters,
         places=places,
     )

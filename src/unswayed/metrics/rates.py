@@ -9,10 +9,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
-from unswayed.metrics.metric import Limits, Metric, Need, fraction, ratio
+from unswayed.decisions import TIE, FloatArray
+from unswayed.metrics.metric import (
+    Ends,
+    Limits,
+    Metric,
+    Need,
+    correlation,
+    fraction,
+    item_means,
+    ratio,
+)
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.rare import of_differences, of_shares
 
 
 def _by_position(outcomes: Outcomes) -> FloatArray:
@@ -40,6 +51,20 @@ def _excess_limits(n: int) -> Limits:
     return -1.0 / n, 1.0 - 1.0 / n
 
 
+def _excess_ends(statistics: FloatArray, counts: NDArray[np.int64]) -> list[Ends]:
+    even = 1.0 / (statistics.shape[1] - 1)
+    low, high = of_shares(statistics, counts)[0]
+    return [(low - even, high - even)]
+
+
+def _effect(outcomes: Outcomes) -> FloatArray:
+    """1 and what the answer shown first wins less what the other does, shape (I, 2)."""
+    tied = outcomes.pooled & (outcomes.choices == TIE)
+    wins = outcomes.counts_by(outcomes.positions_by_candidate)
+    read = wins.sum(axis=1) + tied.sum(axis=1)
+    return item_means((wins[:, 0] - wins[:, 1]) / np.maximum(read, 1), read > 0)
+
+
 POSITION_RATE = Metric(
     title="Positions",
     meaning="share of parsed choices that fall on each position, the first one first; 1/n each "
@@ -48,8 +73,9 @@ POSITION_RATE = Metric(
     undefined="no answer could be read as a candidate",
     needs=(Need.PERMUTABLE, Need.PARSED),
     percent=True,
-    constructed=True,
+    constructed="evenly",
     limits=fraction,
+    interval=of_shares,
 )
 
 LABEL_RATE = replace(
@@ -66,4 +92,19 @@ PRIMACY = replace(
     meaning="share of parsed choices that fall on the first position, less the 1/n of no bias",
     values=excess_of_first,
     limits=_excess_limits,
+    interval=_excess_ends,
+)
+
+POSITION_EFFECT = Metric(
+    title="Position effect",
+    meaning="share of comparisons that an answer wins when shown first, less the share that it wins "
+    "when shown last, a tie half for each; mean over items, 0 without bias (two candidates)",
+    statistics=_effect,
+    undefined="no answer could be read",
+    needs=(Need.PERMUTABLE,),
+    percent=True,
+    constructed="evenly",
+    limits=correlation,
+    interval=of_differences,
+    most=2,
 )

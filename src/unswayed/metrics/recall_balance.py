@@ -20,11 +20,14 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unswayed.decisions import FloatArray
 from unswayed.metrics.gold import GOLD_ONE
-from unswayed.metrics.metric import Metric, Need
+from unswayed.metrics.metric import Ends, Metric, Need, correlation, item_means
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.rare import of_differences, of_spread
+from unswayed.metrics.uncertainty import FEW, TOO_FEW
 
 
 def _gold_and_hits(outcomes: Outcomes) -> FloatArray:
@@ -109,6 +112,20 @@ def _with_items(statistics: FloatArray) -> FloatArray:
     return np.column_stack([statistics.any(axis=1).astype(float), statistics])
 
 
+def _recall_difference(outcomes: Outcomes) -> FloatArray:
+    """1 and the item's recall under the first label less that under the last, shape (I, 2)."""
+    gold, hits, _ = _by_label(outcomes)
+    recall = hits / np.maximum(gold, 1.0)
+    return item_means(recall[:, 0] - recall[:, -1], np.all(gold > 0, axis=1))
+
+
+def _if_enough_differ(statistics: FloatArray, counts: NDArray[np.int64]) -> list[Ends] | None:
+    """No interval of CKLD where labels are chosen otherwise than they are right in few items."""
+    n = (statistics.shape[1] - 1) // 2
+    differ = (statistics[:, 1 : n + 1] != statistics[:, n + 1 :]).any(axis=1)
+    return [TOO_FEW] if counts[differ].sum() < FEW else None
+
+
 RSTD = Metric(
     title="RStd",
     meaning="spread (standard deviation) of recall over the labels; 0 when right answers are "
@@ -119,9 +136,24 @@ RSTD = Metric(
     needs=(Need.ONE_GOLD, Need.PERMUTABLE),
     better=-1,
     percent=True,
-    compared="paired",
-    constructed=True,
+    constructed="evenly",
     curve=True,
+    interval=of_spread,
+)
+
+RECALL_DIFFERENCE = Metric(
+    title="Recall difference",
+    meaning="recall of right answers under the first label less that under the last, mean over the "
+    "items judged with the right answer under both; 0 without bias (two candidates)",
+    statistics=_recall_difference,
+    undefined="no item was judged with its right answer under both labels",
+    needs=(Need.ONE_GOLD, Need.ORDERS, Need.PERMUTABLE),
+    percent=True,
+    compared="paired",
+    constructed="evenly",
+    limits=correlation,
+    interval=of_differences,
+    most=2,
 )
 
 CKLD = Metric(
@@ -133,7 +165,8 @@ CKLD = Metric(
     undefined="infinite: a label that carries right answers is never chosen (ckld is smoothed)",
     needs=(Need.ONE_GOLD, Need.PERMUTABLE, Need.PARSED),
     better=-1,
-    constructed=True,
+    constructed="evenly",
+    interval=_if_enough_differ,
 )
 
 CKLD_RAW = replace(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from unswayed.decisions import Estimate, FloatArray
 from unswayed.errors import ShapeError, UsageError
 from unswayed.metrics.jackknife import in_blocks
-from unswayed.metrics.metric import Limits, Metric
+from unswayed.metrics.metric import Ends, Limits, Metric
 from unswayed.metrics.moments import EXACT_UP_TO, FEWEST_EFFECTIVE, Moments, effective_items
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.uncertainty import (
@@ -61,11 +61,14 @@ class Sums:
         point: Over all items, shape (k,).
         samples: Over each resample, shape (B, k).
         n_items: Items that count in the metric, those of a cluster as one.
+        units: Statistics before they are summed, and how often each row occurs; None of a weighted
+            metric, or of several strata.
     """
 
     point: FloatArray
     samples: FloatArray
     n_items: int
+    units: tuple[FloatArray, NDArray[np.int64]] | None = None
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(
@@ -84,7 +87,9 @@ class Bootstrapped:
         n_items: Items behind it, those of a cluster as one.
         limits: Range of one item's share, if the value is a mean over items.
         reason: Why a value is undefined, where one is.
-        by_construction: The value holds for any judge; its interval is the value.
+        by_construction: The value holds for any judge, and so in every resample; its interval is
+            the value.
+        ends: The intervals, where the metric has its own.
     """
 
     point: FloatArray
@@ -94,6 +99,7 @@ class Bootstrapped:
     limits: Limits | None
     reason: str
     by_construction: bool = False
+    ends: Sequence[Ends] | None = None
 
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -106,8 +112,15 @@ class Bootstrapped:
             return Estimate(value=None, n=n, reason=self.reason)
         if self.by_construction:
             return Estimate(value=value, low=value, high=value, n=n, by_construction=True)
-        low, high = interval(value, self.samples[:, k], n_items=self.n_items, limits=self.limits)
-        return Estimate(value=value, low=low, high=high, n=n)
+        ends: Ends
+        if self.ends is None:
+            ends = interval(value, self.samples[:, k], n_items=self.n_items, limits=self.limits)
+        else:
+            ends = self.ends[k]
+        if isinstance(ends, str):
+            return Estimate(value=value, n=n, reason=ends if len(self.samples) else None)
+        low, high = map(float, ends)
+        return Estimate(value=value, low=min(low, value), high=max(high, value), n=n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +131,7 @@ class Sample:
         metrics: By name.
         strata: Outcomes, one entry per number of candidates.
         sums: Of the metrics that apply, for each stratum.
-        constructed: All presentations read the same questions.
+        constructed: All presentations read the same questions, and some answer was read.
     """
 
     metrics: Mapping[str, Metric]
@@ -156,15 +169,27 @@ class Sample:
         total = functools.reduce(operator.add, parts)
         is_sum = metric.weighted is None
         values = metric.values if is_sum else _behind_the_count
-        point = values(total.point[None, :])
+        point = values(total.point[None, :]).reshape(-1)
+        samples = values(total.samples).reshape(-1, point.size)
+        constructed = self.constructed and bool(metric.constructed)
+        if metric.constructed == "evenly":
+            constructed &= all(part.even for part in self.strata)
+        constructed = constructed and bool(np.isclose(samples, point, equal_nan=True).all())
+        ends = None
+        wanted = len(total.samples) and np.isfinite(point).all() and not constructed
+        if metric.interval and total.units and wanted:
+            statistics, counts = total.units
+            counted = statistics[:, 0] > 0
+            ends = metric.interval(statistics[counted], counts[counted])
         return Bootstrapped(
-            point=point.reshape(-1),
-            samples=values(total.samples).reshape(-1, point.size),
+            point=point,
+            samples=samples,
             n=round(float(total.point[0])),
             n_items=total.n_items,
             limits=metric.limits(self.strata[0].n) if metric.limits and is_sum else None,
             reason=reason,
-            by_construction=self.constructed and metric.constructed,
+            by_construction=constructed,
+            ends=ends,
         )
 
 
@@ -206,7 +231,8 @@ def resample(
         for own, outcomes, drawn in zip(sums, strata, draws.T, strict=True):
             readable = {k: v for k, v in chosen.items() if not v.unrecorded([outcomes])}
             own |= draw(readable, outcomes, drawn, generator)
-    return Sample(metrics, tuple(strata), tuple(sums), constructed)
+    read = any(own.choice_counts.any() for own in strata)
+    return Sample(metrics, tuple(strata), tuple(sums), constructed and read)
 
 
 def _hopeless(metric: Metric, strata: Sequence[Outcomes]) -> bool:
@@ -241,7 +267,8 @@ def _continuous(
     """
     few: dict[Names, FloatArray] = {}
     many: dict[Names, Moments] = {}
-    for names, statistics in _statistics(metrics, outcomes.each).items():
+    every = _statistics(metrics, outcomes.each)
+    for names, statistics in every.items():
         counted = np.count_nonzero(statistics[:, 0])
         if counted > EXACT_UP_TO and effective_items(statistics) >= FEWEST_EFFECTIVE:
             many[names] = Moments.of(statistics)
@@ -250,7 +277,8 @@ def _continuous(
     (own,) = generator.spawn(1)  # so that it does not depend on which items are drawn besides
     sums: dict[str, Sums] = {}
     for names, moments in many.items():
-        drawn = Sums(moments.sums, moments.resampled(draws, own), moments.counted)
+        units = every[names], np.ones(len(every[names]), np.int64)
+        drawn = Sums(moments.sums, moments.resampled(draws, own), moments.counted, units)
         sums |= dict.fromkeys(names, drawn)
     return sums | _drawn(few, None, draws, generator)
 
@@ -325,7 +353,7 @@ def _drawn(
     for names, own in families.items():
         at = slice(start, start + own.shape[1])
         items = int(counts[statistics[:, start] > 0].sum())
-        sums |= dict.fromkeys(names, Sums(point[at], samples[:, at], items))
+        sums |= dict.fromkeys(names, Sums(point[at], samples[:, at], items, (own, counts)))
         start = at.stop
     return sums
 

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import Estimate, FloatArray
+from unswayed.decisions.clusters import Clusters
 from unswayed.errors import ShapeError
-from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes

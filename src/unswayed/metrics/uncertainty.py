@@ -22,17 +22,22 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import Estimate, FloatArray
-from unswayed.metrics.metric import Limits
+from unswayed.decisions.clusters import Clusters
+from unswayed.metrics.metric import Ends, Limits
 from unswayed.metrics.moments import EXACT_UP_TO
 from unswayed.metrics.patterns import unique_rows
 from unswayed.quantiles import NORMAL, TAIL, expanded_tail, student
 
-_FEW: Final = 10.0
+FEW: Final = 10.0
 """Items away from a limit below which quantiles of resamples are too coarse for a rate."""
+
+TOO_FEW: Final = "too few differ"
+"""Why there is no interval where nearly all items are alike."""
 
 _BLOCK: Final = 8192
 """Items drawn at a time; a power of two, so that 16 random bits give a draw without rejection."""
@@ -135,9 +140,7 @@ def _draw_below(size: int, count: int, generator: np.random.Generator) -> NDArra
     return generator.integers(0, size, count, dtype=np.uint16)
 
 
-def interval(
-    value: float, samples: FloatArray, *, n_items: int, limits: Limits | None
-) -> tuple[float, float] | tuple[None, None]:
+def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits | None) -> Ends:
     """The 95 % interval of a value.
 
     Args:
@@ -147,7 +150,7 @@ def interval(
         limits: Range of one item's share, if the value is a mean over items.
 
     Returns:
-        Low and high; None where none can be given: the items are all alike and the value is not a
+        Low and high, or why none can be given: the items are all alike and the value is not a
         mean over them, half of the resamples leave it undefined, or it is infinite in so many that
         an end of the interval is.
     """
@@ -155,17 +158,17 @@ def interval(
     finite = defined[np.isfinite(defined)]
     infinite = len(defined) - len(finite)
     if len(defined) * 2 <= len(samples) or infinite > len(defined) * expanded_tail(n_items):
-        return None, None
+        return "too many resamples are undefined"
     defined = np.where(np.isfinite(defined), defined, finite.max())  # beyond both quantiles
     if defined.max() - defined.min() <= 1e-12 * max(1.0, abs(value)):
-        return (None, None) if limits is None else alike_interval(value, n_items, limits)
+        return TOO_FEW if limits is None else alike_interval(value, n_items, limits)
     if limits is not None:
         low, high = limits
         share = (value - low) / (high - low)
         spread = float(defined.var()) / (high - low) ** 2
         # items that are fractions vary less than a rate does, as if they were more
         items = max(n_items, share * (1.0 - share) / spread)
-        if min(share, 1.0 - share) * items < _FEW:
+        if min(share, 1.0 - share) * items < FEW:
             return exact_interval(value, items, limits)
     return percentile_interval(value, defined, n_items=n_items)
 
@@ -260,3 +263,30 @@ def paired_difference(
         low, high = centre - reach, centre + reach
     low, high = min(max(low, -span), value), max(min(high, span), value)
     return Estimate(value=value, low=low, high=high, n=items)
+
+
+def mean_of_items(
+    values: FloatArray,
+    clusters: Clusters | None,
+    *,
+    span: float,
+    counts: NDArray[np.int64] | None = None,
+    critical: float = NORMAL,
+) -> Estimate:
+    """`paired_difference` of the values of items, (P,), those of a cluster as one.
+
+    Args:
+        values: Of items, which are counted by `counts` where there are no clusters.
+        clusters: Of the items; None for each by itself.
+        span: As in `paired_difference`.
+        counts: As in `paired_difference`; None: one each.
+        critical: As in `paired_difference`.
+    """
+    own = clusters and clusters.alone()
+    if counts is None or own:
+        counts = np.ones(len(values), dtype=np.int64)
+    items = int(counts.sum())
+    if own:
+        values, counts = own.entries(values), np.ones(own.count, dtype=np.int64)
+    estimate = paired_difference(values, counts, span=span, critical=critical)
+    return msgspec.structs.replace(estimate, n=items)

@@ -79,10 +79,12 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
     if len(runs) < 2:
         return runs
     first, *others = (load_answers(Path(directory)) for directory in directories)
-    compared = [
-        replace(r, changes=changes(first, o, seed=runs[0].run.seed))
-        for r, o in zip(runs[1:], others, strict=True)
-    ]
+    compared = []
+    for r, o in zip(runs[1:], others, strict=True):
+        counted = any(answers.units for answers in (*first, *o))
+        said = () if counted else ("Recorded before questions were counted: each item is one.",)
+        gains = changes(first, o, seed=runs[0].run.seed)
+        compared.append(replace(r, changes=gains, caveats=(*r.caveats, *said)))
     return [runs[0], *compared]
 
 

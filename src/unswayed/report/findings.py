@@ -17,6 +17,7 @@ from typing import Final, Literal
 from unswayed.auditing.recommendation import Recommendation
 from unswayed.auditing.records import Metrics
 from unswayed.decisions import Estimate
+from unswayed.methods import ALL_ORDERS as ALL_ORDERS
 from unswayed.methods import BASE
 from unswayed.metrics import METRICS, accuracy, answers, consistency, correlation, rates
 from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN

@@ -166,7 +166,7 @@ def _cell(estimate: Estimate | None, metric: Metric, best: float | None) -> Cell
     if estimate.by_construction:
         return Cell(text, "", order, by_construction=True)
     low, high = estimate.low, estimate.high
-    below = interval(estimate) if metric.percent else ""
+    below = (interval(estimate) if metric.percent else "") or estimate.reason or ""
     if not metric.percent and low is not None and high is not None:
         below = f"{number(low)} to {number(high)}"
     extreme = "highest" if metric.better > 0 else "lowest"

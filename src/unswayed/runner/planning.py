@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -43,6 +43,8 @@ class CallPlan:
             can be read, and the most that they can cost.
         n_left_out: Recorded calls that ask again and that the settings leave out.
         remarks: How the model would answer them, in sentences (see `Backend.forecast`).
+        per_item: Of an audit, by method: calls that scoring it takes for one item.
+        skipped: Methods that are left out, with the reason.
     """
 
     n_questions: int
@@ -60,6 +62,8 @@ class CallPlan:
     most_more_usd: float | None = 0.0
     n_left_out: int = 0
     remarks: tuple[str, ...] = ()
+    per_item: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from unswayed.digests import drawn
 from unswayed.errors import ItemError, UsageError
-from unswayed.items import TASKS, Item, Message, blind, fingerprint
+from unswayed.items import TASKS, Item, Message, blind, fingerprint, units_of
 from unswayed.presentation import Ask, Presentation, Protocol, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.tasks import task_of
@@ -224,7 +224,7 @@ def build_groups(
     permutable = [item for item in usable.items if item.permutable]
     shown = _shown_by_number(permutable, data, default, layouts)
     groups, longest = _lay_out(permutable, shown, prompt, data.max_prompt_tokens, count_tokens)
-    apart = drawn((item.id for item, _ in groups), data.held_out, seed=seed)
+    apart = _apart([item for item, _ in groups], data.held_out, seed)
     trained = [(item, rows) for item, rows in groups if item.id not in apart]
     items_trained = tuple(item for item, _ in trained)
     items_apart = tuple(item for item, _ in groups if item.id in apart)
@@ -255,6 +255,15 @@ def build_groups(
         fingerprint=fingerprint((*items_trained, *items_apart)),
         counts=counts,
     )
+
+
+def _apart(items: Sequence[Item], count: int, seed: int) -> set[str]:
+    """The ids of about so many items, all of a question or none, drawn by its first id."""
+    units = dict(zip((item.id for item in items), units_of(items)[0], strict=True))
+    first = {unit: name for name, unit in sorted(units.items(), reverse=True)}
+    share = -(-count * len(first) // max(len(units), 1))
+    chosen = drawn(first.values(), share, seed=seed)
+    return {name for name, unit in units.items() if first[unit] in chosen}
 
 
 def _remedy(counts: Counts) -> str:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from unswayed.items import Item, question_mark
+from unswayed.items import Item, units_of
 from unswayed.rewards import FloatArray, right_mask
 from unswayed.tasks import task_of
 from unswayed.training.targets import (
@@ -109,8 +109,8 @@ def golden(items: Sequence[Item]) -> list[Item]:
 def questions(items: Sequence[Item]) -> list[Item]:
     """The first item of each question: duplicates are no evidence of their own."""
     first: dict[str, Item] = {}
-    for item in items:
-        first.setdefault(question_mark(item), item)
+    for unit, item in zip(units_of(items)[0], items, strict=True):
+        first.setdefault(unit, item)
     return list(first.values())
 
 

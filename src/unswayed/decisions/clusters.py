@@ -12,8 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
-from unswayed.items import Item
+from unswayed.decisions.codes import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +30,15 @@ class Clusters:
     @classmethod
     def of(cls, names: Sequence[Hashable]) -> Self | None:
         """Items of the same name together, in order of appearance; None where no two share one."""
-        codes: dict[Hashable, int] = {}
-        of_item = [codes.setdefault(name, len(codes)) for name in names]
-        return (
-            None if len(codes) == len(names) else cls(np.array(of_item, dtype=np.intp), len(codes))
-        )
+        clusters = cls.among(names)
+        return None if clusters.count == len(names) else clusters
 
     @classmethod
-    def of_criteria(cls, items: Sequence[Item]) -> Self | None:
-        """The criteria of an item together; None where items have none."""
-        if not items or items[0].criterion is None:
-            return None
-        return cls.of([item.asked_as for item in items])
+    def among(cls, names: Sequence[Hashable]) -> Self:
+        """The same, also where no two share one."""
+        codes: dict[Hashable, int] = {}
+        of_item = [codes.setdefault(name, len(codes)) for name in names]
+        return cls(np.array(of_item, dtype=np.intp), len(codes))
 
     @classmethod
     def of_strata(cls, strata: Sequence[tuple[int, Self | None]]) -> Self | None:
@@ -66,18 +62,28 @@ class Clusters:
         return type(self).of(self.of_item.tolist())
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sums over the items of each cluster, shape (I, k) -> (count, k)."""
-        sums = np.zeros((self.count, values.shape[1]))
+        """Sums over the items of each cluster, shape (I, ...) -> (count, ...)."""
+        sums = np.zeros((self.count, *values.shape[1:]))
         np.add.at(sums, self.of_item, values)
         return sums
 
     def entries(self, values: FloatArray) -> FloatArray:
-        """One number per cluster whose mean is that of the values, (I,) -> (count,).
+        """One row per cluster with the mean of the values, (I, ...) -> (count, ...).
 
         The deviations of the items of a cluster from the mean, summed: the spread of these numbers
         is that of the mean, however large clusters are.
         """
-        mean = values.mean()
-        own = self.sums((values - mean)[:, None])[:, 0]
-        entries: FloatArray = mean + own * (self.count / len(values))
+        if self.count == len(values):
+            return values
+        mean = values.mean(axis=0)
+        entries: FloatArray = mean + self.sums(values - mean) * (self.count / len(values))
         return entries
+
+    def drawn(self, generator: np.random.Generator) -> NDArray[np.intp]:
+        """The items of as many clusters as there are, drawn with replacement."""
+        drawn = generator.integers(0, self.count, self.count)
+        if self.count == len(self.of_item):
+            return drawn
+        ends = np.bincount(self.of_item, minlength=self.count).cumsum()
+        members = np.split(self.of_item.argsort(kind="stable"), ends[:-1])
+        return np.concatenate([members[cluster] for cluster in drawn.tolist()])

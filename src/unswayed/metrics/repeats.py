@@ -1,0 +1,91 @@
+"""What changes when nothing is changed: the same presentation asked again, beside another one.
+
+Without an effect of the order two presentations are two draws of one law, as two samples of one
+presentation are: what changes more between presentations than within them is due to the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import UNSET, Struct, UnsetType
+
+from unswayed.decisions import MISSING, TIE, Estimate, FloatArray, IntArray
+from unswayed.decisions.clusters import Clusters
+from unswayed.metrics.uncertainty import mean_of_items
+
+FEWEST: Final = 2
+"""Samples of one presentation that can be compared."""
+
+
+class Repeats(Struct, frozen=True, kw_only=True):
+    """How often a verdict differs between two samples, mean over the items that have both kinds.
+
+    Attributes:
+        changed: Samples of the same presentation.
+        across: Samples of different presentations.
+        beyond: The second less the first, paired by item: what is due to the order.
+        temperature: That of the samples, where it is known.
+    """
+
+    changed: Estimate
+    across: Estimate
+    beyond: Estimate
+    temperature: float | UnsetType = UNSET
+
+
+def repeats(
+    samples: Sequence[tuple[IntArray, Clusters | None]], temperature: float | None
+) -> Repeats | UnsetType:
+    """What samples say; nothing where no item has two of one presentation and one of another.
+
+    Args:
+        samples: Per number of candidates the choices of I items under V presentations in S samples,
+            shape (I, V, S), and the clusters of the items.
+        temperature: Of the samples, where it is known.
+    """
+    unequal = [unequal_pairs(choices) for choices, _ in samples]
+    within, across = (np.concatenate(parts) for parts in zip(*unequal, strict=True))
+    both = np.flatnonzero(~np.isnan(within + across))
+    if not len(both):
+        return UNSET
+    clusters = Clusters.of_strata([(len(choices), own) for choices, own in samples])
+    clusters = clusters and clusters.rows(both)
+    return Repeats(
+        changed=_share(within[both], clusters),
+        across=_share(across[both], clusters),
+        beyond=mean_of_items((across - within)[both], clusters, span=1.0),
+        temperature=UNSET if temperature is None else temperature,
+    )
+
+
+def _share(values: FloatArray, clusters: Clusters | None) -> Estimate:
+    """A mean of shares, whose interval is around it and not around no difference."""
+    mean = float(values.mean())
+    apart = mean_of_items(np.round(values - mean, 12), clusters, span=1.0)
+    low, high = max(mean + (apart.low or 0.0), 0.0), min(mean + (apart.high or 0.0), 1.0)
+    return Estimate(value=mean, low=low, high=high, n=apart.n)
+
+
+def unequal_pairs(choices: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Share of unequal pairs of samples within and between presentations, (I,) each; NaN without.
+
+    A tie is like a tie, an answer that could not be read like nothing.
+
+    Args:
+        choices: Shape (I, V, S).
+    """
+    named = [candidate for candidate in np.unique(choices).tolist() if candidate >= 0]
+    counts = np.stack([(choices == code).sum(axis=2) for code in (*named, TIE)], axis=2)
+    calls = (choices != MISSING).sum(axis=2)
+    equal, pairs = _pairs(counts).sum(axis=(1, 2)), _pairs(calls).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        between = _pairs(calls.sum(axis=1)) - pairs
+        equal_between = _pairs(counts.sum(axis=1)).sum(axis=1) - equal
+        return 1.0 - equal / pairs, 1.0 - equal_between / between
+
+
+def _pairs(counts: FloatArray) -> FloatArray:
+    return counts * (counts - 1) / 2.0
