@@ -46,7 +46,8 @@ class DrawnJudge:
             by worth.
         quirks: Standard deviation of an item's own preference for a place.
         ties: Without probabilities, a lead below this share is a tie.
-        coin: True if gold is drawn by lot, so that no method can be more accurate.
+        coin: Items whose gold is drawn by lot, so that no method can be more accurate: "all", those
+            that are "contested" because the orders disagree, or "" for none.
         surer: "when wrong", "by lot", or "" for logits as they are.
     """
 
@@ -62,7 +63,7 @@ class DrawnJudge:
     first_right: float | None = None
     quirks: float = 0.0
     ties: float = 0.0
-    coin: bool = False
+    coin: str = ""
     surer: str = ""
 
 
@@ -142,6 +143,10 @@ def recorded(judge: DrawnJudge, size: int, seed: int) -> Recorded:
         logits *= np.where(wrong, SURER_WHEN_WRONG, 1.0)[:, :, None]
     elif judge.surer == "by lot":
         logits *= np.exp(rng.normal(0, SURER_BY_LOT, logits.shape[:2]))[:, :, None]
+    leaders = logits.argmax(axis=2)
+    contested = (leaders != leaders[:, :1]).any(axis=1)
+    by_lot = contested if judge.coin == "contested" else np.full(size, judge.coin == "all")
+    gold = np.where(by_lot, rng.integers(0, n, size=(size,)), gold)
     probs = np.exp(logits - logits.max(axis=2, keepdims=True))
     items = tuple(
         Item(
@@ -163,8 +168,6 @@ def _gold(judge: DrawnJudge, worth: FloatArray, rng: np.random.Generator) -> Who
     drawn: Whole = (worth + rng.gumbel(size=worth.shape)).argmax(axis=1)
     if judge.first_right is not None:
         drawn = np.where(rng.random(size) < judge.first_right, 0, rng.integers(1, n, (size,)))
-    if judge.coin:
-        drawn = rng.integers(0, n, size=(size,))
     return drawn
 
 

@@ -3,7 +3,7 @@
 A trial of the first part is a judge drawn at random. It is audited with all methods on samples of 100,
 300 and 1,000 items, and the truth is what every method measures on further items. "Lost" is the
 distance to the most accurate method of that judge. In the open state the reader is taken to use the
-command printed as "most accurate"; without a method the reader keeps the single call.
+command printed as "most accurate"; where nothing is recommended the reader keeps the single call.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def drawn(judges: int, candidates: int, truth: int = TRUTH) -> Iterator[Advised]
     for trial in range(judges):
         answers = recorded(drawn_judge(rng, candidates), SAMPLED + truth, trial)
         for probs in (True, False):
-            cell = f"{candidates} candidates, {'probabilities' if probs else 'labels'}"
+            cell = f"{candidates} candidates, {_known(probs)}"
             yield from advised(answers, cell, trial, probs=probs)
 
 
@@ -152,15 +152,21 @@ def hostile(judges: int, surer: str, truth: int = TRUTH) -> Iterator[Advised]:
 
 
 def losses(audits: Sequence[Advised], bounds: Mapping[int, float] | None = None) -> Iterator[Rate]:
-    """Mean loss by cell and size, and by cell of two rules that measure nothing."""
+    """Mean loss by cell and size, and by cell of two rules that measure nothing.
+
+    Bounds are for audits that say anything.
+    """
     for cell in dict.fromkeys(audit.cell for audit in audits):
         of_cell = [audit for audit in audits if audit.cell == cell]
         for items in PARTS:
             own = [audit for audit in of_cell if audit.items == items]
-            lost = [audit.loss(audit.followed) for audit in own]
+            told = [audit.loss(audit.followed) for audit in own if audit.found.state != "none"]
             bound = bounds[items] if bounds else None
             setting = f"{cell}, {items:,} items"
-            yield mean_loss("the recommendation", setting, lost, at_most=bound)
+            if told:
+                yield mean_loss("the recommendation, if any", setting, told, at_most=bound)
+            lost = [audit.loss(audit.followed) for audit in own]
+            yield mean_loss("the recommendation, else a single call", setting, lost)
             lost = [audit.loss(audit.cheapest) for audit in own]
             yield mean_loss("the recommendation, open read as cheapest", setting, lost)
         yield mean_loss("always a single call", cell, [audit.loss(BASE) for audit in of_cell])
@@ -200,6 +206,12 @@ def states(audits: Sequence[Advised]) -> Iterator[Rate]:
     )
 
 
+def near_chance(audits: Sequence[Advised]) -> Iterator[Rate]:
+    """How often a correction gains a point where no method is shown to be better than guessing."""
+    gains = [audit.gain >= MARGIN for audit in audits if audit.found.state == "none"]
+    yield from share("a correction gains a point or more", "state none", gains)
+
+
 def controls(audits: Sequence[Advised]) -> Iterator[Rate]:
     """Recommendations that name a control."""
     named = [{a.found.method, a.found.cheapest, a.found.most_accurate} & CONTROLS for a in audits]
@@ -222,24 +234,29 @@ def needed(audits: Sequence[Advised]) -> Iterator[Rate]:
 
 
 def coins(trials: int) -> Iterator[Rate]:
-    """How often a gain is said where gold is a coin: in every cell, and in all of them together."""
-    said: list[bool] = []
-    for number, (candidates, place, probs, items) in enumerate(COIN_CELLS):
-        ties = 0.0 if probs or candidates > 2 else 0.2
-        judge = DrawnJudge(candidates=candidates, place=place, ties=ties, coin=True)
-        own = []
-        for trial in range(trials):
-            answers = recorded(judge, items, 10_000 * number + trial)
-            found = advice_of(answers.audit(0, items, probs=probs, seed=trial))
-            own.append(found.state == "better")
-        evidence = "probabilities" if probs else "labels"
-        setting = (
-            f"gold a coin, {candidates} candidates, place {place:g}, {evidence}, {items} items"
-        )
-        yield from share("state better", setting, own)
-        said += own
-    bound = 0.05 if trials >= FEW else None
-    yield from share("state better", "gold a coin, all cells", said, at_most=bound)
+    """How often a gain is said where gold is a coin: in every cell, and in all of them together.
+
+    Where it is a coin on contested items alone, methods are better than guessing, and equally good.
+    """
+    for coin in ("all", "contested"):
+        said: list[bool] = []
+        for number, (candidates, place, probs, items) in enumerate(COIN_CELLS):
+            ties = 0.0 if probs or candidates > 2 else 0.2
+            judge = DrawnJudge(candidates=candidates, place=place, ties=ties, coin=coin)
+            own = []
+            for trial in range(trials):
+                answers = recorded(judge, items, 10_000 * number + trial)
+                found = advice_of(answers.audit(0, items, probs=probs, seed=trial))
+                own.append(found.state == "better")
+            cell = f"{candidates} candidates, place {place:g}, {_known(probs)}, {items} items"
+            yield from share("state better", f"gold a coin on {coin} items, {cell}", own)
+            said += own
+        bound = 0.05 if trials >= FEW else None
+        yield from share("state better", f"gold a coin on {coin} items", said, at_most=bound)
+
+
+def _known(probs: bool) -> str:
+    return "probabilities" if probs else "labels"
 
 
 def share(
@@ -270,5 +287,6 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
     yield from losses(by_lot)
     yield from controls([*audits, *sure, *by_lot])
     yield from states(audits)
+    yield from near_chance(audits)
     yield from needed(audits)
     yield from coins(trials or COINS)

@@ -15,7 +15,7 @@ from test_oracle import decisions_of, items_of
 from unswayed.auditing.recommendation import Recommendation, recommend
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.settings import AuditSettings
-from unswayed.metrics.clusters import Clusters
+from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.simultaneous import Contrasts
 
 SLACK = 0.06
