@@ -11,7 +11,7 @@ import msgspec
 from unswayed.items import Item
 from unswayed.training.advice import Advice, advise
 from unswayed.training.base_answers import ask_base
-from unswayed.training.distill import DISTILL
+from unswayed.training.own_labels import DISTILL
 from unswayed.training.planning import answers_with_label, plan_training
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.table import OBJECTIVES
