@@ -44,7 +44,7 @@ def without_signal(items: ItemSet, seed: int) -> ItemSet:
 def rates(trials: int | None = None) -> Iterator[Rate]:
     """Null runs with their bound, then power, which has none."""
     runs = trials or TRIALS
-    named = steady = 0
+    named = 0
     for seed in range(runs):
         found = recommended(
             f"simulated/judge?{UNBIASED}&seed={seed}",
@@ -52,15 +52,10 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
             1000 + seed,
         )
         named += found["method"] not in (None, "direct")
-        steady += found["steadiest"] is not None
     setting = "no bias, 200 pairs"
     yield Rate(
         statement="a remedy is recommended", setting=setting, count=named, trials=runs, at_most=0.06
     )
-    yield Rate(
-        statement="a method is called steadier", setting=setting, count=steady, trials=runs,
-        at_most=0.06,
-    )  # fmt: skip
     fewer = max(1, runs // 4)
     for judge, size in BIASED:
         found_all = [
@@ -72,12 +67,8 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
             for seed in range(fewer)
         ]
         setting = f"{judge.replace('&', ', ')}, {size} pairs"
-        for statement, key in (
-            ("a remedy is recommended", "method"),
-            ("a method is called steadier", "steadiest"),
-        ):
-            count = sum(found[key] not in (None, "direct") for found in found_all)
-            yield Rate(statement=statement, setting=setting, count=count, trials=fewer)
+        count = sum(found["method"] not in (None, "direct") for found in found_all)
+        yield Rate(statement="a remedy is recommended", setting=setting, count=count, trials=fewer)
     unrelated = [
         recommended(
             f"simulated/judge?slot=0.9&seed={seed}",
@@ -88,9 +79,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
     ]
     setting = "slot=0.9, label=0.4, gold unrelated, 300 pairs"
     named = sum(found["method"] not in (None, "direct") for found in unrelated)
-    steady = sum(found["steadiest"] is not None for found in unrelated)
     yield Rate(
         statement="a remedy is recommended", setting=setting, count=named, trials=fewer,
         at_most=0.06 if fewer >= 50 else None,
     )  # fmt: skip
-    yield Rate(statement="a method is called steadier", setting=setting, count=steady, trials=fewer)

@@ -47,4 +47,6 @@ def test_the_same_run_twice_differs_by_nothing() -> None:
 
 def test_items_are_compared_in_the_order_of_their_ids_so_that_resamples_repeat() -> None:
     run = answers(dict.fromkeys("dbace", (0, 1)))
-    assert run.outcomes(frozenset("abcde")).item_ids == tuple("abcde")
+    assert run.outcomes(
+        frozenset("abcde"), dict(zip("abcde", "abcde", strict=True))
+    ).item_ids == tuple("abcde")

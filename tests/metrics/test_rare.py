@@ -10,8 +10,8 @@ import pytest
 from metric_builders import SWAP, M, by_letter, outcomes, simulated
 
 from unswayed.decisions import Estimate
+from unswayed.decisions.clusters import Clusters
 from unswayed.metrics import METRICS, Outcomes, difference, measure
-from unswayed.metrics.clusters import Clusters
 from unswayed.metrics.uncertainty import TOO_FEW, paired_difference
 from unswayed.presentation import X0, X1, X2, presentations
 

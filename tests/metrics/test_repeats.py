@@ -12,7 +12,7 @@ from metric_builders import M, T, U
 import unswayed as us
 from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Decision
-from unswayed.metrics.clusters import Clusters
+from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.repeats import Repeats, repeats, unequal_pairs
 
 PAIRS = np.array(

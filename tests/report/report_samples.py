@@ -144,7 +144,8 @@ def method_row(
     row = {
         "calls_per_item": round(calls),
         "calls_per_item_amortised": calls,
-        "accuracy": estimate(right.mean(axis=1), judge.rng),
+        "accuracy": (share := estimate(right.mean(axis=1), judge.rng)),
+        "accuracy_fractional": share,
         "consistency": estimate(agreement(choices, judge.n), judge.rng),
         "consistent_accuracy": estimate(right.all(axis=1).astype(float), judge.rng),
         "rstd": spread_of_recall(judge, choices),
@@ -210,7 +211,8 @@ def methods_of(judge: Judge) -> tuple[dict[str, Any], dict[str, NDArray[np.intp]
 
 def difference(judge: Judge, a: NDArray[np.intp], b: NDArray[np.intp]) -> dict[str, dict[str, Any]]:
     gold = judge.gold[:, None]
-    return {"accuracy": estimate((a == gold).mean(1) - (b == gold).mean(1), judge.rng)}
+    gap = estimate((a == gold).mean(1) - (b == gold).mean(1), judge.rng)
+    return {"accuracy": gap, "accuracy_fractional": gap}
 
 
 def candidate_texts(index: int, n: int) -> tuple[str, ...]:
@@ -294,10 +296,9 @@ def sample_run(
             if a != b and a in rows and b in rows
         },
         "recommendation": {
+            "state": "better",
             "method": "average" if "average" in rows else next(iter(rows)),
-            "reason": "cheapest method that cannot be told from the most accurate",
-            "criterion": "accuracy",
-            "alternative": "pride" if "pride" in rows else None,
+            "gain": est(0.164, 0.142, 0.184),
         },
         "groups": groups_of(judge),
         "macro": {"direct": {"consistency": estimate(judge.rng.random(8), judge.rng)}},
@@ -382,6 +383,7 @@ def plain_run(
         "calls_per_item": 1.0,
         "calls_per_item_amortised": 1.0,
         "accuracy": est(0.71, 0.69, 0.73, n_items),
+        "accuracy_fractional": est(0.71, 0.69, 0.73, n_items),
         "consistent_accuracy": est(0.42, 0.39, 0.45, n_items),
         **coupled,
     }
@@ -408,5 +410,6 @@ def method(
         "calls_per_item": calls,
         "calls_per_item_amortised": calls,
         "accuracy": est(*accuracy),
+        "accuracy_fractional": est(*accuracy),
         "consistency": fixed(1.0, 1000) if consistency is None else est(*consistency),
     }

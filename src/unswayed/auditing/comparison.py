@@ -17,6 +17,7 @@ from unswayed.decisions import MISSING, Clusters, DecisionTable, Estimate
 from unswayed.errors import RunDirectoryError
 from unswayed.items import ids_of
 from unswayed.metrics import difference
+from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.gold import GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.table import compared_metrics
@@ -87,7 +88,7 @@ class Answers(msgspec.Struct, frozen=True):
             gold=gold,
             gold_kind=np.array([self.gold_kind[place] for place in rows], dtype=np.int8),
             permutable=np.array([self.permutable[place] for place in rows], dtype=np.bool_),
-            clusters=Clusters.of([unit_of[name] for name in sorted(keep)]),
+            clusters=Clusters.of([unit_of[self.item_ids[place]] for place in rows]),
         )
 
 
@@ -158,5 +159,5 @@ def changes(
             difference(new, old, name, resamples=resamples, seed=seed), n_units=len(units)
         )
         for name, metric in compared_metrics().items()
-        if not metric.left_out(old)
+        if metric is not ACCURACY and not metric.left_out(old)
     }

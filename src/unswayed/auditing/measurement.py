@@ -189,7 +189,7 @@ def asked_for(
     reach: BackendSettings,
     prompts: PromptSettings,
     directory: Path | None,
-    given: Mapping[str, str | int | None],
+    given: Mapping[str, str | int | float | None],
 ) -> dict[str, str | int | float | bool]:
     """How an audit was asked for, as `run.json` keeps it; what has its default is left out."""
     named: dict[str, str | int | float | bool | None] = {
@@ -227,4 +227,5 @@ def _settings(settings: AuditSettings) -> dict[str, Any]:
         "gold_ties": settings.gold_ties,
         "sample_temperature": settings.sample_temperature,
         "reask": settings.reask,
+        "margin": settings.margin,
     }

@@ -32,7 +32,6 @@ from unswayed.items import BadLine, Item, ItemSet, Task, blind, by_kind
 from unswayed.methods import BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
-from unswayed.metrics.table import outranked_metrics
 from unswayed.presentation import Ask, content_order, settled, through
 from unswayed.runner import Question
 from unswayed.tasks import task_of
@@ -117,10 +116,6 @@ class AuditPlan:
         if self.settings.estimation_sizes and not fitted:
             said.append(
                 "no estimation-set curve: none of the methods learns. Add one, such as pride."
-            )
-        if outranked := outranked_metrics():
-            said.append(
-                f"{', '.join(outranked)}: measured, but methods are recommended by built-in metrics."
             )
         return [*said, *self.remarks]
 

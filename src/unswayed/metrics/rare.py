@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import FloatArray
-from unswayed.metrics.clusters import Clusters
+from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.jackknife import GROUPS, jackknife
 from unswayed.metrics.metric import Ends
 from unswayed.metrics.uncertainty import TOO_FEW, alike_interval, paired_difference

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 
 from unswayed.decisions import MISSING, TIE, Estimate, FloatArray, IntArray
-from unswayed.metrics.clusters import Clusters
+from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.uncertainty import mean_of_items
 
 FEWEST: Final = 2

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import Estimate, FloatArray
-from unswayed.metrics.clusters import Clusters
+from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.metric import Ends, Limits
 from unswayed.metrics.moments import EXACT_UP_TO
 from unswayed.metrics.patterns import unique_rows

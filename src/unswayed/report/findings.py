@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, Literal
 
+from unswayed.auditing.recommendation import Recommendation
 from unswayed.auditing.records import Metrics
 from unswayed.decisions import Estimate
+from unswayed.methods import ALL_ORDERS as ALL_ORDERS
 from unswayed.methods import BASE
 from unswayed.metrics import METRICS, accuracy, answers, consistency, correlation, rates
 from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN
@@ -177,27 +179,18 @@ class Finding:
         measured = (row.get(CONSISTENCY) for row in (self.plain, self.base_row))
         return next((e.n for e in measured if e is not None and e.n), self.metrics.data.n_items)
 
-    @property
-    def settled_by_order(self) -> tuple[str, ...]:
-        """Methods of this run that give one verdict whatever the order."""
-        return tuple(
-            method
-            for method, row in self.metrics.methods.items()
-            if (e := row.get(CONSISTENCY)) is not None and e.by_construction
-        )
-
     def difference(self, method: str, other: str, metric: str) -> Estimate | None:
         """The paired difference method minus other, with the interval that claims rest on: the one
         for all methods compared at once, where there is one. None if it was not measured.
         """
-        gaps, sign = self.metrics.differences, 1
+        gaps = self.metrics.differences
         gap = gaps.get(f"{method}-{other}", {}).get(metric)
-        if gap is None:
-            gap, sign = gaps.get(f"{other}-{method}", {}).get(metric), -1
+        if gap is None and (turned := gaps.get(f"{other}-{method}", {}).get(metric)) is not None:
+            gap = turned.negated()
         if gap is None or gap.value is None:
             return None
-        ends = [None if end is None else sign * end for end in gap.joint or (gap.low, gap.high)]
-        return Estimate(value=sign * gap.value, low=ends[sign < 0], high=ends[sign > 0], n=gap.n)
+        low, high = gap.joint or (gap.low, gap.high)
+        return Estimate(value=gap.value, low=low, high=high, n=gap.n)
 
     # What is favoured, and how sure that is.
 
@@ -368,13 +361,37 @@ class Finding:
     @property
     def recommended(self) -> str | None:
         """The recommended method, where one may be recommended."""
-        advice = self.metrics.recommendation
-        if not self.recommends or advice is None or len(self.metrics.methods) < 2:
+        return None if self.advised is None else self.advised.method
+
+    @property
+    def advised(self) -> Recommendation | None:
+        """The recommendation; None where none can be: of the methods that it names all are here."""
+        given, rows = self.metrics.recommendation, self.metrics.methods
+        if given is None or len(rows) < 2 or (given.state != "none" and not self.recommends):
             return None
-        return advice.method if advice.method in self.metrics.methods else None
+        if given.state == "none":
+            return replace(given, method=None)
+        named = {given.method, given.cheapest, given.most_accurate} - {None}
+        return given if named <= rows.keys() else None
+
+    @property
+    def proven(self) -> bool:
+        """Whether a pull of place or label is shown."""
+        return self.state in {State.POSITION, State.HIDDEN}
 
     @property
     def criterion(self) -> str:
-        """The metric by which methods were compared; empty where none were."""
-        advice = self.metrics.recommendation
-        return "" if advice is None else advice.metric
+        """The metric by which methods are compared."""
+        return self.accuracy if self.base_row.get(SPEARMAN) is None else SPEARMAN
+
+    @property
+    def accuracy(self) -> str:
+        """The accuracy by which methods are compared: ties shared, unless they are a class."""
+        classes = self.run.run.settings.get("gold_ties") == "class"
+        return ACCURACY if classes else ACCURACY_FRACTIONAL
+
+    @property
+    def ties(self) -> bool:
+        """Whether any method shares ties in its accuracy."""
+        rates = [row.get(TIE_RATE) for row in self.metrics.methods.values()]
+        return self.accuracy != ACCURACY and any(rate and rate.value for rate in rates)

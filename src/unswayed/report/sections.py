@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from unswayed.metrics.improvements import Improvements
 from unswayed.report import claims
-from unswayed.report.advice import advice_of, control_of, repeats_of
-from unswayed.report.findings import Finding, State
+from unswayed.report.advice import control_of, repeats_of
+from unswayed.report.findings import CONSISTENCY, Finding, State
 from unswayed.report.frontier import Frontier, panels
 from unswayed.report.heat import Heat
 from unswayed.report.parts import cut
@@ -122,7 +122,7 @@ def remedies_claim(finding: Finding) -> Claim | None:
     if len(finding.metrics.methods) < 2 or finding.state is State.FAILED:
         return None
     controls = repeats_of(finding), control_of(finding)
-    return claim("advice.remedies", finding, advice_of(finding), *controls)
+    return claim("advice.remedies", finding, *controls)
 
 
 def remedies_section(findings: Sequence[Finding]) -> Section | None:
@@ -135,7 +135,7 @@ def remedies_section(findings: Sequence[Finding]) -> Section | None:
     caption = sentence(
         "advice.frontier_caption",
         any(finding.recommended for finding in findings),
-        any(finding.settled_by_order for finding in findings),
+        any((e := row.get(CONSISTENCY)) is not None and e.by_construction for row in rows),
         learning,
     )
     return Section(joint, caption, frontier=panels(findings))
@@ -174,7 +174,7 @@ def table_section(findings: Sequence[Finding]) -> TableSection:
     caption = sentence(
         "tables.caption",
         any(table.by_construction for table in tables),
-        any(finding.has_gold for finding in findings),
+        any(finding.has_gold and finding.ties for finding in findings),
         list(dict.fromkeys(table.notes for table in tables)),
         {name: why for finding in findings for name, why in finding.metrics.skipped.items()},
         list(dict.fromkeys(itertools.chain.from_iterable(cautions))),

@@ -8,8 +8,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.report.advice import advice_of
-from unswayed.report.applying import Application, application_of
+from unswayed.report.applying import Application, applications_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.lists import uneven_orders
@@ -46,12 +45,11 @@ def terminal_report(run: RunData) -> RenderableType:
     parts += [
         Text(_plain("lists.uneven", *uneven), style="yellow") for uneven in uneven_orders(finding)
     ]
-    advice = sentence("advice.advice", finding, advice_of(finding))
+    advice = sentence("advice.advice", finding)
     if advice:
         parts += [Text(""), _text(advice)]
-    use = application_of(finding)
-    if use is not None:
-        parts += [Text(""), Text("Apply this", style="bold"), _verbatim(use)]
+    for use in applications_of(finding):
+        parts += [Text(""), Text(one_line(use.title), style="bold"), _verbatim(use)]
     return Group(*parts)
 
 
