@@ -124,11 +124,15 @@ class OneToken(_Base):  # type: ignore[misc]
         shuffle: bool,
         **trainer: Any,
     ) -> None:
+        from peft import PeftModel
+
         self.loss_of = loss
         self.constants = constants
         self.per_step = per_step
         self.shuffle = shuffle
-        self.takes = inspect.signature(_plain(trainer["model"]).forward).parameters
+        model = trainer["model"]
+        plain = model.get_base_model() if isinstance(model, PeftModel) else model
+        self.takes = inspect.signature(plain.forward).parameters
         self.parts: dict[str, list[torch.Tensor]] = defaultdict(list)
         super().__init__(**trainer)
 
@@ -173,13 +177,6 @@ class OneToken(_Base):  # type: ignore[misc]
             settled = {f"{SETTLED}{name}": value for name, value in self.constants.items()}
             logs = {**logs, **means, **settled}
         super().log(logs, *values, **named)
-
-
-def _plain(model: Any) -> Any:
-    """The model inside an adapter."""
-    from peft import PeftModel
-
-    return model.get_base_model() if isinstance(model, PeftModel) else model
 
 
 def label_log_probs(
