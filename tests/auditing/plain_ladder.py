@@ -56,8 +56,10 @@ class Ladder:
         apart = self.common[:, top] - self.common[:, base]
         if self.alike and top == every and not apart.any():
             return {"state": "same", "method": None}
-        level = self._interval(self.common[:, top] - (self.chance or 0.0), TWO_SIDED)
-        if self.chance is not None and level[1] <= 0:
+        level = [
+            self._interval(self.common[:, m] - (self.chance or 0), TWO_SIDED) for m in (top, base)
+        ]
+        if self.chance is not None and max(own[1] for own in level) <= 0:
             return {"state": "none", "method": None}
         gains = self._family(base)
         critical = self._critical(base)

@@ -16,7 +16,7 @@ from unswayed.items import Item, ItemSet, Task
 from unswayed.methods import METHODS
 from unswayed.metrics.simultaneous import Contrasts
 
-CALLS = {"direct": 1.0, "pride": 1.2, "average": 2.0, "vote": 2.0}
+CALLS = {"direct": 1.0, "pride": 1.2, "average": 2.0, "vote": 2.0, "sequential": 1.0}
 
 
 def values(items: int, **moved: tuple[int, int]) -> Contrasts:
@@ -123,6 +123,16 @@ def test_no_method_is_named_where_nothing_can_be_said(given: Any, reason: str) -
     found = advised(values(300, average=(60, 10)), **given)
     assert (found.state, found.method, found.needed) == ("none", None, None)
     assert reason in found.reason
+
+
+def test_a_single_call_above_chance_is_better_than_guessing() -> None:
+    falls = advised(values(300, average=(0, 120)), chance=0.35)
+    assert (falls.state, falls.method) == ("worse", "direct")
+
+
+def test_without_a_method_of_all_orders_a_single_call_is_compared_with_what_asks_most() -> None:
+    found = advised(values(300, sequential=(20, 12)))
+    assert (found.state, found.most_accurate) == ("open", "sequential")
 
 
 @pytest.mark.parametrize("items", [1, 19])

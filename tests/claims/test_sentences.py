@@ -121,7 +121,7 @@ ROWS: tuple[Row, ...] = (
     Row("# points are due to the order (# to #)",
         lambda t, _, low, high: change(t) > t.law.again + 0.005 and within(low, change(t) -
         t.law.again, high), ODDS),
-    Row("no change is shown to be due to the order (# points; # to #)",
+    Row("no more are shown to change in another order (# points; # to #)",
         lambda t, _, low, high: within(low, change(t) - t.law.again, high), ODDS),
     Row("Nothing was asked twice in the same order, so this includes any that would change"
         " anyway",
@@ -362,7 +362,7 @@ Position and label are not statistically distinguishable
 The answer could not be read
 The judge called it a tie
 gains nothing (measured:
-more items would decide it
+would decide it
 No place is shown to gain or lose points
 no gain shown (
 in at most

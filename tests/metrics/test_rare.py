@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from metric_builders import SWAP, M, by_letter, outcomes, simulated
 
-from unswayed.decisions import Estimate
+from unswayed.decisions import MISSING, Estimate
 from unswayed.decisions.clusters import Clusters
 from unswayed.metrics import METRICS, Outcomes, difference, measure
 from unswayed.metrics.uncertainty import TOO_FEW, paired_difference
@@ -48,6 +48,13 @@ def test_position_effect_by_hand() -> None:
     assert (found.value, found.n) == (0.125, 4)
     by_hand = paired_difference(np.array([1, 0, 0.5, -1]), np.ones(4, np.int64), span=1.0)
     assert ends(found) == pytest.approx(ends(by_hand), abs=1e-12)
+
+
+def test_position_effect_takes_nothing_from_items_that_lack_an_order() -> None:
+    # the better answer stands first where one order is recorded alone: no pull of the place
+    made = outcomes([[0, 0], [1, 1], *[[0, MISSING]] * 30], shown=SWAP)
+    found = cell("position_effect", made)
+    assert (found.value, found.n) == (0.0, 2)
 
 
 def test_position_effect_reads_positions_not_labels() -> None:

@@ -88,16 +88,17 @@ def recommend(
     reason = _too_little(compared, unread, missing, tied)
     if reason is not None:
         return replace(given, reason=reason)
-    whole = min(compared.names, key=lambda name: (_place(name), -calls[name], name))
+    others = (name for name in compared.names if name != BASE)
+    whole = min(others, key=lambda name: (_place(name), -calls[name], name))
     over = compared.against(whole)
-    above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
+    above = (name for name, gap in over.items() if name != BASE and _low(gap) > 0)
     top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
     vote = two_orders and whole.partition(":")[0] == ALL_ORDERS[1]
     if vote and top == whole and not compared.apart(whole, BASE).any():
         return replace(given, state="same", reason=_agreed(compared, whole))
     if chance is not None:
         level = compared.above(top, chance)
-        if _low(level) <= 0:
+        if max(_low(level), _low(compared.above(BASE, chance))) <= 0:
             value, low, high = (
                 100 * (chance + (end or 0.0)) for end in (level.value, level.low, level.high)
             )
@@ -133,9 +134,8 @@ def recommend(
     measured = gain.value or 0.0
     reach = max(measured, given.margin - measured)
     need = ((critical + _POWER) * compared.spread(top, BASE) / reach) ** 2
-    more = math.ceil(need - compared.units)
     leads = top if measured >= -given.margin else BASE
-    needed = more if more >= 1 else None
+    needed = max(math.ceil(need - compared.units), 0) or None
     return replace(given, state="open", cheapest=BASE, most_accurate=leads, needed=needed)
 
 

@@ -42,8 +42,7 @@ def _with_total(counts: FloatArray) -> FloatArray:
 
 def excess_of_first(sums: FloatArray) -> FloatArray:
     """Share of the first position less 1/n, (B,); negative where the last ones are preferred."""
-    shares = ratio(sums)
-    excess: FloatArray = shares[:, 0] - 1.0 / shares.shape[1]
+    excess: FloatArray = (shares := ratio(sums))[:, 0] - 1.0 / shares.shape[1]
     return excess
 
 
@@ -62,7 +61,8 @@ def _effect(outcomes: Outcomes) -> FloatArray:
     tied = outcomes.pooled & (outcomes.choices == TIE)
     wins = outcomes.counts_by(outcomes.positions_by_candidate)
     read = wins.sum(axis=1) + tied.sum(axis=1)
-    return item_means((wins[:, 0] - wins[:, 1]) / np.maximum(read, 1), read > 0)
+    whole = outcomes.answered.all(axis=1)  # one order alone says which answer is the better
+    return item_means((wins[:, 0] - wins[:, 1]) / np.maximum(read, 1), whole & (read > 0))
 
 
 POSITION_RATE = Metric(
@@ -100,7 +100,7 @@ POSITION_EFFECT = Metric(
     meaning="share of comparisons that an answer wins when shown first, less the share that it wins "
     "when shown last, a tie half for each; mean over items, 0 without bias (two candidates)",
     statistics=_effect,
-    undefined="no answer could be read",
+    undefined="no item was asked in every order and read",
     needs=(Need.PERMUTABLE,),
     percent=True,
     constructed="evenly",
