@@ -1,15 +1,15 @@
 """What an importer is: one foreign record in, an item and its decisions out.
 
-An importer is one file with one value: the fields that tell its format, the schema of a record, and
-the function that says what a record means. Reading files, checking and counting are the driver's.
+An importer is one value: the fields that tell its format, the schema of a record, and the function
+that says what a record means. Reading files, checking and counting are the driver's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -20,6 +20,9 @@ from unswayed.presentation import Presentation
 
 Record = Mapping[str, object]
 """One JSON object or table row of a foreign file."""
+
+UNKNOWN: Final = "figures by position mean nothing for these decisions"
+"""What a remark on calls whose order was not recorded says."""
 
 T = TypeVar("T")
 
@@ -96,6 +99,46 @@ class Importer(Generic[T]):
         return self.read(read_as(self.schema, record), source)
 
 
+class LeftOut(str):
+    """Why a record has no calls although its format records them."""
+
+    __slots__ = ()
+
+
+Part = Item | Decision | LeftOut | str
+"""What a record says, one by one: its item, its calls, why it has none, and remarks."""
+
+
+def importer(
+    title: str,
+    schema: type[T],
+    parts: Callable[[T, Source], Iterable[Part]],
+    *,
+    detects: Callable[[Record], bool] | None = None,
+    left_out: str | None = "no verdict was recorded",
+    **more: Any,
+) -> Importer[T]:
+    """An importer by what a record says; `left_out` is why where it says of no call.
+
+    Without `detects` a record of the format has all fields that the schema requires.
+    """
+
+    def read(row: T, source: Source) -> Judged:
+        item, reason, said = None, left_out, list(parts(row, source))
+        for part in said:
+            if isinstance(part, Item):
+                item = part
+            elif isinstance(part, LeftOut):
+                reason = part
+        decisions = tuple(part for part in said if isinstance(part, Decision))
+        remarks = tuple(part for part in said if type(part) is str)
+        return Judged(item, decisions, None if decisions else reason, remarks)
+
+    if detects is None:
+        detects = has(*(f.encode_name for f in msgspec.structs.fields(schema) if f.required))  # type: ignore[arg-type]
+    return Importer(title=title, detects=detects, schema=schema, read=read, **more)
+
+
 def read_as(schema: type[T], record: Record) -> T:
     """The record as a typed struct.
 
@@ -158,6 +201,22 @@ def has(*names: str) -> Callable[[Record], bool]:
 def candidate_at(shown: Presentation, position: Choice) -> Choice:
     """The candidate shown at a position; "tie" and None stay."""
     return shown.order[position] if isinstance(position, int) else position
+
+
+def named(names: Mapping[Any, Choice], value: object, field: str, allowed: str) -> Choice:
+    """What the value of a field names.
+
+    Raises:
+        BadFieldError: If it names nothing; `allowed` says what would.
+    """
+    if value not in names:
+        raise BadFieldError(field, f"{value!r} is not {allowed}")
+    return names[value]
+
+
+def by_candidate(shown: Presentation, by_position: Sequence[float]) -> tuple[float, float]:
+    """Two numbers by position, by candidate."""
+    return by_position[shown.order.index(0)], by_position[shown.order.index(1)]
 
 
 def pair_decision(
