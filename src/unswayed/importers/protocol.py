@@ -16,6 +16,7 @@ import msgspec
 from unswayed.decisions import Choice, Decision
 from unswayed.errors import field_and_reason
 from unswayed.items import BadFieldError, Item
+from unswayed.permutations import Order
 from unswayed.presentation import Presentation
 
 Record = Mapping[str, object]
@@ -193,6 +194,32 @@ def object_of(part: object, field: str) -> Record | BadFieldError:
     return BadFieldError(field, f"expected an object, got {type(value).__name__}")
 
 
+MARK: Final = "unswayed"
+
+
+class Mark(msgspec.Struct):
+    """What a log says of a question shown in an order of ours: one presentation of a question: which, the candidate at each place, and what is right."""
+
+    item: str | int
+    order: Order
+    gold: int | list[int] | None = None
+    permutable: bool = True
+
+
+def mark_of(fields: Mapping[str, Any] | None, *, field: str) -> Mark | None:
+    """The mark among the fields that a log keeps of a question; None where there is none.
+
+    Raises:
+        BadFieldError: If there is something else under its name in `field`.
+    """
+    if not fields or fields.get(MARK) is None:
+        return None
+    try:
+        return msgspec.convert(fields[MARK], Mark)
+    except msgspec.ValidationError as error:
+        raise BadFieldError(f"{field}.{MARK}", str(error)) from None
+
+
 def has(*names: str) -> Callable[[Record], bool]:
     """Whether a record has all of these fields."""
     return lambda record: record.keys() >= set(names)
@@ -219,31 +246,16 @@ def by_candidate(shown: Presentation, by_position: Sequence[float]) -> tuple[flo
     return by_position[shown.order.index(0)], by_position[shown.order.index(1)]
 
 
+def decision(item: Item, order: Order, labels: tuple[str, ...], **more: Any) -> Decision:
+    """One call on an item in an order, the first label at the first position."""
+    return Decision(item_id=item.id, order=order, labels=labels, label_set=labels, **more)
+
+
 def pair_decision(
-    item: Item,
-    shown: Presentation,
-    labels: tuple[str, str],
-    choice: Choice,
-    *,
-    scores: tuple[float, float] | None = None,
-    text: str | None = None,
-    model: str | None = None,
-    sample: int = 0,
-    finish_reason: str | None = None,
+    item: Item, shown: Presentation, labels: tuple[str, str], choice: Choice, **more: Any
 ) -> Decision:
-    """One call on a pair; choice and scores by candidate, the first label at the first position."""
-    return Decision(
-        item_id=item.id,
-        order=shown.order,
-        labels=labels,
-        label_set=labels,
-        sample=sample,
-        choice=choice,
-        scores=scores,
-        text=text,
-        model=model,
-        finish_reason=finish_reason,
-    )
+    """One call on a pair; choice, scores and probabilities by candidate."""
+    return decision(item, shown.order, labels, choice=choice, **more)
 
 
 def short_name(file: str) -> str:

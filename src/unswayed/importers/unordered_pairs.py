@@ -102,26 +102,24 @@ def _likelier(
         return LeftOut("both labels are equally likely: the order is unknown")
     shown = X2 if _swapped(preference, p_second) else X0
     probs = by_candidate(shown, (1.0 - p_second, p_second))
-    return msgspec.structs.replace(
-        _call(item, shown, int(probs[1] > probs[0]), row),
+    return _call(
+        item,
+        shown,
+        int(probs[1] > probs[0]),
+        row,
         probs=probs,
         label_mass=min(first + second, 1.0),
         censored=any(label not in logprobs for label in _M),
     )
 
 
-def _call(item: Item, shown: Presentation, choice: Choice, row: _Annotation) -> Decision:
+def _call(
+    item: Item, shown: Presentation, choice: Choice, row: _Annotation, **more: Any
+) -> Decision:
     raw = row.raw_completion if isinstance(row.raw_completion, Mapping) else {}
-    reasons = [str(raw[name]) for name in ("finish_reason", "stop_reason") if raw.get(name)]
-    return pair_decision(
-        item,
-        shown,
-        _M,
-        choice,
-        text=row.raw_text,
-        model=row.annotator,
-        finish_reason=next(iter(reasons), None),
-    )
+    reasons = (str(raw[name]) for name in ("finish_reason", "stop_reason") if raw.get(name))
+    more |= {"text": row.raw_text, "model": row.annotator, "finish_reason": next(reasons, None)}
+    return pair_decision(item, shown, _M, choice, **more)
 
 
 def _swapped(preference: float, p_second: float) -> bool:
