@@ -130,8 +130,8 @@ def false_alarms(setting: Setting, runs: int) -> Iterator[Rate]:
         for name in NAMES:
             apart = difference(judges["1"], judges["0"], name)
             alone[name] += apart.low is not None and not _holds_zero(apart.low, apart.high)
-        family = contrasts(judges, "spearman", base="0", seed=trial)
-        ends = [family.difference(str(number), "0") for number in range(1, 1 + ALONE)]
+        family = contrasts(judges, "spearman", seed=trial)
+        ends = family.against("0").values()
         together += any(end.low is not None and not _holds_zero(end.low, end.high) for end in ends)
     for name, count in alone.items():
         yield Rate(

@@ -68,14 +68,12 @@ def rates(trials: int | None) -> Iterator[Rate]:
             plain, better = (side if clustered else replace(side, clusters=None) for side in sides)
             options = {"resamples": RESAMPLES, "seed": seed}
             _, macro = measure_groups([plain], names=["accuracy"], **options)
-            joint = contrasts(
-                {"plain": [plain], "better": [better]}, "accuracy", base="plain", seed=seed
-            )
+            joint = contrasts({"plain": [plain], "better": [better]}, "accuracy", seed=seed)
             estimates = {
                 "a value": (measure([plain], names=["accuracy"], **options)["accuracy"], HIT),
                 "the macro average": (macro["accuracy"], HIT),
                 "a difference": (difference([better], [plain], "accuracy", **options), GAIN),
-                "a joint difference": (joint.difference("better", "plain"), GAIN),
+                "a joint difference": (joint.against("plain")["better"], GAIN),
             }
             for statement, (estimate, truth) in estimates.items():
                 key = statement, "clustered" if clustered else "each criterion by itself"

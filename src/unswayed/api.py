@@ -48,6 +48,7 @@ def audit(
     shots: Source = (),
     group_by: str = "group",
     gold_ties: Literal["exclude", "class"] = "exclude",
+    margin: float = 1.0,
     task: str | None = None,
     on_bad_item: Literal["stop", "skip"] = "stop",
     limit: int | None = None,
@@ -86,6 +87,7 @@ def audit(
         shots: Items with gold to show as examples.
         group_by: "group", or a field of meta such as "meta.source".
         gold_ties: "exclude" items whose gold is a tie, or score ties as a "class".
+        margin: Smallest difference that matters, in points of accuracy.
         task: Take the items of this task only.
         on_bad_item: For files: "stop" at the first bad line, or "skip" and count bad lines.
         limit: Use the first items only.
@@ -124,6 +126,7 @@ def audit(
         seed=seed,
         resamples=resamples,
         gold_ties=gold_ties,
+        margin=margin,
         prompts=prompt_settings(prompt, template, labels, load_data(shots) if shots else ()),
         reask=reask,
     )

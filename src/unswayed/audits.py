@@ -55,7 +55,7 @@ def audit_calls(
     directory: Path | None,
     budget: float | None = None,
     command: str | None = None,
-    given: Mapping[str, str | int | None] | None = None,
+    given: Mapping[str, str | int | float | None] | None = None,
 ) -> AuditResult:
     """Make the calls that are missing, measure, and write the run directory if there is one.
 

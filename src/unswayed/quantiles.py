@@ -11,6 +11,9 @@ TAIL: Final = 0.025
 NORMAL: Final = 1.959963984540054
 """The normal quantile of a 95 % interval."""
 
+NORMAL_ONE_SIDED: Final = 1.6448536269514722
+"""The same of one that is open on one side."""
+
 
 @functools.lru_cache(maxsize=4096)
 def student(items: int) -> float:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from naive_audit import (
+    MISSING,
     Answered,
     Case,
     Judge,
@@ -127,6 +128,35 @@ def check(reported: object, expected: object, where: str) -> None:
                 assert reported["low"] - 1e-12 <= value <= reported["high"] + 1e-12, where
 
 
+def in_common(
+    made: Mapping[str, dict[int, list[Answered]]],
+) -> dict[str, dict[int, list[Answered]]]:
+    """The rows that every method answers in every view; without methods that lack too many."""
+    whole = {
+        name: {
+            (n, k)
+            for n, rows in parts.items()
+            for k, row in enumerate(rows)
+            if (
+                MISSING not in row.verdicts
+                if row.case.permutable
+                else set(row.verdicts) != {MISSING}
+            )
+        }
+        for name, parts in made.items()
+    }
+    base = whole["direct"]
+    kept = [name for name in made if len(whole[name] & base) >= 0.9 * len(base)]
+    shared = set.intersection(*(whole[name] for name in kept))
+    return {
+        name: {
+            n: [row for k, row in enumerate(rows) if not shared or (n, k) in shared]
+            for n, rows in made[name].items()
+        }
+        for name in kept
+    }
+
+
 def check_audit(
     metrics: Mapping[str, object],
     cases: Sequence[Case],
@@ -141,7 +171,7 @@ def check_audit(
         by_n.setdefault(case.n, []).append(case)
     rows = metrics["methods"]
     assert isinstance(rows, Mapping)
-    single: dict[int, list[Answered]] = {}
+    made: dict[str, dict[int, list[Answered]]] = {}
     for name in METHODS:
         parts: dict[int, list[Answered]] = {}
         for n, same in by_n.items():
@@ -153,25 +183,27 @@ def check_audit(
             assert metrics["skipped"][name]
             continue
         check(rows[name], table_of(parts, views["coupled"], gold_ties), name)
-        if name == "direct":
-            single = parts
-        else:
-            gains = [
-                gain
-                for n in by_n
-                for gain in paired(parts[n], single[n], len(views["coupled"][n]), gold_ties)
-            ]
-            accuracy, consistency = zip(*gains, strict=True)
-            expected = {
-                "accuracy": mean([gain for gain in accuracy if gain is not None]),
-                "consistency": mean([gain for gain in consistency if gain is not None]),
-            }
-            check(metrics["differences"][f"{name}-direct"], expected, f"{name}-direct")  # type: ignore[index]
+        made[name] = parts
         groups, macro = grouped(parts, views["coupled"], gold_ties)
         for group, row in groups.items():
             check(metrics["groups"][group][name], row, f"{group}.{name}")  # type: ignore[index]
         if macro:
             check(metrics["macro"][name], macro, f"macro.{name}")  # type: ignore[index]
+    common = in_common(made)
+    for name in common.keys() - {"direct"}:
+        gains = [
+            gain
+            for n in by_n
+            for gain in paired(
+                common[name][n], common["direct"][n], len(views["coupled"][n]), gold_ties
+            )
+        ]
+        accuracy, consistency = zip(*gains, strict=True)
+        expected = {
+            "accuracy": mean([gain for gain in accuracy if gain is not None]),
+            "consistency": mean([gain for gain in consistency if gain is not None]),
+        }
+        check(metrics["differences"][f"{name}-direct"], expected, f"{name}-direct")  # type: ignore[index]
     protocols = metrics["protocols"]
     assert isinstance(protocols, Mapping)
     assert set(protocols) == set(views)

@@ -1,111 +1,230 @@
-"""Which method is recommended, and when none is."""
+"""Each rung of the ladder, and what keeps anything from being said."""
 
-from unswayed.auditing.recommendation import (
-    Candidate,
-    Recommendation,
-    recommend,
-    steadiest,
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from unswayed.auditing.recommendation import Recommendation, recommend
+from unswayed.auditing.recorded import audit_decisions
+from unswayed.auditing.records import Metrics
+from unswayed.auditing.settings import AuditSettings, audit_settings
+from unswayed.decisions import Decision
+from unswayed.errors import UsageError
+from unswayed.items import Item, ItemSet, Task
+from unswayed.methods import METHODS
+from unswayed.metrics.simultaneous import Contrasts
+
+CALLS = {"direct": 1.0, "pride": 1.2, "average": 2.0, "vote": 2.0}
+
+
+def values(items: int, **moved: tuple[int, int]) -> Contrasts:
+    """Methods that earn half a point more, and less, than a single call on so many items."""
+    rng = np.random.default_rng(items)
+    single = rng.choice([0.5, 0.5, 1.0, 0.0], items)
+    columns = [single]
+    for up, down in moved.values():
+        own, rows = single.copy(), np.flatnonzero(single == 0.5)
+        own[rows[:up]], own[rows[len(rows) - down :]] = 1.0, 0.0
+        columns.append(own)
+    return Contrasts(np.column_stack(columns), ("direct", *moved))
+
+
+def advised(compared: Contrasts, **more: Any) -> Recommendation:
+    return recommend(compared, CALLS, Recommendation(margin=0.01), **more)
+
+
+def test_all_orders_are_used_where_the_gain_is_shown() -> None:
+    found = advised(values(300, average=(60, 10)))
+    assert (found.state, found.method, found.most_accurate) == ("better", "average", "average")
+    assert found.gain is not None
+    assert found.gain.value == pytest.approx(50 / 600)
+    assert found.gain.low is not None
+    assert found.gain.low > 0
+    assert (found.items, found.units, found.cheapest, found.needed) == (300, 300, None, None)
+    assert not found.reason
+
+
+def test_a_cheaper_method_is_used_only_if_shown_to_be_as_good() -> None:
+    same = advised(values(1000, average=(200, 10), pride=(199, 10)))
+    assert (same.state, same.method, same.most_accurate) == ("better", "pride", "average")
+    below = advised(values(1000, average=(200, 10), pride=(150, 10)))
+    assert (below.method, below.cheapest) == ("average", "pride")
+
+
+def test_a_method_takes_the_place_of_all_orders_if_shown_above_them() -> None:
+    found = advised(values(1000, average=(60, 10), pride=(200, 0)))
+    assert (found.state, found.method, found.most_accurate) == ("better", "pride", "pride")
+
+
+def test_a_single_call_is_enough_where_no_more_than_the_margin_is_left() -> None:
+    found = advised(values(3000, average=(6, 5)))
+    assert (found.state, found.method) == ("enough", "direct")
+    assert found.gain is not None
+    assert 0 < (found.gain.high or 0) <= 0.01
+    assert found.gain.value == pytest.approx(1 / 6000)
+
+
+def test_a_loss_that_is_shown_keeps_the_single_call() -> None:
+    found = advised(values(300, average=(10, 60)))
+    assert (found.state, found.method) == ("worse", "direct")
+    assert found.gain is not None
+    assert (found.gain.high or 0) < 0
+
+
+def test_a_question_that_is_open_names_both_ends_and_what_it_takes() -> None:
+    found = advised(values(300, average=(20, 12)))
+    assert (found.state, found.method) == ("open", None)
+    assert (found.cheapest, found.most_accurate) == ("direct", "average")
+    assert found.needed is not None
+    gain = 8 / 600
+    spread = np.std([0.5] * 20 + [-0.5] * 12 + [0.0] * 268)
+    assert found.needed == int(np.ceil(((1.959964 + 0.84) * spread / gain) ** 2 - 300))
+    low = advised(values(100, average=(14, 17)))
+    assert (low.state, low.most_accurate) == ("open", "direct")
+
+
+def test_items_needed_never_run_away() -> None:
+    """At a gain of half the margin, where neither question is nearer than the other."""
+    found = advised(values(100, average=(10, 9)))
+    assert (found.state, found.needed is not None) == ("open", True)
+    assert found.gain is not None
+    assert found.gain.value == pytest.approx(0.005)
+    assert (found.needed or 0) < (2.8 * 0.22 / 0.005) ** 2
+
+
+def test_a_vote_over_two_orders_is_the_same_sum() -> None:
+    alike = values(300, vote=(0, 0))
+    found = advised(alike, two_orders=True)
+    assert (found.state, found.method, found.gain) == ("same", None, None)
+    share = (alike.values[:, 0] != 0.5).mean()
+    assert found.reason.startswith(f"both orders agree on {share:.0%} of items")
+    assert advised(alike).state != "same"  # by the data alone nothing is the same
+    assert advised(values(300, vote=(30, 0)), two_orders=True).state == "better"
+
+
+def test_a_gain_from_unread_answers_is_told_as_such() -> None:
+    found = advised(values(300, vote=(30, 0)), two_orders=True, unread=0.1)
+    assert "second answer" in found.reason
+    assert not advised(values(300, average=(30, 0)), two_orders=True, unread=0.1).reason
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"unread": 0.21}, "21% of the answers could not be read"),
+        ({"missing": 0.5}, "50% of the calls are missing"),
+        ({"tied": 0.97}, "calls a tie in 97% of its answers"),
+        ({"chance": 0.95}, "better than guessing"),
+    ],
 )
-from unswayed.decisions import Estimate
-from unswayed.metrics.metric import Criterion
-
-DIRECT = Candidate("direct", 1.0, 0.70)
-PRIDE = Candidate("pride", 1.2, 0.84)
-AVERAGE = Candidate("average", 2.0, 0.87)
-AVERAGE_4 = Candidate("average:layouts=all", 4.0, 0.875)
+def test_no_method_is_named_where_nothing_can_be_said(given: Any, reason: str) -> None:
+    found = advised(values(300, average=(60, 10)), **given)
+    assert (found.state, found.method, found.needed) == ("none", None, None)
+    assert reason in found.reason
 
 
-def chosen(
-    *candidates: Candidate,
-    width: float,
-    n_items: int = 500,
-    unparsed: float = 0.0,
-    missing: float = 0.0,
-) -> Recommendation:
-    """Recommend where every paired difference has the same half-width."""
-    by_name = {one.name: one for one in candidates}
-
-    def gain(first: str, second: str) -> Estimate:
-        value = by_name[first].score - by_name[second].score
-        return Estimate(value=value, low=value - width, high=value + width, n=n_items)
-
-    return recommend(
-        by_name,
-        gain,
-        criterion=Criterion("accuracy", "more accurate"),
-        n_items=n_items,
-        unparsed=unparsed,
-        missing=missing,
-    )
+@pytest.mark.parametrize("items", [1, 19])
+def test_too_few_questions_carry_nothing(items: int) -> None:
+    found = advised(values(items, average=(0, 0)))
+    assert (found.state, found.reason) == ("none", f"too few distinct questions ({items})")
 
 
-def test_the_cheapest_method_that_cannot_be_told_from_the_best_is_recommended() -> None:
-    # average is .005 below average of 4, within .02; pride is .035 below, direct .175.
-    found = chosen(DIRECT, PRIDE, AVERAGE, AVERAGE_4, width=0.02)
-    assert (found.method, found.best) == ("average", "average:layouts=all")
-    assert "cannot be told from" in found.reason
+def test_one_method_alone_is_compared_with_nothing() -> None:
+    assert advised(values(300)).state == "none"
+    assert advised(Contrasts(np.zeros((0, 2)), ("direct", "average"))).state == "none"
 
 
-def test_the_best_method_below_that_price_is_named_if_it_beats_a_single_call() -> None:
-    assert chosen(DIRECT, PRIDE, AVERAGE, width=0.02).alternative == "pride"
-    assert chosen(DIRECT, AVERAGE, width=0.02).alternative is None
-    # pride is .14 above direct, but the interval of half-width .15 contains 0
-    assert chosen(DIRECT, PRIDE, Candidate("average", 2.0, 1.0), width=0.15).alternative is None
-
-
-def test_a_single_call_is_recommended_where_nothing_is_measurably_better() -> None:
-    found = chosen(DIRECT, PRIDE, AVERAGE, width=0.3)
-    assert found.method == "direct"
-    assert found.reason == "no method is measurably more accurate than a single call"
-
-
-def test_at_equal_price_the_better_method_is_taken() -> None:
-    found = chosen(Candidate("vote", 2.0, 0.86), AVERAGE, DIRECT, width=0.02)
+def test_at_one_price_the_first_name_is_taken() -> None:
+    found = advised(values(300, average=(60, 0), vote=(60, 0)))
     assert found.method == "average"
 
 
-def test_the_best_method_is_recommended_where_everything_cheaper_is_worse() -> None:
-    found = chosen(DIRECT, AVERAGE, width=0.01)
-    assert found.method == found.best == "average"
+@pytest.mark.parametrize("margin", [0, 0.09, 20.1, float("nan"), float("inf"), -1])
+def test_a_margin_is_some_points(margin: float) -> None:
+    with pytest.raises(UsageError, match=f"margin {margin:g}: give points of accuracy from 0.1"):
+        audit_settings(methods="all", margin=margin)
+    assert audit_settings(methods="all", margin=0.1).margin == 0.1
 
 
-def test_nothing_is_recommended_from_too_few_items_or_unreadable_or_missing_answers() -> None:
-    assert chosen(DIRECT, AVERAGE, width=0.01, n_items=19).method is None
-    assert "too few items" in chosen(DIRECT, AVERAGE, width=0.01, n_items=19).reason
-    assert "could not be read" in chosen(DIRECT, AVERAGE, width=0.01, unparsed=0.21).reason
-    assert "missing" in chosen(DIRECT, AVERAGE, width=0.01, missing=0.5).reason
-    assert chosen(width=0.01).method is None
+def test_a_recommendation_of_an_older_file_has_no_state() -> None:
+    older = {"method": "pride", "reason": "the cheapest", "criterion": "accuracy", "best": "pride"}
+    read = Metrics.of({"recommendation": {**older, "alternative": None, "steadiest": "vote"}})
+    assert read.recommendation is not None
+    assert (read.recommendation.state, read.recommendation.gain) == ("none", None)
 
 
-def test_a_cheaper_method_whose_interval_ends_at_no_difference_is_not_below_the_best() -> None:
-    # .5 - .75 + .25 is exactly 0 in float64
-    cheap, best = Candidate("pride", 1.2, 0.5), Candidate("average", 2.0, 0.75)
-    assert chosen(Candidate("direct", 1.0, 0.125), cheap, best, width=0.25).method == "pride"
+def recorded(items: int, draw: Any, *, gold: bool = True, **kept: Any) -> Recommendation:
+    """The recommendation of recorded answers, `draw(item, order)` with a choice and P(first)."""
+    rng = np.random.default_rng(1)
+    asked, given = [], []
+    for number in range(items):
+        right = int(rng.integers(2)) if gold else None
+        texts = (f"a{number}", f"b{number}")
+        asked.append(
+            Item(id=f"i{number}", task=Task.PAIRWISE, prompt="?", candidates=texts, gold=right)
+        )
+        for order in kept.get("orders", lambda number: ((0, 1), (1, 0)))(number):
+            choice, p = draw(number, order)
+            probs = None if p is None else (p, 1 - p)
+            given.append(
+                Decision(
+                    item_id=f"i{number}", order=order, labels=("A", "B"), label_set=("A", "B"),
+                    choice=choice, probs=probs, model="own",
+                )
+            )  # fmt: skip
+    settings = AuditSettings(methods=("all",), resamples=100)
+    record = audit_decisions(given, ItemSet.of(asked, name="own"), settings, command="x")
+    found = record.metrics.recommendation
+    assert found is not None
+    return found
 
 
-def test_a_method_that_does_not_beat_a_single_call_is_not_recommended_for_being_cheap() -> None:
-    # cheap cannot be told from average (-.03), but neither from the single call (+.02)
-    cheap, best = Candidate("cheap", 1.1, 0.52), Candidate("average", 2.0, 0.55)
-    found = chosen(Candidate("direct", 1.0, 0.50), cheap, best, width=0.04)
-    assert (found.method, found.alternative) == ("average", None)
+def first(number: int, order: Any) -> Any:
+    return order[0], None
 
 
-def steady(*candidates: Candidate, harmless: tuple[str, ...], width: float) -> str | None:
-    by_name = {one.name: one for one in candidates}
-
-    def gain(first: str, second: str) -> Estimate:
-        value = by_name[first].score - by_name[second].score
-        return Estimate(value=value, low=value - width, high=value + width)
-
-    found = chosen(DIRECT, width=0.02)
-    return steadiest(found, by_name, gain, harmless).steadiest
+def leaning(number: int, order: Any) -> Any:
+    p = 0.5 + 0.3 * np.sin(number * 7.0) + (0.15 if order[0] == 0 else -0.15)
+    return int(p < 0.5), float(np.clip(p, 0.01, 0.99))
 
 
-def test_the_steadiest_is_the_cheapest_of_the_steady_that_costs_no_accuracy() -> None:
-    direct, pride = Candidate("direct", 1.0, 0.47), Candidate("pride", 1.02, 0.90)
-    additive, toss = Candidate("additive", 1.6, 0.91), Candidate("toss", 1.4, 1.0)
-    harmless = ("pride", "additive")
-    assert steady(direct, additive, pride, toss, harmless=harmless, width=0.05) == "pride"
-    assert steady(direct, additive, pride, harmless=harmless, width=0.005) == "additive"
-    assert steady(direct, toss, harmless=harmless, width=0.05) is None
-    assert steady(direct, pride, harmless=harmless, width=0.5) is None
+def test_forced_choices_in_two_orders_are_the_same() -> None:
+    assert recorded(60, first).state == "same"
+
+
+def test_without_gold_no_method_is_named() -> None:
+    for draw in (first, leaning):
+        found = recorded(60, draw, gold=False)
+        assert (found.state, found.criterion) == ("none", "")
+        assert "without gold" in found.reason
+
+
+def test_answers_that_are_all_ties_or_unread_carry_nothing() -> None:
+    assert "calls a tie in 100%" in recorded(40, lambda *_: ("tie", None)).reason
+    assert "could not be read" in recorded(40, lambda *_: (None, None)).reason
+
+
+def test_one_item_or_one_order_carries_nothing() -> None:
+    assert "too few" in recorded(1, leaning).reason
+    assert recorded(40, leaning, orders=lambda number: ((0, 1),)).state == "none"
+
+
+def test_an_order_that_a_third_of_the_items_lack_leaves_fewer_items() -> None:
+    found = recorded(
+        90, leaning, orders=lambda number: ((0, 1), (1, 0)) if number % 3 else ((0, 1),)
+    )
+    assert (found.items, found.units) == (60, 60)
+
+
+def test_controls_are_never_named() -> None:
+    controls = {name for name in METHODS if METHODS.load(name).about.control}
+    assert controls == {"canonical", "repeat", "repeat-mean", "repeat-score"}
+    found = recorded(200, lambda n, o: (0 if o == (0, 1) else (n % 2), None))
+    assert not controls & {found.method, found.cheapest, found.most_accurate}
+
+
+def test_a_recommendation_is_read_as_it_was_written() -> None:
+    found = advised(values(300, average=(60, 10)))
+    assert msgspec.convert(msgspec.to_builtins(found), Recommendation) == found

@@ -227,7 +227,7 @@ def test_a_difference_is_the_difference_of_the_values(name: str) -> None:
         assert paired.high is not None
         assert paired.low <= paired.value <= paired.high
         if metric.compared == "jointly":
-            together = contrasts({"a": [a], "b": [b]}, name, base="b").difference("a", "b")
+            together = contrasts({"a": [a], "b": [b]}, name).against("b")["a"]
             assert together.value == pytest.approx(paired.value, abs=1e-12)
             assert together.low == pytest.approx(paired.low, abs=1e-3)
 

@@ -84,11 +84,9 @@ def test_differences_of_copies_are_those_of_the_items() -> None:
         (single.value, single.low, single.high)
     )
     assert (single.n, together.n) == (40, 80)
-    joint = contrasts({"a": [left], "b": [right]}, "accuracy", base="a", seed=1)
-    alone = contrasts(
-        {"a": [judged(a, None)], "b": [judged(b, None)]}, "accuracy", base="a", seed=1
-    )
-    ends = [(own.low, own.high) for own in (c.difference("b", "a") for c in (joint, alone))]
+    joint = contrasts({"a": [left], "b": [right]}, "accuracy", seed=1)
+    alone = contrasts({"a": [judged(a, None)], "b": [judged(b, None)]}, "accuracy", seed=1)
+    ends = [(own.low, own.high) for own in (c.against("a")["b"] for c in (joint, alone))]
     assert ends[0] == pytest.approx(ends[1], rel=1e-6)
 
 

@@ -210,7 +210,7 @@ def test_joint_intervals_are_wider_than_those_of_one_pair() -> None:
     family = {"direct": [scored(score, human)]} | {
         f"m{k}": [scored(own, human)] for k, own in enumerate(noisy)
     }
-    together = contrasts(family, "spearman", base="direct").difference("m0", "direct")
+    together = contrasts(family, "spearman").against("direct")["m0"]
     alone = difference(family["m0"], family["direct"], "spearman")
     assert together.value == pytest.approx(alone.value)
     assert (together.low or 0) < (alone.low or 0) < (alone.high or 0) < (together.high or 0)

@@ -78,14 +78,26 @@ def test_the_commands_and_the_python_work_and_reuse_the_calls(
     assert python.strip() in page
 
 
-def test_nothing_is_shown_where_a_single_call_is_as_good_or_nothing_is_recommended(
+def test_nothing_is_shown_where_nothing_is_recommended(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for model, more in (("simulated/judge?slot=0&label=0&noise=0", []), (MODEL, ["--limit", "5"])):
-        command = ["audit", str(data), "--model", model, "--out", f"run{len(more)}", *more]
-        assert main([*command, "--resamples", "100"]) == 0
-        assert "Apply this" not in capsys.readouterr().out
-        assert "Apply this" not in Path(f"run{len(more)}/report.html").read_text()
+    command = ["audit", str(data), "--model", MODEL, "--out", "run", "--limit", "5"]
+    assert main([*command, "--resamples", "100"]) == 0
+    assert "Apply this" not in capsys.readouterr().out
+    assert "Apply this" not in Path("run/report.html").read_text()
+
+
+def test_an_open_question_has_a_command_for_both_answers(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["audit", str(data), "--model", "simulated/judge?slot=0&label=0", "--out", "run"]
+    assert main([*command, "--resamples", "100"]) == 0
+    told = capsys.readouterr().out
+    for word, method in (("most accurate", "average"), ("cheapest", "direct")):
+        block = told.partition(f"Apply this: {word}\n")[2].partition("Apply this")[0]
+        assert f"--method {method}" in block
+        assert f"method='{method}'" in block
+        assert f"Apply this: {word}" in Path("run/report.html").read_text()
 
 
 @pytest.mark.parametrize("built_in", ["tiny-judge", "tiny-mcq"])

@@ -1,12 +1,14 @@
 """The frontier chart: which dots are filled, the shared scale, and labels that can be read."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_samples import est, method, plain_run, sample_run
 
+from judges import est, figures, method, plain_run, sample_run
+from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.frontier import FRAMES, dots_of, panels, scale_of, shortened
 from unswayed.report.labels import CHARACTER, Box, Frame, Label, Spot, covers, place
@@ -14,8 +16,14 @@ from unswayed.report.page import render_report
 
 
 def finding(recommended: str = "", **methods: dict[str, object]) -> Finding:
-    advice = {"method": recommended or None, "reason": "", "criterion": "accuracy"}
-    return Finding(plain_run(methods=methods, recommendation=advice))
+    return Finding(advising(recommended or None, methods))
+
+
+def advising(recommended: str | None, methods: dict[str, Any]) -> RunData:
+    """A run in which a method is better."""
+    state = "none" if recommended is None else "better"
+    advice = {"state": state, "method": recommended, "gain": est(0.1, 0.05, 0.15)}
+    return plain_run(methods=methods, recommendation=advice)
 
 
 def test_a_dot_is_filled_where_nothing_cheaper_is_better() -> None:
@@ -82,9 +90,11 @@ def test_the_chart_says_every_value_aloud() -> None:
         r'role="img" aria-label="([^"]*)"', render_report([sample_run(n_items=200)])
     )
     assert said.startswith("Accuracy against calls per item.")
-    for name in ("direct", "average", "pride-by-group"):
+    for name in ("direct", "average", "additive"):
         assert f"{name}: " in said
-    assert said.endswith("Recommended: average.")
+    assert said.endswith(
+        f"Recommended: {figures(sample_run(n_items=200))['recommendation']['method']}."
+    )
 
 
 def test_a_long_name_is_shortened_beside_its_dot() -> None:
@@ -141,8 +151,7 @@ CROWD = {  # twelve methods as they usually lie: most of them near one call and 
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame.kind or "screen")
 def test_a_crowd_is_numbered_every_dot_once_and_nothing_covers_anything(frame: Frame) -> None:
     methods = {k: method((v, v - 0.02, v + 0.02), calls) for k, (v, calls) in CROWD.items()}
-    advice = {"method": "average", "criterion": "accuracy", "reason": ""}
-    shown = panels([Finding(plain_run(methods=methods, recommendation=advice))])
+    shown = panels([Finding(advising("average", methods))])
     assert {dot.name for dot in shown.key} == set(CROWD)
     assert shown.key[0].name in ("direct", "batch")  # cheapest first
     assert [entry.name for entry in shown.key if entry.recommended] == ["average"]
@@ -190,7 +199,7 @@ def test_one_method_draws_nothing() -> None:
 
 def test_without_gold_the_accuracy_panel_is_gone() -> None:
     rows = {
-        name: {k: v for k, v in method((0.7, 0.6, 0.8), calls).items() if k != "accuracy"}
+        name: {k: v for k, v in method((0.7, 0.6, 0.8), calls).items() if "accuracy" not in k}
         for name, calls in (("direct", 1.0), ("average", 2.0))
     }
     for row in rows.values():

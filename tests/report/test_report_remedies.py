@@ -1,211 +1,248 @@
-"""The recommendation rests on paired differences, never on single intervals."""
+"""What is said about using a method: the lines of every state, and the controls beside them."""
 
 from typing import Any
 
 import pytest
-from report_samples import est, figures, method, plain_run, with_metrics
 
+from judges import est, figures, method, plain_run, with_metrics
 from unswayed.decisions import Estimate
-from unswayed.report.advice import (
-    Steady,
-    Why,
-    advice_of,
-    control_of,
-    repeats_of,
-    steadier_of,
-)
+from unswayed.report.advice import control_of, repeats_of
+from unswayed.report.applying import applications_of
 from unswayed.report.data import RunData
-from unswayed.report.findings import AGREEMENT, Finding
+from unswayed.report.findings import Finding
 from unswayed.report.intervals import above, below
 from unswayed.report.scored import lede_of
 from unswayed.report.sections import remedies_claim
-from unswayed.report.words import plain, sentence
+from unswayed.report.table import main_table
+from unswayed.report.words import plain, say, sentence
 
 DIRECT = (0.71, 0.69, 0.73)
-BETTER = (0.87, 0.85, 0.89)
+KEY = "accuracy_fractional"
 
 
-def gap(value: float, low: float, high: float) -> Estimate:
-    return Estimate(value=value, low=low, high=high, n=1000)
+def row(*given: Any) -> dict[str, Any]:
+    own: dict[str, Any] = method(*given)
+    return {**own, KEY: own["accuracy"]}
 
 
-def advised(name: str | None, *, best: str = "thorough", **more: Any) -> RunData:
-    """A run with three methods, where `name` is recommended."""
+def advised(state: str, method: str | None = None, **more: Any) -> RunData:
+    """A run with three methods and what is shown about them."""
+    single = figures(plain_run())["methods"]["direct"]
     methods = {
-        "direct": figures(plain_run())["methods"]["direct"],
-        "average": method(BETTER, 2.0, None),
-        "thorough": method((0.88, 0.86, 0.90), 4.0, None),
-        "cheap": method((0.85, 0.83, 0.87), 1.05, (0.83, 0.81, 0.85)),
+        "direct": {**single, KEY: single["accuracy"]},
+        "average": row((0.87, 0.85, 0.89), 2.0, None),
+        "cheap": row((0.85, 0.83, 0.87), 1.05, (0.83, 0.81, 0.85)),
     }
-    advice = {"method": name, "reason": "", "criterion": "accuracy", "best": best, **more}
     differences = {
-        "average-thorough": {"accuracy": est(-0.003, -0.012, 0.005)},
-        "average-direct": {"accuracy": est(0.164, 0.142, 0.184)},
-        "thorough-direct": {"accuracy": est(0.004, -0.002, 0.010)},
+        "average-direct": {KEY: {**est(0.164, 0.15, 0.17), "joint": [0.142, 0.184]}},
+        "cheap-direct": {KEY: est(0.158, 0.14, 0.17)},
+        "cheap-average": {KEY: est(-0.006, -0.02, 0.008)},
     }
-    return plain_run(methods=methods, recommendation=advice, differences=differences)
+    given = {"state": state, "method": method, "criterion": KEY, "items": 1000, "units": 1000}
+    return plain_run(methods=methods, recommendation={**given, **more}, differences=differences)
 
 
-def test_the_cheapest_that_cannot_be_told_from_the_best_is_recommended_with_its_gap() -> None:
-    advice = advice_of(Finding(advised("average", alternative="cheap")))
-    assert advice is not None
-    assert (advice.method, advice.why, advice.best) == ("average", Why.CHEAPEST, "thorough")
-    assert advice.gap == gap(-0.003, -0.012, 0.005)
-    assert advice.alternative == "cheap"
-
-
-def test_the_best_method_is_recommended_as_such() -> None:
-    alone = advice_of(Finding(advised("thorough")))
-    assert alone is not None
-    assert (alone.why, alone.top, alone.rivals, alone.alternative) == (
-        Why.HIGHEST,
-        True,
-        True,
-        None,
+def lines(run: RunData) -> list[str]:
+    told = (
+        plain(text).replace("\u202f", "").replace("−", "-")
+        for text in say("advice.advice", Finding(run))
     )
+    return list(told)
 
 
-def test_the_best_of_those_that_gain_need_not_be_at_the_top() -> None:
-    advice = advice_of(Finding(advised("average", best="average")))
-    assert advice is not None
-    assert (advice.why, advice.top) == (Why.HIGHEST, False)
+OPEN = {"cheapest": "direct", "most_accurate": "average", "gain": est(0.014, -0.009, 0.037)}
 
 
 @pytest.mark.parametrize(
-    ("best", "why"), [("thorough", Why.NONE_BETTER), ("direct", Why.NONE_HIGHER)]
+    ("state", "given", "told"),
+    [
+        (
+            "better",
+            {"method": "average", "most_accurate": "average", "gain": est(0.041, 0.012, 0.07)},
+            ["Use average: 2 calls per item, +4.1 points (1.2 to 7.0) over a single call."],
+        ),
+        (
+            "better",
+            {
+                "method": "average", "most_accurate": "average", "cheapest": "cheap",
+                "gain": est(0.041, 0.012, 0.07), "items": 212,
+            },
+            [
+                "Use average: 2 calls per item, +4.1 points (1.2 to 7.0) over a single call.",
+                "Cheaper: cheap, 1.05 calls per item, 0.6 points below it (-2.0 to 0.8): not shown to "
+                "be within 1 point.",
+                "Compared on 212 of 1,000 items.",
+            ],
+        ),
+        (
+            "enough",
+            {"method": "direct", "most_accurate": "average", "gain": est(0.001, -0.005, 0.007)},
+            ["A single call is enough: reading every order gains at most 0.7 points (measured: 0.1)."],
+        ),
+        (
+            "enough",
+            {"method": "direct", "most_accurate": "cheap", "gain": est(0.001, -0.005, 0.007)},
+            ["A single call is enough: cheap gains at most 0.7 points (measured: 0.1)."],
+        ),
+        (
+            "worse",
+            {"method": "direct", "most_accurate": "average", "gain": est(-0.03, -0.049, -0.011)},
+            ["Keep the single call: reading every order loses 3.0 points (1.1 to 4.9)."],
+        ),
+        (
+            "open",
+            {**OPEN, "needed": 643},
+            [
+                "Not decided on 1,000 items: average measures +1.4 points (-0.9 to 3.7).",
+                "Cheapest: direct, 1 call per item. Most accurate: average, 2 calls per item.",
+                "About 650 more items would decide it.",
+            ],
+        ),
+        (
+            "open",
+            {**OPEN, "needed": 20_001},
+            [
+                "Not decided on 1,000 items: average measures +1.4 points (-0.9 to 3.7).",
+                "Cheapest: direct, 1 call per item. Most accurate: average, 2 calls per item.",
+                "More than 20,000 more items would decide it.",
+            ],
+        ),
+        ("none", {"reason": "33% of the calls are missing"}, ["No recommendation: 33% of the calls are missing."]),
+    ],
+)  # fmt: skip
+def test_every_state_has_its_lines(state: str, given: dict[str, Any], told: list[str]) -> None:
+    run = advised(state, **given)
+    assert lines(run) == told
+    assert told[0] in plain(lede_of(Finding(run))).replace("\u202f", "").replace("−", "-")
+    claim = remedies_claim(Finding(run))
+    assert claim is not None
+    assert plain(claim.title).replace("−", "-") == told[0]
+
+
+def test_the_same_sum_says_that_single_verdicts_are_not_reliable() -> None:
+    reason = "both orders agree on 43% of items; those verdicts are right 61% of the time"
+    told = lines(advised("same", reason=reason))
+    assert told[0].startswith("Single verdicts are not reliable here: 57% change with the order.")
+    assert "No remedy can be shown from one answer in each of two orders" in told[0]
+    assert "Both orders agree on 43% of items; those verdicts are right 61% of the time." in told[1]
+    metrics = figures(advised("same", reason=reason))
+    unproven = plain_run((0.5, 0.48, 0.52), **{
+        key: metrics[key] for key in ("methods", "recommendation", "differences")
+    })  # fmt: skip
+    assert lines(unproven)[0].startswith("No remedy can be shown")
+
+
+@pytest.mark.parametrize(
+    ("state", "given", "titles"),
+    [
+        ("open", OPEN, ["Apply this: most accurate", "Apply this: cheapest"]),
+        ("open", {**OPEN, "most_accurate": "direct"}, ["Apply this: cheapest"]),
+        ("better", {"method": "average", "gain": est(0.04, 0.01, 0.07)}, ["Apply this"]),
+        ("enough", {"method": "direct", "gain": est(0.0, -0.01, 0.01)}, []),
+        ("none", {"method": "average"}, []),
+        ("same", {}, []),
+    ],
 )
-def test_a_single_call_is_recommended_where_nothing_is_measurably_better(
-    best: str, why: Why
+def test_an_open_question_shows_both_commands(
+    state: str, given: dict[str, Any], titles: list[str]
 ) -> None:
-    advice = advice_of(Finding(advised("direct", best=best)))
-    assert advice is not None
-    assert advice.why is why
-    if why is Why.NONE_BETTER:  # the pair is stored as thorough-direct; here it is turned round
-        assert advice.gap == gap(-0.004, -0.010, 0.002)
+    run = advised(state, **given)
+    object.__setattr__(run, "run", type(run.run)(asked={"model": "m", "data": "a.jsonl"}))
+    assert [use.title for use in applications_of(Finding(run))] == titles
 
 
-def test_the_remedy_has_its_gain_and_its_price() -> None:
-    finding = Finding(advised("average"))
-    assert finding.recommended == "average"
-    assert finding.difference("average", "direct", "accuracy") == gap(0.164, 0.142, 0.184)
-    assert "raises accuracy by 16.4 points" in plain(lede_of(finding))
-    assert "for 2 calls per item" in plain(lede_of(finding))
+def test_an_older_file_recommends_nothing() -> None:
+    run = advised("none", "average", best="average", alternative="cheap")
+    assert Finding(run).recommended is None
+    assert lines(run) == []
 
 
-def test_a_reason_is_kept_where_nothing_can_be_recommended() -> None:
-    finding = Finding(advised(None, reason="33% of the calls are missing"))
-    assert advice_of(finding) is None
-    words = plain(sentence("advice.advice", finding, None))
-    assert words == "No recommendation: 33% of the calls are missing."
-
-
-def test_a_label_free_criterion_is_named() -> None:
-    criterion = "agreement with the average over the full pool"
-    run = advised("average", best="cheap", criterion=criterion)
-    rows = figures(run)["methods"]
-    for row in rows.values():
-        row["agreement"] = est(0.8, 0.78, 0.82)
-    run = with_metrics(run, methods=rows)
-    advice = advice_of(Finding(run))
-    assert advice is not None
-    assert (advice.criterion, advice.why) == (criterion, Why.CHEAPEST)
-    assert Finding(run).criterion == AGREEMENT
-
-
-def test_a_criterion_that_nothing_was_scored_by_leaves_the_recorded_reason() -> None:
-    advice = advice_of(Finding(advised("average", criterion="rstd", reason="it was cheap")))
-    assert advice is not None
-    assert (advice.why, advice.reason) == (Why.UNSCORED, "it was cheap")
+def test_a_method_that_is_not_here_is_not_advised() -> None:
+    run = advised("better", "pride", gain=est(0.04, 0.01, 0.07))
+    assert (Finding(run).advised, Finding(run).recommended, lines(run)) == (None, None, [])
 
 
 def test_few_items_get_no_recommendation_even_if_one_is_recorded() -> None:
-    metrics = figures(advised("average"))
+    metrics = figures(advised("better", "average", gain=est(0.04, 0.01, 0.07)))
     metrics["methods"]["direct"]["consistency"]["n"] = 15
     few = plain_run((0.5, 0.4, 0.6), n_items=15, **{
         key: metrics[key] for key in ("methods", "recommendation", "differences")
     })  # fmt: skip
     finding = Finding(few)
-    assert (finding.recommends, finding.recommended, advice_of(finding)) == (False, None, None)
+    assert (finding.recommends, finding.recommended, lines(few)) == (False, None, [])
 
 
 def test_one_method_recommends_nothing() -> None:
-    run = plain_run(recommendation={"method": "direct", "reason": "", "criterion": "accuracy"})
-    assert advice_of(Finding(run)) is None
+    run = plain_run(recommendation={"state": "better", "method": "direct"})
     assert remedies_claim(Finding(run)) is None
 
 
 @pytest.mark.parametrize(
-    ("gain", "up", "down"),
+    ("gain", "up", "down", "told"),
     [
-        ((0.00, -0.01, 0.01), False, False),
-        ((0.02, 0.01, 0.03), True, False),
-        ((-0.02, -0.03, -0.01), False, True),
+        ((0.00, -0.008, 0.011), False, False, "no gain shown (-0.8 to 1.1 points)"),
+        ((0.02, 0.01, 0.03), True, False, "gains 2.0 points (1.0 to 3.0)"),
+        ((-0.02, -0.03, -0.01), False, True, "loses 2.0 points (1.0 to 3.0)"),
     ],
 )
 @pytest.mark.parametrize("name", ["repeat", "repeat-mean", "repeat:samples=5"])
 def test_asking_again_is_judged_by_its_paired_difference(
-    name: str, gain: tuple[float, float, float], up: bool, down: bool
+    name: str, gain: tuple[float, float, float], up: bool, down: bool, told: str
 ) -> None:
-    metrics = figures(advised("average"))
-    metrics["methods"][name] = {**method(DIRECT, 3.0), "calls_per_item": 3}
-    metrics["differences"][f"{name}-direct"] = {"accuracy": est(*gain)}
-    (control,) = repeats_of(Finding(with_metrics(advised("average"), **metrics)))
+    metrics = figures(advised("none"))
+    metrics["methods"][name] = {**row(DIRECT, 3.0), "calls_per_item": 3}
+    metrics["differences"][f"{name}-direct"] = {KEY: est(*gain)}
+    finding = Finding(with_metrics(advised("none"), **metrics))
+    (control,) = repeats_of(finding)
     assert control.gain is not None
     assert (control.method, control.row.calls_next) == (name, 3)
     assert (above(control.gain, 0), below(control.gain, 0)) == (up, down)
+    words = plain(sentence("advice.remedies", finding, [control], None)).replace("−", "-")
+    assert told in words
 
 
 def test_methods_that_change_the_order_or_are_not_known_repeat_nothing() -> None:
-    assert repeats_of(Finding(advised("average"))) == []
+    assert repeats_of(Finding(advised("none"))) == []
 
 
 def test_claims_are_read_from_the_interval_that_holds_for_all_methods_at_once() -> None:
-    differences = figures(advised("average"))["differences"]
-    differences["average-direct"]["accuracy"]["joint"] = [-0.02, 0.308]
-    finding = Finding(with_metrics(advised("average"), differences=differences))
-    assert finding.difference("average", "direct", "accuracy") == gap(0.164, -0.02, 0.308)
-    assert finding.difference("direct", "average", "accuracy") == gap(-0.164, -0.308, 0.02)
-    assert "raises" not in plain(lede_of(finding))
+    finding = Finding(advised("none"))
+    one, other = (
+        finding.difference(*pair, KEY) for pair in (("average", "direct"), ("direct", "average"))
+    )
+    assert one == Estimate(value=0.164, low=0.142, high=0.184, n=1000)
+    assert other == Estimate(value=-0.164, low=-0.184, high=-0.142, n=1000)
 
 
-@pytest.mark.parametrize(
-    ("recommended", "steadiest", "kind", "numbers"),
-    [
-        # direct keeps 43 %, cheap 83 %: 40 of 57 points of flips are gone
-        ("direct", "cheap", Steady.MOST, (0.43, 0.83)),
-        ("direct", "less", Steady.SOME, (0.43, 0.63)),
-        # thorough keeps more verdicts than cheap does, whose 83 % the reader would have anyway
-        ("cheap", "thorough", Steady.STEADIER, (0.83, 0.95)),
-        ("cheap", "less", None, ()),
-        ("cheap", "cheap", None, ()),
-        ("cheap", None, None, ()),
-    ],
-)
-def test_the_steadiest_method_is_named_where_it_is_another_one(
-    recommended: str, steadiest: str | None, kind: Steady | None, numbers: tuple[float, ...]
-) -> None:
-    run = advised(recommended, steadiest=steadiest)
-    rows = figures(run)["methods"]
-    rows["thorough"]["consistency"] = est(0.95, 0.93, 0.97)
-    rows["less"] = method(DIRECT, 1.5, (0.63, 0.6, 0.66))
-    steadier = steadier_of(Finding(with_metrics(run, methods=rows)))
-    if steadier is None:
-        assert kind is None
-    else:
-        assert (steadier.kind, (steadier.before, steadier.after)) == (kind, numbers)
-
-
-@pytest.mark.parametrize(
-    ("gain", "told"),
-    [((0.16, 0.13, 0.19), gap(0.16, 0.13, 0.19)), ((0.1, -0.1, 0.3), None)],
-)
+@pytest.mark.parametrize(("gain", "told"), [((0.16, 0.13, 0.19), True), ((0.1, -0.1, 0.3), False)])
 def test_an_order_that_the_content_decides_is_the_control_of_consistency(
-    gain: tuple[float, float, float], told: Estimate | None
+    gain: tuple[float, float, float], told: bool
 ) -> None:
-    metrics = figures(advised("average"))
-    metrics["methods"]["canonical"] = method((0.71, 0.68, 0.74), 1.0, (1.0, 1.0, 1.0))
-    metrics["differences"]["average-canonical"] = {"consistent_accuracy": est(*gain)}
-    control = control_of(Finding(with_metrics(advised("average"), **metrics)))
+    run = advised("better", "average", most_accurate="average", gain=est(0.04, 0.01, 0.07))
+    metrics = figures(run)
+    metrics["methods"]["canonical"] = row((0.71, 0.68, 0.74), 1.0, (1.0, 1.0, 1.0))
+    metrics["differences"]["canonical-average"] = {
+        "consistent_accuracy": est(*(-x for x in gain[:1]), -gain[2], -gain[1])
+    }
+    control = control_of(Finding(with_metrics(run, **metrics)))
     assert control is not None
-    assert (control.against, control.gain) == ("average", told)
-    assert control_of(Finding(advised("average"))) is None
+    assert (control.method, control.against) == ("canonical", "average")
+    assert (control.gain is not None) is told
+    assert control_of(Finding(run)) is None
+
+
+def test_a_method_on_other_items_is_marked() -> None:
+    metrics = figures(advised("none"))
+    del metrics["differences"]["cheap-direct"]
+    table = main_table(Finding(with_metrics(advised("none"), **metrics)))
+    remarks = {row.name: row.remark for row in table.rows}
+    assert (remarks["cheap"], remarks["average"]) == ("other items", "")
+
+
+def test_with_ties_the_column_says_that_they_are_shared() -> None:
+    assert main_table(Finding(advised("none"))).columns[0].title == "Accuracy"
+    metrics = figures(advised("none"))
+    metrics["methods"]["average"]["tie_rate"] = est(0.1, 0.08, 0.12)
+    tied = main_table(Finding(with_metrics(advised("none"), **metrics)))
+    assert tied.columns[0].title == "Accuracy, ties shared"
+    assert [cell.best for cell in (row.cells[0] for row in tied.rows)] == ["", "", "highest"]

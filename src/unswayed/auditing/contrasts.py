@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -11,26 +12,19 @@ import numpy as np
 from unswayed.auditing.evaluation import Scored, average_of_everything, with_reference
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import with_content
-from unswayed.auditing.recommendation import (
-    Candidate,
-    Gain,
-    Recommendation,
-    reaches_zero,
-    recommend,
-    steadiest,
-)
-from unswayed.decisions import MISSING, UNPARSED, DecisionTable, Estimate
-from unswayed.items import Item, by_kind
-from unswayed.methods import BASE, CONTROL
+from unswayed.auditing.recommendation import Recommendation, recommend
+from unswayed.decisions import MISSING, TIE, UNPARSED, BoolArray, DecisionTable, Estimate
+from unswayed.methods import BASE
 from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
-from unswayed.metrics.metric import Criterion
+from unswayed.metrics.accuracy import ACCURACY, FRACTIONAL
+from unswayed.metrics.correlation import SPEARMAN
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
-from unswayed.metrics.table import compared_metrics, ranked_metrics
+from unswayed.metrics.table import compared_metrics
 
 ByMethod = Mapping[str, Sequence[Outcomes]]
-Estimates = Mapping[str, Mapping[str, Estimate]]
-"""By method and metric."""
+MOST_LACKING: Final = 0.1
+"""Share of the items of a single call that a method may lack and still be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,71 +34,15 @@ class Comparison:
     Attributes:
         beside: By method and metric: what is measured beside the yardstick that stands in for gold;
             empty with gold, or where there is no yardstick.
-        differences: By pair of methods, first minus second, and metric.
+        differences: By pair of methods, first minus second, and metric, on common items.
+        left_out: Why methods are not compared.
         recommendation: What to use and why.
     """
 
     beside: Mapping[str, dict[str, Estimate]]
     differences: Mapping[tuple[str, str], dict[str, Estimate]]
+    left_out: Mapping[str, str]
     recommendation: Recommendation
-
-
-@dataclass(frozen=True, eq=False)
-class _Compared:
-    """Everything that is compared.
-
-    Attributes:
-        scored: The methods.
-        values: What was measured of them.
-        outcomes: By metric: verdicts beside gold, or beside the yardstick in its place.
-        joint: By metric; methods without a value, or with one that is no evidence, are left out.
-    """
-
-    scored: Mapping[str, Scored]
-    values: Estimates
-    outcomes: Mapping[str, ByMethod]
-    joint: Mapping[str, Contrasts]
-    options: Options
-
-    def difference(self, first: str, second: str, metric: str) -> Estimate:
-        """First minus second, with the joint interval where there is one."""
-        plain = self._mirrored(first, second, metric)
-        measured = [self.values[name].get(metric) for name in (first, second)]
-        if any(own is not None and own.by_construction for own in measured):
-            return msgspec.structs.replace(plain, by_construction=True)
-        family = self.joint.get(metric)
-        if family is None or not {first, second} <= set(family.names):
-            return plain
-        together = family.difference(first, second)
-        if together.low is None or together.high is None:
-            return plain
-        return msgspec.structs.replace(plain, joint=(together.low, together.high))
-
-    def _mirrored(self, first: str, second: str, metric: str) -> Estimate:
-        """First minus second, resampled one way round, so that turning it round turns the interval
-        round exactly.
-        """
-        a, b = sorted((first, second))
-        outcomes = self.outcomes[metric]
-        upright = difference(outcomes[a], outcomes[b], metric, **self.options)
-        if first == a:
-            return upright
-        ends = (upright.value, upright.high, upright.low)
-        value, low, high = (None if end is None else 0.0 - end for end in ends)
-        return msgspec.structs.replace(upright, value=value, low=low, high=high)
-
-    def candidates(self, metric: str) -> dict[str, Candidate]:
-        """The methods that may be recommended by a metric."""
-        names = self.joint[metric].names if metric in self.joint else ()
-        return {
-            name: Candidate(name, self.scored[name].costs.calls_per_item_amortised, value)
-            for name in names
-            if (value := self.values[name][metric].value) is not None
-        }
-
-    def gain(self, metric: str) -> Gain:
-        """Differences of a metric that hold for all methods together."""
-        return self.joint[metric].difference if metric in self.joint else _no_difference
 
 
 def compare_methods(
@@ -114,112 +52,121 @@ def compare_methods(
     rows: Mapping[str, Row],
     options: Options,
 ) -> Comparison:
-    """Paired differences to the single call and to the best method, and the recommendation.
+    """Paired differences to the single call and to the methods named, and the recommendation.
 
-    Without gold the average over the full pool is the yardstick, where there is one.
+    Without gold the average over the full pool is a yardstick, where there is one.
     """
-    criterion = _criterion(rows)
-    yardstick = None if criterion else _beside_yardstick(plan, tables, scored)
+    key = _criterion(rows, options)
+    yardstick = None if key else _beside_yardstick(plan, tables, scored)
     beside = {name: _beside(plan, name, own, options) for name, own in (yardstick or {}).items()}
-    compared = _compared(scored, rows, yardstick, beside, options)
-    key, words = criterion or _criterion_of(Need.YARDSTICK)
-    recommendation = _recommendation(plan, tables, compared, key, words)
-    pairs = [(name, BASE) for name in scored if name != BASE]
-    for other in dict.fromkeys((recommendation.best, recommendation.method)):
-        if other is not None and other != BASE:
-            pairs.extend((name, other) for name in scored if name != other)
-    method = recommendation.method
-    if method not in (None, BASE, CONTROL) and CONTROL in scored:
-        pairs.append((method, CONTROL))
-    differences = {
-        pair: {metric: compared.difference(*pair, metric) for metric in compared.outcomes}
-        for pair in pairs
-    }
-    return Comparison(beside, differences, recommendation)
-
-
-def _compared(
-    scored: Mapping[str, Scored],
-    rows: Mapping[str, Row],
-    yardstick: ByMethod | None,
-    beside: Estimates,
-    options: Options,
-) -> _Compared:
-    values = {name: {**row.estimates, **beside.get(name, {})} for name, row in rows.items()}
-    judged = {name: own.outcomes for name, own in scored.items()}
+    common, left_out = _common(scored)
     metrics = compared_metrics()
-    outcomes = {
-        name: source
-        for name, metric in metrics.items()
-        if (source := yardstick if Need.YARDSTICK in metric.needs else judged) is not None
-        and not all(metric.left_out(strata) for strata in source.values())
+    sources = {
+        metric: source
+        for metric, own in metrics.items()
+        if (source := yardstick if Need.YARDSTICK in own.needs else common) is not None
+        and not all(own.left_out(strata) for strata in source.values())
     }
-    joint = {}
-    for metric, source in outcomes.items():
-        names = [name for name, own in values.items() if _is_evidence(own.get(metric))]
-        if metrics[metric].compared == "jointly" and BASE in names:
-            joint[metric] = contrasts(
-                {name: source[name] for name in names},
-                metric,
-                base=BASE,
-                seed=options["seed"],
-                gold_ties=options["gold_ties"],
-            )
-    return _Compared(scored, values, outcomes, joint, options)
+    without = "" if key else "without gold nothing can be shown to be more accurate"
+    margin = plan.settings.margin / 100
+    given = Recommendation(margin=margin, criterion=key or "", reason=without)
+    if key is not None:
+        given = _recommended(plan, tables, scored, sources[key], given, options)
+    differences: dict[tuple[str, str], dict[str, Estimate]] = {}
+    for metric, source in sources.items():
+        values = {name: {**rows[name].estimates, **beside.get(name, {})} for name in common}
+        telling = [name for name, own in values.items() if _is_evidence(own.get(metric))]
+        for second in filter(None, dict.fromkeys((BASE, given.method, given.most_accurate))):
+            joint = {}
+            if metrics[metric].compared == "jointly" and {BASE, second} <= set(telling):
+                joint = _contrasts(source, telling, metric, options).against(second)
+            for first in common:
+                if first not in (BASE, second):
+                    gap = difference(source[first], source[second], metric, **options)
+                    if any(
+                        (own := values[name].get(metric)) is not None and own.by_construction
+                        for name in (first, second)
+                    ):
+                        gap = msgspec.structs.replace(gap, by_construction=True)
+                    elif first in joint and (own := joint[first]).low is not None:
+                        gap = msgspec.structs.replace(gap, joint=(own.low, own.high))
+                    differences.setdefault((first, second), {})[metric] = gap
+    return Comparison(beside, differences, left_out, given)
 
 
-def _recommendation(
+def _common(scored: Mapping[str, Scored]) -> tuple[ByMethod, dict[str, str]]:
+    """The verdicts on items for which every compared method has all the answers that it reads, and
+    why methods are not compared: for too many items of the single call they lack some.
+    """
+    answered = {name: [_answered(part) for part in own.outcomes] for name, own in scored.items()}
+    base = np.concatenate(answered[BASE])
+    left_out = {}
+    for name, parts in answered.items():
+        had = int((np.concatenate(parts) & base).sum())
+        if had < (1 - MOST_LACKING) * base.sum():
+            left_out[name] = f"reads orders that were recorded for {had} of {len(base)} items"
+    kept = [name for name in scored if name not in left_out]
+    rows = [
+        np.flatnonzero(np.logical_and.reduce([answered[name][stratum] for name in kept]))
+        for stratum in range(len(scored[BASE].outcomes))
+    ]
+    if not any(map(len, rows)):
+        return {name: scored[name].outcomes for name in kept}, left_out
+    return {
+        name: tuple(
+            part if len(own) == len(part) else part.rows(own)
+            for part, own in zip(scored[name].outcomes, rows, strict=True)
+        )
+        for name in kept
+    }, left_out
+
+
+def _answered(outcomes: Outcomes) -> BoolArray:
+    """Items with a verdict under every view that they may be shown in, shape (I,)."""
+    seen = outcomes.choices != MISSING
+    whole: BoolArray = np.where(outcomes.permutable, seen.all(axis=1), seen[:, 0])
+    return whole
+
+
+def _contrasts(source: ByMethod, names: Sequence[str], metric: str, options: Options) -> Contrasts:
+    own = {name: source[name] for name in names}
+    return contrasts(own, metric, seed=options["seed"], gold_ties=options["gold_ties"])
+
+
+def _recommended(
     plan: AuditPlan,
     tables: Sequence[DecisionTable],
-    compared: _Compared,
-    key: str,
-    criterion: Criterion,
+    scored: Mapping[str, Scored],
+    common: ByMethod,
+    given: Recommendation,
+    options: Options,
 ) -> Recommendation:
-    if key not in compared.outcomes:
-        return Recommendation(None, _no_yardstick(plan), criterion.name)
-    recommendation = recommend(
-        compared.candidates(key),
-        compared.gain(key),
-        criterion=criterion,
-        n_items=_n_asked(plan.items.items),
-        unparsed=_share(tables, UNPARSED),
-        missing=_missing_share(compared.scored[BASE].outcomes),
+    """The recommendation among the methods that are no controls."""
+    able = [name for name in common if not plan.methods[name].about.control]
+    base = [replace(part, tie_is_class=options["gold_ties"] == "class") for part in common[BASE]]
+    guesses = [part.gold[part.decided].mean(axis=1) for part in base]
+    by_luck = given.criterion == METRICS.name_of(FRACTIONAL) and any(map(len, guesses))
+    unread = _share(tables, UNPARSED)
+    return recommend(
+        _contrasts(common, able, given.criterion, options),
+        {name: scored[name].costs.calls_per_item_amortised for name in able},
+        given,
+        chance=float(np.concatenate(guesses).mean()) if by_luck else None,
+        two_orders=all(stratum.n == len(stratum.views) == 2 for stratum in plan.strata),
+        unread=unread,
+        missing=_missing_share(scored[BASE].outcomes),
+        tied=_share(tables, TIE) / max(1.0 - unread, 1e-9) if by_luck else 0.0,
     )
-    harmless = [
-        name for name in compared.scored if reaches_zero(compared.difference(name, BASE, key))
-    ]
-    steady = next(name for name, metric in ranked_metrics().items() if metric.steadiness)
-    return steadiest(recommendation, compared.candidates(steady), compared.gain(steady), harmless)
 
 
-def _n_asked(items: Sequence[Item]) -> int:
-    """How many items there are, those with several criteria counted once."""
-    if all(item.criterion is None for item in by_kind(items)):
-        return len(items)
-    return len({item.asked_as for item in items})
-
-
-def _criterion(rows: Mapping[str, Row]) -> tuple[str, Criterion] | None:
-    """What methods are recommended by where people have said something: human scores before gold.
+def _criterion(rows: Mapping[str, Row], options: Options) -> str | None:
+    """What methods are compared by where people have said something: human scores before gold.
 
     Where there are both, a right answer is a level that happens to have the human score.
     """
-    kinds = (_criterion_of(Need.HUMAN), _criterion_of(None))
-    return next((own for own in kinds if rows[BASE].get(own[0]) is not None), None)
-
-
-def _criterion_of(need: Need | None) -> tuple[str, Criterion]:
-    """The metric to recommend by beside human scores, the yardstick or, without either, gold."""
-    return next(
-        (name, metric.criterion)
-        for name, metric in ranked_metrics().items()
-        if metric.criterion is not None
-        and next((own for own in metric.needs if own in (Need.HUMAN, Need.YARDSTICK)), None) is need
-    )
-
-
-def _no_difference(first: str, second: str) -> Estimate:
-    return Estimate(value=None, reason="not compared")
+    accuracy = ACCURACY if options["gold_ties"] == "class" else FRACTIONAL
+    keys = map(METRICS.name_of, (SPEARMAN, accuracy))
+    return next((key for key in keys if rows[BASE].get(key) is not None), None)
 
 
 def _is_evidence(estimate: Estimate | None) -> bool:
@@ -250,15 +197,6 @@ def _beside(
         return {metric: row[metric] for metric in names}
     reason = "it reads all that the average it would be compared with reads"
     return dict.fromkeys(names, Estimate(value=None, reason=reason))
-
-
-def _no_yardstick(plan: AuditPlan) -> str:
-    if all(len(stratum.views) < 2 for stratum in plan.strata):
-        return "there are neither right answers nor a second order to compare with"
-    return (
-        "there are neither right answers nor probabilities, and where two orders differ nothing "
-        "says which of them to believe"
-    )
 
 
 def _share(tables: Sequence[DecisionTable], code: int) -> float:

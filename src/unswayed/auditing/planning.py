@@ -28,11 +28,10 @@ from unswayed.auditing.settings import (
 )
 from unswayed.decisions import MISSING, REASKED, UNPARSED, Decision, DecisionTable, Evidence
 from unswayed.errors import MethodError, UsageError
-from unswayed.items import BadLine, Item, ItemSet, Task, blind, by_kind
+from unswayed.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.methods import BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
-from unswayed.metrics.table import outranked_metrics
 from unswayed.presentation import Ask, content_order, settled, through
 from unswayed.runner import Question
 from unswayed.tasks import task_of
@@ -118,10 +117,6 @@ class AuditPlan:
             said.append(
                 "no estimation-set curve: none of the methods learns. Add one, such as pride."
             )
-        if outranked := outranked_metrics():
-            said.append(
-                f"{', '.join(outranked)}: measured, but methods are recommended by built-in metrics."
-            )
         return [*said, *self.remarks]
 
 
@@ -149,15 +144,14 @@ def plan_audit(
     check_group_by(items, settings.group_by)
     samples = samples_per_call(settings.probs)
     orders = settings.orders or task.orders
-    kinds = by_kind(items.items)
-    criteria = any(item.criteria and item.criterion for item in kinds)
+    criteria = any(item.criteria and item.criterion for item in items)
     strata = strata_of(
         items,
         orders=orders,
         protocols=protocols_of(settings.protocol, criteria=criteria),
         seed=settings.seed,
     )
-    groups = any(item.group is not None for item in kinds)
+    groups = any(item.group is not None for item in items)
     chosen, skipped = choose_methods(
         settings.methods,
         strata,

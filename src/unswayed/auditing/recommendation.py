@@ -1,167 +1,176 @@
-"""Two recommendations from one audit, the most accurate and the steadiest, or why there is none.
+"""What to use instead of a single call: the ladder, from paired differences on common items.
 
-A method is named only if it is measurably better than a single call: the interval of its paired
-difference, which holds for all methods compared at once, lies above 0. Among those it is the
-cheapest that cannot be told from the best of them.
+The first question is whether reading every order is better than one call, a comparison that is
+planned and needs no correction; the second whether something cheaper is as good within a margin.
+Where neither a gain nor its absence is shown, the state is open and no method is named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from unswayed.decisions import Estimate
-from unswayed.methods import BASE
-from unswayed.metrics.metric import Criterion
-from unswayed.metrics.table import ranked_metrics
+from unswayed.methods import ALL_ORDERS, BASE
+from unswayed.metrics.simultaneous import Contrasts
+from unswayed.quantiles import NORMAL
 
-FEWEST_ITEMS = 20
-MOST_UNPARSED = 0.2
+FEWEST_UNITS: Final = 20
+MOST_UNREAD: Final = 0.2
+MOST_TIED: Final = 0.9
 
-Gain = Callable[[str, str], Estimate]
-"""Paired difference, first minus second; its interval holds for all methods compared at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A method that may be recommended.
-
-    Attributes:
-        calls: Calls per item, estimation calls spread over the items.
-        score: The criterion's value: accuracy, or agreement with the full-pool average.
-    """
-
-    name: str
-    calls: float
-    score: float
+_POWER: Final = 0.84
+"""Normal quantile of 80 %, the power that `needed` is reckoned for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """What to use and why.
 
     Attributes:
-        method: None where nothing can be recommended; `reason` says why.
-        criterion: Name of the `Criterion` by which methods were compared.
-        alternative: The best method below that price, if it beats a single call.
-        best: The best of the methods that beat a single call; where none does, the highest one.
-        steadiest: The method for those who want steady verdicts; None where none is measured to
-            be steadier than a single call.
+        state: What is shown: a method is "better" than a single call; a single call is "enough";
+            reading every order is "worse"; both are the "same" sum; the question is "open"; or
+            "none", nothing may be said.
+        method: What to use; None: keep what you have.
+        cheapest: In the open state a single call; where a method is better, the highest measured
+            of those below its price, none of which is shown to be within the margin.
+        most_accurate: What is measured to be most accurate: all orders, or what is shown above it;
+            in the open state a single call where that is measured more than the margin below it.
+        gain: Over a single call: of `method` where it is better, else of the most accurate other
+            method. In the state "enough" its high end is one-sided.
+        margin: The smallest difference that matters, a fraction.
+        items, units: Compared, with every answer that every compared method reads.
+        needed: More items that would decide an open question, about.
+        criterion: Key of the metric by which methods were compared.
+        reason: Part of a sentence, where there is more to say.
     """
 
-    method: str | None
-    reason: str
-    criterion: str
-    alternative: str | None = None
-    best: str | None = None
-    steadiest: str | None = None
-
-    @property
-    def metric(self) -> str:
-        """The criterion's key among a method's estimates."""
-        named = (
-            name
-            for name, metric in ranked_metrics().items()
-            if metric.criterion is not None and metric.criterion.name == self.criterion
-        )
-        return next(named, self.criterion)
+    state: Literal["better", "enough", "worse", "same", "open", "none"] = "none"
+    method: str | None = None
+    cheapest: str | None = None
+    most_accurate: str | None = None
+    gain: Estimate | None = None
+    margin: float = 0.01
+    items: int = 0
+    units: int = 0
+    needed: int | None = None
+    criterion: str = ""
+    reason: str = ""
 
 
 def recommend(
-    candidates: Mapping[str, Candidate],
-    gain: Gain,
+    compared: Contrasts,
+    calls: Mapping[str, float],
+    given: Recommendation,
     *,
-    criterion: Criterion,
-    n_items: int,
-    unparsed: float,
-    missing: float,
+    chance: float | None = None,
+    two_orders: bool = False,
+    unread: float = 0.0,
+    missing: float = 0.0,
+    tied: float = 0.0,
 ) -> Recommendation:
-    """The cheapest method that beats a single call and cannot be told from the best that do.
+    """Climb the ladder.
 
     Args:
-        candidates: Methods with a defined score; must hold `BASE` to be told apart from it.
-        gain: Paired difference of the criterion.
-        criterion: What is compared.
-        n_items: Items behind the comparison.
-        unparsed: Share of unparsed answers.
-        missing: Share of calls that failed or were not made.
+        compared: The criterion of the methods that may be named.
+        calls: Of each per item, estimation calls spread over the items.
+        given: The criterion and the margin.
+        chance: What guessing is worth; None where nothing is guessed.
+        two_orders: Two candidates in two orders: without ties and unread answers a vote over them
+            is the same sum as single calls.
+        unread: Share of the answers that could not be read.
+        missing: Share of the calls that failed or were not made.
+        tied: Share of the answers read that call a tie.
     """
-    reason = _too_little(n_items, unparsed, missing)
-    if reason is None and BASE not in candidates:
-        reason = f"no single call has a defined {criterion.name}"
+    given = replace(given, items=compared.items, units=compared.units)
+    reason = _too_little(compared, unread, missing, tied)
     if reason is not None:
-        return Recommendation(None, reason, criterion.name)
-    pair = _cheapest_of_the_best(candidates, gain)
-    if pair is None:
-        highest = max(candidates.values(), key=lambda own: (own.score, -own.calls, own.name))
-        reason = f"no method is measurably {criterion.more} than a single call"
-        return Recommendation(BASE, reason, criterion.name, best=highest.name)
-    method, best = pair
-    if method is best:
-        reason = f"the highest {criterion.name}, and no cheaper method comes close enough"
-    else:
-        reason = (
-            f"the cheapest method whose {criterion.name} cannot be told from that of {best.name}"
+        return replace(given, reason=reason)
+    whole = min(compared.names, key=lambda name: (_place(name), -calls[name], name))
+    over = compared.against(whole)
+    above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
+    top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
+    vote = two_orders and whole.partition(":")[0] == ALL_ORDERS[1]
+    if vote and top == whole and not compared.apart(whole, BASE).any():
+        return replace(given, state="same", reason=_agreed(compared, whole))
+    if chance is not None:
+        level = compared.above(top, chance)
+        if _low(level) <= 0:
+            value, low, high = (
+                100 * (chance + (end or 0.0)) for end in (level.value, level.low, level.high)
+            )
+            reason = (
+                "on these items no method is shown to be better than guessing "
+                f"({value:.0f}%, {low:.0f} to {high:.0f}); correcting the order will not mend that"
+            )
+            return replace(given, reason=reason)
+    critical = NORMAL if top == whole else compared.critical(BASE)
+    gain = compared.difference(top, BASE, critical)
+    given = replace(given, most_accurate=top, gain=gain)
+    if (gain.high or 0.0) < 0:
+        return replace(given, state="worse", method=BASE)
+    short = compared.against(top, one_sided=True)
+    near = [top, *(name for name, gap in short.items() if _low(gap) >= -given.margin)]
+    if BASE in near:
+        return replace(given, state="enough", method=BASE, gain=short[BASE].negated())
+    if _low(gain) > 0:
+        gains = {**compared.against(BASE), top: gain}
+        method = min(
+            (name for name in near if _low(gains[name]) > 0), key=lambda own: (calls[own], own)
         )
-    below = {name: own for name, own in candidates.items() if own.calls < method.calls}
-    cheaper = _better(below, gain)
-    alternative = max(cheaper, key=lambda own: (own.score, own.name)).name if cheaper else None
-    return Recommendation(method.name, reason, criterion.name, alternative, best.name)
+        below = [name for name in gains if name not in near and calls[name] < calls[method]]
+        second = "the gain comes from a second answer where one could not be read"
+        return replace(
+            given,
+            state="better",
+            method=method,
+            cheapest=max(below, key=lambda name: (gains[name].value or 0.0, name), default=None),
+            gain=gains[method],
+            reason=second if vote and unread and not tied else "",
+        )
+    measured = gain.value or 0.0
+    reach = max(measured, given.margin - measured)
+    need = ((critical + _POWER) * compared.spread(top, BASE) / reach) ** 2
+    more = math.ceil(need - compared.units)
+    leads = top if measured >= -given.margin else BASE
+    needed = more if more >= 1 else None
+    return replace(given, state="open", cheapest=BASE, most_accurate=leads, needed=needed)
 
 
-def steadiest(
-    recommendation: Recommendation,
-    candidates: Mapping[str, Candidate],
-    gain: Gain,
-    harmless: Collection[str],
-) -> Recommendation:
-    """The recommendation with the method for those who want steady verdicts.
-
-    Args:
-        recommendation: By the criterion; where there is none nothing is added.
-        candidates: Methods whose consistency is measured; one that holds by construction says
-            nothing about the judge and is no candidate.
-        gain: Paired difference of consistency.
-        harmless: Methods whose criterion is not below that of a single call: a coin toss that is
-            hidden behind a hash is steady too.
-    """
-    if recommendation.method is None or BASE not in candidates:
-        return recommendation
-    kept = {name: own for name, own in candidates.items() if name in harmless or name == BASE}
-    pair = _cheapest_of_the_best(kept, gain)
-    return recommendation if pair is None else replace(recommendation, steadiest=pair[0].name)
+def _place(name: str) -> int:
+    """Which method stands for all orders: without one that reads them, what asks most."""
+    plain = name.partition(":")[0]
+    return ALL_ORDERS.index(plain) if plain in ALL_ORDERS else len(ALL_ORDERS)
 
 
-def _too_little(n_items: int, unparsed: float, missing: float) -> str | None:
+def _low(gap: Estimate) -> float:
+    return -math.inf if gap.low is None else gap.low
+
+
+def _too_little(compared: Contrasts, unread: float, missing: float, tied: float) -> str | None:
     """Why the data carry no recommendation."""
-    if n_items < FEWEST_ITEMS:
-        return f"too few items: {n_items} of at least {FEWEST_ITEMS}"
-    if unparsed > MOST_UNPARSED:
-        return f"{unparsed:.0%} of the answers could not be read"
-    if missing > MOST_UNPARSED:
+    if unread > MOST_UNREAD:
+        return f"{unread:.0%} of the answers could not be read"
+    if missing > MOST_UNREAD:
         return f"{missing:.0%} of the calls are missing"
+    if tied >= MOST_TIED:
+        return (
+            f"this judge calls a tie in {tied:.0%} of its answers; what it prefers otherwise "
+            "cannot be measured"
+        )
+    if BASE not in compared.names or len(compared.names) < 2:
+        return "no method was compared with a single call"
+    if compared.units < FEWEST_UNITS:
+        return f"too few distinct questions ({compared.units})"
     return None
 
 
-def _cheapest_of_the_best(
-    candidates: Mapping[str, Candidate], gain: Gain
-) -> tuple[Candidate, Candidate] | None:
-    """The cheapest method that beats a single call and cannot be told from the best that do, and
-    that best one; None where none beats it.
-    """
-    better = _better(candidates, gain)
-    if not better:
-        return None
-    best = max(better, key=lambda own: (own.score, -own.calls, own.name))
-    by_price = sorted(better, key=lambda own: (own.calls, -own.score, own.name))
-    return next(m for m in by_price if m is best or reaches_zero(gain(m.name, best.name))), best
-
-
-def _better(candidates: Mapping[str, Candidate], gain: Gain) -> list[Candidate]:
-    others = [own for name, own in candidates.items() if name != BASE]
-    return [own for own in others if (gain(own.name, BASE).low or 0.0) > 0]
-
-
-def reaches_zero(difference: Estimate) -> bool:
-    """Whether the interval of a difference does not lie below 0."""
-    return difference.high is not None and difference.high >= 0
+def _agreed(compared: Contrasts, vote: str) -> str:
+    """How often two orders agree, and are then right: a vote earns one half where they do not."""
+    agree = compared.share(vote, 0.0) + compared.share(vote, 1.0)
+    if not agree:
+        return "both orders agree on no item"
+    right = compared.share(vote, 1.0) / agree
+    return f"both orders agree on {agree:.0%} of items; those verdicts are right {right:.0%} of the time"

@@ -39,6 +39,7 @@ class AuditSettings:
         seed: Seed of folds, orders and resamples.
         prompts: How items are put into words.
         sample_temperature: Temperature of repeated samples.
+        margin: Smallest difference that matters, in points of accuracy or .01 of rank correlation.
         reask: If True, ask once more for the label of a reply that could not be read.
     """
 
@@ -55,6 +56,7 @@ class AuditSettings:
     prompts: PromptSettings = field(default_factory=PromptSettings)
     sample_temperature: float = 1.0
     reask: bool = True
+    margin: float = 1.0
 
 
 def audit_settings(**given: object) -> AuditSettings:
@@ -76,6 +78,8 @@ def audit_settings(**given: object) -> AuditSettings:
     for size in settings.estimation_sizes:
         if size < 1:
             raise UsageError(f"estimation size {size}: give at least 1, such as 10,50,100.")
+    if not 0.1 <= settings.margin <= 20:
+        raise UsageError(f"margin {settings.margin:g}: give points of accuracy from 0.1 to 20.")
     if settings.orders is not None and settings.orders != "graeco-latin":  # it has labels as well
         check_name(settings.orders)
     protocols_of(settings.protocol)

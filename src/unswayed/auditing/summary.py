@@ -57,7 +57,11 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
         groups=groups,
         macro=macro,
         skipped=dict(plan.skipped),
-        cautions={name: _cautions(own) for name, own in scored.items() if own.cautions},
+        cautions={
+            name: (*_cautions(own), *lacking)
+            for name, own in scored.items()
+            if (lacking := _lacking(name, comparison.left_out)) or own.cautions
+        },
         flips=asdict(flips(scored[BASE].outcomes)),
         thresholds=_thresholds(plan, tables, scored),
         estimation_curve=_estimation_curve(plan, tables, source, options),
@@ -222,8 +226,17 @@ def _followed(
     return Row(row.values, beside)
 
 
-def _cautions(scored: Scored) -> tuple[str]:
+def _lacking(method: str, left_out: Mapping[str, str]) -> tuple[str, ...]:
+    """That a method is not compared, for it lacks answers."""
+    if method not in left_out:
+        return ()
+    return (f"{method} {left_out[method]}: it is not compared, and its row is about other items.",)
+
+
+def _cautions(scored: Scored) -> tuple[str, ...]:
     """What fitting warned about: the first sentence, and how many folds said alike."""
+    if not scored.cautions:
+        return ()
     first, *others = scored.cautions
     return (first if not others else f"{first} ({len(others)} more folds warn alike.)",)
 

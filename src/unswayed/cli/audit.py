@@ -75,7 +75,7 @@ def audit(
     probs: Annotated[str, typer.Option(help="logprobs, or sampled:R.")] = "logprobs",
     estimation_items: Annotated[
         int | None,
-        typer.Option(min=0, help="Items fitted methods learn from [default: 20 %, at most 200]"),
+        typer.Option(min=0, help="Items fitted methods learn from [default: 20%, at most 200]"),
     ] = None,
     estimation_sizes: Annotated[
         str | None, typer.Option(help="Sizes N,N,... of the estimation-set curve.")
@@ -89,6 +89,9 @@ def audit(
         Literal["exclude", "class"],
         typer.Option(help="exclude items whose gold is a tie, or score ties."),
     ] = "exclude",
+    margin: Annotated[
+        float, typer.Option(help="Smallest difference that matters, in points of accuracy.")
+    ] = 1.0,
     task: TaskName = None,
     on_bad_item: OnBadItem = "stop",
     limit: Limit = None,
@@ -138,6 +141,7 @@ def audit(
         seed=seed,
         resamples=resamples,
         gold_ties=gold_ties,
+        margin=margin,
         prompts=prompt_settings(prompt, template, labels, shots_from(shots)),
         reask=not no_reask,
     )
@@ -187,6 +191,7 @@ def audit(
             "sample": sample,
             "data_dir": None if data_dir is None else str(data_dir),
             "task": task,
+            "margin": margin,
             "shots": None if shots is None else str(shots),
         },
     )

@@ -34,7 +34,7 @@ from unswayed.cli.options import (
 from unswayed.cli.output import aside, note, write_bytes
 from unswayed.cli.results import show_price
 from unswayed.errors import ItemError, UnswayedError, UsageError
-from unswayed.methods import BASE, CONTROL, JUDGING
+from unswayed.methods import BASE, JUDGING
 from unswayed.tiny import is_built_in
 
 if TYPE_CHECKING:
@@ -161,12 +161,12 @@ def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Met
         UsageError: If an order of its own is wanted for a method that chooses its orders.
     """
     if order == "canonical":
-        if text not in (None, BASE, CONTROL):
+        if text not in (None, BASE, order):
             raise UsageError(
                 f"--order canonical is a single call in an order of its own, so it goes with no other "
                 f"method than direct, not with {text}. Leave out one of the two."
             )
-        return CONTROL
+        return order
     text = text or JUDGING
     if text.endswith(".json") or Path(text).is_file():
         from unswayed.methods.files import load_method

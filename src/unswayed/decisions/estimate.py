@@ -34,3 +34,11 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def units(self) -> int:
         """What is behind it, each question once."""
         return self.n if self.n_units is None else self.n_units
+
+    def negated(self) -> Estimate:
+        """The difference the other way round."""
+        value, low, high = (
+            None if end is None else 0.0 - end for end in (self.value, self.high, self.low)
+        )
+        joint = None if self.joint is None else (0.0 - self.joint[1], 0.0 - self.joint[0])
+        return msgspec.structs.replace(self, value=value, low=low, high=high, joint=joint)

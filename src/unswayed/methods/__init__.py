@@ -9,7 +9,7 @@ from unswayed.registry import Registry
 if TYPE_CHECKING:
     from unswayed.methods.protocol import Method as Method
 
-__all__ = ["AUDITED", "BASE", "CONTROL", "JUDGING", "METHODS", "Method"]
+__all__ = ["ALL_ORDERS", "AUDITED", "BASE", "JUDGING", "METHODS", "Method"]
 
 _TABLE: Final = {
     "additive": "unswayed.methods.additive:Additive",
@@ -41,14 +41,14 @@ METHODS: Registry[type[Method]] = Registry(
 BASE: Final = "direct"
 """The single call, a judge as it is used now: what every other method is compared with."""
 
-CONTROL: Final = "canonical"
-"""One order for all: consistent for one call, so claims of consistent accuracy are against it."""
-
 AUDITED: Final = (BASE, "vote", "average")
 """What an audit compares unless it is told otherwise."""
 
 JUDGING: Final = "average"
 """What judges in production unless it is told otherwise."""
+
+ALL_ORDERS: Final = (JUDGING, "vote")
+"""What reads every order; the second needs no probabilities."""
 
 
 def __getattr__(name: str) -> object:

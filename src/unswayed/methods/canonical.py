@@ -34,6 +34,7 @@ class Canonical(Method):
         helps="Shows what consistency is worth by itself: it has all of it, for one call.",
         cannot="It removes no bias: only accuracy shows whether a verdict is better.",
         rank=1,
+        control=True,
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:

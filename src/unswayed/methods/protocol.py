@@ -59,6 +59,7 @@ class About:
         rank: Place in `all`, lowest first: baselines come before corrections, equal ones by name.
         per_layout: Its name with the parameters that give it one threshold per label sequence;
             empty if it has no such form.
+        control: Whether it shows what a gain is worth, and is never recommended.
     """
 
     title: str
@@ -77,6 +78,7 @@ class About:
     points_variants: tuple[str, ...] = ()
     rank: int = 9
     per_layout: str = ""
+    control: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class Repeat(Method):
         helps="Shows how much of a permutation method's gain is only the extra calls.",
         cannot="It cannot remove bias: every sample carries the same order and labels.",
         rank=2,
+        control=True,
     )
 
     def __post_init__(self) -> None:
@@ -78,6 +79,7 @@ class RepeatMean(Method):
         cannot="It cannot remove bias: every sample carries the same order and labels. Where the "
         "answer is one token its probabilities are the same in every sample.",
         default=False,
+        control=True,
     )
 
     def __post_init__(self) -> None:
@@ -114,6 +116,7 @@ class RepeatScore(Method):
         helps="Shows how much of balanced-rubric is only the extra calls.",
         cannot="It cannot remove bias: every sample carries the same order and labels.",
         rank=2,
+        control=True,
     )
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from unswayed.decisions import TIE, FloatArray
 from unswayed.metrics.gold import GOLD_TIE
-from unswayed.metrics.metric import Criterion, Metric, Need, fraction, item_means
+from unswayed.metrics.metric import Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import Outcomes
 
 
@@ -49,7 +49,7 @@ def _mean_over_answered(earned: FloatArray, outcomes: Outcomes) -> FloatArray:
 
 
 ACCURACY = Metric(
-    title="Accuracy",
+    title="Accuracy, ties wrong",
     meaning="share of right answers, averaged over the presentations of each item; ties and "
     "unparsed answers count as wrong",
     statistics=_right,
@@ -58,7 +58,6 @@ ACCURACY = Metric(
     better=1,
     percent=True,
     compared="jointly",
-    criterion=Criterion("accuracy", "more accurate"),
     curve=True,
     limits=fraction,
     across=True,
@@ -66,11 +65,10 @@ ACCURACY = Metric(
 
 FRACTIONAL = replace(
     ACCURACY,
-    title="Accuracy, ties shared",
-    meaning="accuracy in which a tie between k candidates, one of them right, earns 1/k",
+    title="Accuracy",
+    meaning="share of right answers, averaged over the presentations of each item; a tie between k "
+    "candidates, one of them right, earns 1/k, unparsed answers nothing",
     statistics=_credited,
-    compared="no",
-    criterion=None,
     curve=False,
 )
 
@@ -80,7 +78,6 @@ AGREEMENT = replace(
     meaning="share of verdicts like those of the average over every presentation; stands in for "
     "accuracy where there is no gold",
     needs=(Need.YARDSTICK,),
-    criterion=Criterion("agreement with the average over the full pool", "closer to the yardstick"),
     curve=False,
     optional=True,
 )

@@ -49,7 +49,6 @@ CONSISTENCY = Metric(
     better=1,
     percent=True,
     compared="jointly",
-    steadiness=True,
     constructed=True,
     curve=True,
     limits=fraction,
@@ -63,7 +62,6 @@ PAIRWISE_AGREEMENT = replace(
     "candidates)",
     statistics=_pairs,
     compared="no",
-    steadiness=False,
     curve=False,
     fewest=3,  # for two candidates consistency says it
     optional=True,

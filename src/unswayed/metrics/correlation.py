@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import FloatArray
-from unswayed.metrics.metric import FEWEST_SCORED, Criterion, Metric, Need, OfWeights, correlation
+from unswayed.metrics.metric import FEWEST_SCORED, Metric, Need, OfWeights, correlation
 from unswayed.metrics.outcomes import Outcomes
 
 Index = NDArray[np.intp]
@@ -239,7 +239,6 @@ SPEARMAN = Metric(
     needs=(Need.HUMAN, Need.SCORE, Need.ENOUGH, Need.HUMAN_VARIES, Need.SCORE_VARIES),
     better=1,
     compared="jointly",
-    criterion=Criterion("rank correlation with human scores", "closer to the human ranking"),
     limits=correlation,
     optional=True,
 )
@@ -251,7 +250,6 @@ PEARSON = replace(
     "presentations",
     weighted=_over_presentations(pearson),
     compared="paired",
-    criterion=None,
 )
 
 KENDALL = replace(

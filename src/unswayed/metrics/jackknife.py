@@ -58,7 +58,7 @@ def jackknife(value: OfWeights, items: int, clusters: Clusters | None = None) ->
     return entries
 
 
-def jackknifed(metric: Metric, sides: Sequence[Outcomes]) -> tuple[FloatArray, int]:
+def jackknifed(metric: Metric, sides: Sequence[Outcomes]) -> tuple[FloatArray, int, int]:
     """The entries of several methods under a weighted metric, and the items behind them.
 
     Args:
@@ -66,7 +66,8 @@ def jackknifed(metric: Metric, sides: Sequence[Outcomes]) -> tuple[FloatArray, i
         sides: Outcomes of M methods about the same items in the same order.
 
     Returns:
-        Shape (G, M), and the number of items that count for every method: the others are left out.
+        Shape (G, M), and the numbers of items that count for every method and of distinct questions
+        among them: the others are left out.
     """
     prepare = metric.weighted
     if prepare is None:
@@ -75,8 +76,9 @@ def jackknifed(metric: Metric, sides: Sequence[Outcomes]) -> tuple[FloatArray, i
     counted = [metric.statistics(side)[:, 0] > 0 for side in sides]
     rows = np.flatnonzero(np.logical_and.reduce(counted))
     if not len(rows):
-        return np.zeros((0, len(sides))), 0
+        return np.zeros((0, len(sides))), 0, 0
     kept = sides[0].rows(rows)
     clusters = None if kept.clusters is None else kept.clusters.alone()
     columns = [jackknife(prepare(side.rows(rows)), len(rows), clusters) for side in sides]
-    return np.column_stack(columns), len(rows)
+    units = len(rows) if clusters is None else clusters.count
+    return np.column_stack(columns), len(rows), units

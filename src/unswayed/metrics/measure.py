@@ -147,7 +147,7 @@ def difference(
 
 def _weighted_difference(metric: Metric, name: str, left: Outcomes, right: Outcomes) -> Estimate:
     """The difference of a weighted metric over the items that count on both sides."""
-    entries, items = jackknifed(metric, [left, right])
+    entries, items, _ = jackknifed(metric, [left, right])
     if not items:
         return Estimate(value=None, reason=f"no item counts in {name} on both sides")
     apart = entries[:, 0] - entries[:, 1]

@@ -123,19 +123,6 @@ def correlation(n: int) -> Limits:
     return -1.0, 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Criterion:
-    """A metric by which a method is recommended, in words.
-
-    Attributes:
-        name: What is compared, as `metrics.json` says it.
-        more: What a method that has more of it is.
-    """
-
-    name: str
-    more: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A quantity over outcomes.
@@ -156,10 +143,6 @@ class Metric:
         compared: Whether methods, and runs, are compared in it item by item: "no"; "paired", each
             difference with an interval of its own; "jointly", with one as well that holds for all
             methods compared at once, which takes a mean over items or a weighted metric.
-        criterion: What a recommendation by it is called, if one is made by it where its needs are
-            met; it is compared jointly. A built-in metric comes before those of other packages.
-        steadiness: Whether the steadiest method is recommended by it; it is compared jointly. Of
-            several the same holds.
         constructed: Whether its value is the same for every judge where all presentations read the
             same questions, so that it is no evidence there.
         curve: Whether it is followed over the number of estimation items.
@@ -189,8 +172,6 @@ class Metric:
     better: Literal[-1, 0, 1] = 0
     percent: bool = False
     compared: Literal["no", "paired", "jointly"] = "no"
-    criterion: Criterion | None = None
-    steadiness: bool = False
     constructed: bool | Literal["evenly"] = False
     curve: bool = False
     limits: Callable[[int], Limits] | None = None

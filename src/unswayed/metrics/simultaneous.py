@@ -12,12 +12,12 @@ Source: Hothorn, Bretz and Westfall (2008), Biometrical Journal 50, 346.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,8 +29,8 @@ from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.resampling import GoldTies, prepared
 from unswayed.metrics.table import METRICS
-from unswayed.metrics.uncertainty import mean_of_items
-from unswayed.quantiles import NORMAL
+from unswayed.metrics.uncertainty import paired_difference
+from unswayed.quantiles import NORMAL, NORMAL_ONE_SIDED
 
 _DRAWS: Final = 20_000
 """Draws of the largest difference; they settle the critical value to about .01."""
@@ -46,69 +46,107 @@ class Contrasts:
     """Values of several methods on the same items.
 
     Attributes:
-        values: Of each method on each item, NaN where the item does not count; shape (I, M). Of a
-            weighted metric, what each group of items adds to it (`jackknife`).
+        values: Of each method on each item; shape (I, M). Of a weighted metric, what each group of
+            items adds to it (`jackknife`).
         names: The M methods.
-        base: The method that the others are compared with.
         span: The largest difference that an item can have.
         seed: Seed of the draws.
         clusters: The cluster of each item; None for each by itself.
         weights: How many items each row stands for; None: one each.
+        behind: Items and distinct questions behind a weighted metric.
     """
 
     values: FloatArray
     names: tuple[str, ...]
-    base: str
-    span: float
-    seed: int
+    span: float = 1.0
+    seed: int = 0
     clusters: Clusters | None = None
     weights: NDArray[np.int64] | None = None
+    behind: tuple[int, int] | None = None
 
-    def difference(self, first: str, second: str) -> Estimate:
-        """One method minus another.
+    @property
+    def items(self) -> int:
+        """Items that count for every method."""
+        return self.behind[0] if self.behind else int(self._counts.sum())
 
-        The interval of a difference to `base` holds for all differences to it together, that of
-        two other methods, which are looked at because of their values, for all pairs together.
+    @property
+    def units(self) -> int:
+        """Distinct questions among them."""
+        if self.behind:
+            return self.behind[1]
+        return self.items if self.clusters is None else len(np.unique(self.clusters.of_item))
+
+    def against(self, base: str, *, one_sided: bool = False) -> dict[str, Estimate]:
+        """Every other method minus one, with intervals that hold for all of them together.
+
+        One-sided: the low end, and the high end, hold each by itself.
         """
-        planned = self.base in (first, second)
-        return self._estimate(first, second, self._to_base if planned else self._to_all)
+        critical = self.critical(base, one_sided=one_sided)
+        return {name: self.difference(name, base, critical) for name in self.names if name != base}
 
-    @cached_property
-    def _to_base(self) -> float:
-        return self._critical([(name, self.base) for name in self.names if name != self.base])
+    def difference(self, first: str, second: str, critical: float = NORMAL) -> Estimate:
+        """One method minus another, with `critical` errors to each side."""
+        return self._estimate(self.apart(first, second), critical)
 
-    @cached_property
-    def _to_all(self) -> float:
-        return self._critical(list(itertools.combinations(self.names, 2)))
+    def above(self, name: str, value: float) -> Estimate:
+        """A method minus a number."""
+        return self._estimate(self.values[:, self.names.index(name)] - value, NORMAL)
 
-    def _estimate(self, first: str, second: str, critical: float) -> Estimate:
-        apart = self._apart(first, second)
-        kept = ~np.isnan(apart)
-        apart = apart[kept]
-        if not len(apart):
-            return Estimate(value=None, reason="no item counts on both sides")
-        clusters = self.clusters and self.clusters.rows(np.flatnonzero(kept))
-        counts = None if self.weights is None else self.weights[kept]
-        return mean_of_items(apart, clusters, span=self.span, counts=counts, critical=critical)
-
-    def _apart(self, first: str, second: str) -> FloatArray:
+    def apart(self, first: str, second: str) -> FloatArray:
+        """The difference on each item."""
         a, b = self.names.index(first), self.names.index(second)
         apart: FloatArray = self.values[:, a] - self.values[:, b]
         return apart
 
+    def spread(self, first: str, second: str) -> float:
+        """Standard deviation of a difference over distinct questions."""
+        entries, counts = self._entries(self.apart(first, second))
+        mean = np.average(entries, weights=counts)
+        return float(np.sqrt(np.average((entries - mean) ** 2, weights=counts)))
+
+    def share(self, name: str, value: float) -> float:
+        """Share of items on which a method has a value."""
+        return float(
+            np.average(self.values[:, self.names.index(name)] == value, weights=self._counts)
+        )
+
+    def critical(self, base: str, *, one_sided: bool = False) -> float:
+        """Errors to each side that make the differences to a method hold together."""
+        largest = np.zeros(_DRAWS)
+        b = self.names.index(base)
+        for a in range(len(self.names)):
+            drawn = self._draws[:, a] - self._draws[:, b]
+            spread = float(drawn.std())
+            if spread > 1e-9:
+                own = drawn if one_sided else np.abs(drawn)
+                largest = np.maximum(largest, own / spread)
+        normal = NORMAL_ONE_SIDED if one_sided else NORMAL
+        return max(normal, float(np.quantile(largest, _COVERED)))
+
+    @property
+    def _counts(self) -> NDArray[np.int64]:
+        return np.ones(len(self.values), np.int64) if self.weights is None else self.weights
+
+    def _entries(self, apart: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
+        """One number per distinct question, and how many items have it."""
+        own = None if self.clusters is None else self.clusters.alone()
+        if own is None:
+            return apart, self._counts
+        return own.entries(apart), np.ones(own.count, np.int64)
+
+    def _estimate(self, apart: FloatArray, critical: float) -> Estimate:
+        if not len(apart):
+            return Estimate(value=None, reason="no item counts on both sides")
+        entries, counts = self._entries(apart)
+        estimate = paired_difference(entries, counts, span=self.span, critical=critical)
+        return msgspec.structs.replace(estimate, n=self.items)
+
     @cached_property
     def _draws(self) -> FloatArray:
         """Normal draws with the covariance of the methods' values, shape (B, M)."""
-        scored = ~np.isnan(self.values)
-        values = np.where(scored, self.values, 0.0)
-        if self.weights is None:
-            total, count = values.sum(axis=0), scored.sum(axis=0)
-        else:
-            total, count = self.weights @ values, self.weights @ scored
-        mean = total / np.maximum(count, 1)  # a method without any value has none
-        deviations = np.where(scored, self.values - mean, 0.0)
-        if self.weights is not None:
-            deviations *= np.sqrt(self.weights)[:, None]
+        counts = self._counts[:, None]
+        deviations = self.values - (counts * self.values).sum(axis=0) / max(counts.sum(), 1)
+        deviations *= np.sqrt(counts)
         if self.clusters is not None:
             deviations = self.clusters.sums(deviations)
         spread, directions = np.linalg.eigh(deviations.T @ deviations)
@@ -117,31 +155,21 @@ class Contrasts:
         generator = np.random.default_rng([self.seed, 3])
         return np.asarray(generator.standard_normal((_DRAWS, len(self.names))) @ root.T)
 
-    def _critical(self, pairs: Sequence[tuple[str, str]]) -> float:
-        largest = np.zeros(_DRAWS)
-        for first, second in pairs:
-            a, b = self.names.index(first), self.names.index(second)
-            drawn = self._draws[:, a] - self._draws[:, b]
-            spread = float(drawn.std())
-            if spread > 1e-9:
-                largest = np.maximum(largest, np.abs(drawn) / spread)
-        return max(NORMAL, float(np.quantile(largest, _COVERED)))
-
 
 def contrasts(
     outcomes: Mapping[str, Sequence[Outcomes]],
     name: str,
     *,
-    base: str,
     seed: int = 0,
     gold_ties: GoldTies = "exclude",
 ) -> Contrasts:
     """The values of several methods under a metric that is a mean over items, or weighted.
 
+    Items that do not count for every method are left out.
+
     Args:
         outcomes: By method; all of the same items in the same order.
         name: A registered metric.
-        base: The method that the others are compared with.
         seed: Seed of the draws.
         gold_ties: As in `measure`.
 
@@ -150,29 +178,32 @@ def contrasts(
     """
     metric = METRICS.load(name)
     low, high = metric.limits(2) if metric.limits else (0.0, 1.0)
-    if metric.weighted is not None:
-        values = _entries(metric, [prepared(strata, gold_ties) for strata in outcomes.values()])
-        return Contrasts(values, tuple(outcomes), base, high - low, seed)
     methods = [prepared(strata, gold_ties) for strata in outcomes.values()]
+    if metric.weighted is not None:
+        if len({tuple(part.item_ids for part in strata) for strata in methods}) > 1:
+            raise ShapeError(f"{metric.title}: the methods were not asked about the same items")
+        if any(len(strata) != 1 for strata in methods):
+            raise ShapeError(f"{metric.title}: items have different numbers of candidates")
+        values, *behind = jackknifed(metric, [strata[0] for strata in methods])
+        return Contrasts(values, tuple(outcomes), high - low, seed, behind=(behind[0], behind[1]))
     columns = [np.concatenate([_values(metric, part, name) for part in parts]) for parts in methods]
     if len({len(column) for column in columns}) > 1:
         raise ShapeError(f"{name}: the methods were not asked about the same items")
     values, last = np.column_stack(columns), methods[-1]
+    kept = np.flatnonzero(~np.isnan(values).any(axis=1))
     clusters = Clusters.of_strata([(len(part), part.clusters) for part in last])
     weights = None
     if any(part.weights is not None for part in last):
         each = [np.ones(len(p), np.int64) if p.weights is None else p.weights for p in last]
-        weights = np.concatenate(each)
-    return Contrasts(values, tuple(outcomes), base, high - low, seed, clusters, weights)
-
-
-def _entries(metric: Metric, methods: Sequence[tuple[Outcomes, ...]]) -> FloatArray:
-    """What groups of items add to a weighted metric, a column per method; shape (G, M)."""
-    if len({tuple(part.item_ids for part in strata) for strata in methods}) > 1:
-        raise ShapeError(f"{metric.title}: the methods were not asked about the same items")
-    if any(len(strata) != 1 for strata in methods):
-        raise ShapeError(f"{metric.title}: items have different numbers of candidates")
-    return jackknifed(metric, [strata[0] for strata in methods])[0]
+        weights = np.concatenate(each)[kept]
+    return Contrasts(
+        values[kept],
+        tuple(outcomes),
+        high - low,
+        seed,
+        None if clusters is None else clusters.rows(kept),
+        weights,
+    )
 
 
 def _values(metric: Metric, outcomes: Outcomes, name: str) -> FloatArray:

@@ -54,17 +54,3 @@ def load_metrics(names: Iterable[str] | None = None) -> dict[str, Metric]:
 def compared_metrics() -> dict[str, Metric]:
     """The metrics in which methods, and runs, are compared item by item."""
     return {name: metric for name, metric in load_metrics().items() if metric.compared != "no"}
-
-
-def ranked_metrics() -> dict[str, Metric]:
-    """All metrics, the built-in ones first: where one is to decide, it is the first that can."""
-    return load_metrics(sorted(METRICS, key=lambda name: (name not in BUILT_IN, name)))
-
-
-def outranked_metrics() -> list[str]:
-    """Metrics of other packages that would decide a choice between methods and do not."""
-    return [
-        name
-        for name, metric in load_metrics().items()
-        if name not in BUILT_IN and (metric.criterion is not None or metric.steadiness)
-    ]

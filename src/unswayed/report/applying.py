@@ -42,10 +42,12 @@ class Application:
     """How to use a method.
 
     Attributes:
+        title: Its heading.
         shell: Command lines to run one after the other; empty where the data have no name.
         python: The same as lines of Python, for one comparison.
     """
 
+    title: str
     shell: tuple[str, ...]
     python: tuple[str, ...]
 
@@ -55,21 +57,32 @@ class Application:
         return " &&\n".join(self.shell)
 
 
-def application_of(finding: Finding) -> Application | None:
-    """How to use the recommended method; None where none but a single call is recommended."""
+def applications_of(finding: Finding) -> list[Application]:
+    """How to use the recommended method, or both that an open state leaves to choose from; none
+    where none but a single call is recommended.
+    """
     asked: Asked = finding.run.run.asked
-    name = finding.recommended
-    if name is None or name == finding.base or not asked.get("model"):
-        return None
-    if asked.get("shots") == "" or asked.get("data") == "-":
-        return None
-    if name.partition(":")[0] not in METHODS:  # of a package that is not installed here
-        return None
+    if not asked.get("model") or asked.get("shots") == "" or asked.get("data") == "-":
+        return []
+    given, name = finding.advised, finding.recommended
+    if given is not None and given.state == "open":
+        named = {given.most_accurate: "most accurate", given.cheapest: "cheapest"}
+    else:
+        named = {} if name == finding.base else {name: ""}
+    return [
+        _application(asked, name, f"Apply this{f': {word}' if word else ''}", finding)
+        for name, word in named.items()
+        if name is not None and name.partition(":")[0] in METHODS  # of a package that is here
+    ]
+
+
+def _application(asked: Asked, name: str, title: str, finding: Finding) -> Application:
     directory = asked.get("directory")
     folder = Path(str(directory or ""))
     fits = bool(parse_method(name).fitted_from)
     fitted = str(folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}.json")
     return Application(
+        title=title,
         shell=_shell(asked, name, fitted if fits else None, str(folder / "verdicts.jsonl")),
         python=_python(asked, name, fitted if fits else None, task=finding.run.run.task),
     )

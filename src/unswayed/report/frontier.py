@@ -14,7 +14,7 @@ from typing import Final
 
 from unswayed.decisions import Estimate
 from unswayed.metrics.table import compared_metrics
-from unswayed.report.findings import ACCURACY, SPEARMAN, Finding
+from unswayed.report.findings import ACCURACY, ACCURACY_FRACTIONAL, SPEARMAN, Finding
 from unswayed.report.labels import Box, Frame, Label, Spot, place
 from unswayed.report.numerals import calls_text, share
 from unswayed.report.words import plain, say
@@ -174,9 +174,9 @@ def panels(findings: Sequence[Finding], *, frames: Sequence[Frame] = FRAMES) -> 
     ]
     shown = []
     for finding in findings:
-        replaced = ACCURACY if finding.criterion == SPEARMAN else SPEARMAN
+        others = {ACCURACY, ACCURACY_FRACTIONAL, SPEARMAN} - {finding.criterion}
         for key, metric in sorted(metrics, key=lambda pair: pair[0] != finding.criterion):
-            if key == replaced:
+            if key in others:
                 continue
             words = tuple(plain(text) for text in say("figures.panel", key, finding))
             title, sub = words or (metric.title, metric.meaning)

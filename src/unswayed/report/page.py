@@ -13,8 +13,7 @@ from markupsafe import Markup
 
 from unswayed.errors import UsageError
 from unswayed.metrics.table import METRICS
-from unswayed.report.advice import steadier_of
-from unswayed.report.applying import application_of
+from unswayed.report.applying import applications_of
 from unswayed.report.claims import changes_of, groups_of
 from unswayed.report.data import RunData
 from unswayed.report.explorer import embed
@@ -124,7 +123,7 @@ def _context(findings: Sequence[Finding], *, embed_mb: float) -> Mapping[str, ob
         "lede": lede_of(first) if alone else "",
         "keys": key_figures(first) if alone else [],
         "key_tables": [] if alone else key_tables(findings),
-        "applications": [use for use in map(application_of, findings) if use is not None],
+        "applications": [use for finding in findings for use in applications_of(finding)],
         "appendix": [(f, groups_of(f).rows, curve_tables(f)) for f in findings],
         "embedded": embedded,
         "runs": [] if alone else [one_line(finding.name) for finding in findings],
@@ -155,7 +154,7 @@ def _warning(finding: Finding) -> list[Markup]:
 
 def _each(finding: Finding, findings: Sequence[Finding]) -> list[Markup]:
     """A run's own headline and what changed since the first one, where there are several."""
-    remedy = sentence("lead.remedy_words", finding, steadier_of(finding))
+    remedy = sentence("advice.decision", finding)
     changes = changes_of(finding.run.changes, len(findings) - 1)
     gains = {METRICS.load(name).title: gain for name, gain in changes.items()}
     return [

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from unswayed.report.advice import steadier_of
 from unswayed.report.findings import Finding
 from unswayed.report.lists import lists_of, lists_section
 from unswayed.report.scales import scale_of, scales_section
@@ -16,8 +15,7 @@ from unswayed.report.words import sentence
 
 def lede_of(finding: Finding) -> Markup:
     """The sentences below the headline."""
-    own = steadier_of(finding), lists_of(finding), scale_of(finding)
-    return sentence("lead.lede", finding, *own)
+    return sentence("lead.lede", finding, lists_of(finding), scale_of(finding))
 
 
 def score_sections(findings: Sequence[Finding]) -> list[Section]:

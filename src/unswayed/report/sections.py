@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from unswayed.metrics.improvements import Improvements
 from unswayed.report import claims
-from unswayed.report.advice import advice_of, control_of, repeats_of
-from unswayed.report.findings import Finding, State
+from unswayed.report.advice import control_of, repeats_of
+from unswayed.report.findings import CONSISTENCY, Finding, State
 from unswayed.report.frontier import Frontier, panels
 from unswayed.report.heat import Heat
 from unswayed.report.parts import cut
@@ -98,10 +98,11 @@ def bias_section(findings: Sequence[Finding]) -> Section:
         examples = [
             cut(text) for finding in findings for text in finding.run.flips.unparsed_examples
         ]
-        caption = "Answers that could not be read, as they came."
-        return Section(own, caption, examples=tuple(examples[:RAW_EXAMPLES]))
+        raw = "Answers that could not be read, as they came."
+        return Section(own, raw, examples=tuple(examples[:RAW_EXAMPLES]))
     joint = joint_claim(findings, told, "bias") or told[0]
-    return Section(joint, sentence("bias.bias_caption"), tuple(bias_tables(findings)))
+    caption = sentence("bias.bias_caption", all(map(claims.balanced, findings)))
+    return Section(joint, caption, tuple(bias_tables(findings)))
 
 
 def cause_section(findings: Sequence[Finding]) -> Section | None:
@@ -122,7 +123,7 @@ def remedies_claim(finding: Finding) -> Claim | None:
     if len(finding.metrics.methods) < 2 or finding.state is State.FAILED:
         return None
     controls = repeats_of(finding), control_of(finding)
-    return claim("advice.remedies", finding, advice_of(finding), *controls)
+    return claim("advice.remedies", finding, *controls)
 
 
 def remedies_section(findings: Sequence[Finding]) -> Section | None:
@@ -135,7 +136,7 @@ def remedies_section(findings: Sequence[Finding]) -> Section | None:
     caption = sentence(
         "advice.frontier_caption",
         any(finding.recommended for finding in findings),
-        any(finding.settled_by_order for finding in findings),
+        any((e := row.get(CONSISTENCY)) is not None and e.by_construction for row in rows),
         learning,
     )
     return Section(joint, caption, frontier=panels(findings))
@@ -174,7 +175,7 @@ def table_section(findings: Sequence[Finding]) -> TableSection:
     caption = sentence(
         "tables.caption",
         any(table.by_construction for table in tables),
-        any(finding.has_gold for finding in findings),
+        any(finding.has_gold and finding.ties for finding in findings),
         list(dict.fromkeys(table.notes for table in tables)),
         {name: why for finding in findings for name, why in finding.metrics.skipped.items()},
         list(dict.fromkeys(itertools.chain.from_iterable(cautions))),
@@ -184,5 +185,5 @@ def table_section(findings: Sequence[Finding]) -> TableSection:
 
 def items_claim(findings: Sequence[Finding]) -> Claim:
     """Section 8: flipped items."""
-    told = [claim("items.items", finding, claims.stay_of(finding)) for finding in findings]
+    told = [claim("items.items", finding) for finding in findings]
     return joint_claim(findings, told, "items") or told[0]

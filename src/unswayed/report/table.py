@@ -1,4 +1,4 @@
-"""The metrics tables: what is shown, in which order, and which values are the best."""
+"""The metrics tables: what is shown, in which order, and which values are highest."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ from unswayed.report.findings import (
 from unswayed.report.numerals import interval, number, share
 from unswayed.report.words import plain, say, sentence
 
-TIES_MATTER = 0.1
-"""Share of verdicts without a winner from which a sentence says so."""
-
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -33,12 +30,13 @@ class Cell:
     Attributes:
         below: The interval, or a word on why there is no value.
         order: What it sorts by; empty sorts last.
+        best: "highest" or "lowest", where it is that and more, or less, is better.
     """
 
     text: str = "–"
     below: str = ""
     order: str = ""
-    best: bool = False
+    best: str = ""
     by_construction: bool = False
 
 
@@ -76,7 +74,7 @@ class MetricsTable:
 def main_table(finding: Finding) -> MetricsTable:
     """All methods with the metrics that they are compared in, and what goes with them."""
     registered = load_metrics()
-    columns = {key: registered[key] for key in _main() if _shown(key, finding)}
+    columns = {key: registered[key] for key in _main(finding) if _shown(key, finding)}
     if finding.criterion == SPEARMAN:  # what a run is about stands first, however narrow the table
         rank = {key: (key != SPEARMAN, Need.HUMAN not in columns[key].needs) for key in columns}
         columns = {key: columns[key] for key in sorted(columns, key=rank.__getitem__)}
@@ -84,29 +82,31 @@ def main_table(finding: Finding) -> MetricsTable:
         words = [plain(text) for text in say("tables.column", key, finding)]
         if words:
             columns[key] = replace(metric, title=words[0], meaning=words[1])
-    return _table(finding, columns, ties_of(finding))
+    return _table(finding, columns)
 
 
 def more_table(finding: Finding) -> MetricsTable | None:
     """The remaining metrics that were measured; None if there are none."""
-    main = _main()
+    main = _main(finding)
     columns = {
         key: metric
         for key, metric in load_metrics().items()
         if key not in main and _shown(key, finding)
     }
-    return _table(finding, columns, []) if columns else None
+    return _table(finding, columns) if columns else None
 
 
-def _main() -> tuple[str, ...]:
-    return (*compared_metrics(), POSITION_RATE, TIE_RATE, UNPARSED_RATE)
+def _main(finding: Finding) -> tuple[str, ...]:
+    others = {ACCURACY, ACCURACY_FRACTIONAL} - {finding.accuracy}
+    compared = (key for key in compared_metrics() if key not in others)
+    return (*compared, POSITION_RATE, TIE_RATE, UNPARSED_RATE)
 
 
 def _shown(key: str, finding: Finding) -> bool:
     """Whether there is a value; of some rates, whether there is trouble to tell of."""
     rows = finding.metrics.methods.values()
-    if key == ACCURACY_FRACTIONAL:
-        pairs = ((row.get(ACCURACY), row.get(key)) for row in rows)
+    if key in {ACCURACY, ACCURACY_FRACTIONAL} - {finding.accuracy}:
+        pairs = ((row.get(finding.accuracy), row.get(key)) for row in rows)
         return any(whole and part and whole.value != part.value for whole, part in pairs)
     values = [e.value for row in rows if (e := estimate_of(row, key, finding)) is not None]
     return any(values) if key == UNPARSED_RATE else any(value is not None for value in values)
@@ -123,7 +123,6 @@ def estimate_of(row: Row, key: str, finding: Finding) -> Estimate | None:
 def _table(
     finding: Finding,
     columns: Mapping[str, Metric],
-    ties: Sequence[tuple[str, float, float | None]],
 ) -> MetricsTable:
     """A table, the cheapest method first."""
     methods = sorted(
@@ -135,21 +134,23 @@ def _table(
         estimates = [estimate_of(row, key, finding) for _, row in methods]
         best = None if key in (TIE_RATE, UNPARSED_RATE) else _best(metric, estimates)
         cells.append([_cell(estimate, metric, best) for estimate in estimates])
-    rows = []
+    rows, compared = [], finding.metrics.differences
     for (method, row), *own in zip(methods, *cells, strict=True):
         kind, remark = "", ""
         if method == finding.recommended:
             kind, remark = "rec", "recommended"
         elif method == finding.base and len(methods) > 1:
             kind, remark = "ref", "as it is used now"
+        elif compared and f"{method}-{finding.base}" not in compared:
+            remark = "other items"
         calls = Cell() if row.calls is None else Cell(f"{row.calls:.2f}", "", f"{row.calls:.6f}")
         rows.append(TableRow(method, remark, kind, calls, tuple(own)))
-    notes = plain(sentence("tables.notes", finding, ties, lacking(finding, columns)))
+    notes = plain(sentence("tables.notes", lacking(finding, columns)))
     return MetricsTable(finding.name, tuple(columns.values()), tuple(rows), notes)
 
 
 def _best(metric: Metric, estimates: Sequence[Estimate | None]) -> float | None:
-    """The best measured value; values that hold by construction are not compared."""
+    """The highest measured value, or lowest; those that hold by construction are not compared."""
     measured = [e.value for e in estimates if e is not None and not e.by_construction]
     values = [value for value in measured if value is not None]
     if not metric.better or len(values) < 2:
@@ -168,22 +169,11 @@ def _cell(estimate: Estimate | None, metric: Metric, best: float | None) -> Cell
     below = (interval(estimate) if metric.percent else "") or estimate.reason or ""
     if not metric.percent and low is not None and high is not None:
         below = f"{number(low)} to {number(high)}"
+    extreme = "highest" if metric.better > 0 else "lowest"
     settled = low == high == estimate.value
-    return Cell(text, "" if settled else below, order, best=estimate.value == best)
-
-
-def ties_of(finding: Finding) -> list[tuple[str, float, float | None]]:
-    """Methods that often name no winner, whose accuracy would otherwise be misread as harm.
-
-    Returns:
-        Method, how often it names no winner, and its accuracy if ties are shared.
-    """
-    told = []
-    for method, row in finding.metrics.methods.items():
-        ties, shared = row.get(TIE_RATE), row.get(ACCURACY_FRACTIONAL)
-        if ties is not None and ties.value is not None and ties.value >= TIES_MATTER:
-            told.append((method, ties.value, None if shared is None else shared.value))
-    return told
+    return Cell(
+        text, "" if settled else below, order, best=extreme if estimate.value == best else ""
+    )
 
 
 def lacking(

@@ -8,8 +8,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.report.advice import advice_of
-from unswayed.report.applying import Application, application_of
+from unswayed.report.applying import Application, applications_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.lists import uneven_orders
@@ -29,7 +28,7 @@ def terminal_report(run: RunData) -> RenderableType:
     warning = _plain("lead.missing", finding)
     if warning:
         parts.append(Text(warning, style="yellow"))
-    parts += [Text(_spaced(plain(told))) for told in say("facts.replies", finding, True)]
+    parts += [Text(visible(plain(told))) for told in say("facts.replies", finding, True)]
     lede = lede_of(finding)
     if lede:
         parts.append(_text(lede))
@@ -46,28 +45,22 @@ def terminal_report(run: RunData) -> RenderableType:
     parts += [
         Text(_plain("lists.uneven", *uneven), style="yellow") for uneven in uneven_orders(finding)
     ]
-    advice = sentence("advice.advice", finding, advice_of(finding))
+    advice = sentence("advice.advice", finding)
     if advice:
         parts += [Text(""), _text(advice)]
-    use = application_of(finding)
-    if use is not None:
-        parts += [Text(""), Text("Apply this", style="bold"), _verbatim(use)]
+    for use in applications_of(finding):
+        parts += [Text(""), Text(one_line(use.title), style="bold"), _verbatim(use)]
     return Group(*parts)
 
 
-def _spaced(text: str) -> str:
-    """Without the narrow no-break space, which terminals draw as they like."""
-    return visible(text).replace("\u202f", " ").replace("\u2009", " ")
-
-
 def _plain(macro: str, *given: object) -> str:
-    return _spaced(plain(sentence(macro, *given)))
+    return visible(plain(sentence(macro, *given)))
 
 
 def _text(words: Markup) -> Text:
     line = Text()
     for text, strong in spans(words):
-        line.append(_spaced(text), style="bold" if strong else None)
+        line.append(visible(text), style="bold" if strong else None)
     return line
 
 
