@@ -135,7 +135,8 @@ def method(
 ) -> dict[str, Any]:
     """A method's row written down by hand; without consistency it reads every order."""
     steady = fixed(1.0, 1000) if consistency is None else est(*consistency)
-    return priced(calls, accuracy=est(*accuracy), consistency=steady)
+    right = {"accuracy": est(*accuracy), "accuracy_fractional": est(*accuracy)}  # without ties
+    return priced(calls, consistency=steady, **right)
 
 
 def scored(n: int, task: str, rows: dict[str, Any], **metrics: Any) -> RunData:
