@@ -14,7 +14,7 @@ import sys
 import time
 
 PARTS = {
-    "recommendations": "claim_rates.recommendations",
+    "ladder": "claim_rates.ladder",
     "intervals": "claim_rates.intervals",
     "rare": "claim_rates.rare",
     "drift": "claim_rates.drift",
@@ -55,8 +55,9 @@ def main() -> int:
                 for sign, bound in (("≤", rate.at_most), ("≥", rate.at_least))
                 if bound is not None
             ]
+            digits = 1 if isinstance(rate.count, int) else 2  # a sum of small shares
             print(
-                f"| {rate.statement} | {rate.setting} | {rate.share:.1%} | {rate.trials} "
+                f"| {rate.statement} | {rate.setting} | {rate.share:.{digits}%} | {rate.trials} "
                 f"| {', '.join(bounds) or '–'} | {'' if rate.kept else 'BROKEN'} |",
                 flush=True,
             )

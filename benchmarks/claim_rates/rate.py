@@ -12,13 +12,14 @@ class Rate:
     Attributes:
         statement: What the program says, such as "a remedy is recommended".
         setting: The judge, the data and their size.
-        count, trials: How often of how often.
+        count, trials: How often of how often; or a sum over trials of shares, such as of the
+            accuracy that is lost in each.
         at_most, at_least: The bound on `count / trials` that was promised; None for no bound.
     """
 
     statement: str
     setting: str
-    count: int
+    count: float
     trials: int
     at_most: float | None = None
     at_least: float | None = None

@@ -2,18 +2,38 @@
 
 from dataclasses import replace
 
-from claim_rates import headlines, intervals, recommendations
-from unswayed.backends.simulated import simulated_items
+import numpy as np
+
+from claim_rates import headlines, intervals, ladder
 
 
-def test_on_a_judge_without_bias_no_remedy_is_named() -> None:
-    for seed in (9, 10):
-        found = recommendations.recommended(
-            f"simulated/judge?{recommendations.UNBIASED}&seed={seed}",
-            simulated_items(200, 2, seed=1000 + seed),
-            1000 + seed,
-        )
-        assert found["method"] in (None, "direct")
+def test_recommendation_loses_less_than_a_single_call() -> None:
+    audits = list(ladder.drawn(3, 2, truth=1500))
+    told = [audit for audit in audits if audit.cell.endswith("probabilities")]
+    followed = np.mean([audit.loss(audit.followed) for audit in told])
+    single = np.mean([audit.loss("direct") for audit in told])
+    assert followed < single / 3
+    assert max(audit.loss(audit.found.method) for audit in told if audit.items == 1000) < 0.02
+
+
+def test_recommendation_names_no_control() -> None:
+    audits = list(ladder.drawn(1, 4, truth=300))
+    (named,) = ladder.controls(audits)
+    assert (named.count, named.trials) == (0, 12)
+
+
+def test_averaging_costs_judge_that_is_surer_when_wrong() -> None:
+    audits = [audit for audit in ladder.hostile(3, "when wrong", 1500) if audit.items == 1000]
+    averaged = np.mean([audit.loss("average") for audit in audits])
+    assert averaged > 0.02
+    assert np.mean([audit.loss(audit.followed) for audit in audits]) < averaged / 3
+
+
+def test_coin_gold_is_rarely_called_better() -> None:
+    made = list(ladder.coins(1))
+    assert len(made) == 2 * len(ladder.COIN_CELLS) + 2
+    together = [rate for rate in made if rate.trials == len(ladder.COIN_CELLS)]
+    assert [rate.count for rate in together] == [0, 0]
 
 
 def test_intervals_of_differences_cover_where_few_items_differ() -> None:
