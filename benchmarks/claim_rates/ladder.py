@@ -22,8 +22,8 @@ from unswayed.auditing.recommendation import Recommendation
 from unswayed.auditing.records import Metrics
 from unswayed.methods import BASE
 
-JUDGES: Final = 20
-"""Drawn judges, for each number of candidates."""
+JUDGES: Final = {2: 48, 4: 20}
+"""Drawn judges, by number of candidates."""
 
 HOSTILE: Final = 10
 COINS: Final = 50
@@ -277,9 +277,9 @@ def share(
 
 def rates(trials: int | None = None) -> Iterator[Rate]:
     """Losses with their bounds, states by the gain that is there, and gold that is a coin."""
-    judges = trials or JUDGES
+    judges = trials or HOSTILE
     enough = judges >= FEW  # a bound on a mean needs judges
-    audits = [audit for n in (2, 4) for audit in drawn(judges, n)]
+    audits = [audit for n, own in JUDGES.items() for audit in drawn(trials or own, n)]
     yield from losses(audits, AT_MOST if enough else None)
     sure = list(hostile(min(HOSTILE, judges), "when wrong"))
     yield from losses(sure, AT_MOST_WHEN_WRONG if enough else None)
