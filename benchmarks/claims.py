@@ -33,6 +33,7 @@ PARTS = {
     "gold": "claim_rates.gold",
     "changes": "claim_rates.changes",
     "sums": "claim_rates.sums",
+    "sentences": "claim_rates.sentences",
 }
 
 

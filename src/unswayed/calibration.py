@@ -7,7 +7,6 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +14,7 @@ import msgspec
 from unswayed.backends import Backend
 from unswayed.decisions import Decision, Evidence
 from unswayed.errors import BackendError, UsageError
-from unswayed.items import Item, ItemSet, blind, by_kind, expanded, ids_of, of_kinds
+from unswayed.items import Item, ItemSet, blind, expanded
 from unswayed.methods import Method
 from unswayed.methods.estimation import ROUNDED_TO_ZERO, MethodWarning
 from unswayed.methods.names import spec_name
@@ -87,8 +86,10 @@ def check_calibration(
     if is_fitted(method):
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
     gives = evidence_of(items[0], prompts_for(backend, prompts), logprobs=backend.gives_logprobs)
-    sizes = of_kinds(items.items, attrgetter("n"))
-    for n, item_id in sorted(dict(zip(sizes, ids_of(items.items), strict=True)).items()):
+    sizes = [item.n for item in items.items]
+    for n, item_id in sorted(
+        dict(zip(sizes, [item.id for item in items.items], strict=True)).items()
+    ):
         reason = why_not(method, task=items.task, n=n, gives=gives, fitting=True)
         if reason is not None:
             raise UsageError(f"{item_id}: {spec_name(method)} cannot be calibrated here: {reason}.")
@@ -143,7 +144,7 @@ async def calibrate(
     )
     return Calibration(
         method=fitted,
-        label_set=label_set_of(max(item.n for item in by_kind(items.items)), prompts),
+        label_set=label_set_of(max(item.n for item in items.items), prompts),
         item_ids=tuple(dict.fromkeys(d.item_id for d in decisions if d.substitute is None)),
         diagnostics=_diagnostics(fitted, seen, decisions, messages),
         counts=counts,

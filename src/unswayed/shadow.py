@@ -75,7 +75,7 @@ class Shadow:
         tested = [number for number in compared if number.score is not None]
         if not tested:
             return [f"drift not checked: what {self._method.name} learns has no interval."]
-        basis = f"{count} questions asked again, one test at 5 % of {_numbers(len(tested))}"
+        basis = f"{count} questions asked again, one test at 5% of {_numbers(len(tested))}"
         moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
         if not moved:
             return [f"no drift: the judge answers as when it was calibrated ({basis})."]

@@ -10,16 +10,7 @@ from unswayed.arguments import checked
 from unswayed.benchmarks import BENCHMARKS, is_benchmark, load_benchmark
 from unswayed.digests import drawn
 from unswayed.errors import ItemError, UnknownNameError, UsageError
-from unswayed.items import (
-    TASKS,
-    Gathered,
-    Item,
-    ItemSet,
-    ids_of,
-    items_of,
-    load_items,
-    picked,
-)
+from unswayed.items import TASKS, Item, ItemSet, items_of, load_items
 from unswayed.registry import did_you_mean
 from unswayed.tiny import SETS, is_built_in
 
@@ -94,13 +85,13 @@ def _subset(items: ItemSet, places: Sequence[int]) -> ItemSet:
     """Some of the items; the same set where it is all of them."""
     if len(places) == len(items):
         return items
-    kept = Gathered.derived(picked(items.items, places), source=items.items)
+    kept = [items.items[place] for place in places]
     return ItemSet.of(kept, name=items.name, bad_lines=items.bad_lines, origin=items.origin)
 
 
 def _sample(items: ItemSet, count: int, seed: int) -> ItemSet:
     """So many items, in their own order."""
-    ids = ids_of(items.items)
+    ids = [item.id for item in items.items]
     chosen = drawn(ids, count, seed=seed)
     return _subset(items, [place for place, item_id in enumerate(ids) if item_id in chosen])
 

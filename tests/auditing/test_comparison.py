@@ -26,10 +26,10 @@ def test_differences_are_those_of_the_shared_items_whatever_their_order() -> Non
     after = {"d": (0, 0), "c": (0, 0), "b": (0, 0), "a": (0, 1), "only-after": (0, 0)}
     found = changes([answers(before)], [answers(after)], resamples=200)
     # shared a, b, c, d. Accuracy before (.5, .5, 1, 0) = .5, after (.5, 1, 1, 1) = .875.
-    assert found["accuracy"].value == pytest.approx(0.375)
+    assert found["accuracy_fractional"].value == pytest.approx(0.375)
     # consistent before: c, d; after: b, c, d.
     assert found["consistency"].value == pytest.approx(0.25)
-    assert found["accuracy"].n == 4
+    assert found["accuracy_fractional"].n == 4
 
 
 def test_runs_without_a_common_item_or_presentation_are_not_compared() -> None:
@@ -47,4 +47,6 @@ def test_the_same_run_twice_differs_by_nothing() -> None:
 
 def test_items_are_compared_in_the_order_of_their_ids_so_that_resamples_repeat() -> None:
     run = answers(dict.fromkeys("dbace", (0, 1)))
-    assert run.outcomes(frozenset("abcde")).item_ids == tuple("abcde")
+    assert run.outcomes(
+        frozenset("abcde"), dict(zip("abcde", "abcde", strict=True))
+    ).item_ids == tuple("abcde")

@@ -113,13 +113,16 @@ def test_runs_are_compared_by_question_and_old_ones_say_so(tmp_path: Path) -> No
     before, after = map(load_answers, paths)
     assert len(set(before[0].units)) == 60
     gains = changes(before, after)
-    assert gains["accuracy"].n_units == 60
+    assert gains["accuracy_fractional"].n_units == 60
     old = [
         tuple(msgspec.structs.replace(part, units=()) for part in run) for run in (before, after)
     ]
-    assert changes(*old)["accuracy"].n_units == 240
+    assert changes(*old)["accuracy_fractional"].n_units == 240
     assert changes(old[0], after) == changes(before, old[1]) == gains
-    wide, narrow = (own["accuracy"].high - own["accuracy"].low for own in (gains, changes(*old)))
+    wide, narrow = (
+        own["accuracy_fractional"].high - own["accuracy_fractional"].low
+        for own in (gains, changes(*old))
+    )
     assert wide > narrow
     for path in paths:
         (path / "SHA256SUMS").unlink()

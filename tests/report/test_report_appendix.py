@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_samples import est, method, plain_run, sample_run, with_metrics
 
+from judges import est, method, plain_run, sample_run, with_metrics
 from unswayed.auditing.records import Prompt, Run
 from unswayed.cli import main
 from unswayed.report.data import RunData

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 from devtools import Browser, Page, browser, find_chromium
-from report_samples import figures, sample_run, with_metrics
-from scored_samples import list_run, scale_run
 from test_report_frontier import CROWD
 from test_report_page import hostile_run
 
+from judges import figures, list_run, null, sample_run, scale_run, with_metrics
 from unswayed.report.data import RunData
 from unswayed.report.page import render_report
 
@@ -33,6 +32,7 @@ def crowded(run: RunData) -> RunData:
         row = figures(run)["methods"].get(name, figures(run)["methods"]["pride"])
         accuracy = {"value": value, "low": value - 0.02, "high": value + 0.02, "n": 200}
         rows[name] = {**row, "accuracy": accuracy, "calls_per_item_amortised": calls}
+    rows["vote"]["recall_difference"] = null("it names no winner whenever the orders disagree")
     return with_metrics(run, methods=rows)
 
 
@@ -120,7 +120,7 @@ def test_a_report_opens_without_a_console_line_or_a_request(
 def test_headings_sort_the_table_by_mouse_and_keyboard(page: Page) -> None:
     page.click("#metrics1 thead th:nth-child(3) button")  # accuracy: best first
     assert column(page, 2) == sorted(column(page, 2), reverse=True)
-    assert text(page, "#sorted") == "Sorted by Accuracy, descending."
+    assert text(page, "#sorted") == "Sorted by Accuracy, ties shared, descending."
     page.key("Enter")  # the heading has the focus now: the other way round
     assert column(page, 2) == sorted(column(page, 2))
     heads = "[...document.querySelectorAll('#metrics1 thead th[aria-sort]')]"
@@ -128,7 +128,7 @@ def test_headings_sort_the_table_by_mouse_and_keyboard(page: Page) -> None:
 
 
 def test_values_that_are_missing_sort_last_either_way(page: Page) -> None:
-    title = "#metrics1 thead th:nth-child(6) button"  # RStd: vote has none
+    title = "#metrics1 thead th:nth-child(6) button"  # of recalls: vote has none
     last = "document.querySelector('#metrics1 tbody tr:last-child th').dataset.v"
     for _ in range(2):
         page.click(title)

@@ -4,25 +4,24 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_samples import GROUPS, est, figures, fixed, plain_run, sample_run, with_metrics
 
+from judges import GROUPS, est, figures, fixed, plain_run, sample_run, with_metrics
 from unswayed.auditing.records import Run
 from unswayed.decisions import Estimate
 from unswayed.report.claims import (
     Bias,
     Cause,
     Groups,
-    Stay,
     Trend,
     bias_of,
     cause_of,
     changes_of,
     groups_of,
-    stay_of,
 )
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.keys import key_figures
+from unswayed.report.words import plain, sentence
 
 EVEN = (0.50, 0.48, 0.52)
 
@@ -37,17 +36,6 @@ def rates(share: float, half: float = 0.02) -> list[dict[str, Any]]:
 def bias(position: float, label: float) -> Bias:
     alone = {"order": {"position_rate": rates(position)}, "label": {"label_rate": rates(label)}}
     return bias_of(Finding(plain_run(protocols=alone)))
-
-
-@pytest.mark.parametrize(
-    ("flips", "items", "share"),
-    [(0, 1000, None), (570, 1000, None), (570, 10_000, None), (11_400, 20_000, 0.57)],
-)
-def test_flips_are_counted_up_to_ten_thousand_items_and_above_a_share(
-    flips: int, items: int, share: float | None
-) -> None:
-    finding = Finding(plain_run(n_items=items, n_flipped=flips))
-    assert (finding.flips, finding.flip_share) == (flips, share)
 
 
 def test_flips_beyond_doubt_are_plain_though_no_position_can_be_named() -> None:
@@ -217,36 +205,30 @@ def test_one_group_is_nothing_to_compare() -> None:
     assert len(groups_of(Finding(plain_run(groups=rows))).rows) == 1
 
 
-@pytest.mark.parametrize(
-    ("flips", "stay"),
-    [
-        ({"total": 570, "first": 550, "last": 15}, Stay(570, "first", 550, 15, True, False)),
-        ({"total": 570, "first": 15, "last": 550}, Stay(570, "last", 550, 15, True, False)),
-        ({"total": 570, "first": 570, "last": 0}, Stay(570, "first", 570, 0, False, False)),
-        (
-            {"total": 9, "first": 1, "last": 0, "unread": 8, "ties": 0},
-            Stay(9, "first", 1, 0, False, True),
-        ),
-    ],
-)
-def test_flipped_items_say_where_the_judge_stayed(flips: dict[str, int], stay: Stay) -> None:
-    assert stay_of(Finding(plain_run(flips=flips))) == stay
-
-
-def test_where_the_judge_stayed_is_counted_from_the_items_where_nobody_did() -> None:
-    run = sample_run(n_items=60)
-    stay = stay_of(Finding(run))
-    assert (stay.total, stay.side) == (len(run.flips.flipped), "first")
-    assert stay.most + stay.other + stay.rest == stay.total
-
-
 def test_a_flip_that_cannot_be_read_is_part_of_the_key_figure() -> None:
     flips = {"total": 570, "first": 500, "last": 20, "unread": 30, "ties": 20}
     figure = key_figures(Finding(plain_run(n_flipped=570, flips=flips)))[1]
-    assert figure.label.startswith("of verdicts flip")
+    assert figure.label.startswith("of verdicts change")
     assert figure.estimate is not None
     assert figure.estimate.value == pytest.approx(0.57)
     assert "cannot be read" in figure.label
+
+
+def test_what_changes_beyond_noise_is_the_key_figure_where_it_is_known() -> None:
+    again = {"changed": est(0.06, 0.05, 0.07), "across": est(0.57, 0.54, 0.6),
+             "beyond": est(0.51, 0.48, 0.54), "temperature": 1.0}  # fmt: skip
+    finding = Finding(plain_run(repeats=again))
+    figure = key_figures(finding)[1]
+    assert figure.estimate is not None
+    assert (figure.estimate.value, figure.line, figure.flow) == (0.51, None, "")
+    assert plain(sentence("phrases.noise", finding)) == (
+        "Asked again (temperature 1), 6% of verdicts change in the same order and 57% in another, "
+        "so 51 points are due to the order (48 to 54)."
+    )
+    none = Finding(plain_run(repeats={**again, "beyond": est(0.01, -0.02, 0.04)}))
+    assert "so no change is shown to be due to the order (1 points; −2 to 4)." in plain(
+        sentence("phrases.noise", none)
+    )
 
 
 def labels(run: RunData) -> list[str]:
@@ -256,14 +238,21 @@ def labels(run: RunData) -> list[str]:
 
 def test_key_figures_are_four_with_and_without_gold() -> None:
     run = sample_run(n_items=100)
-    assert labels(run) == ["calls pick", "verdicts flip", "items are", "single verdicts"]
+    assert labels(run) == [
+        "more comparisons", "verdicts change", "of single", "items are",
+    ]  # fmt: skip
     rows = {
         name: {k: v for k, v in row.items() if "accuracy" not in k}
         for name, row in figures(run)["methods"].items()
     }
     without = with_metrics(run, methods=rows)
-    assert labels(without) == ["calls pick", "verdicts flip", "the first", "the label"]
-    assert labels(sample_run(4, 100))[:2] == ["calls pick", "an item's"]
+    assert labels(without) == [
+        "more comparisons",
+        "verdicts change",
+        "choices fall",
+        "choices fall",
+    ]
+    assert labels(sample_run(4, 100))[:2] == ["more choices", "verdicts change"]
 
 
 def test_differences_between_runs_hold_for_all_that_are_told_together() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import plain_run, sample_run
 
+from judges import plain_run, sample_run
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.decisions import Choice
 from unswayed.items import Message

@@ -4,9 +4,9 @@ import io
 from dataclasses import replace
 
 import pytest
-from report_samples import plain_run, with_metrics
 from rich.console import Console
 
+from judges import plain_run, with_metrics
 from unswayed.auditing.records import Prompt, Run
 from unswayed.redaction import HIDDEN
 from unswayed.report.facts import command_text, date_text, facts
@@ -97,7 +97,7 @@ def with_calls(**calls: object) -> Finding:
 
 
 def replies(finding: Finding, *, brief: bool = False) -> list[str]:
-    return [plain(told).replace("\u202f", " ") for told in say("facts.replies", finding, brief)]
+    return [plain(told) for told in say("facts.replies", finding, brief)]
 
 
 def test_broken_endings_are_reported_with_words() -> None:
@@ -128,7 +128,7 @@ def test_second_calls_are_not_counted_as_replies(unparsed: int, headline: str) -
 
 
 def unread(finding: Finding) -> str:
-    return plain(say("bias.unread", finding)[1]).replace("\u202f", " ")
+    return plain(say("bias.unread", finding)[1])
 
 
 def test_advice_on_unread_answers_follows_their_finish_reasons() -> None:
@@ -136,7 +136,7 @@ def test_advice_on_unread_answers_follows_their_finish_reasons() -> None:
     assert label_alone in unread(with_calls(unparsed=900))
     all_ended = unread(with_calls(unparsed=900, refused=100, broken={"tool_calls": 800}))
     assert all_ended == (
-        "45.0 % of the answers could not be read. 900 of these 900 are unread for their finish "
+        "45.0% of the answers could not be read. 900 of these 900 are unread for their finish "
         "reason, whatever they say: look for tools and filters at the server."
     )
     some = unread(with_calls(unparsed=900, broken={"tool_calls": 800}))
@@ -153,14 +153,14 @@ def test_unread_note_counts_replies() -> None:
 def test_reasked_replies_are_reported_with_outcome() -> None:
     some = with_calls(reasked=82, reasked_read=76)
     assert replies(some) == [
-        "4.1 % of replies were asked again, and 93 % of these could then be read."
+        "4.1% of replies were asked again, and 93% of these could then be read."
     ]
     assert replies(some, brief=True) == []
-    read = "5.5 % of replies were asked again, and 100 % of these could then be read."
+    read = "5.5% of replies were asked again, and 100% of these could then be read."
     assert replies(with_calls(reasked=110, reasked_read=110)) == [read]
     many = with_calls(reasked=110, reasked_read=55)
     assert replies(many) == replies(many, brief=True)
-    half = "5.5 % of replies were asked again, and 50 % of these could then be read. "
+    half = "5.5% of replies were asked again, and 50% of these could then be read. "
     advice = (
         "Require a stricter form of reply (--prompt structured), or word the prompt more clearly."
     )
@@ -174,8 +174,8 @@ def test_figures_without_reasked_items_are_reported() -> None:
     calls = {"planned": 2000, "made": 2000, "replies": 2000, "reasked": 82, "reasked_read": 76}
     run = with_metrics(plain_run(), calls=calls, without_reasked={"direct": row})
     assert replies(Finding(run))[1] == (
-        "On the 900 items without such a reply, direct has an accuracy of 70.0 % and a consistency of "
-        "82.0 %."
+        "On the 900 items without such a reply, direct has an accuracy of 70.0% and a consistency of "
+        "82.0%."
     )
     assert len(replies(Finding(run), brief=True)) == 0
 
@@ -184,7 +184,7 @@ def test_figures_without_reasked_items_are_reported() -> None:
 def test_disagreement_is_reported_above_one_in_thousand(brief: bool) -> None:
     assert replies(with_calls(disagree=2, disagree_positions=[1, 1]), brief=brief) == []
     assert replies(with_calls(disagree=12, disagree_positions=[8, 4]), brief=brief) == [
-        "In 0.6 % of replies, the text states a label other than the likeliest. The likeliest "
+        "In 0.6% of replies, the text states a label other than the likeliest. The likeliest "
         "label decides (first position: 8 verdicts, second: 4)."
     ]
 

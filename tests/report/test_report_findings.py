@@ -4,13 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_samples import est, figures, null, plain_run, with_metrics
 
+from judges import est, figures, null, plain_run, with_metrics
 from unswayed.auditing.records import Run
 from unswayed.decisions import Estimate
 from unswayed.report.findings import Finding, State
 from unswayed.report.intervals import apart
 from unswayed.report.words import plain, sentence
+
+EVEN = (0.50, 0.48, 0.52)
+
+
+def rates(share: float) -> list[dict[str, Any]]:
+    return [est(own, own - 0.02, own + 0.02) for own in (share, 1 - share)]
 
 
 def label_row(share: float, low: float, high: float) -> dict[str, Any]:
@@ -48,6 +54,74 @@ def test_fewer_than_twenty_items_are_too_few_whatever_they_show() -> None:
 def test_items_without_a_spread_ask_for_the_number_that_settles_any_share() -> None:
     # every item alike: the interval is a point; (1.96 * 0.5 / 0.03)^2 = 1067 -> 1100
     assert Finding(plain_run((1.0, 1.0, 1.0), n_items=5)).settling == 1100
+
+
+def with_effect(value: float, low: float, high: float, **metrics: Any) -> Finding:
+    coupled = figures(plain_run(EVEN))["protocols"]["coupled"]
+    coupled["position_effect"] = est(value, low, high)
+    return Finding(plain_run(EVEN, protocols={"coupled": coupled}, **metrics))
+
+
+@pytest.mark.parametrize(
+    ("effect", "favoured"),
+    [((0.10, 0.06, 0.14), 0), ((-0.10, -0.14, -0.06), 1), ((0.02, -0.02, 0.06), None)],
+)
+def test_effect_names_the_place_that_two_candidates_gain_from(
+    effect: tuple[float, float, float], favoured: int | None
+) -> None:
+    found = with_effect(*effect)
+    assert found.favoured == favoured
+    assert (found.state is State.POSITION) is (favoured is not None)
+
+
+def test_effect_in_the_headline_is_that_of_the_place_that_gains() -> None:
+    said = plain(sentence("lead.headline", with_effect(-0.10, -0.14, -0.06)))
+    assert said == (
+        "Shown last, an answer wins 55% of its comparisons; shown first, 45% (10 points; 6 to 14)."
+    )
+
+
+def test_effect_must_leave_zero_jointly_over_all_looks() -> None:
+    shares = {"position_rate": rates(0.5), "label_rate": rates(0.5)}
+    coupled = {**figures(plain_run(EVEN))["protocols"]["coupled"]}
+    coupled["position_effect"] = est(0.044, 0.004, 0.084)  # 2.2 standard errors; 2.4 of three
+    run = plain_run(EVEN, protocols={"coupled": coupled, "order": shares, "label": shares})
+    assert Finding(run).favoured is None
+
+
+def test_few_questions_are_too_few_however_many_items_they_are() -> None:
+    data = {"name": "d", "n_items": 1000, "n_units": 19, "task": "pairwise"}
+    found = Finding(plain_run(data=data))
+    assert (found.units, found.state, found.recommends) == (19, State.FEW, False)
+    said = plain(sentence("lead.headline", found))
+    assert "1,000 items, 19 distinct questions, the" in said
+
+
+@pytest.mark.parametrize(("ties", "state"), [(0.90, State.TIES), (0.89, State.FEW)])
+def test_nearly_only_ties_are_the_finding_where_no_place_is_favoured(
+    ties: float, state: State
+) -> None:
+    wide = figures(plain_run((0.5, 0.3, 0.7)))["protocols"]["coupled"]
+    coupled = {**wide, "tie_rate": est(ties, ties - 0.02, ties + 0.02)}
+    found = Finding(plain_run((0.5, 0.3, 0.7), protocols={"coupled": coupled}))
+    assert (found.state, found.recommends) == (state, state is State.FEW)
+
+
+@pytest.mark.parametrize(
+    ("protocols", "said"),
+    [
+        (("coupled",), "No joint effect of place and label in 1,000 items"),
+        (("coupled", "order"), "No position bias found in 1,000 items"),
+        (("coupled", "order", "label"), "No position or label bias found in 1,000 items"),
+    ],
+)
+def test_absence_names_what_was_moved(protocols: tuple[str, ...], said: str) -> None:
+    shares = {"order": {"position_rate": rates(0.5)}, "label": {"label_rate": rates(0.5)}}
+    steady = (0.95, 0.93, 0.97)
+    run = plain_run(EVEN, steady, protocols={k: shares[k] for k in protocols[1:]})
+    found = Finding(run)
+    assert found.state is State.CLEAN
+    assert plain(sentence("lead.headline", found)).startswith(said)
 
 
 def test_many_flips_without_a_favoured_position_are_the_finding() -> None:
@@ -173,4 +247,4 @@ def test_candidates_are_called_as_their_task_says_however_many_there_are(
 ) -> None:
     finding = Finding(plain_run(data={"name": "d", "n_items": 1000, "task": task}))
     assert (finding.n, finding.noun) == (2, noun)
-    assert f"whichever {noun} comes" in plain(sentence("lead.headline", finding))
+    assert f"The {noun} shown first takes" in plain(sentence("lead.headline", finding))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_samples import est, method, plain_run, sample_run
 
+from judges import est, figures, method, plain_run, sample_run
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.frontier import FRAMES, dots_of, panels, scale_of, shortened
@@ -90,9 +90,11 @@ def test_the_chart_says_every_value_aloud() -> None:
         r'role="img" aria-label="([^"]*)"', render_report([sample_run(n_items=200)])
     )
     assert said.startswith("Accuracy against calls per item.")
-    for name in ("direct", "average", "pride-by-group"):
+    for name in ("direct", "average", "additive"):
         assert f"{name}: " in said
-    assert said.endswith("Recommended: average.")
+    assert said.endswith(
+        f"Recommended: {figures(sample_run(n_items=200))['recommendation']['method']}."
+    )
 
 
 def test_a_long_name_is_shortened_beside_its_dot() -> None:

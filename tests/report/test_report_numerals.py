@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from unswayed.decisions import Estimate
 from unswayed.report.numerals import (
     calls_text,
+    gap,
     interval,
     ordinal,
     percent,
@@ -20,8 +21,8 @@ from unswayed.report.numerals import (
 
 
 def test_percent_has_one_decimal_and_a_narrow_no_break_space() -> None:
-    assert percent(0.782) == "78.2\u202f%"
-    assert percent(0.5, 0) == "50\u202f%"
+    assert percent(0.782) == "78.2%"
+    assert percent(0.5, 0) == "50%"
 
 
 def test_a_share_that_rounds_to_zero_has_no_minus() -> None:
@@ -43,7 +44,7 @@ def test_an_interval_is_joined_by_an_en_dash_and_empty_where_there_is_none() -> 
 
 def test_differences_carry_their_sign_and_are_points() -> None:
     gap = Estimate(value=-0.003, low=-0.012, high=0.005)
-    assert points(gap) == "\u22120.3 points, 95\u202f% interval \u22121.2 to +0.5"
+    assert points(gap) == "\u22120.3 points, 95% interval \u22121.2 to +0.5"
     assert signed(0.0004) == "0.0"
 
 
@@ -77,3 +78,7 @@ def test_needed_items_are_rounded_up_to_two_digits(number: float, rounded: int) 
 @given(st.floats(min_value=10.5, max_value=1e7))
 def test_rounding_up_never_asks_for_fewer_and_at_most_a_tenth_more(number: float) -> None:
     assert number <= two_digits_up(number) <= 1.1 * number + 1
+
+
+def test_points_are_whole_except_below_one() -> None:
+    assert [gap(v) for v in (0.574, -0.02, 0.0041, 0.0)] == ["57", "−2", "0.4", "0"]

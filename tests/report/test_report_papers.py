@@ -4,8 +4,8 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from report_samples import plain_run, sample_run
 
+from judges import plain_run, sample_run
 from unswayed.errors import MissingExtraError, UsageError
 from unswayed.report.papers import write_figures
 

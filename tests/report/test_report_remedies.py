@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from report_samples import est, figures, method, plain_run, with_metrics
 
+from judges import est, figures, method, plain_run, with_metrics
 from unswayed.decisions import Estimate
 from unswayed.report.advice import control_of, repeats_of
 from unswayed.report.applying import applications_of

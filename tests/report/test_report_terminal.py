@@ -4,9 +4,9 @@ import io
 from functools import cache
 
 import pytest
-from report_samples import figures, method, plain_run, sample_run, with_metrics
 from rich.console import Console
 
+from judges import figures, method, plain_run, sample_run, with_metrics
 from unswayed.report.data import RunData
 from unswayed.report.terminal import terminal_report
 
@@ -26,8 +26,8 @@ def printed(run: RunData, width: int = 120) -> str:
 
 def test_headline_table_and_recommendation_are_printed() -> None:
     text = printed(sample())
-    assert text.startswith("This judge picks whichever answer comes first")
-    assert "Recommended: average." in text
+    assert text.startswith("Shown first, an answer wins ")
+    assert f"Use {figures(sample())['recommendation']['method']}: " in text
     value = figures(sample())["methods"]["pride"]["accuracy"]
     line = next(line for line in text.splitlines() if line.startswith("pride "))
     assert f"{100 * value['value']:.1f}" in line
@@ -61,14 +61,3 @@ def test_missing_calls_are_told() -> None:
     assert "500 of 2,000 calls are missing" in printed(
         with_metrics(plain_run(), calls={"planned": 2000, "made": 1500})
     )
-
-
-def test_a_method_that_often_names_no_winner_is_explained() -> None:
-    ties = {"value": 0.574, "low": 0.54, "high": 0.6, "n": 200}
-    shared = {"value": 0.706, "low": 0.68, "high": 0.73, "n": 200}
-    run = sample_run(n_items=200)
-    rows = figures(run)["methods"]
-    rows["vote"] = {**rows["vote"], "tie_rate": ties, "accuracy_fractional": shared}
-    text = printed(with_metrics(run, methods=rows), width=200)
-    assert "vote names no winner in 57.4 %" in text.replace("\u202f", " ")
-    assert "(accuracy 70.6 % if ties are shared)" in text.replace("\u202f", " ")

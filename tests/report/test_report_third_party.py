@@ -3,8 +3,8 @@
 import dataclasses
 
 import pytest
-from report_samples import est, figures, method, plain_run, with_metrics
 
+from judges import est, figures, method, plain_run, with_metrics
 from unswayed.metrics import METRICS
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding

@@ -5,8 +5,8 @@ import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import plain_run, with_metrics
 
+from judges import plain_run, with_metrics
 from unswayed.report.findings import Finding
 from unswayed.report.words import clause, environment, joined, plain, say, sentence, spans
 from unswayed.visible import one_line
@@ -36,7 +36,7 @@ def test_a_blank_line_begins_a_paragraph_and_data_cannot() -> None:
 
 
 def test_a_macro_with_nothing_to_say_has_no_paragraph() -> None:
-    assert say("tables.notes", Finding(plain_run()), [], []) == ()
+    assert say("tables.notes", []) == ()
     assert not joined(())
 
 

@@ -16,9 +16,9 @@ from unswayed.reward_settings import REWARDS
 from unswayed.sources import load_data
 from unswayed.tiny.items import judge_items
 from unswayed.training.base_answers import ask_base, balanced
+from unswayed.training.own_labels import RL_EXACT
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
-from unswayed.training.rl_exact import RL_EXACT
 from unswayed.training.run import train
 from unswayed.training.table import OBJECTIVES
 from unswayed.training.targets import own_average

@@ -16,7 +16,7 @@ from unswayed.auditing.design import Stratum, asked_rows, stratum_asks
 from unswayed.auditing.planning import Answered, AuditPlan
 from unswayed.decisions import Decision, Recording
 from unswayed.importers import line_of
-from unswayed.items import ids_of, suffix
+from unswayed.items import suffix
 from unswayed.metrics.patterns import unique_rows
 from unswayed.presentation import Ask
 from unswayed.runner import Question
@@ -102,7 +102,7 @@ class AnswerSource:
         wanted = np.zeros(len(rows), dtype=np.bool_)
         item, asked = np.divmod(cells, max(len(codes), 1))
         for stratum in plan.strata:
-            row_of_item = self.recording.places_among(ids_of(stratum.items))
+            row_of_item = self.recording.places_among([item.id for item in stratum.items])
             for ask, about in asked_rows(stratum, stratum_asks(stratum, plan.methods.values())):
                 if ask in codes:
                     answers = np.flatnonzero(asked == codes[ask])
@@ -141,7 +141,7 @@ def answers_of_strata(recording: Recording, strata: Sequence[Stratum]) -> tuple[
 def _answered(recording: Recording, stratum: Stratum) -> Answered:
     codes = recording.ask_codes
     asks = [ask for ask in codes if ask.presentation.n == stratum.n and ask.substitute is None]
-    row_of_item = recording.places_among(ids_of(stratum.items))
+    row_of_item = recording.places_among([item.id for item in stratum.items])
     columns_of_asks = np.full(len(codes), -1, dtype=np.intp)
     columns_of_asks[[codes[ask] for ask in asks]] = np.arange(len(asks))
     of_kind = np.array([codes[ask] for ask in recording.asks], dtype=np.intp)

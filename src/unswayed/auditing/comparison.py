@@ -15,7 +15,6 @@ from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.run_directory import read_bytes
 from unswayed.decisions import MISSING, Clusters, DecisionTable, Estimate
 from unswayed.errors import RunDirectoryError
-from unswayed.items import ids_of
 from unswayed.metrics import difference
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.gold import GOLD_TIE
@@ -88,13 +87,13 @@ class Answers(msgspec.Struct, frozen=True):
             gold=gold,
             gold_kind=np.array([self.gold_kind[place] for place in rows], dtype=np.int8),
             permutable=np.array([self.permutable[place] for place in rows], dtype=np.bool_),
-            clusters=Clusters.of([unit_of[name] for name in sorted(keep)]),
+            clusters=Clusters.of([unit_of[self.item_ids[place]] for place in rows]),
         )
 
 
 def answers_of(plan: AuditPlan, tables: Sequence[DecisionTable]) -> tuple[Answers, ...]:
     """What a run directory keeps of its single calls, one entry per number of candidates."""
-    units = dict(zip(ids_of(plan.items.items), plan.items.units, strict=True))
+    units = dict(zip([item.id for item in plan.items.items], plan.items.units, strict=True))
     outcomes = direct_outcomes(plan.strata, tables, "coupled", group_by=plan.settings.group_by)
     return tuple(
         Answers(

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -23,7 +22,7 @@ from unswayed.decisions import BoolArray, Subjects
 from unswayed.decisions.clusters import Clusters
 from unswayed.digests import digest
 from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet, by_kind, ids_of, of_kinds, picked
+from unswayed.items import Item, ItemSet
 from unswayed.methods import Method
 from unswayed.metrics.outcomes import Outcomes, with_gold
 from unswayed.presentation import (
@@ -124,7 +123,7 @@ def strata_of(
     """
     named = tuple(protocols)
     turns: dict[int, int] = {}
-    for item in by_kind(items.items if isinstance(items, ItemSet) else items):
+    for item in items:
         turns[item.n] = max(turns.get(item.n, 0), len(item.criteria or ()))
 
     def shown(n: int, first: Item) -> dict[Protocol, tuple[Presentation, ...]]:
@@ -151,11 +150,11 @@ def group_items(
     """Strata with the presentations that `shown` gives for n candidates (and a first item)."""
     whole = items if isinstance(items, ItemSet) else ItemSet("", items, "")
     by_n: dict[int, list[int]] = defaultdict(list)
-    for place, n in enumerate(of_kinds(whole.items, attrgetter("n"))):
+    for place, n in enumerate([item.n for item in whole.items]):
         by_n[n].append(place)
     strata = []
     for n, places in sorted(by_n.items()):
-        members = picked(whole.items, places)
+        members = tuple(whole.items[place] for place in places)
         marks = [digest(str(seed), whole.units[place]) for place in places]
         words = np.frombuffer(b"".join(marks), dtype=">u4").reshape(len(marks), -1)
         rank, clusters = _shuffled(members, marks, words)
@@ -181,7 +180,7 @@ def _shuffled(
     if (first[rank][1:] != first[rank][:-1]).all():
         return rank, None
     # the id orders duplicates, so that the order of the file does not matter
-    named = list(zip(marks, ids_of(items), strict=True))
+    named = list(zip(marks, [item.id for item in items], strict=True))
     order = sorted(range(len(items)), key=named.__getitem__)
     return np.array(order, dtype=np.intp), Clusters.of(marks)
 

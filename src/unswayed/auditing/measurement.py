@@ -5,7 +5,6 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from unswayed.auditing.summary import evaluate
 from unswayed.backends import BackendSettings, local_options
 from unswayed.backends.addresses import shown_address
 from unswayed.decisions import DISAGREES, MISSING, REASKED, UNPARSED, DecisionTable
-from unswayed.items import of_kinds
 from unswayed.metrics.gold import GOLD_NONE, GOLD_TIE
 from unswayed.metrics.repeats import FEWEST, Repeats, repeats
 from unswayed.parsing import Ending, ending
@@ -78,14 +76,14 @@ def _repeats(
 def _data(plan: AuditPlan) -> Data:
     items = plan.items
     kinds = np.concatenate([stratum.unanswered.gold_kind for stratum in plan.strata])
-    criteria = of_kinds(items.items, attrgetter("criterion"))
+    criteria = [item.criterion for item in items.items]
     return Data(
         name=items.name,
         n_items=len(items),
         n_units=len(set(items.units)),
         task=items.task.value,
         bad_lines=len(items.bad_lines),
-        not_permutable=sum(not own for own in of_kinds(items.items, attrgetter("permutable"))),
+        not_permutable=sum(not item.permutable for item in items),
         no_gold=int((kinds == GOLD_NONE).sum()),
         gold_ties=int((kinds == GOLD_TIE).sum()),
         criteria=dict(Counter(filter(None, criteria))) or UNSET,
@@ -172,7 +170,7 @@ def run_of(
         ),
         task=plan.items.task.value,
         protocol=metrics.protocol,
-        intervals=f"95 %: values by a bootstrap over items, {settings.resamples} resamples, "
+        intervals=f"95%: values by a bootstrap over items, {settings.resamples} resamples, "
         f"seed {settings.seed}; differences by Student's t over items",
         settings=_settings(settings),
         seed=settings.seed,

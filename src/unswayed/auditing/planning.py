@@ -28,7 +28,7 @@ from unswayed.auditing.settings import (
 )
 from unswayed.decisions import MISSING, REASKED, UNPARSED, Decision, DecisionTable, Evidence
 from unswayed.errors import MethodError, UsageError
-from unswayed.items import BadLine, Item, ItemSet, Task, blind, by_kind
+from unswayed.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.methods import BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
@@ -144,15 +144,14 @@ def plan_audit(
     check_group_by(items, settings.group_by)
     samples = samples_per_call(settings.probs)
     orders = settings.orders or task.orders
-    kinds = by_kind(items.items)
-    criteria = any(item.criteria and item.criterion for item in kinds)
+    criteria = any(item.criteria and item.criterion for item in items)
     strata = strata_of(
         items,
         orders=orders,
         protocols=protocols_of(settings.protocol, criteria=criteria),
         seed=settings.seed,
     )
-    groups = any(item.group is not None for item in kinds)
+    groups = any(item.group is not None for item in items)
     chosen, skipped = choose_methods(
         settings.methods,
         strata,

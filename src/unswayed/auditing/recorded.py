@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
@@ -28,7 +27,7 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import SCORE, UNPARSED, Decision, Evidence, Recording, record
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers import Listed, items_from_decisions
-from unswayed.items import Item, ItemSet, Message, by_kind, expanded, ids_of, of_kinds, text_of
+from unswayed.items import Item, ItemSet, Message, expanded, text_of
 from unswayed.parsing import ending
 from unswayed.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical, rotated
 from unswayed.prompts import NO_CANDIDATE, spans_of
@@ -168,7 +167,7 @@ def _plan(recording: Recording, items: ItemSet, settings: AuditSettings) -> Audi
         settings.methods,
         strata,
         items.task,
-        groups=any(item.group is not None for item in by_kind(items.items)),
+        groups=any(item.group is not None for item in items.items),
         gives=_held_by(recording, task_of(items.task)),
         recorded=answers_of_strata(recording, strata),
     )
@@ -251,8 +250,10 @@ def _bad_lines(recording: Recording) -> list[str]:
 
 
 def _matching(recording: Recording, items: ItemSet) -> tuple[Recording, int]:
-    sizes = np.array([*of_kinds(items.items, attrgetter("n")), 0], dtype=np.intp)
-    of_item = sizes[recording.places_among(ids_of(items.items))]  # those of no item have none
+    sizes = np.array([*[item.n for item in items.items], 0], dtype=np.intp)
+    of_item = sizes[
+        recording.places_among([item.id for item in items.items])
+    ]  # those of no item have none
     expected, own = of_item[recording.item], recording.sizes[recording.kind]
     wrong = np.flatnonzero((expected > 0) & (expected != own))
     if len(wrong):

@@ -75,7 +75,7 @@ def audit(
     probs: Annotated[str, typer.Option(help="logprobs, or sampled:R.")] = "logprobs",
     estimation_items: Annotated[
         int | None,
-        typer.Option(min=0, help="Items fitted methods learn from [default: 20 %, at most 200]"),
+        typer.Option(min=0, help="Items fitted methods learn from [default: 20%, at most 200]"),
     ] = None,
     estimation_sizes: Annotated[
         str | None, typer.Option(help="Sizes N,N,... of the estimation-set curve.")

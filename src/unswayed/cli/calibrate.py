@@ -90,7 +90,7 @@ def _show(fitted: Calibration) -> None:
     from unswayed.methods.intervals import FEWEST
 
     resampled = fitted.method.resamples > 0
-    table = Table("learned", "value", "95 % interval", box=None, pad_edge=False)
+    table = Table("learned", "value", "95% interval", box=None, pad_edge=False)
     for name, estimate in fitted.diagnostics["estimates"].items():
         value, low, high = (estimate.get(key) for key in ("value", "low", "high"))
         few = (estimate.get("n_units") or estimate["n"]) < FEWEST

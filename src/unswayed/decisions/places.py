@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unswayed.decisions.codes import IntArray
-from unswayed.items import Item, by_kind
+from unswayed.items import Item
 from unswayed.presentation import Ask
 
 
@@ -16,7 +16,7 @@ def criterion_places(items: Sequence[Item], asks: Sequence[Ask]) -> IntArray | N
 
     None if no item has a criterion.
     """
-    if all(item.criterion is None for item in by_kind(items)):
+    if all(item.criterion is None for item in items):
         return None
     places = np.full((len(items), len(asks)), -1, dtype=np.int16)
     for row, item in enumerate(items):

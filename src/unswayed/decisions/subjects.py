@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from operator import attrgetter
 from typing import Self, overload
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from unswayed.decisions.clusters import Clusters
 from unswayed.decisions.codes import BoolArray, FloatArray, IntArray
 from unswayed.digests import digest
-from unswayed.items import Item, blinded, by_kind, of_kinds, picked, text_of, units_of
+from unswayed.items import Item, blind, text_of, units_of
 from unswayed.permutations import Order, invert
 from unswayed.presentation import content_order
 
@@ -44,8 +43,9 @@ class Subjects(Sequence[Item]):
     def blind(cls, items: Sequence[Item]) -> Self:
         """The items without their gold; themselves where they are blind subjects already."""
         own = cls.of(items)
-        blind = all(item.gold is None for item in by_kind(own.items))
-        return own if blind else cls(blinded(own.items))
+        if all(item.gold is None for item in own.items):
+            return own
+        return cls(tuple(map(blind, own.items)))
 
     def __len__(self) -> int:
         return len(self.items)
@@ -62,7 +62,7 @@ class Subjects(Sequence[Item]):
 
     def rows(self, index: NDArray[np.intp]) -> Subjects:
         """Some of them."""
-        chosen = Subjects(picked(self.items, index.tolist()))
+        chosen = Subjects(tuple(self.items[place] for place in index.tolist()))
         chosen._whole = self if self._whole is None else self._whole
         chosen._index = index if self._whole is None else self._index[index]
         return chosen
@@ -72,14 +72,14 @@ class Subjects(Sequence[Item]):
         """Which may be shown in other orders, shape (I,)."""
         if self._whole is not None:
             return self._whole.permutable[self._index]
-        return np.array(of_kinds(self.items, attrgetter("permutable")), dtype=np.bool_)
+        return np.array([item.permutable for item in self.items], dtype=np.bool_)
 
     @cached_property
     def groups(self) -> NDArray[np.object_]:
         """The group of each, None where it has none, shape (I,)."""
         if self._whole is not None:
             return self._whole.groups[self._index]
-        return np.array(of_kinds(self.items, attrgetter("group")), dtype=np.object_)
+        return np.array([item.group for item in self.items], dtype=np.object_)
 
     @cached_property
     def units(self) -> NDArray[np.object_]:
@@ -98,7 +98,7 @@ class Subjects(Sequence[Item]):
         if not self or self[0].values is None:
             return None
         unknown = (np.nan,) * self[0].n
-        given = [own or unknown for own in of_kinds(self.items, attrgetter("values"))]
+        given = [item.values or unknown for item in self.items]
         return np.array(given, dtype=np.float64).reshape(len(self), self[0].n)
 
     @cached_property
@@ -142,7 +142,7 @@ class Subjects(Sequence[Item]):
 
 def _alike(items: Sequence[Item], orders: Sequence[Order | None]) -> Alike:
     rows_of: dict[tuple[Order | None, int, bool], list[int]] = {}
-    kinds = of_kinds(items, lambda item: (len(item.criteria or ()), item.permutable))
+    kinds = [(len(item.criteria or ()), item.permutable) for item in items]
     for row, (kind, order) in enumerate(zip(kinds, orders, strict=True)):
         rows_of.setdefault((order, *kind), []).append(row)
     return {key: np.array(rows, dtype=np.intp) for key, rows in rows_of.items()}

@@ -23,7 +23,7 @@ from unswayed.decisions.recorder import codes_of
 from unswayed.decisions.recording import Recording
 from unswayed.decisions.subjects import Subjects
 from unswayed.errors import ShapeError
-from unswayed.items import Item, by_kind, ids_of
+from unswayed.items import Item
 from unswayed.permutations import Order, compose, invert
 from unswayed.presentation import Ask, Presentation, canonical, label_symbols, settled_by
 from unswayed.presentation import through as seen_through
@@ -219,7 +219,7 @@ class DecisionTable:
         """
         subjects = Subjects.blind(items)
         n = _size_of(subjects)
-        row_of = {name: row for row, name in enumerate(ids_of(subjects.items))}
+        row_of = {name: row for row, name in enumerate([item.id for item in subjects.items])}
         own = [decision for decision in decisions if decision.item_id in row_of]
         label_set = own[0].label_set if own else label_symbols(n)
         for decision in own:
@@ -264,7 +264,7 @@ class DecisionTable:
         """
         subjects = Subjects.blind(items)
         n = _size_of(subjects)
-        ids = ids_of(subjects.items)
+        ids = [item.id for item in subjects.items]
         recording = recording.rows(recording.places_among(ids)[recording.item] >= 0)
         column_of = _numbered(recording.asks)
         rows = recording.places_among(ids)
@@ -303,7 +303,7 @@ def _size_of(items: Subjects) -> int:
     if not items:
         raise ShapeError("a decision table needs at least one item")
     n = items[0].n
-    if any(len(item.candidates) != n for item in by_kind(items.items)):
+    if any(len(item.candidates) != n for item in items.items):
         raise ShapeError("items of one decision table need the same number of candidates")
     return n
 

@@ -42,7 +42,6 @@ from unswayed.items.item import (
     unit_of,
     units_of,
 )
-from unswayed.items.lines import Gathered, blinded, by_kind, ids_of, of_kinds, picked
 from unswayed.items.loading import items_of, load_items
 from unswayed.items.sets import ItemSet
 from unswayed.items.tables import BadFieldError, is_table
@@ -53,7 +52,6 @@ __all__ = [
     "TOO_DEEP",
     "BadFieldError",
     "BadLine",
-    "Gathered",
     "Gold",
     "Item",
     "ItemSet",
@@ -62,16 +60,13 @@ __all__ = [
     "Text",
     "batches_of",
     "blind",
-    "blinded",
     "by_criterion",
-    "by_kind",
     "check_item",
     "decode_item",
     "encode_item",
     "expanded",
     "expands",
     "fingerprint",
-    "ids_of",
     "is_packed",
     "is_parquet",
     "is_table",
@@ -80,10 +75,8 @@ __all__ = [
     "iter_lines",
     "iter_objects",
     "load_items",
-    "of_kinds",
     "open_parquet",
     "open_text",
-    "picked",
     "question_mark",
     "read_parquet",
     "read_table",

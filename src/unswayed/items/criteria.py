@@ -13,7 +13,6 @@ import msgspec
 
 from unswayed.errors import ItemError
 from unswayed.items.item import Item, Task, suffix
-from unswayed.items.lines import Gathered, by_kind, of_kinds
 from unswayed.items.sets import ItemSet
 
 
@@ -45,13 +44,14 @@ def expanded(items: ItemSet) -> ItemSet:
     Raises:
         ItemError: If some items have criteria and others have none, or two ids become the same.
     """
-    if not any(item.criteria and item.criterion is None for item in by_kind(items.items)):
+    if not any(item.criteria and item.criterion is None for item in items.items):
         return items
-    with_criteria = sum(of_kinds(items.items, lambda item: bool(item.criteria)))
+    with_criteria = sum(bool(item.criteria) for item in items.items)
     if with_criteria < len(items):
         raise ItemError(
             f"{items.name}: {with_criteria} of {len(items)} items have criteria. Give the others "
             "some too (one is enough), or put them into a file of their own."
         )
-    taken_apart = Gathered.derived(by_criterion(items), source=items.items)
-    return ItemSet.of(taken_apart, name=items.name, bad_lines=items.bad_lines, origin=items.origin)
+    return ItemSet.of(
+        by_criterion(items), name=items.name, bad_lines=items.bad_lines, origin=items.origin
+    )

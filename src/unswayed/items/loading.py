@@ -12,7 +12,6 @@ from typing import Final, Literal, TypeVar
 from unswayed.errors import ItemError
 from unswayed.items.files import is_parquet, iter_objects, read_parquet, read_table
 from unswayed.items.item import BadLine, Item, Task, decode_item, item_of
-from unswayed.items.lines import Gathered
 from unswayed.items.sets import ItemSet
 from unswayed.items.tables import BadFieldError, is_table, typed_cells, typed_values
 
@@ -55,7 +54,7 @@ def load_items(
         return collect(read_table(path), _item_of_row)
     if is_parquet(path):
         return collect(read_parquet(path), _item_of_values)
-    return collect(iter_objects(path), decode_item, are_json=True)
+    return collect(iter_objects(path), decode_item)
 
 
 def items_of(
@@ -111,10 +110,9 @@ def _collect(
     task: Task | str | None,
     on_bad_item: Literal["stop", "skip"],
     limit: int | None,
-    are_json: bool = False,
 ) -> ItemSet:
     """The items that `read` makes of numbered lines, rows or records."""
-    kept = Gathered(are_json=are_json)
+    kept: list[Item] = []
     bad: list[BadLine] = []
     seen: dict[str, int] = {}
     others: Counter[str] = Counter()
@@ -130,14 +128,14 @@ def _collect(
             continue
         seen[item.id] = number
         if task is None or item.task == task:
-            kept.add(item)
+            kept.append(item)
         else:
             others[item.task.value] += 1
         if limit is not None and len(kept) >= limit:
             break
     if bad and on_bad_item == "stop":
         raise ItemError(_refusal(source, bad))
-    if not len(kept):
+    if not kept:
         counts = ", ".join(f"{count} {other}" for other, count in others.most_common())
         why = f" of task {task} ({counts})" if counts else ""
         left_out = f" ({len(bad)} bad lines left out, the first: {bad[0]})" if bad else ""

@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter
 from typing import overload
 
 from unswayed.errors import ItemError
-from unswayed.items.item import BadLine, Item, Task, units_of
-from unswayed.items.lines import Gathered, ids_of, of_kinds
+from unswayed.items.item import BadLine, Item, Task, fingerprint, units_of
 
 
 @dataclass(frozen=True)
@@ -20,7 +18,7 @@ class ItemSet(Sequence[Item]):
 
     Attributes:
         name: Name for reports and run directories.
-        items: In file order; ids are unique. A tuple, or of large sets lines of a temporary file.
+        items: In file order; ids are unique.
         fingerprint: sha256 over the items' canonical JSON.
         bad_lines: Lines left out with `on_bad_item="skip"`.
         origin: Of a benchmark: where it was fetched, revision, licence, as `run.json` keeps them.
@@ -63,7 +61,7 @@ class ItemSet(Sequence[Item]):
     @classmethod
     def of(
         cls,
-        items: Iterable[Item] | Gathered,
+        items: Iterable[Item],
         *,
         name: str,
         bad_lines: Iterable[BadLine] = (),
@@ -74,24 +72,23 @@ class ItemSet(Sequence[Item]):
         Raises:
             ItemError: If the set is empty, mixes tasks or repeats an id.
         """
-        gathered = items if isinstance(items, Gathered) else Gathered(items)
-        kept = gathered.items
+        kept = tuple(items)
         bad = tuple(bad_lines)
         if not kept:
             left_out = f" ({len(bad)} bad lines left out)" if bad else ""
             raise ItemError(f"{name}: no items{left_out}.")
-        tasks = Counter(of_kinds(kept, attrgetter("task")))
+        tasks = Counter([item.task for item in kept])
         if len(tasks) > 1:
             counts = ", ".join(f"{count} {task.value}" for task, count in tasks.most_common())
             raise ItemError(f"{name}: mixed tasks ({counts}). Choose one with --task.")
-        ids = ids_of(kept)
+        ids = [item.id for item in kept]
         if len(set(ids)) < len(ids):
             twice = next(item_id for item_id, count in Counter(ids).items() if count > 1)
             raise ItemError(f"{name}: id {twice!r} occurs more than once.")
         return cls(
             name=name,
             items=kept,
-            fingerprint=gathered.fingerprint,
+            fingerprint=fingerprint(kept),
             bad_lines=bad,
             origin={} if origin is None else origin,
         )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.decisions import BoolArray, FloatArray
-from unswayed.items import Item, by_kind, of_kinds
+from unswayed.items import Item
 from unswayed.tasks import task_of
 
 GOLD_NONE: Final = 0
@@ -21,23 +21,23 @@ GOLD_TIE: Final = 3
 
 def gold_of(items: Sequence[Item], n: int) -> tuple[BoolArray, NDArray[np.int8]]:
     """The right candidates, shape (I, n), and the kind of gold of each item, shape (I,)."""
-    readers = {task: task_of(task).gold for task in {item.task for item in by_kind(items)}}
-    right = of_kinds(items, lambda item: readers[item.task](item))
+    readers = {task: task_of(task).gold for task in {item.task for item in items}}
+    right = [readers[item.task](item) for item in items]
     counts = np.fromiter(map(len, right), dtype=np.intp, count=len(right))
     gold = np.zeros((len(items), n), dtype=np.bool_)
     rows = np.arange(len(items)).repeat(counts)
     gold[rows, np.fromiter(chain.from_iterable(right), dtype=np.intp, count=len(rows))] = True
     kind = np.minimum(counts, GOLD_SEVERAL).astype(np.int8)  # none, one, several
     if not counts.all():
-        ties = of_kinds(items, lambda item: item.gold == "tie")
+        ties = [item.gold == "tie" for item in items]
         kind[(counts == 0) & np.array(ties, dtype=np.bool_)] = GOLD_TIE
     return gold, kind
 
 
 def human_of(items: Sequence[Item]) -> FloatArray | None:
     """The scores that people gave, NaN where unknown, shape (I,); None if there are none."""
-    if all(task_of(name).human is None for name in {item.task for item in by_kind(items)}):
+    if all(task_of(name).human is None for name in {item.task for item in items}):
         return None
-    said = of_kinds(items, Item.human_score)
+    said = [item.human_score() for item in items]
     human = np.array([np.nan if own is None else own for own in said])
     return None if np.isnan(human).all() else human

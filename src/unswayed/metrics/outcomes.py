@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +27,7 @@ from unswayed.decisions import (
 )
 from unswayed.decisions.clusters import Clusters
 from unswayed.errors import ShapeError
-from unswayed.items import Item, ids_of, of_kinds
+from unswayed.items import Item
 from unswayed.metrics.gold import GOLD_ONE, GOLD_SEVERAL, GOLD_TIE, gold_of, human_of
 from unswayed.metrics.patterns import patterns_of_rows, unique_rows
 from unswayed.permutations import invert
@@ -378,14 +377,14 @@ def with_gold(
     """
     gold, kind = gold_of(items, len(label_set))
     return Outcomes(
-        item_ids=tuple(ids_of(items)),
-        groups=tuple(of_kinds(items, attrgetter("group"))) if groups is None else groups,
+        item_ids=tuple([item.id for item in items]),
+        groups=tuple([item.group for item in items]) if groups is None else groups,
         shown=tuple(shown),
         label_set=label_set,
         choices=choices,
         gold=gold,
         gold_kind=kind,
-        permutable=np.array(of_kinds(items, attrgetter("permutable")), dtype=np.bool_),
+        permutable=np.array([item.permutable for item in items], dtype=np.bool_),
         probs=probs,
         label_mass=label_mass,
         tied=tied,

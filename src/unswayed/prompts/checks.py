@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Final
 
 from unswayed.errors import TemplateError
-from unswayed.items import Item, Task, by_kind, encode_item, ids_of, to_json, turns_of
+from unswayed.items import Item, Task, encode_item, to_json, turns_of
 from unswayed.permutations import compose
 from unswayed.presentation import Ask, Presentation, canonical
 from unswayed.prompts.blocks import layout_of
@@ -42,17 +42,16 @@ def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
         raise TemplateError(f"max_tokens is {settings.max_tokens}; give at least 1 or leave it out")
     template = template_of(settings)
     sets: dict[int, tuple[str, ...]] = {}
-    kinds = by_kind(items)
-    for n in dict.fromkeys(item.n for item in (*kinds, *settings.shots)):
+    for n in dict.fromkeys(item.n for item in (*items, *settings.shots)):
         try:
             sets[n] = label_set_of(n, settings)
         except TemplateError as error:
             first = next(item for item in chain(items, settings.shots) if item.n == n)
             raise TemplateError(f"{first.id}: {error}") from None
     warnings: list[str] = []
-    for task in dict.fromkeys(item.task for item in kinds):
+    for task in dict.fromkeys(item.task for item in items):
         if template is not None:
-            for n in sorted({item.n for item in kinds if item.task == task}):
+            for n in sorted({item.n for item in items if item.task == task}):
                 check_template(template, n, task=task)
             _check_points(next(item for item in items if item.task == task), template)
         else:
@@ -202,10 +201,10 @@ def _check_shots(items: Sequence[Item], settings: PromptSettings) -> list[str]:
     shots = settings.shots
     if not shots:
         return []
-    tasks = {item.task for item in by_kind(items)}
+    tasks = {item.task for item in items}
     shown = {(shot.prompt, shot.candidates) for shot in shots}
     texts = {text: item.id for item in items if (text := (item.prompt, item.candidates)) in shown}
-    ids = set(ids_of(items))
+    ids = {item.id for item in items}
     for shot in shots:
         gold_of_shot(shot)
         if tasks and shot.task not in tasks:

@@ -60,6 +60,12 @@ def _aim(finding: Finding, rates: Sequence[Estimate], otherwise: int) -> Aim:
     return Aim(index, rate, above(rate, expected) or below(rate, expected), winner is not None)
 
 
+def balanced(finding: Finding) -> bool:
+    """Whether every candidate is known to have stood equally often at every position."""
+    sets = {"swap", "cyclic", "balanced", "full", "graeco-latin"}
+    return finding.metrics.protocol.name in sets and not finding.plain.incomplete
+
+
 def bias_of(finding: Finding) -> Bias:
     """What position and label do."""
     alone = finding.shares("order", "position")
@@ -142,12 +148,13 @@ def groups_of(finding: Finding) -> Groups:
     ]
     rows.sort(key=lambda pair: pair[1].estimates[CONSISTENCY].value or 0.0)
     groups = Groups(tuple(rows))
-    if len(rows) < 2 or not apart(groups.consistency(0), groups.consistency(-1), len(rows)):
+    if len(rows) < 2:
         return groups
-    return Groups(groups.rows, True, _trend(finding, [row for _, row in rows]))
+    differ = apart(groups.consistency(0), groups.consistency(-1), len(rows))
+    return Groups(groups.rows, differ, _trend(finding, [row for _, row in rows], differ))
 
 
-def _trend(finding: Finding, rows: Sequence[Row]) -> Trend:
+def _trend(finding: Finding, rows: Sequence[Row], differ: bool) -> Trend:
     if any(len(row.position_rate) <= finding.position for row in rows):
         return Trend.NONE
     rates = [row.position_rate[finding.position] for row in rows]
@@ -155,50 +162,12 @@ def _trend(finding: Finding, rows: Sequence[Row]) -> Trend:
     highest = max(rates, key=lambda rate: rate.value or 0.0)
     if not apart(lowest, highest, len(rates)):
         return Trend.NONE
-    falls = disjoint(rates[0], rates[-1]) and (rates[0].value or 0.0) > (rates[-1].value or 0.0)
+    falls = (
+        differ
+        and disjoint(rates[0], rates[-1])
+        and (rates[0].value or 0.0) > (rates[-1].value or 0.0)
+    )
     return Trend.WITH if falls else Trend.UNEVEN
-
-
-@dataclass(frozen=True, slots=True)
-class Stay:
-    """Of two answers, the place that the judge kept choosing in the flipped items.
-
-    Attributes:
-        side: "first" or "last".
-        most, other: Items in which it stayed there, and with the other place.
-        tied, unread: Whether ties and unreadable answers are among the rest.
-    """
-
-    total: int
-    side: str
-    most: int
-    other: int
-    tied: bool
-    unread: bool
-
-    @property
-    def rest(self) -> int:
-        """Items in which it stayed with no place."""
-        return self.total - self.most - self.other
-
-
-def stay_of(finding: Finding) -> Stay:
-    """Where the judge stayed when the verdict changed."""
-    counts = finding.metrics.flips
-    total, first, last = len(finding.run.flips.flipped), 0, 0
-    if counts.get("total") and "first" in counts:
-        total, first, last = counts["total"], counts["first"], counts.get("last", 0)
-    else:
-        for item in finding.run.flips.flipped:
-            positions = {
-                view.order.index(view.choice) if isinstance(view.choice, int) else -1
-                for view in item.shown
-            }
-            first += positions == {0}
-            last += positions == {1}
-    side, most, other = ("first", first, last) if first >= last else ("last", last, first)
-    tied = bool(counts.get("ties", total - first - last))
-    return Stay(total, side, most, other, tied, bool(counts.get("unread", 0)))
 
 
 def changes_of(changes: Mapping[str, Estimate], others: int) -> dict[str, Estimate]:

@@ -23,7 +23,7 @@ from unswayed.metrics import METRICS, accuracy, answers, consistency, correlatio
 from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN
 from unswayed.metrics.rows import Rates, Row
 from unswayed.report.data import RunData
-from unswayed.report.intervals import below, favoured_of, half_width, jointly
+from unswayed.report.intervals import Place, above, below, favoured_of, half_width, jointly, widened
 from unswayed.report.numerals import two_digits_up
 from unswayed.visible import one_line
 
@@ -32,6 +32,7 @@ ACCURACY_FRACTIONAL: Final = METRICS.name_of(accuracy.FRACTIONAL)
 AGREEMENT: Final = METRICS.name_of(accuracy.AGREEMENT)
 CONSISTENCY: Final = METRICS.name_of(consistency.CONSISTENCY)
 CONSISTENT_ACCURACY: Final = METRICS.name_of(RIGHT_MOST_OFTEN)
+POSITION_EFFECT: Final = METRICS.name_of(rates.POSITION_EFFECT)
 POSITION_RATE: Final = METRICS.name_of(rates.POSITION_RATE)
 SPEARMAN: Final = METRICS.name_of(correlation.SPEARMAN)
 TIE_RATE: Final = METRICS.name_of(answers.TIE_RATE)
@@ -51,8 +52,8 @@ DISAGREE_NOTE = 0.001
 FLIPS_MATTER = 0.10
 """Flip rate above which flips are the headline where no position is favoured."""
 
-COUNTED_UP_TO = 10_000
-"""Flips are given as a count up to this many items, above as a share."""
+TIES_LIMIT = 0.90
+"""Share of ties among the answers from which nothing can be said about the others."""
 
 ITEMS_FOR_SETTLED = 1067
 """Items that give a share of one half an interval of ±3 points: (1.96 * 0.5 / 0.03) ** 2."""
@@ -67,25 +68,12 @@ class State(StrEnum):
     FAILED = "failed"
     UNPARSED = "unparsed"
     ONE_ORDER = "one order"
+    TIES = "ties"
     FEW = "few"
     POSITION = "position"
     HIDDEN = "hidden"
     FLIPS = "flips"
     CLEAN = "clean"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A position or a label, and its share of the choices."""
-
-    kind: Literal["position", "label"]
-    index: int
-    rate: Estimate
-
-    @property
-    def width(self) -> float:
-        """Half its interval; 0 where it has none."""
-        return half_width(self.rate) or 0.0
 
 
 @dataclass(frozen=True)
@@ -179,6 +167,11 @@ class Finding:
         measured = (row.get(CONSISTENCY) for row in (self.plain, self.base_row))
         return next((e.n for e in measured if e is not None and e.n), self.metrics.data.n_items)
 
+    @property
+    def units(self) -> int:
+        """Distinct questions behind the headline; items where they were not counted."""
+        return min(self.items, self.metrics.data.n_units or self.items)
+
     def difference(self, method: str, other: str, metric: str) -> Estimate | None:
         """The paired difference method minus other, with the interval that claims rest on: the one
         for all methods compared at once, where there is one. None if it was not measured.
@@ -209,26 +202,29 @@ class Finding:
         """The share with an interval that holds for all these shares together."""
         return jointly(rate, self.looks)
 
+    @property
+    def effect(self) -> Estimate | None:
+        """Of two candidates, how many more comparisons one wins shown first than shown last."""
+        return self.plain.get(POSITION_EFFECT) if self.n == 2 else None
+
     @cached_property
     def favoured(self) -> int | None:
-        """Position whose joint interval lies above 1/n, with the largest share."""
-        return favoured_of(self.rates, self.looks)
+        """Position that the effect proves, else the largest share with a joint interval above 1/n."""
+        if self.effect is None:
+            return favoured_of(self.rates, self.looks)
+        joint = widened(self.effect, self.looks)
+        return 0 if above(joint, 0.0) else 1 if below(joint, 0.0) else None
 
     @property
     def avoided(self) -> int | None:
-        """The first position whose joint interval lies below 1/n."""
+        """The first position whose joint interval lies below 1/n, of more than two."""
         under = (i for i, r in enumerate(self.rates) if below(self.jointly(r), self.expected))
-        return next(under, None)
+        return next(under, None) if self.n > 2 else None
 
     @property
     def position(self) -> int:
         """The position the report speaks about: the favoured one, else the first."""
         return self.favoured or 0
-
-    @property
-    def favours_last(self) -> bool:
-        """Of two answers: whether the last one is favoured, or the first one avoided."""
-        return self.favoured == 1 or (self.favoured is None and self.avoided == 0)
 
     @property
     def hidden(self) -> Place | None:
@@ -255,7 +251,7 @@ class Finding:
         )
         if first is None or second is None:
             return first or second
-        settled = first.width <= SETTLED_POINTS < second.width and self.items >= FEWEST_ITEMS
+        settled = first.width <= SETTLED_POINTS < second.width and self.units >= FEWEST_ITEMS
         return second if settled else first
 
     def _places(self, protocol: str, kind: Literal["position", "label"]) -> list[Place]:
@@ -283,13 +279,14 @@ class Finding:
             return State.UNPARSED
         if self.consistency is None:
             return State.ONE_ORDER
-        if self.items < FEWEST_ITEMS:
-            return State.FEW
-        if self.favoured is not None or self.avoided is not None:
+        enough = self.units >= FEWEST_ITEMS
+        if enough and (self.favoured is not None or self.avoided is not None):
             return State.POSITION
-        if self.hidden is not None:
+        if enough and self.hidden is not None:
             return State.HIDDEN
-        if self.width is None or self.width > SETTLED_POINTS:
+        if self.tie_share >= TIES_LIMIT:
+            return State.TIES
+        if not enough or self.width is None or self.width > SETTLED_POINTS:
             return State.FEW
         return State.FLIPS if self._flips_matter else State.CLEAN
 
@@ -301,19 +298,20 @@ class Finding:
         return self.run.flips.n_flipped
 
     @property
-    def flip_share(self) -> float | None:
-        """Flips as a share of the items, where there are too many to count."""
-        return self.flips / self.items if self.items > COUNTED_UP_TO else None
-
-    @property
     def _flips_matter(self) -> bool:
         steady = self.consistency
         return steady is not None and below(steady, 1 - FLIPS_MATTER)
 
     @property
+    def tie_share(self) -> float:
+        """Share of ties among the answers."""
+        rate = self.plain.get(TIE_RATE)
+        return 0.0 if rate is None else rate.value or 0.0
+
+    @property
     def flips_are_plain(self) -> bool:
         """Whether pairs flip beyond doubt, although no position can be named."""
-        enough = self.n == 2 and self.items >= FEWEST_ITEMS and self.flips > 0
+        enough = self.n == 2 and self.units >= FEWEST_ITEMS and self.flips > 0
         return enough and self._flips_matter
 
     @property
@@ -355,8 +353,9 @@ class Finding:
     @property
     def recommends(self) -> bool:
         """Whether the data carry a recommendation."""
-        few = self.state is State.FEW and self.items < FEWEST_ITEMS
-        return self.state not in {State.FAILED, State.UNPARSED, State.ONE_ORDER} and not few
+        if self.state is State.FEW:
+            return self.units >= FEWEST_ITEMS
+        return self.state not in {State.FAILED, State.UNPARSED, State.ONE_ORDER, State.TIES}
 
     @property
     def recommended(self) -> str | None:

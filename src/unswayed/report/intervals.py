@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Literal
 
 import msgspec
 
 from unswayed.decisions import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position or a label, and its share of the choices."""
+
+    kind: Literal["position", "label"]
+    index: int
+    rate: Estimate
+
+    @property
+    def width(self) -> float:
+        """Half its interval; 0 where it has none."""
+        return half_width(self.rate) or 0.0
 
 
 def half_width(estimate: Estimate) -> float | None:
@@ -36,7 +52,7 @@ def disjoint(a: Estimate, b: Estimate) -> bool:
 
 
 def _wider(looks: float) -> float:
-    """How many times wider a 95 % interval is that holds for so many looks (Bonferroni)."""
+    """How many times wider a 95% interval is that holds for so many looks (Bonferroni)."""
     return NormalDist().inv_cdf(1 - 0.025 / looks) / NormalDist().inv_cdf(0.975)
 
 
@@ -58,7 +74,7 @@ def apart(a: Estimate, b: Estimate, n: int) -> bool:
 def jointly(estimate: Estimate, looks: int) -> Estimate:
     """The share with an interval that holds for all shares looked at together.
 
-    Of twelve shares without any bias one lies outside its own 95 % interval in every third run.
+    Of twelve shares without any bias one lies outside its own 95% interval in every third run.
     """
     wide = widened(estimate, looks)
     if wide.low is None or wide.high is None:

@@ -7,25 +7,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from unswayed.decisions import Estimate
-from unswayed.report.findings import ACCURACY, CONSISTENT_ACCURACY, NO_ROW, SPEARMAN, Finding
-from unswayed.report.numerals import number, share
-from unswayed.report.plots import RHO, Block, PlotRow, PlotTable, no_bias
+from unswayed.report.findings import (
+    ACCURACY_FRACTIONAL,
+    CONSISTENT_ACCURACY,
+    NO_ROW,
+    SPEARMAN,
+    Finding,
+)
+from unswayed.report.numerals import number, share, signed
+from unswayed.report.plots import RHO, Axis, Block, PlotRow, PlotTable, no_bias
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
 
 MOST = 4
+POINTS = Axis(-1.0, write=signed, unit="")
 
 
 def key_figures(finding: Finding) -> list[PlotRow]:
-    """At most four figures: position, steadiness, and how often it is right.
+    """At most four figures: the effect of position, what changes, and how often it is right.
 
-    Each is named by what it counts and stands beside a judge without bias or the recommended
-    method, which its `flow` names.
+    Each is named by what it counts; its `flow` names what it stands beside.
     """
     right = _right if finding.has_gold else _alone
     if finding.criterion == SPEARMAN:
         right = _close
-    figures = itertools.chain(_position(finding), _steadiness(finding), right(finding))
+    figures = itertools.chain(_effect(finding), _changes(finding), right(finding))
     return list(itertools.islice(figures, MOST))
 
 
@@ -36,33 +42,39 @@ def _figure(
     return PlotRow(label, rate, beside, on=True, flow=flow)
 
 
-def _position(finding: Finding) -> Iterator[PlotRow]:
-    if finding.rates:
-        rate = finding.rates[finding.position]
-        yield _figure("position", finding, rate, finding.expected, no_bias(finding.n))
+def _effect(finding: Finding) -> Iterator[PlotRow]:
+    """What a position gains, in points over an even share."""
+    effect, kind = finding.effect, "effect"
+    if effect is None and finding.rates:
+        kind, even, rate = "position", finding.expected, finding.rates[finding.position]
+        value, low, high = (
+            None if end is None else end - even for end in (rate.value, rate.low, rate.high)
+        )
+        effect = Estimate(value=value, low=low, high=high, n=rate.n)
+    if effect is not None:
+        yield replace(_figure(kind, finding, effect, 0.0, ""), axis=POINTS)
 
 
-def _steadiness(finding: Finding) -> Iterator[PlotRow]:
-    steady = finding.consistency
+def _changes(finding: Finding) -> Iterator[PlotRow]:
+    """What the order changes, beyond what asking again does where that was measured."""
+    steady, again = finding.consistency, finding.metrics.repeats
     if steady is None or steady.value is None:
         return
-    if finding.n > 2:
-        yield _figure("kept", finding, steady, 1.0, "no bias: 100")
-        return
-    flips = Estimate(
-        value=1 - steady.value,
-        low=None if steady.high is None else 1 - steady.high,
-        high=None if steady.low is None else 1 - steady.low,
-        n=steady.n,
-    )
-    yield _figure("flips", finding, flips, 0.0, "no bias: 0")
+    if again:
+        yield _figure("beyond", finding, again.beyond, None, "")
+    elif finding.n > 2:
+        yield _figure("kept", finding, steady, None, "")
+    else:
+        low, high = (None if end is None else 1 - end for end in (steady.high, steady.low))
+        flips = Estimate(value=1 - steady.value, low=low, high=high, n=steady.n)
+        yield _figure("flips", finding, flips, None, "")
 
 
 def _right(finding: Finding) -> Iterator[PlotRow]:
     """How often single calls are right, beside the recommended method."""
     rows, method = finding.metrics.methods, finding.recommended
     advised = NO_ROW if method is None or method == finding.base else rows[method]
-    for metric in (CONSISTENT_ACCURACY, ACCURACY):
+    for metric in (ACCURACY_FRACTIONAL, CONSISTENT_ACCURACY):
         rate, better = finding.base_row.get(metric), advised.get(metric)
         if rate is not None:
             beside = None if better is None else better.value
@@ -100,8 +112,6 @@ def key_tables(findings: Sequence[Finding]) -> list[PlotTable]:
             named = replace(row, label=finding.name, flow="")
             by_label.setdefault(row.label, []).append(named)
     return [
-        PlotTable(
-            f"{'%' if rows[0].axis.unit else ''} {label}".strip(), "runs", (Block(tuple(rows)),)
-        )
+        PlotTable(f"{rows[0].axis.unit} {label}".strip(), "runs", (Block(tuple(rows)),))
         for label, rows in by_label.items()
     ]

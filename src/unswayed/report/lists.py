@@ -141,7 +141,7 @@ def points_tables(findings: Sequence[Finding]) -> list[PlotTable]:
             )
             for index, rate in enumerate(rates)
         )
-        blocks.append(Block(rows, finding.name, note=Note("no bias: 0", 0.5)))
+        blocks.append(Block(rows, finding.name, note=Note("no effect: 0", 0.5)))
     sub = f"points, less the {findings[0].noun}'s own mean"
     return [PlotTable("What each place is worth", "groups", tuple(blocks), sub)]
 

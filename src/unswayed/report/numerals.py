@@ -1,6 +1,6 @@
 """Numbers as the report writes them; every function here is a filter of its templates.
 
-Percent with one decimal and a narrow no-break space, intervals with an en dash, a real minus sign.
+Percent with one decimal, intervals with an en dash, a real minus sign.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import math
 
 from unswayed.decisions import Estimate
 
-NARROW = "\u202f"
 MINUS = "\u2212"
 
 _ORDINALS = (
@@ -30,7 +29,7 @@ def share(value: float, digits: int = 1) -> str:
 
 def percent(value: float, digits: int = 1) -> str:
     """A fraction in percent with the sign."""
-    return f"{share(value, digits)}{NARROW}%"
+    return f"{share(value, digits)}%"
 
 
 def whole(value: float, beside: float | None = None) -> str:
@@ -47,7 +46,7 @@ def whole(value: float, beside: float | None = None) -> str:
 
 
 def expected(n: int) -> str:
-    """1/n in percent: 50 %, 25 %, 33.3 %."""
+    """1/n in percent: 50%, 25%, 33.3%."""
     return percent(1 / n, 0 if 100 % n == 0 else 1)
 
 
@@ -65,12 +64,17 @@ def signed(value: float) -> str:
     return text.replace("-", MINUS) if float(text) else "0.0"
 
 
+def gap(value: float) -> str:
+    """A difference of fractions in whole points; with a decimal below one point."""
+    return share(value, 1 if 0 < abs(value) < 0.01 else 0)
+
+
 def points(gain: Estimate) -> str:
-    """A difference with its interval: "−0.3 points, 95 % interval −1.2 to +0.5"."""
+    """A difference with its interval: "−0.3 points, 95% interval −1.2 to +0.5"."""
     value = f"{signed(gain.value or 0.0)} points"
     if gain.low is None or gain.high is None:
         return value
-    return f"{value}, 95{NARROW}% interval {signed(gain.low)} to {signed(gain.high)}"
+    return f"{value}, 95% interval {signed(gain.low)} to {signed(gain.high)}"
 
 
 def number(value: float) -> str:
@@ -102,7 +106,7 @@ def apart(gap: Estimate, *, percent: bool = True) -> str:
         "" if value is None else f"{'+' if value > 0 else ''}{number(value)}"
         for value in (gap.value, gap.low, gap.high)
     ]
-    return f"{signs[0]}, 95{NARROW}% interval {signs[1]} to {signs[2]}" if signs[1] else signs[0]
+    return f"{signs[0]}, 95% interval {signs[1]} to {signs[2]}" if signs[1] else signs[0]
 
 
 def capital(text: str) -> str:

@@ -41,7 +41,7 @@ class Axis:
     high: float = 1.0
     write: Callable[[float], str] = share
     tick: Callable[[float], str] = whole
-    unit: str = "\u202f%"
+    unit: str = "%"
 
     def at(self, value: float) -> float:
         """Where a value lies, as a fraction of the width; the ends for what lies outside."""
@@ -149,7 +149,7 @@ class PlotTable:
 
 def no_bias(n: int) -> str:
     """The name of the line at 1/n, beside numbers in percent."""
-    return f"no bias: {expected_text(n)[:-2]}"
+    return f"no bias: {expected_text(n)[:-1]}"
 
 
 def bias_tables(findings: Sequence[Finding]) -> list[PlotTable]:

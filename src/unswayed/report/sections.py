@@ -98,10 +98,11 @@ def bias_section(findings: Sequence[Finding]) -> Section:
         examples = [
             cut(text) for finding in findings for text in finding.run.flips.unparsed_examples
         ]
-        caption = "Answers that could not be read, as they came."
-        return Section(own, caption, examples=tuple(examples[:RAW_EXAMPLES]))
+        raw = "Answers that could not be read, as they came."
+        return Section(own, raw, examples=tuple(examples[:RAW_EXAMPLES]))
     joint = joint_claim(findings, told, "bias") or told[0]
-    return Section(joint, sentence("bias.bias_caption"), tuple(bias_tables(findings)))
+    caption = sentence("bias.bias_caption", all(map(claims.balanced, findings)))
+    return Section(joint, caption, tuple(bias_tables(findings)))
 
 
 def cause_section(findings: Sequence[Finding]) -> Section | None:
@@ -184,5 +185,5 @@ def table_section(findings: Sequence[Finding]) -> TableSection:
 
 def items_claim(findings: Sequence[Finding]) -> Claim:
     """Section 8: flipped items."""
-    told = [claim("items.items", finding, claims.stay_of(finding)) for finding in findings]
+    told = [claim("items.items", finding) for finding in findings]
     return joint_claim(findings, told, "items") or told[0]

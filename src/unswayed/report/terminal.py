@@ -28,7 +28,7 @@ def terminal_report(run: RunData) -> RenderableType:
     warning = _plain("lead.missing", finding)
     if warning:
         parts.append(Text(warning, style="yellow"))
-    parts += [Text(_spaced(plain(told))) for told in say("facts.replies", finding, True)]
+    parts += [Text(visible(plain(told))) for told in say("facts.replies", finding, True)]
     lede = lede_of(finding)
     if lede:
         parts.append(_text(lede))
@@ -53,19 +53,14 @@ def terminal_report(run: RunData) -> RenderableType:
     return Group(*parts)
 
 
-def _spaced(text: str) -> str:
-    """Without the narrow no-break space, which terminals draw as they like."""
-    return visible(text).replace("\u202f", " ").replace("\u2009", " ")
-
-
 def _plain(macro: str, *given: object) -> str:
-    return _spaced(plain(sentence(macro, *given)))
+    return visible(plain(sentence(macro, *given)))
 
 
 def _text(words: Markup) -> Text:
     line = Text()
     for text, strong in spans(words):
-        line.append(_spaced(text), style="bold" if strong else None)
+        line.append(visible(text), style="bold" if strong else None)
     return line
 
 

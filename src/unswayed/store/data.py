@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from unswayed.errors import ItemError, RunDirectoryError, StoreError
-from unswayed.items import Gathered, Item, ItemSet, decode_item, encode_item
+from unswayed.items import Item, ItemSet, decode_item, encode_item
 from unswayed.store.database import NOTE, Database
 
 AT_ONCE: Final = 2_000
@@ -49,7 +49,7 @@ def bound_items(database: Database) -> ItemSet:
     if not rows:
         raise RunDirectoryError(f"{database.directory} holds no items: no run was made in it.")
     try:
-        kept = Gathered((decode_item(row) for (row,) in rows), are_json=True)
+        kept = (decode_item(row) for (row,) in rows)
         items = ItemSet.of(kept, name=database.noted("data") or "")
     except ItemError as error:
         raise StoreError(f"the items in {database.directory} are damaged ({error}).") from None

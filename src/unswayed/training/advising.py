@@ -11,7 +11,7 @@ import msgspec
 from unswayed.items import Item
 from unswayed.training.advice import Advice, advise
 from unswayed.training.base_answers import ask_base
-from unswayed.training.distill import DISTILL
+from unswayed.training.own_labels import DISTILL
 from unswayed.training.planning import answers_with_label, plan_training
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.table import OBJECTIVES
@@ -39,15 +39,8 @@ def advise_training(items: Sequence[Item], *, model: str, recipe: Recipe, out: P
     """
     if not answers_with_label(items, model=model, recipe=recipe):
         return advise(items, None, answer_only=False)
-    plan = plan_training(
-        OBJECTIVES.name_of(ASKING), items, model=model, recipe=_asking_least(recipe)
-    )
+    # the layouts that every other training's prompts are among
+    data = msgspec.structs.replace(recipe.data, layouts=recipe.data.layouts or "coupled")
+    recipe = msgspec.structs.replace(recipe, data=data)
+    plan = plan_training(OBJECTIVES.name_of(ASKING), items, model=model, recipe=recipe)
     return advise(plan.groups.items, ask_base(plan, out), answer_only=True)
-
-
-def _asking_least(recipe: Recipe) -> Recipe:
-    """The recipe in the layouts that every other training's prompts are among."""
-    layouts = recipe.data.layouts or "coupled"
-    return msgspec.structs.replace(
-        recipe, data=msgspec.structs.replace(recipe.data, layouts=layouts)
-    )

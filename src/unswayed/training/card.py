@@ -195,7 +195,7 @@ def _held_out(
         "## Held-out items",
         "",
         f"{after['held_out/items']:.0f} items that were not trained on, each in {n_presentations} "
-        "presentations with one greedy answer per presentation. In brackets 95 % "
+        "presentations with one greedy answer per presentation. In brackets 95% "
         "intervals, clustered by item; they hold for this one training run. They were taken from "
         "the data given: where `unswayed filter` chose those, the figures before training show "
         "that choice and not the base. Accuracy, where it stands, is agreement with the gold given, "
@@ -247,13 +247,11 @@ def _recipe(record: Record, uses: Sequence[str]) -> list[str]:
         f"| {table}{key} | {_cell(value)} |"
         for table, fields in (("recipe.", recipe), ("", settings))
         for key, value in fields.items()
-        if value is not None and key not in OF_THE_MACHINE and _is_used(key, uses)
+        if value is not None
+        and key not in OF_THE_MACHINE
+        and (_within(key, uses) or not _within(key, PARTIAL))
     ]
     return ["", "## Recipe", "", "| field | value |", "|---|---|", *rows]
-
-
-def _is_used(field: str, uses: Sequence[str]) -> bool:
-    return not _within(field, PARTIAL) or _within(field, uses)
 
 
 def _within(field: str, names: Sequence[str]) -> bool:

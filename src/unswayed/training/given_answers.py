@@ -8,7 +8,6 @@ from typing import Any
 
 from unswayed.errors import UsageError
 from unswayed.reward_settings import Advantage
-from unswayed.training.data import Groups
 from unswayed.training.plan import Plan
 from unswayed.training.processes import process_count
 from unswayed.training.recipe_parts import Recipe
@@ -99,13 +98,3 @@ def split_given(recipe: Recipe, examples_per_step: int, *, sequences: int) -> Sp
     most = max(1, recipe.run.micro_batch // sequences)
     micro = max(size for size in range(1, min(most, share) + 1) if share % size == 0)
     return Split(micro, share // micro)
-
-
-def split_groups(recipe: Recipe, groups: Groups) -> Split:
-    """Divide the items of a step into micro batches of whole groups.
-
-    Raises:
-        UsageError: Stating the numbers, if a step cannot be split into the processes.
-    """
-    items = recipe.optimiser.items_per_step
-    return split_given(recipe, items, sequences=groups.n_presentations)

@@ -7,29 +7,21 @@ of what is known about the item before training. The labels' tokens are those th
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from unswayed.backends.local_chats import LabelTokens
-from unswayed.errors import UsageError
-from unswayed.parsing import LABEL
 from unswayed.rewards import BoolArray, FloatArray
-from unswayed.tasks import task_of
-from unswayed.training.data import Groups
-from unswayed.training.given_answers import given_answers_trainer
 from unswayed.training.plan import Plan
-from unswayed.training.processes import everyone, process_count
-from unswayed.training.recipe_parts import Recipe
+from unswayed.training.processes import everyone
 from unswayed.training.run_folder import SETTLED
-from unswayed.training.sampling import GroupSampler, Split
+from unswayed.training.sampling import GroupSampler
 
 if TYPE_CHECKING:
     import torch
@@ -97,20 +89,6 @@ Loss = Callable[[Batch], tuple["torch.Tensor", Mapping[str, "torch.Tensor"]]]
 """From a batch to the loss and its parts for the log."""
 
 
-def check_one_token(recipe: Recipe, groups: Groups, *, objective: str) -> None:
-    """Check that the answer is the label alone.
-
-    Raises:
-        UsageError: Naming the objective that samples.
-    """
-    if not groups.answer_only or task_of(recipe.task).reply is not LABEL:
-        raise UsageError(
-            f"train {objective} needs prompts whose answer is the label alone, such as direct: after "
-            "reasoning a label's probability is not known before it is written. Give it "
-            "--set prompt.style=direct; or, with gold, sample: train rl --reward inv."
-        )
-
-
 def prompts_of(plan: Plan) -> Iterator[list[Prompt]]:
     """The presentations of each item as the model reads them, with what stands for each candidate."""
     tokens, size = LabelTokens(plan.chat.writer), plan.groups.n_presentations
@@ -123,41 +101,6 @@ def prompts_of(plan: Plan) -> Iterator[list[Prompt]]:
             labels = [by_label[row.shown.label_of_candidate(k)] for k in range(row.n)]
             prompts.append(Prompt(ids, labels))
         yield prompts
-
-
-def one_token_trainer(
-    plan: Plan,
-    out: Path,
-    *,
-    examples: Sequence[Example],
-    loss: Loss,
-    split: Split,
-    constants: Mapping[str, float] | None = None,
-) -> Any:
-    """A trainer of transformers for a loss of labels' log-probabilities.
-
-    Args:
-        plan: Recipe and model.
-        out: Folder of checkpoints.
-        examples: All of them with equally many presentations.
-        loss: What is minimised.
-        split: Examples per process and backward pass, and passes per step.
-        constants: What was settled before training, such as a `temperature`; stands in every line of the
-            log, with `run_folder.SETTLED` before its name.
-    """
-    pad = plan.chat.tokenizer.pad_token_id
-    return given_answers_trainer(
-        plan,
-        out,
-        hooks=OneToken,
-        examples=examples,
-        collate=functools.partial(collate, pad=pad),
-        split=split,
-        loss=loss,
-        constants=constants or {},
-        per_step=split.micro * split.passes * process_count(),
-        shuffle=plan.recipe.data.shuffle,
-    )
 
 
 class OneToken(_Base):  # type: ignore[misc]
@@ -181,11 +124,15 @@ class OneToken(_Base):  # type: ignore[misc]
         shuffle: bool,
         **trainer: Any,
     ) -> None:
+        from peft import PeftModel
+
         self.loss_of = loss
         self.constants = constants
         self.per_step = per_step
         self.shuffle = shuffle
-        self.takes = inspect.signature(_plain(trainer["model"]).forward).parameters
+        model = trainer["model"]
+        plain = model.get_base_model() if isinstance(model, PeftModel) else model
+        self.takes = inspect.signature(plain.forward).parameters
         self.parts: dict[str, list[torch.Tensor]] = defaultdict(list)
         super().__init__(**trainer)
 
@@ -230,13 +177,6 @@ class OneToken(_Base):  # type: ignore[misc]
             settled = {f"{SETTLED}{name}": value for name, value in self.constants.items()}
             logs = {**logs, **means, **settled}
         super().log(logs, *values, **named)
-
-
-def _plain(model: Any) -> Any:
-    """The model inside an adapter."""
-    from peft import PeftModel
-
-    return model.get_base_model() if isinstance(model, PeftModel) else model
 
 
 def label_log_probs(

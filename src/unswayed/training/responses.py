@@ -49,7 +49,9 @@ def reader(prompt: Prompt, *, answer_only: bool, task: Task = Task.PAIRWISE) -> 
         decision = _decision(spec, text, symbols)
         label = decision.choice if isinstance(decision.choice, int) else None
         reasoning = text.partition(prompt.think_tags[1])[0] if prompt.think_tags[1] in text else ""
-        complete = label is not None and _is_complete(spec, decision)
+        complete = label is not None
+        if complete and Evidence.SCORES in spec.reply.gives:
+            complete = None not in (decision.scores or (None,)) and decision.ranking is not None
         return Reading(label, complete, len(reasoning.strip().removeprefix(prompt.think_tags[0])))
 
     if spec.reply is not LABEL:
@@ -76,14 +78,6 @@ def _decision(task: TaskSpec, text: str, symbols: Sequence[str]) -> Decision:
     item = Item(id="response", task=Task(task.name), prompt="", candidates=("",) * n)
     response = Response(text=text)
     return task.reply.read(item, Ask(canonical(n)), symbols, response, model="", answer_only=False)
-
-
-def _is_complete(task: TaskSpec, decision: Decision) -> bool:
-    """Whether everything is there that replies of the task hold beside a choice."""
-    if Evidence.SCORES not in task.reply.gives:
-        return True
-    scores = decision.scores or (None,)
-    return None not in scores and decision.ranking is not None
 
 
 def _label(text: str, symbols: Sequence[str]) -> int | None:

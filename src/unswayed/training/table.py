@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 OBJECTIVES: Registry[Objective] = Registry(
     "objective",
     {
-        "distill": "unswayed.training.distill:DISTILL",
+        "distill": "unswayed.training.own_labels:DISTILL",
         "grpo": "unswayed.training.pa_grpo:GRPO",
         "pa-grpo": "unswayed.training.pa_grpo:PA_GRPO",
         "pif": "unswayed.training.pif:PIF",
         "rl": "unswayed.training.pa_grpo:RL",
-        "rl-exact": "unswayed.training.rl_exact:RL_EXACT",
-        "sft": "unswayed.training.sft:SFT",
+        "rl-exact": "unswayed.training.own_labels:RL_EXACT",
+        "sft": "unswayed.training.own_labels:SFT",
     },
 )
 

@@ -42,7 +42,9 @@ def answers_of(trainer: Any, plan: Plan, prompts: Sequence[Prompt], *, greedy: b
     lengths = [len(prompt) for prompt in prompts]
     shares = [share(lengths, number, world) for number in range(world)]
     if by_vllm:
-        _load_weights(trainer)
+        if trainer.state.global_step != trainer._last_loaded_step:  # else rollouts loaded them
+            trainer.vllm_generation.sync_weights()
+            trainer._last_loaded_step = trainer.state.global_step
         if trainer.vllm_generation.mode == "server":  # the main process asks for all
             shares = [list(range(len(prompts))), *([] for _ in range(world - 1))]
     own = shares[process]
@@ -159,13 +161,6 @@ def _root_weights(trainer: Any) -> Iterator[None]:
             yield
     else:
         yield
-
-
-def _load_weights(trainer: Any) -> None:
-    """Give vLLM the weights of this step, unless the rollouts of this step have."""
-    if trainer.state.global_step != trainer._last_loaded_step:
-        trainer.vllm_generation.sync_weights()
-        trainer._last_loaded_step = trainer.state.global_step
 
 
 def _by_vllm(

@@ -1,0 +1,281 @@
+"""The objectives of answers that are one label: nothing is sampled, and the loss is a formula.
+
+    sft       mean over presentations of  - sum_k g(k) log p(k)  +  w T/(T-1) Var
+    distill   mean over (item, presentation) of  - sum_k m(k) log p(k)
+    rl-exact  - J(reward, lam) + mu L_D + beta KL - entropy H
+
+g is gold; with `target.gold_noise = "auto"` what gold makes of the model's own average before training,
+given the share of wrong gold under which the gold is likeliest. w is `target.invariance`, Var the
+variance of the candidates' probabilities over the T presentations.
+
+m = softmax(mean over a balanced set of log p_before / temperature) is the average of the untrained
+model, asked once: whatever is added to a position's or a label's logit cancels in it. `distill` needs no
+gold, and its examples are single presentations in random order: no group has to be in one batch.
+
+J is `expected.expected_reward`, L_D the cross-entropy to m, mu `target.distill`. With reward `inv` the
+consistency term is minus the variance over presentations, and nothing else. After reasoning no
+expectation has a closed form, and `rl` samples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from unswayed.errors import UsageError
+from unswayed.parsing import LABEL
+from unswayed.reward_settings import REWARDS, Advantage, RewardSettings
+from unswayed.rewards import right_mask
+from unswayed.tasks import task_of
+from unswayed.training.base_answers import ask_base, balanced
+from unswayed.training.chats import ChatTokens
+from unswayed.training.data import Groups
+from unswayed.training.expected import (
+    distillation_loss,
+    expected_reward,
+    regulariser,
+    variance_over_presentations,
+)
+from unswayed.training.given_answers import given_answers_trainer, refuse_reward, split_given
+from unswayed.training.memory import Pass
+from unswayed.training.one_token import Batch, Example, Loss, OneToken, collate, prompts_of
+from unswayed.training.plan import Plan
+from unswayed.training.processes import process_count
+from unswayed.training.recipe_parts import Layouts, Recipe
+from unswayed.training.sampling import Split
+from unswayed.training.teacher import (
+    gold_noise,
+    own_averages,
+    own_temperature,
+    plain_gold,
+    weighed_gold,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+    from unswayed.rewards import FloatArray
+
+OWN_REWARD: Final = "inv"
+
+
+class Lesson(NamedTuple):
+    """What is learned.
+
+    Attributes:
+        examples: All of them with equally many presentations.
+        loss: What is minimised.
+        constants: What was settled before training, such as a `temperature`; stands in every line of the
+            log, with `run_folder.SETTLED` before its name.
+    """
+
+    examples: Sequence[Example]
+    loss: Loss
+    constants: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLabels:
+    """An objective whose answers are one label.
+
+    Attributes:
+        command: What follows `train`.
+        lesson: What is learned; it may ask the untrained model.
+        grouped: Whether the presentations of an item stay in one micro batch.
+        rewarded: Whether the recipe's reward is part of the loss.
+    """
+
+    command: str
+    card_text: str
+    lesson: Callable[[Plan, Path], Lesson]
+    uses: tuple[str, ...]
+    needs_gold: bool = True
+    layouts: Layouts = "coupled"
+    grouped: bool = True
+    rewarded: bool = False
+    sampled: bool = False
+
+    def settings(
+        self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
+    ) -> RewardSettings | None:
+        """The recipe's numbers with the reward asked for, or else inv; None where nothing is rewarded.
+
+        Raises:
+            UsageError: If an advantage is asked for, or a reward that cannot be had.
+        """
+        if not self.rewarded:
+            refuse_reward(self.command, consistency, advantage)
+            return None
+        if advantage is not None or recipe.reward.advantage is not None:
+            raise UsageError(
+                "rl --exact samples nothing, so there is no advantage. Leave --advantage and "
+                "reward.advantage out, or sample: train rl without --exact."
+            )
+        name = consistency or recipe.reward.consistency or OWN_REWARD
+        if REWARDS.load(name).expected is None:
+            raise UsageError(
+                f"reward {name!r} has no expectation that could be computed. Sample it: train rl "
+                f"--reward {name}."
+            )
+        return dataclasses.replace(recipe.reward, consistency=name)
+
+    def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
+        """Check that answers are labels, and split a step into the processes.
+
+        Raises:
+            UsageError: If the prompt asks for more than a label, or a step cannot be split.
+        """
+        if not groups.answer_only or task_of(recipe.task).reply is not LABEL:
+            raise UsageError(
+                f"train {self.command} needs prompts whose answer is the label alone, such as direct: "
+                "after reasoning a label's probability is not known before it is written. Give it "
+                "--set prompt.style=direct; or, with gold, sample: train rl --reward inv."
+            )
+        self._split(recipe, groups)
+
+    def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
+        """A micro batch of prompts, of which one token is looked at."""
+        prompts = groups.n_presentations if self.grouped else 1
+        return Pass(self._split(recipe, groups).micro * prompts, 1, answered=1)
+
+    def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
+        """Optimiser steps in one pass; items that do not fill the last step are left out."""
+        return len(groups) // recipe.optimiser.items_per_step
+
+    def build(self, plan: Plan, out: Path) -> Any:
+        """A trainer of transformers with the loss."""
+        split = self._split(plan.recipe, plan.groups)
+        return given_answers_trainer(
+            plan,
+            out,
+            hooks=OneToken,
+            collate=functools.partial(collate, pad=plan.chat.tokenizer.pad_token_id),
+            split=split,
+            per_step=split.micro * split.passes * process_count(),
+            shuffle=plan.recipe.data.shuffle,
+            **self.lesson(plan, out)._asdict(),
+        )
+
+    def _split(self, recipe: Recipe, groups: Groups) -> Split:
+        items, size = recipe.optimiser.items_per_step, groups.n_presentations
+        examples, sequences = (items, size) if self.grouped else (items * size, 1)
+        return split_given(recipe, examples, sequences=sequences)
+
+
+def _to_gold(plan: Plan, out: Path) -> Lesson:
+    items, target = plan.groups.items, plan.recipe.target
+    targets, constants = plain_gold(items), {}
+    if target.gold_noise != "none":
+        before = ask_base(plan, out)
+        noise = gold_noise(items, before, temperature=target.temperature)
+        averages = own_averages(items, before, temperature=noise.tau)
+        targets = weighed_gold(items, averages, epsilon=noise.epsilon)
+        constants = {"temperature": noise.tau, "wrong_gold": noise.epsilon}
+
+    def loss(batch: Batch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+        assert batch.target is not None
+        apart = distillation_loss(batch.log_p, batch.target)
+        varies = variance_over_presentations(batch.log_p)
+        return apart + target.invariance * varies, {"cross_entropy": apart, "variance": varies}
+
+    examples = [
+        Example(prompts, right_mask(item.gold_candidates(), item.n), target=towards)
+        for item, prompts, towards in zip(items, prompts_of(plan), targets, strict=True)
+    ]
+    return Lesson(examples, loss, constants)
+
+
+def _to_average(plan: Plan, out: Path) -> Lesson:
+    items, before = plan.groups.items, ask_base(plan, out)
+    temperature = plan.recipe.target.temperature or own_temperature(items, before)
+    averages = own_averages(items, before, temperature=temperature)
+
+    def loss(batch: Batch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+        assert batch.target is not None
+        return distillation_loss(batch.log_p, batch.target), {}
+
+    examples = [
+        Example([prompt], np.zeros(item.n, dtype=np.bool_), target=average)
+        for item, prompts, average in zip(items, prompts_of(plan), averages, strict=True)
+        for prompt in prompts
+    ]
+    return Lesson(examples, loss, {"temperature": temperature})
+
+
+def _rewarded(plan: Plan, out: Path) -> Lesson:
+    """Whole groups, with what the loss needs of the untrained model."""
+    recipe, items, shown = plan.recipe, plan.groups.items, plan.groups.views
+    settings, optimiser, weight = (
+        plan.settings or recipe.reward,
+        recipe.optimiser,
+        recipe.target.distill,
+    )
+    pulls, holds = weight > 0, optimiser.beta > 0
+    asked = {
+        n: tuple(dict.fromkeys((*(balanced(n) if pulls else ()), *(views if holds else ()))))
+        for n, views in shown.items()
+    }
+    before = ask_base(plan, out, views=asked) if pulls or holds else {}
+    targets: Sequence[FloatArray | None] = [None] * len(items)
+    constants: dict[str, float] = {}
+    if pulls:
+        teachers = {item.id: before[item.id][: len(balanced(item.n))] for item in items}
+        temperature = recipe.target.temperature or own_temperature(items, teachers)
+        targets = own_averages(items, teachers, temperature=temperature)
+        constants = {"temperature": temperature}
+
+    def loss(batch: Batch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+        gain = expected_reward(batch.log_p, batch.right, settings)
+        held = regulariser(batch.log_p, batch.base, beta=optimiser.beta, entropy=optimiser.entropy)
+        if batch.target is None:
+            return held - gain, {"reward": gain}
+        apart = distillation_loss(batch.log_p, batch.target)
+        return weight * apart - gain + held, {"reward": gain, "distillation": apart}
+
+    at = {n: [asked[n].index(view) for view in views] for n, views in shown.items() if holds}
+    examples = [
+        Example(
+            prompts,
+            right_mask(item.gold_candidates(), item.n),
+            base=before[item.id][at[item.n]] if holds else None,
+            target=target,
+        )
+        for item, prompts, target in zip(items, prompts_of(plan), targets, strict=True)
+    ]
+    return Lesson(examples, loss, constants)
+
+
+SFT = OwnLabels(
+    command="sft",
+    card_text="Permuted supervised fine-tuning: the gold label in every presentation",
+    lesson=_to_gold,
+    uses=("target.invariance", "target.gold_noise", "target.temperature"),
+)
+
+DISTILL = OwnLabels(
+    command="distill",
+    card_text="Label-free self-distillation to the model's own average over presentations",
+    lesson=_to_average,
+    uses=("target.temperature",),
+    needs_gold=False,
+    layouts="all",
+    grouped=False,
+)
+
+RL_EXACT = OwnLabels(
+    command="rl --exact",
+    card_text="Exact expected reward of one-token answers with a pull to the model's own average (rl "
+    "--exact; not PA-GRPO)",
+    lesson=_rewarded,
+    uses=(
+        *("reward.consistency", "reward.lam", "reward.format_size", "reward.length_size"),
+        *("optimiser.beta", "optimiser.entropy", "target.distill", "target.temperature"),
+    ),
+    rewarded=True,
+)

@@ -1,0 +1,120 @@
+"""Input that shows little: the terminal says what is missing, and nothing that is not so."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import unswayed as us
+from unswayed.report.collect import run_data
+from unswayed.report.page import render_report
+from unswayed.report.terminal import terminal_report
+
+Choose = Callable[[int, int], object]
+"""A candidate, "tie" or None, from the number of an item and the candidate shown first."""
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Callable[..., str]:
+    """What the terminal prints about recorded decisions of pairs."""
+
+    def told(choose: Choose, items: int = 40, *, orders: int = 2, **fields: object) -> str:
+        decisions = [
+            {"item_id": f"q{i}", "order": order, "labels": ["A", "B"], "label_set": ["A", "B"],
+             "choice": choose(i, order[0]), "model": "m"}
+            for i in range(items)
+            for order in ([0, 1], [1, 0])[:orders]
+        ]  # fmt: skip
+        about = [
+            {"id": f"q{i}", "prompt": f"Which is better, {i}?", "candidates": [f"a{i}", f"b{i}"],
+             "task": "pairwise"} | {k: v[i] if isinstance(v, list) else v for k, v in fields.items()}
+            for i in range(items)
+        ]  # fmt: skip
+        path = tmp_path / "decisions.jsonl"
+        path.write_text("\n".join(map(json.dumps, decisions)))
+        run = run_data(us.audit(items=about, decisions=path, resamples=100).record)
+        assert render_report([run]).startswith("<!doctype html>")
+        console = Console(file=io.StringIO(), width=100_000, force_terminal=False)
+        console.print(terminal_report(run))
+        text = console.file.getvalue()  # type: ignore[attr-defined]
+        assert isinstance(text, str)
+        return text
+
+    return told
+
+
+def first_place(_: int, first: int) -> int:
+    return first
+
+
+def test_no_gold_says_that_nothing_is_known_to_be_right(told: Callable[..., str]) -> None:
+    text = told(first_place)
+    assert "There are no gold labels" in text
+    assert "It is right" not in text
+    assert "Shown first, an answer wins 100% of its comparisons; shown last, 0%" in text
+
+
+def test_one_item_is_one_question_without_an_interval(told: Callable[..., str]) -> None:
+    text = told(first_place, 1, gold=0)
+    assert text.startswith("Too few items to tell. 1 distinct question: no interval.")
+    assert "would settle" not in text
+    assert "1 of 1 verdict (100%) changes with the order" in text
+
+
+def test_one_question_asked_as_many_items_has_no_interval(told: Callable[..., str]) -> None:
+    text = told(first_place, 30, gold=0, unit="the same")
+    assert text.startswith("Too few items to tell. 30 items, 1 distinct question: no interval.")
+
+
+def test_ties_everywhere_say_that_no_preference_is_measured(told: Callable[..., str]) -> None:
+    text = told(lambda *_: "tie", gold=0)
+    assert text.startswith("This judge calls a tie in 100% of its answers.")
+    assert "would settle" not in text
+    assert "None of 40 verdicts changes with the order." in text
+
+
+def test_a_place_that_wins_beside_many_ties_is_still_named(told: Callable[..., str]) -> None:
+    text = told(lambda i, first: first if i < 20 else "tie", 200, gold=0)
+    assert text.startswith(
+        "Shown first, an answer wins 55% of its comparisons, a tie counted as half; shown last, 45%"
+    )
+
+
+def test_answers_that_all_are_unread_describe_nothing(told: Callable[..., str]) -> None:
+    text = told(lambda *_: None, gold=0)
+    assert text.startswith("None of 80 answers could be read, so there is nothing to describe.")
+    assert "change with the order" not in text
+
+
+def test_one_presentation_does_not_show_what_the_order_does(told: Callable[..., str]) -> None:
+    text = told(lambda *_: 0, orders=1, gold=0)
+    assert text.startswith("These 40 items do not show whether verdicts change with the order")
+
+
+def test_groups_of_one_item_are_not_told_apart(told: Callable[..., str]) -> None:
+    text = told(lambda i, first: first if i % 2 else 0, gold=0, group=[f"g{i}" for i in range(40)])
+    assert "20 of 40 verdicts (50%) change with the order: 20 stayed with the first place." in text
+
+
+def test_noise_is_told_from_the_effect_of_the_order(told: Callable[..., str]) -> None:
+    def choose(item: int, first: int) -> int:
+        return first if item % 4 else 1 - first
+
+    text = told(choose, 400, gold=0)
+    assert "Nothing was asked twice in the same order" in text
+    assert "300 stayed with the first place and 100 stayed with the last." in text
+    assert "Noise alone would leave as many with the last place as with the first." in text
+
+
+def test_verdicts_that_change_are_split_by_what_became_of_them(told: Callable[..., str]) -> None:
+    def choose(item: int, first: int) -> object:
+        return (first, first, 1 - first, "tie" if first else 0, None if first else 0, 0)[item % 6]
+
+    text = told(choose, 60, gold=0)
+    assert (
+        "50 of 60 verdicts (83%) change with the order: 20 stayed with the first place, 10 stayed "
+        "with the last, 10 involve a tie and 10 have an unread answer."
+    ) in text
