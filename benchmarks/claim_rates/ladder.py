@@ -127,17 +127,21 @@ def advice_of(metrics: Metrics) -> Recommendation:
     return metrics.recommendation
 
 
-def drawn(judges: int, candidates: int, truth: int = TRUTH) -> Iterator[Advised]:
+def drawn(
+    judges: int, candidates: int, truth: int = TRUTH, sizes: Sequence[int] = tuple(PARTS)
+) -> Iterator[Advised]:
     """The audits of judges drawn at random, from probabilities and from labels only."""
     rng = np.random.default_rng([candidates, 5])
     for trial in range(judges):
         answers = recorded(drawn_judge(rng, candidates), SAMPLED + truth, trial)
         for probs in (True, False):
             cell = f"{candidates} candidates, {_known(probs)}"
-            yield from advised(answers, cell, trial, probs=probs)
+            yield from advised(answers, cell, trial, probs=probs, sizes=sizes)
 
 
-def hostile(judges: int, surer: str, truth: int = TRUTH) -> Iterator[Advised]:
+def hostile(
+    judges: int, surer: str, truth: int = TRUTH, sizes: Sequence[int] = tuple(PARTS)
+) -> Iterator[Advised]:
     """The audits of judges for which averaging is no gift."""
     rng = np.random.default_rng(303)
     for trial in range(judges):
@@ -148,7 +152,7 @@ def hostile(judges: int, surer: str, truth: int = TRUTH) -> Iterator[Advised]:
             surer=surer,
         )
         answers = recorded(judge, SAMPLED + truth, 1000 + trial)
-        yield from advised(answers, f"2 candidates, surer {surer}", trial, probs=True)
+        yield from advised(answers, f"2 candidates, surer {surer}", trial, probs=True, sizes=sizes)
 
 
 def losses(audits: Sequence[Advised], bounds: Mapping[int, float] | None = None) -> Iterator[Rate]:
