@@ -88,7 +88,7 @@ def recommend(
     reason = _too_little(compared, unread, missing, tied)
     if reason is not None:
         return replace(given, reason=reason)
-    whole = min(compared.names, key=lambda name: (_place(name), -calls[name], name))
+    whole = min(compared.names, key=lambda name: (_place(name), ":" in name, -calls[name], name))
     over = compared.against(whole)
     above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
     top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
