@@ -91,13 +91,13 @@ class Advised:
 
     @property
     def followed(self) -> str | None:
-        """The method of a reader who takes the most accurate where the state is open."""
-        return self.found.most_accurate if self.found.state == "open" else self.found.method
+        """The method of a reader who takes the most accurate where no method is named."""
+        return self.found.method or self.found.most_accurate
 
     @property
     def cheapest(self) -> str | None:
-        """The method of a reader who takes the cheapest where the state is open."""
-        return self.found.cheapest if self.found.state == "open" else self.found.method
+        """The method of a reader who takes the cheapest where no method is named."""
+        return self.found.method or self.found.cheapest
 
     @property
     def every_order(self) -> str:
@@ -156,21 +156,15 @@ def hostile(
 
 
 def losses(audits: Sequence[Advised], bounds: Mapping[int, float] | None = None) -> Iterator[Rate]:
-    """Mean loss by cell and size, and by cell of two rules that measure nothing.
-
-    Bounds are for audits that say anything.
-    """
+    """Mean loss by cell and size, and by cell of two rules that measure nothing."""
     for cell in dict.fromkeys(audit.cell for audit in audits):
         of_cell = [audit for audit in audits if audit.cell == cell]
         for items in PARTS:
             own = [audit for audit in of_cell if audit.items == items]
-            told = [audit.loss(audit.followed) for audit in own if audit.found.state != "none"]
             bound = bounds[items] if bounds else None
             setting = f"{cell}, {items:,} items"
-            if told:
-                yield mean_loss("the recommendation, if any", setting, told, at_most=bound)
             lost = [audit.loss(audit.followed) for audit in own]
-            yield mean_loss("the recommendation, else a single call", setting, lost)
+            yield mean_loss("the recommendation", setting, lost, at_most=bound)
             lost = [audit.loss(audit.cheapest) for audit in own]
             yield mean_loss("the recommendation, open read as cheapest", setting, lost)
         yield mean_loss("always a single call", cell, [audit.loss(BASE) for audit in of_cell])
