@@ -133,6 +133,14 @@ def test_no_method_is_named_where_nothing_can_be_said(given: Any, reason: str) -
     assert reason in found.reason
 
 
+def test_near_chance_the_most_accurate_method_is_still_told() -> None:
+    found = advised(values(300, average=(60, 10)), chance=0.95)
+    assert (found.state, found.method) == ("none", None)
+    assert (found.cheapest, found.most_accurate) == ("direct", "average")
+    lower = advised(values(300, average=(10, 60)), chance=0.95)
+    assert lower.most_accurate == "direct"
+
+
 @pytest.mark.parametrize("items", [1, 19])
 def test_too_few_questions_carry_nothing(items: int) -> None:
     found = advised(values(items, average=(0, 0)))
