@@ -110,7 +110,8 @@ def plain_run(
         "consistency": est(*consistency, n_items), "position_rate": rates, "label_rate": rates,
     }  # fmt: skip
     right = est(0.71, 0.69, 0.73, n_items), est(0.42, 0.39, 0.45, n_items)
-    direct = {**priced(1.0, accuracy=right[0], consistent_accuracy=right[1]), **coupled}
+    accuracy = {"accuracy": right[0], "accuracy_fractional": right[0]}  # without ties
+    direct = {**priced(1.0, consistent_accuracy=right[1], **accuracy), **coupled}
     made = {
         "unswayed": "0.1.0",
         "model": "simulated/plain",
@@ -135,7 +136,8 @@ def method(
 ) -> dict[str, Any]:
     """A method's row written down by hand; without consistency it reads every order."""
     steady = fixed(1.0, 1000) if consistency is None else est(*consistency)
-    return priced(calls, accuracy=est(*accuracy), consistency=steady)
+    right = {"accuracy": est(*accuracy), "accuracy_fractional": est(*accuracy)}  # without ties
+    return priced(calls, consistency=steady, **right)
 
 
 def scored(n: int, task: str, rows: dict[str, Any], **metrics: Any) -> RunData:

@@ -28,7 +28,7 @@ OTHER_THINGS: Final = {
     ("training/recipe_parts.py", "direct"): "the prompt",
     ("cli/judge.py", "canonical"): "the value of --order",
     (
-        "importers/summeval.py",
+        "importers/rated.py",
         "consistency",
     ): "a criterion of SummEval, of a summary with its document",
     ("importers/table.py", "pride"): "the project whose files are read",

@@ -22,8 +22,8 @@ from unswayed.auditing.recommendation import Recommendation
 from unswayed.auditing.records import Metrics
 from unswayed.methods import BASE
 
-JUDGES: Final = 20
-"""Drawn judges, for each number of candidates."""
+JUDGES: Final = {2: 48, 4: 20}
+"""Drawn judges, by number of candidates."""
 
 HOSTILE: Final = 10
 COINS: Final = 50
@@ -91,13 +91,13 @@ class Advised:
 
     @property
     def followed(self) -> str | None:
-        """The method of a reader who takes the most accurate where the state is open."""
-        return self.found.most_accurate if self.found.state == "open" else self.found.method
+        """The method of a reader who takes the most accurate where no method is named."""
+        return self.found.method or self.found.most_accurate
 
     @property
     def cheapest(self) -> str | None:
-        """The method of a reader who takes the cheapest where the state is open."""
-        return self.found.cheapest if self.found.state == "open" else self.found.method
+        """The method of a reader who takes the cheapest where no method is named."""
+        return self.found.method or self.found.cheapest
 
     @property
     def every_order(self) -> str:
@@ -127,17 +127,21 @@ def advice_of(metrics: Metrics) -> Recommendation:
     return metrics.recommendation
 
 
-def drawn(judges: int, candidates: int, truth: int = TRUTH) -> Iterator[Advised]:
+def drawn(
+    judges: int, candidates: int, truth: int = TRUTH, sizes: Sequence[int] = tuple(PARTS)
+) -> Iterator[Advised]:
     """The audits of judges drawn at random, from probabilities and from labels only."""
     rng = np.random.default_rng([candidates, 5])
     for trial in range(judges):
         answers = recorded(drawn_judge(rng, candidates), SAMPLED + truth, trial)
         for probs in (True, False):
             cell = f"{candidates} candidates, {_known(probs)}"
-            yield from advised(answers, cell, trial, probs=probs)
+            yield from advised(answers, cell, trial, probs=probs, sizes=sizes)
 
 
-def hostile(judges: int, surer: str, truth: int = TRUTH) -> Iterator[Advised]:
+def hostile(
+    judges: int, surer: str, truth: int = TRUTH, sizes: Sequence[int] = tuple(PARTS)
+) -> Iterator[Advised]:
     """The audits of judges for which averaging is no gift."""
     rng = np.random.default_rng(303)
     for trial in range(judges):
@@ -148,25 +152,19 @@ def hostile(judges: int, surer: str, truth: int = TRUTH) -> Iterator[Advised]:
             surer=surer,
         )
         answers = recorded(judge, SAMPLED + truth, 1000 + trial)
-        yield from advised(answers, f"2 candidates, surer {surer}", trial, probs=True)
+        yield from advised(answers, f"2 candidates, surer {surer}", trial, probs=True, sizes=sizes)
 
 
 def losses(audits: Sequence[Advised], bounds: Mapping[int, float] | None = None) -> Iterator[Rate]:
-    """Mean loss by cell and size, and by cell of two rules that measure nothing.
-
-    Bounds are for audits that say anything.
-    """
+    """Mean loss by cell and size, and by cell of two rules that measure nothing."""
     for cell in dict.fromkeys(audit.cell for audit in audits):
         of_cell = [audit for audit in audits if audit.cell == cell]
         for items in PARTS:
             own = [audit for audit in of_cell if audit.items == items]
-            told = [audit.loss(audit.followed) for audit in own if audit.found.state != "none"]
             bound = bounds[items] if bounds else None
             setting = f"{cell}, {items:,} items"
-            if told:
-                yield mean_loss("the recommendation, if any", setting, told, at_most=bound)
             lost = [audit.loss(audit.followed) for audit in own]
-            yield mean_loss("the recommendation, else a single call", setting, lost)
+            yield mean_loss("the recommendation", setting, lost, at_most=bound)
             lost = [audit.loss(audit.cheapest) for audit in own]
             yield mean_loss("the recommendation, open read as cheapest", setting, lost)
         yield mean_loss("always a single call", cell, [audit.loss(BASE) for audit in of_cell])
@@ -277,9 +275,9 @@ def share(
 
 def rates(trials: int | None = None) -> Iterator[Rate]:
     """Losses with their bounds, states by the gain that is there, and gold that is a coin."""
-    judges = trials or JUDGES
+    judges = trials or HOSTILE
     enough = judges >= FEW  # a bound on a mean needs judges
-    audits = [audit for n in (2, 4) for audit in drawn(judges, n)]
+    audits = [audit for n, own in JUDGES.items() for audit in drawn(trials or own, n)]
     yield from losses(audits, AT_MOST if enough else None)
     sure = list(hostile(min(HOSTILE, judges), "when wrong"))
     yield from losses(sure, AT_MOST_WHEN_WRONG if enough else None)

@@ -58,6 +58,14 @@ def test_a_method_takes_the_place_of_all_orders_if_shown_above_them() -> None:
     assert (found.state, found.method, found.most_accurate) == ("better", "pride", "pride")
 
 
+def test_the_plain_average_stands_for_all_orders() -> None:
+    compared = values(1000, average=(60, 10), more=(60, 10))
+    names = ("direct", "average", "average:layouts=all")
+    calls = {**CALLS, "average:layouts=all": 4.0}
+    found = recommend(Contrasts(compared.values, names), calls, Recommendation(margin=0.01))
+    assert (found.method, found.most_accurate) == ("average", "average")
+
+
 def test_a_single_call_is_enough_where_no_more_than_the_margin_is_left() -> None:
     found = advised(values(3000, average=(6, 5)))
     assert (found.state, found.method) == ("enough", "direct")
@@ -123,6 +131,14 @@ def test_no_method_is_named_where_nothing_can_be_said(given: Any, reason: str) -
     found = advised(values(300, average=(60, 10)), **given)
     assert (found.state, found.method, found.needed) == ("none", None, None)
     assert reason in found.reason
+
+
+def test_near_chance_the_most_accurate_method_is_still_told() -> None:
+    found = advised(values(300, average=(60, 10)), chance=0.95)
+    assert (found.state, found.method) == ("none", None)
+    assert (found.cheapest, found.most_accurate) == ("direct", "average")
+    lower = advised(values(300, average=(10, 60)), chance=0.95)
+    assert lower.most_accurate == "direct"
 
 
 def test_a_single_call_above_chance_is_better_than_guessing() -> None:

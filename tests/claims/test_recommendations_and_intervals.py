@@ -8,22 +8,16 @@ from claim_rates import headlines, intervals, ladder
 
 
 def test_recommendation_loses_less_than_a_single_call() -> None:
-    audits = list(ladder.drawn(3, 2, truth=1500))
+    audits = [*ladder.drawn(3, 2, 1000, sizes=[300]), *ladder.drawn(1, 4, 300, sizes=[1000])]
     told = [audit for audit in audits if audit.cell.endswith("probabilities")]
     followed = np.mean([audit.loss(audit.followed) for audit in told])
-    single = np.mean([audit.loss("direct") for audit in told])
-    assert followed < single / 3
-    assert max(audit.loss(audit.found.method) for audit in told if audit.items == 1000) < 0.02
-
-
-def test_recommendation_names_no_control() -> None:
-    audits = list(ladder.drawn(1, 4, truth=300))
+    assert followed < np.mean([audit.loss("direct") for audit in told]) / 3
     (named,) = ladder.controls(audits)
-    assert (named.count, named.trials) == (0, 12)
+    assert (named.count, named.trials) == (0, len(audits))
 
 
 def test_averaging_costs_judge_that_is_surer_when_wrong() -> None:
-    audits = [audit for audit in ladder.hostile(3, "when wrong", 1500) if audit.items == 1000]
+    audits = list(ladder.hostile(3, "when wrong", 1500, sizes=[1000]))
     averaged = np.mean([audit.loss("average") for audit in audits])
     assert averaged > 0.02
     assert np.mean([audit.loss(audit.followed) for audit in audits]) < averaged / 3

@@ -70,7 +70,11 @@ def test_the_estimation_curve_is_shown_point_by_point() -> None:
     (chart,) = curve_tables(Finding(run))  # no consistency was measured
     (block,) = chart.blocks
     (point_row,) = block.rows
-    assert (chart.caption, block.title, point_row.label) == ("Accuracy", "pride", "40 items")
+    assert (chart.caption, block.title, point_row.label) == (
+        "Accuracy, ties wrong",
+        "pride",
+        "40 items",
+    )
     assert (point_row.marks, point_row.flow) == ((0.75, 0.8, 0.85), "1.05 calls per item")
     page = render_report([replace(run, name="a"), replace(run, name="b")])
     assert "<summary>Fewer or more estimation items, b</summary>" in page

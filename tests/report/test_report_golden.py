@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from page_text import page_text
 from rich.console import Console
 
 from judges import list_run, sample_run, scale_run
+from page_text import page_text
 from unswayed.report.data import RunData
 from unswayed.report.page import render_report
 from unswayed.report.terminal import terminal_report

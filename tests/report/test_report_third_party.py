@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from judges import est, figures, method, plain_run, with_metrics
+from judges import better, est, figures, method, plain_run, with_metrics
 from unswayed.metrics import METRICS
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
@@ -29,7 +29,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> RunData:
         "direct": {**figures(base)["methods"]["direct"], "shortness": est(0.4, 0.35, 0.45)},
         "oracle:depth=3": {**method((0.9, 0.88, 0.92), 2.5), "shortness": est(0.3, 0.25, 0.35)},
     }
-    advice = {"method": "oracle:depth=3", "reason": "", "criterion": "accuracy"}
+    advice = better("oracle:depth=3", "accuracy_fractional", est(0.19, 0.17, 0.21))
     return with_metrics(base, methods=rows, recommendation=advice)
 
 
@@ -38,7 +38,7 @@ def test_a_metric_has_its_column_in_its_own_words_and_its_best_value(run: RunDat
     assert table is not None
     (place,) = [place for place, column in enumerate(table.columns) if column == SHORTNESS]
     cells = [row.cells[place] for row in table.rows]
-    assert [(cell.text, cell.best) for cell in cells] == [("40.0", False), ("30.0", True)]
+    assert [(cell.text, cell.best) for cell in cells] == [("40.0", ""), ("30.0", "lowest")]
 
 
 def test_a_metric_that_methods_are_compared_in_stands_where_accuracy_does(

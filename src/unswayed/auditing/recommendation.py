@@ -34,10 +34,10 @@ class Recommendation:
             reading every order is "worse"; both are the "same" sum; the question is "open"; or
             "none", nothing may be said.
         method: What to use; None: keep what you have.
-        cheapest: In the open state a single call; where a method is better, the highest measured
+        cheapest: In the open state and near chance a single call; where a method is better, the highest measured
             of those below its price, none of which is shown to be within the margin.
         most_accurate: What is measured to be most accurate: all orders, or what is shown above it;
-            in the open state a single call where that is measured more than the margin below it.
+            where no method is named, a single call if that is measured more than the margin below it.
         gain: Over a single call: of `method` where it is better, else of the most accurate other
             method. In the state "enough" its high end is one-sided.
         margin: The smallest difference that matters, a fraction.
@@ -88,14 +88,18 @@ def recommend(
     reason = _too_little(compared, unread, missing, tied)
     if reason is not None:
         return replace(given, reason=reason)
-    others = (name for name in compared.names if name != BASE)
-    whole = min(others, key=lambda name: (_place(name), -calls[name], name))
+    rest = (name for name in compared.names if name != BASE)
+    whole = min(rest, key=lambda name: (_place(name), ":" in name, -calls[name], name))
     over = compared.against(whole)
-    above = (name for name, gap in over.items() if name != BASE and _low(gap) > 0)
+    above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
     top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
     vote = two_orders and whole.partition(":")[0] == ALL_ORDERS[1]
     if vote and top == whole and not compared.apart(whole, BASE).any():
         return replace(given, state="same", reason=_agreed(compared, whole))
+    critical = NORMAL if top == whole else compared.critical(BASE)
+    gain = compared.difference(top, BASE, critical)
+    measured = gain.value or 0.0
+    leads = top if measured >= -given.margin else BASE
     if chance is not None:
         level = compared.above(top, chance)
         if max(_low(level), _low(compared.above(BASE, chance))) <= 0:
@@ -104,11 +108,9 @@ def recommend(
             )
             reason = (
                 "on these items no method is shown to be better than guessing "
-                f"({value:.0f}%, {low:.0f} to {high:.0f}); correcting the order will not mend that"
+                f"({value:.0f}%, {low:.0f} to {high:.0f})"
             )
-            return replace(given, reason=reason)
-    critical = NORMAL if top == whole else compared.critical(BASE)
-    gain = compared.difference(top, BASE, critical)
+            return replace(given, cheapest=BASE, most_accurate=leads, gain=gain, reason=reason)
     given = replace(given, most_accurate=top, gain=gain)
     if (gain.high or 0.0) < 0:
         return replace(given, state="worse", method=BASE)
@@ -131,10 +133,8 @@ def recommend(
             gain=gains[method],
             reason=second if vote and unread and not tied else "",
         )
-    measured = gain.value or 0.0
     reach = max(measured, given.margin - measured)
     need = ((critical + _POWER) * compared.spread(top, BASE) / reach) ** 2
-    leads = top if measured >= -given.margin else BASE
     needed = max(math.ceil(need - compared.units), 0) or None
     return replace(given, state="open", cheapest=BASE, most_accurate=leads, needed=needed)
 

@@ -1,4 +1,4 @@
-"""Recorded outputs of other tools: one file per format, one line here."""
+"""Recorded outputs of other tools: a value per format, one line in `table`."""
 
 from __future__ import annotations
 

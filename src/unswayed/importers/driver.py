@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from unswayed.decisions import Decision, check_decision
 from unswayed.errors import ItemError, UsageError
 from unswayed.importers.decisions_file import question_key
-from unswayed.importers.jsonl import MappedLog
+from unswayed.importers.jsonl import read_mapped
 from unswayed.importers.mapping import FieldMap
 from unswayed.importers.protocol import Entry, Importer, Judged, Record, Source
 from unswayed.importers.reading import peeked, records_of, whole
@@ -156,7 +157,7 @@ def _readings(
     joined: dict[str, list[tuple[str, Iterator[Entry]]]] = {}
     for file in files:
         if fields is not None:
-            yield MappedLog(fields).convert, map(whole, records_of(file))
+            yield partial(read_mapped, fields), map(whole, records_of(file))
             continue
         name, entries = _opened(kind, file)
         importer = IMPORTERS.load(name)

@@ -21,14 +21,17 @@ import msgspec
 
 from unswayed.decisions import Choice, Decision
 from unswayed.importers.eval_archive import EVALUATION, samples_of
-from unswayed.importers.mark import MARK, Mark, mark_of
 from unswayed.importers.protocol import (
+    MARK,
     Entry,
     Importer,
     Judged,
+    Mark,
     Record,
     Source,
+    decision,
     decoded,
+    mark_of,
     object_of,
     parts_of,
 )
@@ -141,18 +144,17 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
         permutable=True if mark is None else mark.permutable,
     )
     labels = tuple(ascii_uppercase[:n])
-    decision = Decision(
-        item_id=item.id,
-        order=order,
-        labels=labels,
+    completions = sample.output.choices if sample.output else []
+    call = decision(
+        item,
+        order,
+        labels,
         sample=sample.epoch - 1,
         choice=_letter(_answer(scores), order),
         model=sample.evaluation.model,
-        finish_reason=sample.output.choices[0].stop_reason
-        if sample.output and sample.output.choices
-        else None,
+        finish_reason=completions[0].stop_reason if completions else None,
     )
-    return Judged(item, (decision,))
+    return Judged(item, (call,))
 
 
 def _order(sample: _Sample, mark: Mark | None) -> Order | None:

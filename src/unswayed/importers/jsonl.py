@@ -12,39 +12,22 @@ import msgspec
 from unswayed.calls import Response
 from unswayed.decisions import Choice, Decision
 from unswayed.importers.mapping import FieldMap, Meaning, look_up
-from unswayed.importers.protocol import Importer, Judged, Record, Source, has
+from unswayed.importers.protocol import Judged, Record, Source, importer
 from unswayed.items import BadFieldError, Item, Task
 from unswayed.permutations import Order, invert
 from unswayed.tasks import task_of
 from unswayed.tasks.listwise import best_candidate
 
-
-def _read(decision: Decision, source: Source) -> Judged:
-    """Wrap one decision, which brings no item."""
-    return Judged(None, (decision,))
-
-
-OWN_DECISIONS: Final = Importer(
-    title="Our own decisions.jsonl; with --map any log of one judge call per line.",
-    detects=has("item_id", "order", "labels"),
-    schema=Decision,
-    read=_read,
+OWN_DECISIONS: Final = importer(
+    "Our own decisions.jsonl; with --map any log of one judge call per line.",
+    Decision,
+    lambda decision, source: (decision,),  # which brings no item
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MappedLog:
-    """A foreign log with one judge call per record.
-
-    Attributes:
-        fields: Where things stand.
-    """
-
-    fields: FieldMap
-
-    def convert(self, record: Record, source: Source) -> Judged:
-        """One call and, as far as the map names its parts, its item."""
-        return _MappedRecord(self.fields, record).judged()
+def read_mapped(fields: FieldMap, record: Record, source: Source) -> Judged:
+    """One call of a foreign log and, as far as the map names its parts, its item."""
+    return _MappedRecord(fields, record).judged()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,16 @@ from typing import Any, Final
 
 import msgspec
 
-from unswayed.decisions import Choice, Decision
-from unswayed.importers.mark import mark_of
-from unswayed.importers.protocol import Entry, Importer, Judged, Source, has, read_as
+from unswayed.importers.protocol import (
+    Entry,
+    Importer,
+    Judged,
+    Source,
+    decision,
+    has,
+    mark_of,
+    read_as,
+)
 from unswayed.items import BadFieldError, Item, Task
 from unswayed.permutations import Order, invert
 
@@ -77,13 +84,16 @@ def _scored(sample: _Sample, labels: tuple[str, ...], source: Source) -> Judged:
     weights = [math.exp(score - top) for score in scores]
     by_position = [weight / sum(weights) for weight in weights]
     best = [candidate for candidate, score in zip(order, scores, strict=True) if score == top]
-    call = _decision(item, order, labels, best[0] if len(best) == 1 else "tie", source)
-    decision = msgspec.structs.replace(
-        call,
+    call = decision(
+        item,
+        order,
+        labels,
+        choice=best[0] if len(best) == 1 else "tie",
         probs=tuple(by_position[place] for place in invert(order)),
         label_mass=min(1.0, sum(map(math.exp, scores))),
+        model=_model(source),
     )
-    return Judged(item, (decision,))
+    return Judged(item, (call,))
 
 
 def _labels(sample: _Sample) -> tuple[str, ...] | None:
@@ -112,11 +122,8 @@ def _generated(sample: _Sample, source: Source) -> Judged:
     match = _ANSWER.fullmatch(str(text).strip())
     letter = match[1].upper() if match else ""
     choice = order[labels.index(letter)] if letter in labels else None
-    return Judged(
-        item,
-        (_decision(item, order, labels, choice, source),),
-        remarks=() if choice is not None else (NO_LETTER,),
-    )
+    call = decision(item, order, labels, choice=choice, model=_model(source))
+    return Judged(item, (call,), remarks=() if choice is not None else (NO_LETTER,))
 
 
 def _item(sample: _Sample, labels: tuple[str, ...], source: Source) -> tuple[Item, Order]:
@@ -143,18 +150,8 @@ def _item(sample: _Sample, labels: tuple[str, ...], source: Source) -> tuple[Ite
     return item, order
 
 
-def _decision(
-    item: Item, order: Order, labels: tuple[str, ...], choice: Choice, source: Source
-) -> Decision:
-    folder = PurePath(source.file).parent.name
-    return Decision(
-        item_id=item.id,
-        order=order,
-        labels=labels,
-        label_set=labels,
-        choice=choice,
-        model=folder.replace("__", "/") or None,
-    )
+def _model(source: Source) -> str | None:
+    return PurePath(source.file).parent.name.replace("__", "/") or None
 
 
 def _calls(arguments: object) -> list[tuple[str, str]]:

@@ -16,26 +16,24 @@ Source: Slimshilin/Position-Bias-Analyzer, `judgment_data`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from unswayed.decisions import Choice
 from unswayed.importers.protocol import (
-    Importer,
-    Judged,
+    Part,
     Record,
     Source,
     candidate_at,
+    importer,
     pair_decision,
     read_as,
 )
 from unswayed.items import BadFieldError, Item, Message, Text
 from unswayed.presentation import X0, X2
 
-LABELS: Final = ("A", "B")
 REFERENCE: Final = "vicuna-13b-v1.3"
 """The model that is candidate 0; without it the first name in the alphabet is."""
 
@@ -66,46 +64,39 @@ class _Row(msgspec.Struct):
     judge: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One judge call; models and answers by displayed position."""
-
-    question: int | str
-    models: tuple[str, str]
-    text: str
-    judge: str | None
-    letter: str | None
-    prompt: str = ""
-    answers: tuple[Text, Text] = ("", "")
-    reference: str | None = None
-    group: str | None = None
-    sample: int = 0
-
-
-def _read(record: dict[str, Any], source: Source) -> Judged:
-    """One call and its pair of models."""
-    call = _from_pickle(record) if "raw" in record else _from_table(record, source)
-    names = sorted(call.models, key=lambda name: (name != REFERENCE, name))
-    shown = X0 if names[0] == call.models[0] else X2
-    item = Item(
-        id=f"{call.question};{names[0]};{names[1]}",
-        prompt=call.prompt,
-        candidates=tuple(call.answers[shown.position_of_candidate(c)] for c in (0, 1)),
-        reference=call.reference,
-        group=call.group,
-        meta={"question_id": call.question, "models": names},
-    )
-    choice = candidate_at(shown, _POSITION.get(call.letter) if call.letter else None)
-    decision = pair_decision(
-        item, shown, LABELS, choice, text=call.text, model=call.judge, sample=call.sample
-    )
-    return Judged(item, (decision,))
-
-
-def _from_pickle(record: Record) -> _Call:
+def _read(record: dict[str, Any], source: Source) -> Iterator[Part]:
+    if "raw" not in record:
+        return _of_table(record, source)
     row = read_as(_Row, record)
-    models = (row.model_shown_as_A, row.model_shown_as_B)
-    return _Call(row.question_id, models, row.raw, row.judge, _letter(_VERDICT, row.raw))
+    models, letter = (row.model_shown_as_A, row.model_shown_as_B), _letter(_VERDICT, row.raw)
+    return _parts(row.question_id, models, letter, text=row.raw, model=row.judge)
+
+
+def _parts(
+    question: int | str,
+    models: tuple[str, str],
+    letter: str | None,
+    answers: tuple[Text, Text] = ("", ""),
+    *,
+    prompt: str = "",
+    reference: str | None = None,
+    group: str | None = None,
+    **call: Any,
+) -> Iterator[Part]:
+    """One call and its pair of models; models and answers by displayed position."""
+    names = sorted(models, key=lambda name: (name != REFERENCE, name))
+    shown = X0 if names[0] == models[0] else X2
+    item = Item(
+        id=f"{question};{names[0]};{names[1]}",
+        prompt=prompt,
+        candidates=tuple(answers[shown.position_of_candidate(c)] for c in (0, 1)),
+        reference=reference,
+        group=group,
+        meta={"question_id": question, "models": names},
+    )
+    yield item
+    choice = candidate_at(shown, _POSITION.get(letter or ""))
+    yield pair_decision(item, shown, ("A", "B"), choice, **call)
 
 
 def _letter(pattern: re.Pattern[str], text: str) -> str | None:
@@ -114,7 +105,7 @@ def _letter(pattern: re.Pattern[str], text: str) -> str | None:
     return verdict[1] if verdict else None
 
 
-def _from_table(record: Record, source: Source) -> _Call:
+def _of_table(record: Record, source: Source) -> Iterator[Part]:
     row = {name: str(cell) for name, cell in record.items()}
     judge = next((name for name in reversed(row) if name not in _COLUMNS), None)
     if judge is None:
@@ -125,16 +116,16 @@ def _from_table(record: Record, source: Source) -> _Call:
         raise BadFieldError("row", f"has no column {', '.join(sorted(needed - row.keys()))}")
     references = [row[name] for name in _REFERENCES if row.get(name) not in (None, "", "nan")]
     repetition = _REPETITION.search(source.file)
-    return _Call(
-        question=row["cmp_index"].partition(";")[0],
-        models=(row["A"], row["B"]),
-        text=row[judge],
-        judge=judge,
-        letter=row.get("extracted") or _letter(_VERDICT if turns else _CHOICE, row[judge]),
+    return _parts(
+        row["cmp_index"].partition(";")[0],
+        (row["A"], row["B"]),
+        row.get("extracted") or _letter(_VERDICT if turns else _CHOICE, row[judge]),
+        (_answer(row, 1), _answer(row, 2)),
         prompt=row["question_1" if turns else "question"],
-        answers=(_answer(row, 1), _answer(row, 2)),
         reference="\n\n".join(references) or None,
         group=row.get("task") or None,
+        text=row[judge],
+        model=judge,
         sample=int(repetition[1]) - 1 if repetition else 0,
     )
 
@@ -150,9 +141,9 @@ def _answer(row: Mapping[str, str], place: int) -> Text:
     )
 
 
-MT_BENCH: Final = Importer(
-    title="Position-Bias-Analyzer (MT-Bench, DevBench): pairs in both orders, verdicts read from the text.",
+MT_BENCH: Final = importer(
+    "Position-Bias-Analyzer (MT-Bench, DevBench): pairs in both orders, verdicts read from the text.",
+    dict[str, Any],
+    _read,
     detects=lambda record: any(record.keys() >= names for names in _LAYOUTS),
-    schema=dict[str, Any],
-    read=_read,
 )

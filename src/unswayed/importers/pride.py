@@ -22,10 +22,18 @@ from typing import Any, Final
 
 import msgspec
 
-from unswayed.decisions import Choice, Decision
-from unswayed.importers.protocol import Importer, Judged, Record, Source, read_as, short_name
+from unswayed.decisions import Decision
+from unswayed.importers.protocol import (
+    Importer,
+    Judged,
+    Record,
+    Source,
+    decision,
+    read_as,
+    short_name,
+)
 from unswayed.items import BadFieldError, Item, Task
-from unswayed.permutations import Order
+from unswayed.permutations import Order, invert
 
 _LETTERS: Final = "ABCDEFGHIJ"
 _RUN: Final = re.compile(r"\d+s_(.+)")
@@ -91,10 +99,7 @@ def _read(line: _Line, source: Source) -> Judged:
     if rows is None:
         letter = (question.sampled or "").strip()[:1]
         own = labels.index(letter) if letter in labels else None
-        order = tuple(range(n))
-        call = Decision(
-            item_id=item.id, order=order, labels=labels, label_set=labels, choice=own, model=model
-        )
+        call = decision(item, tuple(range(n)), labels, choice=own, model=model)
         return Judged(item, (call,))
     orders = orders_of(len(rows), n)
     if orders is None:
@@ -143,20 +148,12 @@ def _decision(
     by_position: tuple[float, ...] | None,
     model: str | None,
 ) -> Decision:
-    choice: Choice = None
-    probs: Mapping[int, float] = {}
-    if by_position is not None:
-        probs = dict(zip(order, by_position, strict=True))
-        best = [candidate for candidate in order if probs[candidate] == max(by_position)]
-        choice = best[0] if len(best) == 1 else "tie"
-    return Decision(
-        item_id=item.id,
-        order=order,
-        labels=labels,
-        choice=choice,
-        probs=tuple(probs[c] for c in range(item.n)) if probs else None,
-        model=model,
-    )
+    if by_position is None:
+        return decision(item, order, labels, model=model)
+    probs = tuple(by_position[place] for place in invert(order))
+    best = [candidate for candidate in order if probs[candidate] == max(probs)]
+    choice = best[0] if len(best) == 1 else "tie"
+    return decision(item, order, labels, choice=choice, probs=probs, model=model)
 
 
 def _gold(ideal: str | None, labels: tuple[str, ...]) -> int | None:

@@ -1,25 +1,29 @@
 """What an importer is: one foreign record in, an item and its decisions out.
 
-An importer is one file with one value: the fields that tell its format, the schema of a record, and
-the function that says what a record means. Reading files, checking and counting are the driver's.
+An importer is one value: the fields that tell its format, the schema of a record, and the function
+that says what a record means. Reading files, checking and counting are the driver's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from unswayed.decisions import Choice, Decision
 from unswayed.errors import field_and_reason
 from unswayed.items import BadFieldError, Item
+from unswayed.permutations import Order
 from unswayed.presentation import Presentation
 
 Record = Mapping[str, object]
 """One JSON object or table row of a foreign file."""
+
+UNKNOWN: Final = "figures by position mean nothing for these decisions"
+"""What a remark on calls whose order was not recorded says."""
 
 T = TypeVar("T")
 
@@ -96,6 +100,46 @@ class Importer(Generic[T]):
         return self.read(read_as(self.schema, record), source)
 
 
+class LeftOut(str):
+    """Why a record has no calls although its format records them."""
+
+    __slots__ = ()
+
+
+Part = Item | Decision | LeftOut | str
+"""What a record says, one by one: its item, its calls, why it has none, and remarks."""
+
+
+def importer(
+    title: str,
+    schema: type[T],
+    parts: Callable[[T, Source], Iterable[Part]],
+    *,
+    detects: Callable[[Record], bool] | None = None,
+    left_out: str | None = "no verdict was recorded",
+    **more: Any,
+) -> Importer[T]:
+    """An importer by what a record says; `left_out` is why where it says of no call.
+
+    Without `detects` a record of the format has all fields that the schema requires.
+    """
+
+    def read(row: T, source: Source) -> Judged:
+        item, reason, said = None, left_out, list(parts(row, source))
+        for part in said:
+            if isinstance(part, Item):
+                item = part
+            elif isinstance(part, LeftOut):
+                reason = part
+        decisions = tuple(part for part in said if isinstance(part, Decision))
+        remarks = tuple(part for part in said if type(part) is str)
+        return Judged(item, decisions, None if decisions else reason, remarks)
+
+    if detects is None:
+        detects = has(*(f.encode_name for f in msgspec.structs.fields(schema) if f.required))  # type: ignore[arg-type]
+    return Importer(title=title, detects=detects, schema=schema, read=read, **more)
+
+
 def read_as(schema: type[T], record: Record) -> T:
     """The record as a typed struct.
 
@@ -150,6 +194,32 @@ def object_of(part: object, field: str) -> Record | BadFieldError:
     return BadFieldError(field, f"expected an object, got {type(value).__name__}")
 
 
+MARK: Final = "unswayed"
+
+
+class Mark(msgspec.Struct):
+    """What a log says of a question shown in an order of ours: one presentation of a question: which, the candidate at each place, and what is right."""
+
+    item: str | int
+    order: Order
+    gold: int | list[int] | None = None
+    permutable: bool = True
+
+
+def mark_of(fields: Mapping[str, Any] | None, *, field: str) -> Mark | None:
+    """The mark among the fields that a log keeps of a question; None where there is none.
+
+    Raises:
+        BadFieldError: If there is something else under its name in `field`.
+    """
+    if not fields or fields.get(MARK) is None:
+        return None
+    try:
+        return msgspec.convert(fields[MARK], Mark)
+    except msgspec.ValidationError as error:
+        raise BadFieldError(f"{field}.{MARK}", str(error)) from None
+
+
 def has(*names: str) -> Callable[[Record], bool]:
     """Whether a record has all of these fields."""
     return lambda record: record.keys() >= set(names)
@@ -160,31 +230,32 @@ def candidate_at(shown: Presentation, position: Choice) -> Choice:
     return shown.order[position] if isinstance(position, int) else position
 
 
+def named(names: Mapping[Any, Choice], value: object, field: str, allowed: str) -> Choice:
+    """What the value of a field names.
+
+    Raises:
+        BadFieldError: If it names nothing; `allowed` says what would.
+    """
+    if value not in names:
+        raise BadFieldError(field, f"{value!r} is not {allowed}")
+    return names[value]
+
+
+def by_candidate(shown: Presentation, by_position: Sequence[float]) -> tuple[float, float]:
+    """Two numbers by position, by candidate."""
+    return by_position[shown.order.index(0)], by_position[shown.order.index(1)]
+
+
+def decision(item: Item, order: Order, labels: tuple[str, ...], **more: Any) -> Decision:
+    """One call on an item in an order, the first label at the first position."""
+    return Decision(item_id=item.id, order=order, labels=labels, label_set=labels, **more)
+
+
 def pair_decision(
-    item: Item,
-    shown: Presentation,
-    labels: tuple[str, str],
-    choice: Choice,
-    *,
-    scores: tuple[float, float] | None = None,
-    text: str | None = None,
-    model: str | None = None,
-    sample: int = 0,
-    finish_reason: str | None = None,
+    item: Item, shown: Presentation, labels: tuple[str, str], choice: Choice, **more: Any
 ) -> Decision:
-    """One call on a pair; choice and scores by candidate, the first label at the first position."""
-    return Decision(
-        item_id=item.id,
-        order=shown.order,
-        labels=labels,
-        label_set=labels,
-        sample=sample,
-        choice=choice,
-        scores=scores,
-        text=text,
-        model=model,
-        finish_reason=finish_reason,
-    )
+    """One call on a pair; choice, scores and probabilities by candidate."""
+    return decision(item, shown.order, labels, choice=choice, **more)
 
 
 def short_name(file: str) -> str:
