@@ -104,9 +104,10 @@ def audit_calls(
     return AuditResult(_reopening(audit, directory, record), directory)
 
 
-def _check_kept(directory: Path, plan: AuditPlan) -> None:
-    shown = plan.strata[0].protocols
-    check_kept(directory, methods=plan.methods, protocols=shown, n_items=len(plan.items))
+def _check_kept(directory: Path, plan: AuditPlan, **counts: int) -> None:
+    most = max(len(stratum.views) for stratum in plan.strata)
+    counts |= {"presentations": most, "items": len(plan.items)}
+    check_kept(directory, counts, methods=plan.methods, protocols=plan.strata[0].protocols)
 
 
 @contextmanager
@@ -227,7 +228,7 @@ def audit_recorded(
         who, data = record.run.model, record.run.data.name
         directory = directory or default_directory(name, who)
         check_kind(directory, recorded=True, model=who, data=data)
-        _check_kept(directory, record.plan)
+        _check_kept(directory, record.plan, answers=record.run.calls.answered)
         prepare_directory(directory)
         _keep_decisions(directory, record)
         _write(directory, record)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import unswayed as us
@@ -92,3 +93,22 @@ def test_a_directory_of_another_kind_is_refused(run: Path) -> None:
         check_kind(run, recorded=True, model="m", data="d")
     with pytest.raises(RunDirectoryError, match="another prompt"):
         check_kind(run, recorded=False, model="m", data="d", prompt="sha256:other")
+
+
+@pytest.mark.parametrize("state", ["better", "enough", "worse", "open"])
+@pytest.mark.parametrize("lost", ["gain", "most_accurate", "used"])
+def test_a_recommendation_without_its_parts_is_damaged(state: str, lost: str) -> None:
+    used = "cheapest" if state == "open" else "method"
+    told = {"state": state, used: "direct", "most_accurate": "vote", "gain": EST}
+    assert Metrics.of({"recommendation": told}).recommendation
+    told.pop(used if lost == "used" else lost)
+    with pytest.raises(msgspec.ValidationError, match=f"the state {state} goes with"):
+        Metrics.of({"recommendation": told})
+
+
+def test_a_recommendation_of_an_earlier_rule_is_none() -> None:
+    earlier = {"method": "average", "reason": "it has the highest accuracy", "best": "average"}
+    read = Metrics.of({"recommendation": earlier}).recommendation
+    assert read is not None
+    assert (read.state, read.method) == ("none", None)
+    assert read.reason == "the audit used an earlier rule; run it again"

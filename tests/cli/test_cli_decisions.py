@@ -83,7 +83,7 @@ def test_with_one_order_only_order_metrics_are_null_with_the_reason(run: Run, pa
         assert "presentation" in direct[metric]["reason"]
     assert direct["accuracy"]["n"] == 30
     assert "vote" in ran.json["skipped"]
-    assert "Whether verdicts change" in Path("run/report.html").read_text()
+    assert "whether verdicts change" in Path("run/report.html").read_text()
     assert run("report", "run", "--out", "again.html").code == 0
 
 
@@ -319,6 +319,16 @@ def test_a_run_is_audited_again_into_its_own_directory(run: Run, pairs: Path) ->
     assert fewer.code == 2
     assert "would lose its figures on method vote" in fewer.err
     assert json.loads(Path("run", "metrics.json").read_text())["methods"] == first.json["methods"]
+
+
+def test_kept_decisions_are_not_replaced_by_fewer(run: Run, pairs: Path) -> None:
+    rows = both_orders()
+    assert audit(run, rows, pairs).code == 0
+    kept = Path("run", "decisions.jsonl").read_bytes()
+    fewer = audit(run, rows[:-2], pairs)
+    assert fewer.code == 2
+    assert f"on 2 of {len(rows)} answers. Ask for these too" in fewer.err
+    assert Path("run", "decisions.jsonl").read_bytes() == kept
 
 
 def test_an_import_of_several_judges_says_how_to_choose_one(run: Run, folder: Path) -> None:

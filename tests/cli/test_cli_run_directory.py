@@ -150,10 +150,17 @@ def test_a_richer_audit_is_not_replaced_by_a_poorer_one(
     assert ran.said[0].startswith("unswayed: run holds a finished audit; this one would lose its")
     assert "method vote, method average" in ran.err or "method canonical" in ran.err
     assert ("protocol order" in ran.err) == ("--protocol" in first)
-    assert "20 of 30 items. Give another --out." in ran.err
+    assert "20 of 30 items. Ask for these too, or give another --out." in ran.err
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
     assert audit(run, pairs, "--out", "run", "--methods", "all", "--protocol", "all").code == 0
     assert audit(run, pairs, "--out", "fewer", "--methods", "direct", "--limit", "10").code == 0
+
+
+def test_an_audit_in_fewer_orders_does_not_replace_one_in_more(run: Run, pairs: Path) -> None:
+    assert audit(run, pairs, "--out", "run").code == 0
+    ran = audit(run, pairs, "--out", "run", "--orders", "identity")
+    assert ran.code == 2
+    assert "would lose its figures on 1 of 2 presentations. Ask for these too" in ran.err
 
 
 def test_an_unfinished_audit_may_be_finished_smaller(run: Run, pairs: Path) -> None:

@@ -9,6 +9,7 @@ from unswayed.errors import ItemError
 from unswayed.items import (
     Item,
     ItemSet,
+    Task,
     by_criterion,
     decode_item,
     question_mark,
@@ -78,10 +79,25 @@ def test_many_items_of_one_long_text_are_one_unit() -> None:
     assert own.counted[1] is None
 
 
+def test_a_long_response_is_no_placeholder() -> None:
+    own = Item(
+        id="s",
+        task=Task.RUBRIC,
+        prompt="Rate",
+        candidates=("1", "2"),
+        values=(1, 2),
+        response="A story of more than forty characters, told at length.",
+    )
+    items = [msgspec.structs.replace(own, id=f"i{at}") for at in range(PLACEHOLDER_ITEMS)]
+    units, warning = units_of(items)
+    assert set(units) == {unit_of(own)}
+    assert warning is None
+
+
 def test_criteria_share_the_unit_of_their_item() -> None:
     item = Item(
         id="s",
-        task="rubric",
+        task=Task.RUBRIC,
         prompt="Rate",
         candidates=("1", "2"),
         values=(1, 2),

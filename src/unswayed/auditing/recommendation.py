@@ -59,6 +59,15 @@ class Recommendation:
     criterion: str = ""
     reason: str = ""
 
+    def __post_init__(self) -> None:
+        if self.state == "none" and self.method is not None:  # a file from before the ladder
+            object.__setattr__(self, "method", None)
+            object.__setattr__(self, "reason", "the audit used an earlier rule; run it again")
+        told = (self.gain and self.gain.value, self.most_accurate)
+        used = self.cheapest if self.state == "open" else self.method
+        if self.state not in ("none", "same") and None in (*told, used):
+            raise ValueError(f"the state {self.state} goes with a gain and methods")
+
 
 def recommend(
     compared: Contrasts,
@@ -85,8 +94,7 @@ def recommend(
         tied: Share of the answers read that call a tie.
     """
     given = replace(given, items=compared.items, units=compared.units)
-    reason = _too_little(compared, unread, missing, tied)
-    if reason is not None:
+    if reason := _too_little(compared, unread, missing, tied):
         return replace(given, reason=reason)
     rest = (name for name in compared.names if name != BASE)
     whole = min(rest, key=lambda name: (_place(name), ":" in name, -calls[name], name))
@@ -103,9 +111,8 @@ def recommend(
     if chance is not None:
         level = compared.above(top, chance)
         if max(_low(level), _low(compared.above(BASE, chance))) <= 0:
-            value, low, high = (
-                100 * (chance + (end or 0.0)) for end in (level.value, level.low, level.high)
-            )
+            ends = (level.value, level.low, level.high)
+            value, low, high = (100 * (chance + (end or 0.0)) for end in ends)
             reason = (
                 "on these items no method is shown to be better than guessing "
                 f"({value:.0f}%, {low:.0f} to {high:.0f})"
@@ -120,19 +127,13 @@ def recommend(
         return replace(given, state="enough", method=BASE, gain=short[BASE].negated())
     if _low(gain) > 0:
         gains = {**compared.against(BASE), top: gain}
-        method = min(
-            (name for name in near if _low(gains[name]) > 0), key=lambda own: (calls[own], own)
-        )
+        shown = [name for name in near if _low(gains[name]) > 0]
+        method = min(shown, key=lambda own: (calls[own], own))
         below = [name for name in gains if name not in near and calls[name] < calls[method]]
         second = "the gain comes from a second answer where one could not be read"
-        return replace(
-            given,
-            state="better",
-            method=method,
-            cheapest=max(below, key=lambda name: (gains[name].value or 0.0, name), default=None),
-            gain=gains[method],
-            reason=second if vote and unread and not tied else "",
-        )
+        highest = max(below, key=lambda name: (gains[name].value or 0.0, name), default=None)
+        given = replace(given, reason=second if vote and unread and not tied else "")
+        return replace(given, state="better", method=method, cheapest=highest, gain=gains[method])
     reach = max(measured, given.margin - measured)
     need = ((critical + _POWER) * compared.spread(top, BASE) / reach) ** 2
     needed = max(math.ceil(need - compared.units), 0) or None

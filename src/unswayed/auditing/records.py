@@ -366,7 +366,7 @@ def check_kind(
 
 
 def check_kept(
-    path: Path, *, methods: Collection[str], protocols: Collection[str], n_items: int
+    path: Path, counts: Mapping[str, int], *, methods: Collection[str], protocols: Collection[str]
 ) -> None:
     """Check that no figures of a finished audit are lost by one of these.
 
@@ -377,15 +377,16 @@ def check_kept(
     if before is None or not before.finished or not before.calls.answered:
         return
     held = {"method": (before.planned, methods), "protocol": (before.protocol.protocols, protocols)}
-    lost = [
-        f"{kind} {name}" for kind, (had, has) in held.items() for name in had if name not in has
+    lost = [f"{kind} {own}" for kind, (had, has) in held.items() for own in had if own not in has]
+    sizes = (before.protocol.n_presentations, before.data.n_items, before.calls.answered)
+    sized = dict(zip(("presentations", "items", "answers"), sizes, strict=True))
+    lost += [
+        f"{sized[of] - n:,} of {sized[of]:,} {of}" for of, n in counts.items() if n < sized[of]
     ]
-    if fewer := max(0, before.data.n_items - n_items):
-        lost.append(f"{fewer:,} of {before.data.n_items:,} items")
     if lost:
         raise RunDirectoryError(
             f"{path} holds a finished audit; this one would lose its figures on {', '.join(lost)}. "
-            "Give another --out."
+            "Ask for these too, or give another --out."
         )
 
 

@@ -213,7 +213,8 @@ def units_of(items: Iterable[Item]) -> tuple[tuple[str, ...], str | None]:
     short: dict[str, tuple[str, list[tuple[int, str]]]] = {}
     for place, item in enumerate(items):
         units.append(mark := unit_of(item))
-        parts = [part for text in (item.prompt, *item.candidates) for part in turns_of(text)]
+        texts = (item.prompt, *item.candidates, item.response or "")
+        parts = [part for text in texts for part in turns_of(text)]
         if item.unit is None and sum(map(len, parts)) < PLACEHOLDER_LENGTH:
             own = short.setdefault(mark, (one_line(" ".join(parts)), []))
             own[1].append((place, item.asked_as))
