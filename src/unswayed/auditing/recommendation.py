@@ -1,8 +1,7 @@
 """What to use instead of a single call: the ladder, from paired differences on common items.
 
-The first question is whether reading every order is better than one call, a comparison that is
-planned and needs no correction; the second whether something cheaper is as good within a margin.
-Where neither a gain nor its absence is shown, the state is open and no method is named.
+The first question is whether reading every order is better than one call, a planned comparison that
+needs no correction; the second whether something cheaper is as good within a margin.
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ from unswayed.quantiles import NORMAL
 FEWEST_UNITS: Final = 20
 MOST_UNREAD: Final = 0.2
 MOST_TIED: Final = 0.9
+"""Limits beyond which nothing is recommended, and the report describes what is left."""
 
 _POWER: Final = 0.84
-"""Normal quantile of 80 %, the power that `needed` is reckoned for."""
+"""Normal quantile of 80 %, the power of `needed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,8 @@ class Recommendation:
     """What to use and why.
 
     Attributes:
-        state: What is shown: a method is "better" than a single call; a single call is "enough";
-            reading every order is "worse"; both are the "same" sum; the question is "open"; or
-            "none", nothing may be said.
+        state: A method is "better" than a single call; that is "enough"; reading every order is
+            "worse"; both are the "same" sum; the question is "open"; nothing may be said ("none").
         method: What to use; None: keep what you have.
         cheapest: In the open state a single call; where a method is better, the highest measured
             of those below its price, none of which is shown to be within the margin.
@@ -88,22 +87,24 @@ def recommend(
     reason = _too_little(compared, unread, missing, tied)
     if reason is not None:
         return replace(given, reason=reason)
-    whole = min(compared.names, key=lambda name: (_place(name), -calls[name], name))
+    plain = {name: name.partition(":")[0] for name in compared.names}
+    # all orders, or without a method that reads them what asks most
+    whole = min(
+        plain, key=lambda own: ((*ALL_ORDERS, plain[own]).index(plain[own]), -calls[own], own)
+    )
     over = compared.against(whole)
     above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
     top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
-    vote = two_orders and whole.partition(":")[0] == ALL_ORDERS[1]
+    vote = two_orders and plain[whole] == ALL_ORDERS[1]
     if vote and top == whole and not compared.apart(whole, BASE).any():
         return replace(given, state="same", reason=_agreed(compared, whole))
     if chance is not None:
         level = compared.above(top, chance)
         if _low(level) <= 0:
-            value, low, high = (
-                100 * (chance + (end or 0.0)) for end in (level.value, level.low, level.high)
-            )
+            ends = [f"{chance + (end or 0.0):.0%}" for end in (level.value, level.low, level.high)]
             reason = (
-                "on these items no method is shown to be better than guessing "
-                f"({value:.0f}%, {low:.0f} to {high:.0f}); correcting the order will not mend that"
+                f"on these items no method is shown to be better than guessing ({ends[0]}, "
+                f"{ends[1][:-1]} to {ends[2][:-1]}); correcting the order will not mend that"
             )
             return replace(given, reason=reason)
     critical = NORMAL if top == whole else compared.critical(BASE)
@@ -117,9 +118,8 @@ def recommend(
         return replace(given, state="enough", method=BASE, gain=short[BASE].negated())
     if _low(gain) > 0:
         gains = {**compared.against(BASE), top: gain}
-        method = min(
-            (name for name in near if _low(gains[name]) > 0), key=lambda own: (calls[own], own)
-        )
+        proven = (name for name in near if _low(gains[name]) > 0)
+        method = min(proven, key=lambda name: (calls[name], name))
         below = [name for name in gains if name not in near and calls[name] < calls[method]]
         second = "the gain comes from a second answer where one could not be read"
         return replace(
@@ -132,17 +132,10 @@ def recommend(
         )
     measured = gain.value or 0.0
     reach = max(measured, given.margin - measured)
-    need = ((critical + _POWER) * compared.spread(top, BASE) / reach) ** 2
-    more = math.ceil(need - compared.units)
+    more = ((critical + _POWER) * compared.spread(top, BASE) / reach) ** 2 - compared.units
     leads = top if measured >= -given.margin else BASE
-    needed = more if more >= 1 else None
+    needed = math.ceil(more) if more > 0 else None
     return replace(given, state="open", cheapest=BASE, most_accurate=leads, needed=needed)
-
-
-def _place(name: str) -> int:
-    """Which method stands for all orders: without one that reads them, what asks most."""
-    plain = name.partition(":")[0]
-    return ALL_ORDERS.index(plain) if plain in ALL_ORDERS else len(ALL_ORDERS)
 
 
 def _low(gap: Estimate) -> float:
@@ -156,10 +149,8 @@ def _too_little(compared: Contrasts, unread: float, missing: float, tied: float)
     if missing > MOST_UNREAD:
         return f"{missing:.0%} of the calls are missing"
     if tied >= MOST_TIED:
-        return (
-            f"this judge calls a tie in {tied:.0%} of its answers; what it prefers otherwise "
-            "cannot be measured"
-        )
+        rest = "what it prefers otherwise cannot be measured"
+        return f"this judge calls a tie in {tied:.0%} of its answers; {rest}"
     if BASE not in compared.names or len(compared.names) < 2:
         return "no method was compared with a single call"
     if compared.units < FEWEST_UNITS:
@@ -172,5 +163,5 @@ def _agreed(compared: Contrasts, vote: str) -> str:
     agree = compared.share(vote, 0.0) + compared.share(vote, 1.0)
     if not agree:
         return "both orders agree on no item"
-    right = compared.share(vote, 1.0) / agree
-    return f"both orders agree on {agree:.0%} of items; those verdicts are right {right:.0%} of the time"
+    right = f"those verdicts are right {compared.share(vote, 1.0) / agree:.0%} of the time"
+    return f"both orders agree on {agree:.0%} of items; {right}"
