@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -65,8 +65,7 @@ def compare_methods(
         and not all(own.left_out(strata) for strata in source.values())
     }
     without = "" if key else "without gold nothing can be shown to be more accurate"
-    margin = plan.settings.margin / 100
-    given = Recommendation(margin=margin, criterion=key or "", reason=without)
+    given = Recommendation(margin=plan.settings.margin / 100, criterion=key or "", reason=without)
     if key is not None:
         given = _recommended(plan, tables, scored, sources[key], given, options)
     differences: dict[tuple[str, str], dict[str, Estimate]] = {}
@@ -144,8 +143,7 @@ def _recommended(
 ) -> Recommendation:
     """The recommendation among the methods that are no controls."""
     able = [name for name in common if not plan.methods[name].about.control]
-    base = [replace(part, tie_is_class=options["gold_ties"] == "class") for part in common[BASE]]
-    guesses = [part.gold[part.decided].mean(axis=1) for part in base]
+    guesses = [part.gold[part.decided].mean(axis=1) for part in common[BASE]]
     by_luck = given.criterion == METRICS.name_of(FRACTIONAL) and any(map(len, guesses))
     unread = _share(tables, UNPARSED)
     return recommend(
@@ -178,7 +176,7 @@ def _beside(
     names = [metric for metric in METRICS if Need.YARDSTICK in METRICS.load(metric).needs]
     asks = plan.methods[name].asks
     if any(len(asks(stratum.n)) < len(stratum.views) for stratum in plan.strata):
-        return dict(measure(outcomes, names=names, **options).estimates)
+        return measure(outcomes, names=names, **options).estimates
     reason = "it reads all that the average it would be compared with reads"
     return dict.fromkeys(names, Estimate(value=None, reason=reason))
 

@@ -353,18 +353,18 @@ class Finding:
     @property
     def recommended(self) -> str | None:
         """The recommended method, where one may be recommended."""
-        return None if self.advised is None else self.advised.method
+        return self.advised.method
 
     @property
-    def advised(self) -> Recommendation | None:
-        """The recommendation; None where none can be: of the methods that it names all are here."""
+    def advised(self) -> Recommendation:
+        """The recommendation; an empty one where none can be, or a method that it names is not here."""
         given, rows = self.metrics.recommendation, self.metrics.methods
         if given is None or len(rows) < 2 or (given.state != "none" and not self.recommends):
-            return None
+            return Recommendation()
         if given.state == "none":
             return replace(given, method=None)
         named = {given.method, given.cheapest, given.most_accurate} - {None}
-        return given if named <= rows.keys() else None
+        return given if named <= rows.keys() else Recommendation()
 
     @property
     def proven(self) -> bool:
