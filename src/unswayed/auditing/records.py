@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.recommendation import Recommendation
 from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.run_directory import read_json
@@ -365,10 +366,8 @@ def check_kind(
         )
 
 
-def check_kept(
-    path: Path, *, methods: Collection[str], protocols: Collection[str], n_items: int
-) -> None:
-    """Check that no figures of a finished audit are lost by one of these.
+def check_kept(path: Path, plan: AuditPlan) -> None:
+    """Check that no figures of a finished audit are lost by another.
 
     Raises:
         RunDirectoryError: If some of what the directory holds would not be measured again.
@@ -376,11 +375,10 @@ def check_kept(
     before = _earlier(path)
     if before is None or not before.finished or not before.calls.answered:
         return
-    held = {"method": (before.planned, methods), "protocol": (before.protocol.protocols, protocols)}
-    lost = [
-        f"{kind} {name}" for kind, (had, has) in held.items() for name in had if name not in has
-    ]
-    if fewer := max(0, before.data.n_items - n_items):
+    lost = [f"method {name}" for name in before.planned if name not in plan.methods]
+    shown = plan.strata[0].protocols
+    lost += [f"protocol {name}" for name in before.protocol.protocols if name not in shown]
+    if fewer := max(0, before.data.n_items - len(plan.items)):
         lost.append(f"{fewer:,} of {before.data.n_items:,} items")
     if lost:
         raise RunDirectoryError(

@@ -367,11 +367,6 @@ class Finding:
         return given if named <= rows.keys() else Recommendation()
 
     @property
-    def proven(self) -> bool:
-        """Whether a pull of place or label is shown."""
-        return self.state in {State.POSITION, State.HIDDEN}
-
-    @property
     def criterion(self) -> str:
         """The metric by which methods are compared."""
         return self.accuracy if self.base_row.get(SPEARMAN) is None else SPEARMAN
