@@ -22,7 +22,6 @@ from unswayed.auditing.audit import (
 )
 from unswayed.auditing.measurement import asked_for
 from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
-from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.recorded import RecordedAudit, audit_decisions
 from unswayed.auditing.records import check_kept, check_kind
 from unswayed.auditing.rereading import reread, said
@@ -84,7 +83,7 @@ def audit_calls(
                 check_kind(
                     directory, recorded=False, model=backend.model, data=items.name, prompt=prompt
                 )
-                _check_kept(directory, plan)
+                check_kept(directory, plan)
                 prepare_directory(directory)
                 store = at_end.enter_context(CallStore.open(directory))
             audit = Audit.begin(plan, Session(backend, store, run_settings))
@@ -102,12 +101,6 @@ def audit_calls(
             return AuditResult(record)
         _write(directory, record)
     return AuditResult(_reopening(audit, directory, record), directory)
-
-
-def _check_kept(directory: Path, plan: AuditPlan, **counts: int) -> None:
-    most = max(len(stratum.views) for stratum in plan.strata)
-    counts |= {"presentations": most, "items": len(plan.items)}
-    check_kept(directory, counts, methods=plan.methods, protocols=plan.strata[0].protocols)
 
 
 @contextmanager
@@ -228,7 +221,7 @@ def audit_recorded(
         who, data = record.run.model, record.run.data.name
         directory = directory or default_directory(name, who)
         check_kind(directory, recorded=True, model=who, data=data)
-        _check_kept(directory, record.plan, answers=record.run.calls.answered)
+        check_kept(directory, record.plan, answers=record.run.calls.answered)
         prepare_directory(directory)
         _keep_decisions(directory, record)
         _write(directory, record)

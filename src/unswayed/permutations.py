@@ -77,12 +77,6 @@ class Exposure:
         """Whether every candidate stands first equally often."""
         return len(set(self.first)) == 1
 
-    @property
-    def unevenness(self) -> float:
-        """The largest deviation of a candidate's share of a position from 1/n; 0 if balanced."""
-        n, size = len(self.counts), self.orders
-        return max(abs(count / size - 1 / n) for row in self.counts for count in row)
-
 
 def exposure(shown: Sequence[Order]) -> Exposure:
     """How evenly a set of orders of n candidates shows them.

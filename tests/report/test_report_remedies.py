@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from judges import est, figures, method, plain_run, with_metrics
+from unswayed.auditing.recommendation import Recommendation
 from unswayed.decisions import Estimate
-from unswayed.report.advice import control_of, repeats_of
+from unswayed.report.advice import controls_of
 from unswayed.report.applying import applications_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
@@ -168,7 +169,7 @@ def test_an_older_file_recommends_nothing() -> None:
 
 def test_a_method_that_is_not_here_is_not_advised() -> None:
     run = advised("better", "pride", gain=est(0.04, 0.01, 0.07))
-    assert (Finding(run).advised, Finding(run).recommended, lines(run)) == (None, None, [])
+    assert (Finding(run).advised, lines(run)) == (Recommendation(), [])
 
 
 def test_few_items_get_no_recommendation_even_if_one_is_recorded() -> None:
@@ -202,16 +203,17 @@ def test_asking_again_is_judged_by_its_paired_difference(
     metrics["methods"][name] = {**row(DIRECT, 3.0), "calls_per_item": 3}
     metrics["differences"][f"{name}-direct"] = {KEY: est(*gain)}
     finding = Finding(with_metrics(advised("none"), **metrics))
-    (control,) = repeats_of(finding)
-    assert control.gain is not None
-    assert (control.method, control.row.calls_next) == (name, 3)
-    assert (above(control.gain, 0), below(control.gain, 0)) == (up, down)
-    words = plain(sentence("advice.remedies", finding, [control], None)).replace("−", "-")
+    assert controls_of(finding) == ([name], [])
+    measured = finding.difference(name, "direct", KEY)
+    assert measured is not None
+    assert (above(measured, 0), below(measured, 0)) == (up, down)
+    words = plain(sentence("advice.remedies", finding, [name], [])).replace("−", "-")
+    assert "Asking the same order three times" in words
     assert told in words
 
 
 def test_methods_that_change_the_order_or_are_not_known_repeat_nothing() -> None:
-    assert repeats_of(Finding(advised("none"))) == []
+    assert controls_of(Finding(advised("none"))) == ([], [])
 
 
 def test_claims_are_read_from_the_interval_that_holds_for_all_methods_at_once() -> None:
@@ -233,11 +235,10 @@ def test_an_order_that_the_content_decides_is_the_control_of_consistency(
     metrics["differences"]["canonical-average"] = {
         "consistent_accuracy": est(*(-x for x in gain[:1]), -gain[2], -gain[1])
     }
-    control = control_of(Finding(with_metrics(run, **metrics)))
-    assert control is not None
-    assert (control.method, control.against) == ("canonical", "average")
-    assert (control.gain is not None) is told
-    assert control_of(Finding(run)) is None
+    finding = Finding(with_metrics(run, **metrics))
+    assert controls_of(finding) == ([], ["canonical"])
+    words = plain(sentence("advice.remedies", finding, [], ["canonical"]))
+    assert ("Against it average gains right in both orders: +" in words) is told
 
 
 def test_a_method_on_other_items_is_marked() -> None:

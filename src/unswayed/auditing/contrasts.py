@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from unswayed.auditing.evaluation import Scored, average_of_everything, with_reference
+from unswayed.auditing.evaluation import Scored, beside_average
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import with_content
 from unswayed.auditing.recommendation import Recommendation, recommend
@@ -29,7 +29,7 @@ MOST_LACKING: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What comparing the methods of an audit says.
+    """What comparing methods says.
 
     Attributes:
         beside: By method and metric: what is measured beside the yardstick that stands in for gold;
@@ -52,12 +52,9 @@ def compare_methods(
     rows: Mapping[str, Row],
     options: Options,
 ) -> Comparison:
-    """Paired differences to the single call and to the methods named, and the recommendation.
-
-    Without gold the average over the full pool is a yardstick, where there is one.
-    """
+    """Paired differences to the single call and to the methods named, and the recommendation."""
     key = _criterion(rows, options)
-    yardstick = None if key else _beside_yardstick(plan, tables, scored)
+    yardstick = None if key else beside_average(plan.strata, tables, scored)
     beside = {name: _beside(plan, name, own, options) for name, own in (yardstick or {}).items()}
     common, left_out = _common(scored)
     metrics = compared_metrics()
@@ -68,14 +65,17 @@ def compare_methods(
         and not all(own.left_out(strata) for strata in source.values())
     }
     without = "" if key else "without gold nothing can be shown to be more accurate"
-    margin = plan.settings.margin / 100
-    given = Recommendation(margin=margin, criterion=key or "", reason=without)
+    given = Recommendation(margin=plan.settings.margin / 100, criterion=key or "", reason=without)
     if key is not None:
         given = _recommended(plan, tables, scored, sources[key], given, options)
     differences: dict[tuple[str, str], dict[str, Estimate]] = {}
     for metric, source in sources.items():
         values = {name: {**rows[name].estimates, **beside.get(name, {})} for name in common}
-        telling = [name for name, own in values.items() if _is_evidence(own.get(metric))]
+        telling = [
+            name
+            for name, own in values.items()
+            if (e := own.get(metric)) and e.value is not None and not e.by_construction
+        ]
         for second in filter(None, dict.fromkeys((BASE, given.method, given.most_accurate))):
             joint = {}
             if metrics[metric].compared == "jointly" and {BASE, second} <= set(telling):
@@ -83,10 +83,8 @@ def compare_methods(
             for first in common:
                 if first not in (BASE, second):
                     gap = difference(source[first], source[second], metric, **options)
-                    if any(
-                        (own := values[name].get(metric)) is not None and own.by_construction
-                        for name in (first, second)
-                    ):
+                    sides = (values[name].get(metric) for name in (first, second))
+                    if any(side and side.by_construction for side in sides):
                         gap = msgspec.structs.replace(gap, by_construction=True)
                     elif first in joint and (own := joint[first]).low is not None:
                         gap = msgspec.structs.replace(gap, joint=(own.low, own.high))
@@ -95,10 +93,13 @@ def compare_methods(
 
 
 def _common(scored: Mapping[str, Scored]) -> tuple[ByMethod, dict[str, str]]:
-    """The verdicts on items for which every compared method has all the answers that it reads, and
-    why methods are not compared: for too many items of the single call they lack some.
+    """The verdicts on items with all the answers that every compared method reads, and why methods
+    are not compared: they lack some for too many items of the single call.
     """
-    answered = {name: [_answered(part) for part in own.outcomes] for name, own in scored.items()}
+    answered = {
+        name: [(part.answered | ~_asked(part)).all(axis=1) for part in own.outcomes]
+        for name, own in scored.items()
+    }
     base = np.concatenate(answered[BASE])
     left_out = {}
     for name, parts in answered.items():
@@ -121,11 +122,10 @@ def _common(scored: Mapping[str, Scored]) -> tuple[ByMethod, dict[str, str]]:
     }, left_out
 
 
-def _answered(outcomes: Outcomes) -> BoolArray:
-    """Items with a verdict under every view that they may be shown in, shape (I,)."""
-    seen = outcomes.choices != MISSING
-    whole: BoolArray = np.where(outcomes.permutable, seen.all(axis=1), seen[:, 0])
-    return whole
+def _asked(outcomes: Outcomes) -> BoolArray:
+    """The views that items may be shown in, shape (I, V)."""
+    asked: BoolArray = outcomes.permutable[:, None] | (np.arange(outcomes.n_views) == 0)
+    return asked
 
 
 def _contrasts(source: ByMethod, names: Sequence[str], metric: str, options: Options) -> Contrasts:
@@ -143,8 +143,7 @@ def _recommended(
 ) -> Recommendation:
     """The recommendation among the methods that are no controls."""
     able = [name for name in common if not plan.methods[name].about.control]
-    base = [replace(part, tie_is_class=options["gold_ties"] == "class") for part in common[BASE]]
-    guesses = [part.gold[part.decided].mean(axis=1) for part in base]
+    guesses = [part.gold[part.decided].mean(axis=1) for part in common[BASE]]
     by_luck = given.criterion == METRICS.name_of(FRACTIONAL) and any(map(len, guesses))
     unread = _share(tables, UNPARSED)
     return recommend(
@@ -154,7 +153,8 @@ def _recommended(
         chance=float(np.concatenate(guesses).mean()) if by_luck else None,
         two_orders=all(stratum.n == len(stratum.views) == 2 for stratum in plan.strata),
         unread=unread,
-        missing=_missing_share(scored[BASE].outcomes),
+        missing=sum(int((~part.answered & _asked(part)).sum()) for part in scored[BASE].outcomes)
+        / max(sum(int(_asked(part).sum()) for part in scored[BASE].outcomes), 1),
         tied=_share(tables, TIE) / max(1.0 - unread, 1e-9) if by_luck else 0.0,
     )
 
@@ -169,32 +169,14 @@ def _criterion(rows: Mapping[str, Row], options: Options) -> str | None:
     return next((key for key in keys if rows[BASE].get(key) is not None), None)
 
 
-def _is_evidence(estimate: Estimate | None) -> bool:
-    return estimate is not None and estimate.value is not None and not estimate.by_construction
-
-
-def _beside_yardstick(
-    plan: AuditPlan, tables: Sequence[DecisionTable], scored: Mapping[str, Scored]
-) -> ByMethod | None:
-    """The verdicts with those of the average over the full pool in the place of gold."""
-    reference = average_of_everything(plan.strata, tables)
-    if not any((part >= 0).any() for part in reference):
-        return None
-    return {
-        name: tuple(with_reference(o, r) for o, r in zip(own.outcomes, reference, strict=True))
-        for name, own in scored.items()
-    }
-
-
 def _beside(
     plan: AuditPlan, name: str, outcomes: Sequence[Outcomes], options: Options
 ) -> dict[str, Estimate]:
     """What is measured of a method beside the yardstick."""
     names = [metric for metric in METRICS if Need.YARDSTICK in METRICS.load(metric).needs]
-    method = plan.methods[name]
-    if any(len(method.asks(stratum.n)) < len(stratum.views) for stratum in plan.strata):
-        row = measure(outcomes, names=names, **options)
-        return {metric: row[metric] for metric in names}
+    asks = plan.methods[name].asks
+    if any(len(asks(stratum.n)) < len(stratum.views) for stratum in plan.strata):
+        return measure(outcomes, names=names, **options).estimates
     reason = "it reads all that the average it would be compared with reads"
     return dict.fromkeys(names, Estimate(value=None, reason=reason))
 
@@ -203,13 +185,3 @@ def _share(tables: Sequence[DecisionTable], code: int) -> float:
     tables = [with_content(table) for table in tables]
     asked = sum(int((table.choices != MISSING).sum()) for table in tables)
     return sum(int((table.choices == code).sum()) for table in tables) / max(asked, 1)
-
-
-def _missing_share(outcomes: Sequence[Outcomes]) -> float:
-    cells = missing = 0
-    for part in outcomes:
-        wanted = np.ones(part.choices.shape, dtype=bool)
-        wanted[~part.permutable, 1:] = False
-        cells += int(wanted.sum())
-        missing += int(((part.choices == MISSING) & wanted).sum())
-    return missing / max(cells, 1)

@@ -345,9 +345,19 @@ def average_of_everything(
     return tuple(verdicts)
 
 
-def with_reference(outcomes: Outcomes, reference: IntArray) -> Outcomes:
-    """The outcomes with the reference verdicts in the place of gold, to measure agreement."""
-    gold = np.zeros((len(reference), len(outcomes.label_set)), dtype=bool)
-    named = reference >= 0
-    gold[np.flatnonzero(named), reference[named]] = True
-    return replace(outcomes, gold=gold, gold_kind=named.astype(np.int8), yardstick=True)
+def beside_average(
+    strata: Sequence[Stratum], tables: Sequence[DecisionTable], scored: Mapping[str, Scored]
+) -> dict[str, tuple[Outcomes, ...]] | None:
+    """The verdicts with that average in the place of gold; None where it decides nothing."""
+    reference = average_of_everything(strata, tables)
+    if not any((part >= 0).any() for part in reference):
+        return None
+    named = [part >= 0 for part in reference]
+    gold = [part[:, None] == np.arange(own.n) for part, own in zip(reference, strata, strict=True)]
+    return {
+        name: tuple(
+            replace(part, gold=right, gold_kind=kind.astype(np.int8), yardstick=True)
+            for part, right, kind in zip(own.outcomes, gold, named, strict=True)
+        )
+        for name, own in scored.items()
+    }

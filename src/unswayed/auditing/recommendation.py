@@ -1,8 +1,7 @@
 """What to use instead of a single call: the ladder, from paired differences on common items.
 
-The first question is whether reading every order is better than one call, a comparison that is
-planned and needs no correction; the second whether something cheaper is as good within a margin.
-Where neither a gain nor its absence is shown, the state is open and no method is named.
+The first question is whether reading every order is better than one call, a planned comparison that
+needs no correction; the second whether something cheaper is as good within a margin.
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ from unswayed.quantiles import NORMAL
 FEWEST_UNITS: Final = 20
 MOST_UNREAD: Final = 0.2
 MOST_TIED: Final = 0.9
+"""Limits beyond which nothing is recommended, and the report describes what is left."""
 
 _POWER: Final = 0.84
-"""Normal quantile of 80 %, the power that `needed` is reckoned for."""
+"""Normal quantile of 80 %, the power of `needed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +30,13 @@ class Recommendation:
     """What to use and why.
 
     Attributes:
-        state: What is shown: a method is "better" than a single call; a single call is "enough";
-            reading every order is "worse"; both are the "same" sum; the question is "open"; or
-            "none", nothing may be said.
+        state: A method is "better" than a single call; that is "enough"; reading every order is
+            "worse"; both are the "same" sum; the question is "open"; nothing may be said ("none").
         method: What to use; None: keep what you have.
-        cheapest: In the open state and near chance a single call; where a method is better, the highest measured
-            of those below its price, none of which is shown to be within the margin.
+        cheapest: In the open state and near chance a single call; where a method is better, the
+            highest measured of those below its price, none shown to be within the margin.
         most_accurate: What is measured to be most accurate: all orders, or what is shown above it;
-            where no method is named, a single call if that is measured more than the margin below it.
+            where no method is named, a single call if all orders are more than the margin below it.
         gain: Over a single call: of `method` where it is better, else of the most accurate other
             method. In the state "enough" its high end is one-sided.
         margin: The smallest difference that matters, a fraction.
@@ -140,12 +139,6 @@ def recommend(
     return replace(given, state="open", cheapest=BASE, most_accurate=leads, needed=needed)
 
 
-def _place(name: str) -> int:
-    """Which method stands for all orders: without one that reads them, what asks most."""
-    plain = name.partition(":")[0]
-    return ALL_ORDERS.index(plain) if plain in ALL_ORDERS else len(ALL_ORDERS)
-
-
 def _low(gap: Estimate) -> float:
     return -math.inf if gap.low is None else gap.low
 
@@ -157,10 +150,8 @@ def _too_little(compared: Contrasts, unread: float, missing: float, tied: float)
     if missing > MOST_UNREAD:
         return f"{missing:.0%} of the calls are missing"
     if tied >= MOST_TIED:
-        return (
-            f"this judge calls a tie in {tied:.0%} of its answers; what it prefers otherwise "
-            "cannot be measured"
-        )
+        rest = "what it prefers otherwise cannot be measured"
+        return f"this judge calls a tie in {tied:.0%} of its answers; {rest}"
     if BASE not in compared.names or len(compared.names) < 2:
         return "no method was compared with a single call"
     if compared.units < FEWEST_UNITS:
@@ -173,5 +164,5 @@ def _agreed(compared: Contrasts, vote: str) -> str:
     agree = compared.share(vote, 0.0) + compared.share(vote, 1.0)
     if not agree:
         return "both orders agree on no item"
-    right = compared.share(vote, 1.0) / agree
-    return f"both orders agree on {agree:.0%} of items; those verdicts are right {right:.0%} of the time"
+    right = f"those verdicts are right {compared.share(vote, 1.0) / agree:.0%} of the time"
+    return f"both orders agree on {agree:.0%} of items; {right}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.recommendation import Recommendation
 from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.run_directory import read_json
@@ -365,10 +366,13 @@ def check_kind(
         )
 
 
-def check_kept(
-    path: Path, counts: Mapping[str, int], *, methods: Collection[str], protocols: Collection[str]
-) -> None:
-    """Check that no figures of a finished audit are lost by one of these.
+def check_kept(path: Path, plan: AuditPlan, *, answers: int | None = None) -> None:
+    """Check that no figures of a finished audit are lost by another.
+
+    Args:
+        path: The directory.
+        plan: Of the other audit.
+        answers: That it has recorded; None: it asks for all that it needs.
 
     Raises:
         RunDirectoryError: If some of what the directory holds would not be measured again.
@@ -376,12 +380,19 @@ def check_kept(
     before = _earlier(path)
     if before is None or not before.finished or not before.calls.answered:
         return
-    held = {"method": (before.planned, methods), "protocol": (before.protocol.protocols, protocols)}
-    lost = [f"{kind} {own}" for kind, (had, has) in held.items() for own in had if own not in has]
-    sizes = (before.protocol.n_presentations, before.data.n_items, before.calls.answered)
-    sized = dict(zip(("presentations", "items", "answers"), sizes, strict=True))
+    shown = plan.strata[0].protocols
+    lost = [f"method {name}" for name in before.planned if name not in plan.methods]
+    lost += [f"protocol {name}" for name in before.protocol.protocols if name not in shown]
+    presentations = max(len(stratum.views) for stratum in plan.strata)
+    sizes = {
+        "presentations": (before.protocol.n_presentations, presentations),
+        "items": (before.data.n_items, len(plan.items)),
+        "answers": (before.calls.answered, answers),
+    }
     lost += [
-        f"{sized[of] - n:,} of {sized[of]:,} {of}" for of, n in counts.items() if n < sized[of]
+        f"{had - has:,} of {had:,} {name}"
+        for name, (had, has) in sizes.items()
+        if has is not None and has < had
     ]
     if lost:
         raise RunDirectoryError(

@@ -113,7 +113,8 @@ def difference(
     pairs = [pair for pair in pairs if not any(metric.unrecorded([side]) for side in pair)]
     if metric.weighted is not None and pairs:
         return _weighted_difference(metric, name, *pairs[0])
-    blocks = [_paired_statistics(metric, left, right) for left, right in pairs]
+    one_by_one = metric.continuous or any(left.clusters is not None for left, _ in pairs)
+    blocks = [_paired_statistics(metric, *pair, one_by_one=one_by_one) for pair in pairs]
     items = sum(int(counts.sum()) for _, counts, _ in blocks)
     if not items:
         return Estimate(value=None, reason=f"no item counts in {name} on both sides")
@@ -164,16 +165,13 @@ def _is_mean(statistics: FloatArray) -> bool:
 
 
 def _paired_statistics(
-    metric: Metric, left: Outcomes, right: Outcomes
+    metric: Metric, left: Outcomes, right: Outcomes, *, one_by_one: bool
 ) -> tuple[FloatArray, NDArray[np.int64], Clusters | None]:
-    """Statistics of both sides next to each other, one row per joint pattern, the patterns' counts,
-    and the clusters of the rows; where there are clusters a row is an item.
+    """Statistics of both sides next to each other, a row per item or per joint pattern, the rows'
+    counts and clusters.
     """
     clusters = left.clusters
-    if metric.continuous or clusters is not None:
-        left, right = left.each, right.each
-    else:
-        left, right = jointly((left, right))
+    left, right = (left.each, right.each) if one_by_one else jointly((left, right))
     of_left, of_right = metric.statistics(left), metric.statistics(right)
     both = np.flatnonzero((of_left[:, 0] > 0) & (of_right[:, 0] > 0))
     counts = np.ones(len(left), dtype=np.int64) if left.weights is None else left.weights

@@ -29,7 +29,7 @@ from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.resampling import GoldTies, prepared
 from unswayed.metrics.table import METRICS
-from unswayed.metrics.uncertainty import paired_difference
+from unswayed.metrics.uncertainty import entries_of, mean_of_items
 from unswayed.quantiles import NORMAL, NORMAL_ONE_SIDED
 
 _DRAWS: Final = 20_000
@@ -100,7 +100,7 @@ class Contrasts:
 
     def spread(self, first: str, second: str) -> float:
         """Standard deviation of a difference over distinct questions."""
-        entries, counts = self._entries(self.apart(first, second))
+        entries, counts = entries_of(self.apart(first, second), self.clusters, self.weights)
         mean = np.average(entries, weights=counts)
         return float(np.sqrt(np.average((entries - mean) ** 2, weights=counts)))
 
@@ -127,18 +127,12 @@ class Contrasts:
     def _counts(self) -> NDArray[np.int64]:
         return np.ones(len(self.values), np.int64) if self.weights is None else self.weights
 
-    def _entries(self, apart: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-        """One number per distinct question, and how many items have it."""
-        own = None if self.clusters is None else self.clusters.alone()
-        if own is None:
-            return apart, self._counts
-        return own.entries(apart), np.ones(own.count, np.int64)
-
     def _estimate(self, apart: FloatArray, critical: float) -> Estimate:
         if not len(apart):
             return Estimate(value=None, reason="no item counts on both sides")
-        entries, counts = self._entries(apart)
-        estimate = paired_difference(entries, counts, span=self.span, critical=critical)
+        estimate = mean_of_items(
+            apart, self.clusters, span=self.span, counts=self.weights, critical=critical
+        )
         return msgspec.structs.replace(estimate, n=self.items)
 
     @cached_property

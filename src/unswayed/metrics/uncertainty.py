@@ -265,6 +265,15 @@ def paired_difference(
     return Estimate(value=value, low=low, high=high, n=items)
 
 
+def entries_of(
+    values: FloatArray, clusters: Clusters | None, counts: NDArray[np.int64] | None
+) -> tuple[FloatArray, NDArray[np.int64]]:
+    """One value per item, or per cluster, and how many items have it; counts None: one each."""
+    if clusters is not None and (own := clusters.alone()):
+        values, counts = own.entries(values), None
+    return values, np.ones(len(values), dtype=np.int64) if counts is None else counts
+
+
 def mean_of_items(
     values: FloatArray,
     clusters: Clusters | None,
@@ -273,20 +282,8 @@ def mean_of_items(
     counts: NDArray[np.int64] | None = None,
     critical: float = NORMAL,
 ) -> Estimate:
-    """`paired_difference` of the values of items, (P,), those of a cluster as one.
-
-    Args:
-        values: Of items, which are counted by `counts` where there are no clusters.
-        clusters: Of the items; None for each by itself.
-        span: As in `paired_difference`.
-        counts: As in `paired_difference`; None: one each.
-        critical: As in `paired_difference`.
-    """
-    own = clusters and clusters.alone()
-    if counts is None or own:
-        counts = np.ones(len(values), dtype=np.int64)
-    items = int(counts.sum())
-    if own:
-        values, counts = own.entries(values), np.ones(own.count, dtype=np.int64)
-    estimate = paired_difference(values, counts, span=span, critical=critical)
+    """`paired_difference` of the values of items, (P,), those of a cluster as one."""
+    entries, each = entries_of(values, clusters, counts)
+    estimate = paired_difference(entries, each, span=span, critical=critical)
+    items = len(values) if counts is None else int(counts.sum())
     return msgspec.structs.replace(estimate, n=items)

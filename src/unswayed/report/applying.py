@@ -65,7 +65,7 @@ def applications_of(finding: Finding) -> list[Application]:
     if not asked.get("model") or asked.get("shots") == "" or asked.get("data") == "-":
         return []
     given, name = finding.advised, finding.recommended
-    if given is not None and given.state == "open":
+    if given.state == "open":
         named = {given.most_accurate: "most accurate", given.cheapest: "cheapest"}
     else:
         named = {} if name == finding.base else {name: ""}

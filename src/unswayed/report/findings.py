@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final, Literal
 
-from unswayed.auditing.recommendation import Recommendation
+from unswayed.auditing.recommendation import FEWEST_UNITS, MOST_TIED, MOST_UNREAD, Recommendation
 from unswayed.auditing.records import Metrics
 from unswayed.decisions import Estimate
 from unswayed.methods import ALL_ORDERS as ALL_ORDERS
@@ -42,18 +42,11 @@ UNPARSED_RATE: Final = METRICS.name_of(answers.UNPARSED_RATE)
 SETTLED_POINTS = 0.03
 """Half-width of an interval below which "no bias" may be said."""
 
-FEWEST_ITEMS = 20
-UNPARSED_LIMIT = 0.20
-"""Share of unreadable answers above which the report describes the rest only."""
-
 UNPARSED_NOTE = 0.05
 REASKED_NOTE = 0.05
 DISAGREE_NOTE = 0.001
 FLIPS_MATTER = 0.10
 """Flip rate above which flips are the headline where no position is favoured."""
-
-TIES_LIMIT = 0.90
-"""Share of ties among the answers from which nothing can be said about the others."""
 
 ITEMS_FOR_SETTLED = 1067
 """Items that give a share of one half an interval of ±3 points: (1.96 * 0.5 / 0.03) ** 2."""
@@ -251,7 +244,7 @@ class Finding:
         )
         if first is None or second is None:
             return first or second
-        settled = first.width <= SETTLED_POINTS < second.width and self.units >= FEWEST_ITEMS
+        settled = first.width <= SETTLED_POINTS < second.width and self.units >= FEWEST_UNITS
         return second if settled else first
 
     def _places(self, protocol: str, kind: Literal["position", "label"]) -> list[Place]:
@@ -268,23 +261,23 @@ class Finding:
         if not self.width:
             return two_digits_up(ITEMS_FOR_SETTLED)
         scaled = self.items * (self.width / SETTLED_POINTS) ** 2
-        return max(FEWEST_ITEMS, two_digits_up(scaled))
+        return max(FEWEST_UNITS, two_digits_up(scaled))
 
     @cached_property
     def state(self) -> State:
         """What the headline is about."""
         if self.metrics.calls.missing and not self.metrics.calls.answered:
             return State.FAILED
-        if self.unparsed_share > UNPARSED_LIMIT:
+        if self.unparsed_share > MOST_UNREAD:
             return State.UNPARSED
         if self.consistency is None:
             return State.ONE_ORDER
-        enough = self.units >= FEWEST_ITEMS
+        enough = self.units >= FEWEST_UNITS
         if enough and (self.favoured is not None or self.avoided is not None):
             return State.POSITION
         if enough and self.hidden is not None:
             return State.HIDDEN
-        if self.tie_share >= TIES_LIMIT:
+        if self.tie_share >= MOST_TIED:
             return State.TIES
         if not enough or self.width is None or self.width > SETTLED_POINTS:
             return State.FEW
@@ -311,7 +304,7 @@ class Finding:
     @property
     def flips_are_plain(self) -> bool:
         """Whether pairs flip beyond doubt, although no position can be named."""
-        enough = self.n == 2 and self.units >= FEWEST_ITEMS and self.flips > 0
+        enough = self.n == 2 and self.units >= FEWEST_UNITS and self.flips > 0
         return enough and self._flips_matter
 
     @property
@@ -354,29 +347,24 @@ class Finding:
     def recommends(self) -> bool:
         """Whether the data carry a recommendation."""
         if self.state is State.FEW:
-            return self.units >= FEWEST_ITEMS
+            return self.units >= FEWEST_UNITS
         return self.state not in {State.FAILED, State.UNPARSED, State.ONE_ORDER, State.TIES}
 
     @property
     def recommended(self) -> str | None:
         """The recommended method, where one may be recommended."""
-        return None if self.advised is None else self.advised.method
+        return self.advised.method
 
     @property
-    def advised(self) -> Recommendation | None:
-        """The recommendation; None where none can be: of the methods that it names all are here."""
+    def advised(self) -> Recommendation:
+        """The recommendation; an empty one where none can be, or a method that it names is not here."""
         given, rows = self.metrics.recommendation, self.metrics.methods
         if given is None or len(rows) < 2 or (given.state != "none" and not self.recommends):
-            return None
+            return Recommendation()
         if given.state == "none":
             return replace(given, method=None)
         named = {given.method, given.cheapest, given.most_accurate} - {None}
-        return given if named <= rows.keys() else None
-
-    @property
-    def proven(self) -> bool:
-        """Whether a pull of place or label is shown."""
-        return self.state in {State.POSITION, State.HIDDEN}
+        return given if named <= rows.keys() else Recommendation()
 
     @property
     def criterion(self) -> str:

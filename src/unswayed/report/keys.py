@@ -28,9 +28,7 @@ def key_figures(finding: Finding) -> list[PlotRow]:
 
     Each is named by what it counts; its `flow` names what it stands beside.
     """
-    right = _right if finding.has_gold else _alone
-    if finding.criterion == SPEARMAN:
-        right = _close
+    right = _right if finding.has_gold or finding.criterion == SPEARMAN else _alone
     figures = itertools.chain(_effect(finding), _changes(finding), right(finding))
     return list(itertools.islice(figures, MOST))
 
@@ -71,27 +69,18 @@ def _changes(finding: Finding) -> Iterator[PlotRow]:
 
 
 def _right(finding: Finding) -> Iterator[PlotRow]:
-    """How often single calls are right, beside the recommended method."""
+    """How often single calls are right, or close to human scores, beside the recommended method."""
     rows, method = finding.metrics.methods, finding.recommended
     advised = NO_ROW if method is None or method == finding.base else rows[method]
-    for metric in (ACCURACY_FRACTIONAL, CONSISTENT_ACCURACY):
+    ranks = finding.criterion == SPEARMAN
+    for metric in (SPEARMAN,) if ranks else (ACCURACY_FRACTIONAL, CONSISTENT_ACCURACY):
         rate, better = finding.base_row.get(metric), advised.get(metric)
         if rate is not None:
             beside = None if better is None else better.value
-            flow = "" if beside is None else f"with {one_line(method or '')}: {share(beside)}"
-            yield _figure(metric, finding, rate, beside, flow)
-
-
-def _close(finding: Finding) -> Iterator[PlotRow]:
-    """How close single scores are to human scores, beside the recommended method."""
-    own, method = finding.base_row.get(SPEARMAN), finding.recommended
-    if own is None:
-        return
-    better = None if method in (None, finding.base) else finding.metrics.methods[method or ""]
-    after = None if better is None else better.get(SPEARMAN)
-    beside = None if after is None else after.value
-    flow = "" if beside is None else f"with {one_line(method or '')}: {number(beside)}"
-    yield replace(_figure(SPEARMAN, finding, own, beside, flow), axis=RHO)
+            told = "" if beside is None else number(beside) if ranks else share(beside)
+            flow = f"with {one_line(method or '')}: {told}" if told else ""
+            figure = _figure(metric, finding, rate, beside, flow)
+            yield replace(figure, axis=RHO) if ranks else figure
 
 
 def _alone(finding: Finding) -> Iterator[PlotRow]:

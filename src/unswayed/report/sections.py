@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from unswayed.metrics.improvements import Improvements
 from unswayed.report import claims
-from unswayed.report.advice import control_of, repeats_of
+from unswayed.report.advice import controls_of
 from unswayed.report.findings import CONSISTENCY, Finding, State
 from unswayed.report.frontier import Frontier, panels
 from unswayed.report.heat import Heat
@@ -122,8 +122,7 @@ def remedies_claim(finding: Finding) -> Claim | None:
     """What to use instead of a single call; None with fewer than two methods."""
     if len(finding.metrics.methods) < 2 or finding.state is State.FAILED:
         return None
-    controls = repeats_of(finding), control_of(finding)
-    return claim("advice.remedies", finding, *controls)
+    return claim("advice.remedies", finding, *controls_of(finding))
 
 
 def remedies_section(findings: Sequence[Finding]) -> Section | None:
@@ -134,7 +133,7 @@ def remedies_section(findings: Sequence[Finding]) -> Section | None:
     rows = [row for finding in findings for row in finding.metrics.methods.values()]
     learning = any((row.calls or 0.0) > (row.calls_next or 0.0) for row in rows)
     caption = sentence(
-        "advice.frontier_caption",
+        "figures.frontier",
         any(finding.recommended for finding in findings),
         any((e := row.get(CONSISTENCY)) is not None and e.by_construction for row in rows),
         learning,
