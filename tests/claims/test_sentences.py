@@ -198,11 +198,12 @@ ROWS: tuple[Row, ...] = (
         lambda t, _, low, high: within(low, max(t.law.accuracy.values()), high), ODDS),
     Row("this judge calls a tie in #% of its answers", lambda t, ties: near(ties, t.law.ties)),
     Row("what it prefers otherwise cannot be measured", lambda t: t.law.ties > 0.9),
-    Row("Ask both orders and report a disagreement as a tie. Both orders agree on #% of items; "
-        "those verdicts are right #% of the time",
+    Row("Ask both orders and report a disagreement as a tie (--method vote). Both orders agree on #% of "
+        "items; those verdicts are right #% of the time",
         lambda t, agree, right: near(agree, 1 - t.changed / t.whole) and near(right, t.right *
         t.whole / (t.whole - t.changed))),
-    Row("What could help: probabilities (--probs), several samples", lambda t: not t.judge.probs),
+    Row("What could help: probabilities, several samples (--probs sampled:8)",
+        lambda t: not t.judge.probs),
     Row("Cheapest: direct, 1 call per item. Most accurate: @", lambda t, name: name != 'canonical'),
     Row("The gain comes from a second answer where one could not be read",
         lambda t: t.judge.unread > 0),

@@ -97,7 +97,17 @@ def test_an_open_question_has_a_command_for_both_answers(
         block = told.partition(f"Apply this: {word}\n")[2].partition("Apply this")[0]
         assert f"--method {method}" in block
         assert f"method='{method}'" in block
+        assert f"--out run/verdicts-{word.replace(' ', '-')}.jsonl" in block
         assert f"Apply this: {word}" in Path("run/report.html").read_text()
+
+
+def test_sampled_probabilities_get_no_command(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = "simulated/judge?slot=1&label=0&logprobs=0"
+    command = ["audit", str(data), "--model", model, "--out", "run", "--probs", "sampled:5"]
+    assert main([*command, "--resamples", "100"]) == 0
+    assert "--method average" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("built_in", ["tiny-judge", "tiny-mcq"])

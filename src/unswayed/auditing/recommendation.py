@@ -95,12 +95,14 @@ def recommend(
     given = replace(given, items=compared.items, units=compared.units)
     if reason := _too_little(compared, unread, missing, tied):
         return replace(given, reason=reason)
-    rest = (name for name in compared.names if name != BASE)
-    whole = min(rest, key=lambda name: (_place(name), ":" in name, -calls[name], name))
+    plain = {name: name.partition(":")[0] for name in compared.names if name != BASE}
+    # all orders, or without a method that reads them what asks most
+    places = {own: (*ALL_ORDERS, plain[own]).index(plain[own]) for own in plain}
+    whole = min(plain, key=lambda own: (places[own], ":" in own, -calls[own], own))
     over = compared.against(whole)
     above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
     top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
-    vote = two_orders and whole.partition(":")[0] == ALL_ORDERS[1]
+    vote = two_orders and plain[whole] == ALL_ORDERS[1]
     if vote and top == whole and not compared.apart(whole, BASE).any():
         return replace(given, state="same", reason=_agreed(compared, whole))
     critical = NORMAL if top == whole else compared.critical(BASE)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from unswayed.backends import LOCAL
+from unswayed.decisions import Evidence
 from unswayed.methods import METHODS
 from unswayed.methods.names import parse_method
 from unswayed.report.findings import Finding
@@ -69,22 +70,24 @@ def applications_of(finding: Finding) -> list[Application]:
         named = {given.most_accurate: "most accurate", given.cheapest: "cheapest"}
     else:
         named = {} if name == finding.base else {name: ""}
+    sampled = str(finding.run.run.settings.get("probs")).startswith("sampled")  # audits only
     return [
-        _application(asked, name, f"Apply this{f': {word}' if word else ''}", finding)
+        _application(asked, name, word, finding)
         for name, word in named.items()
         if name is not None and name.partition(":")[0] in METHODS  # of a package that is here
+        if not (sampled and Evidence.PROBS in parse_method(name).reads)
     ]
 
 
-def _application(asked: Asked, name: str, title: str, finding: Finding) -> Application:
-    directory = asked.get("directory")
-    folder = Path(str(directory or ""))
-    fits = bool(parse_method(name).fitted_from)
-    fitted = str(folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}.json")
+def _application(asked: Asked, name: str, word: str, finding: Finding) -> Application:
+    folder = Path(str(asked.get("directory") or ""))
+    own = str(folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}.json")
+    fitted = own if parse_method(name).fitted_from else None
+    verdicts = str(folder / f"{'-'.join(['verdicts', *word.split()])}.jsonl")
     return Application(
-        title=title,
-        shell=_shell(asked, name, fitted if fits else None, str(folder / "verdicts.jsonl")),
-        python=_python(asked, name, fitted if fits else None, task=finding.run.run.task),
+        title=f"Apply this: {word}" if word else "Apply this",
+        shell=_shell(asked, name, fitted, verdicts),
+        python=_python(asked, name, fitted, task=finding.run.run.task),
     )
 
 
