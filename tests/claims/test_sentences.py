@@ -205,6 +205,8 @@ ROWS: tuple[Row, ...] = (
     Row("What could help: probabilities, several samples (--probs sampled:8)",
         lambda t: not t.judge.probs),
     Row("Cheapest: direct, 1 call per item. Most accurate: @", lambda t, name: name != 'canonical'),
+    Row("About # more items would decide it",  # gains are of half points, where orders disagree
+        lambda t, more: 0 < more <= (2.8 * 0.5 / 0.005) ** 2 * change(t)),
     Row("The gain comes from a second answer where one could not be read",
         lambda t: t.judge.unread > 0),
     Row("Compared on # of # items",
@@ -362,8 +364,6 @@ Both intervals exclude
 Position and label are not statistically distinguishable
 The answer could not be read
 The judge called it a tie
-gains nothing (measured:
-would decide it
 No place is shown to gain or lose points
 no gain shown (
 in at most

@@ -22,7 +22,8 @@ def finding(recommended: str = "", **methods: dict[str, object]) -> Finding:
 def advising(recommended: str | None, methods: dict[str, Any]) -> RunData:
     """A run in which a method is better."""
     state = "none" if recommended is None else "better"
-    advice = {"state": state, "method": recommended, "gain": est(0.1, 0.05, 0.15)}
+    advice = {"state": state, "method": recommended, "most_accurate": recommended}
+    advice["gain"] = est(0.1, 0.05, 0.15)
     return plain_run(methods=methods, recommendation=advice)
 
 
