@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from metric_builders import SWAP, M, by_letter, outcomes, simulated
 
-from unswayed.decisions import MISSING, Estimate
+from unswayed.decisions import MISSING, UNPARSED, Estimate
 from unswayed.decisions.clusters import Clusters
 from unswayed.metrics import METRICS, Outcomes, difference, measure
 from unswayed.metrics.uncertainty import TOO_FEW, paired_difference
-from unswayed.presentation import X0, X1, X2, presentations
+from unswayed.presentation import X0, X1, X2, X3, presentations
 
 NEVER = 1 - 0.025 ** (1 / 20)
 """Share of items that 20 alike ones leave open."""
@@ -42,26 +42,40 @@ def mixed(seed: int, n: int = 2, items: int = 60) -> Outcomes:
 
 
 def test_position_effect_by_hand() -> None:
-    # 2f - 1: always A 1; kept 0; A and a tie (1 + 1/2)/2 -> 1/2; B and unread -> -1; unread: none
+    # 2f - 1: always A 1; kept 0; A and a tie (1 + 1/2)/2 -> 1/2; an unread side: none
     made = judged(["AA", "AB", "A=", "B?", "??"])
     found = cell("position_effect", made)
-    assert (found.value, found.n) == (0.125, 4)
-    by_hand = paired_difference(np.array([1, 0, 0.5, -1]), np.ones(4, np.int64), span=1.0)
+    assert (found.value, found.n) == (0.5, 3)
+    by_hand = paired_difference(np.array([1, 0, 0.5]), np.ones(3, np.int64), span=1.0)
     assert ends(found) == pytest.approx(ends(by_hand), abs=1e-12)
 
 
-def test_position_effect_takes_nothing_from_items_that_lack_an_order() -> None:
-    # the better answer stands first where one order is recorded alone: no pull of the place
-    made = outcomes([[0, 0], [1, 1], *[[0, MISSING]] * 30], shown=SWAP)
+@pytest.mark.parametrize("lacking", [UNPARSED, MISSING])
+def test_place_takes_nothing_from_items_read_in_one_order(lacking: int) -> None:
+    # the better answer stands first where one order is read alone: no pull of the place
+    made = outcomes([[0, 0], [1, 1], *[[0, lacking]] * 30], shown=SWAP)
     found = cell("position_effect", made)
     assert (found.value, found.n) == (0.0, 2)
+    if lacking == MISSING:
+        shares = measure([made], names=["position_rate"], resamples=0).values["position_rate"]
+        assert [(share.value, share.n) for share in shares] == [(0.5, 4), (0.5, 4)]
+
+
+def test_position_effect_takes_items_read_evenly() -> None:
+    # X0 and X3 show candidate 0 first, X1 and X2 the other one
+    half, odd, kept = [0, UNPARSED, UNPARSED, 1], [0, 0, UNPARSED, 1], [0, 0, 0, 0]
+    found = cell("position_effect", outcomes([half, odd, kept], shown=(X0, X3, X1, X2)))
+    assert (found.value, found.n) == (0.5, 2)
 
 
 def test_position_effect_reads_positions_not_labels() -> None:
-    # the label moves and the order stays: candidate 0 is first in both
-    made = outcomes([[0, 0]] * 3, shown=(X0, presentations("swap", 2, protocol="label")[1]))
+    # the order moves and each candidate keeps its label: the first one always wins
+    made = outcomes([[0, 1]] * 3, shown=(X0, presentations("swap", 2, protocol="order")[1]))
     assert cell("position_effect", made).value == 1.0
     assert cell("label_rate", made).value == 0.5
+    # the label moves and the order stays: which answer is the better one
+    still = (X0, presentations("swap", 2, protocol="label")[1])
+    assert cell("position_effect", outcomes([[0, 0]] * 3, shown=still)).value is None
 
 
 def test_position_effect_needs_two_candidates() -> None:
