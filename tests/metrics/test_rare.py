@@ -11,8 +11,8 @@ from metric_builders import SWAP, M, by_letter, outcomes, simulated
 
 from unswayed.decisions import MISSING, UNPARSED, Estimate
 from unswayed.decisions.clusters import Clusters
-from unswayed.metrics import METRICS, Outcomes, difference, measure
-from unswayed.metrics.uncertainty import TOO_FEW, paired_difference
+from unswayed.metrics import METRICS, Outcomes, difference, measure, measure_groups
+from unswayed.metrics.uncertainty import TOO_FEW, paired_difference, turned
 from unswayed.presentation import X0, X1, X2, X3, presentations
 
 NEVER = 1 - 0.025 ** (1 / 20)
@@ -173,6 +173,37 @@ def test_rstd_of_more_candidates_keeps_its_resamples() -> None:
     assert seeded[0].high != seeded[1].high
     pair = [measure([mixed(6)], names=["rstd"], seed=seed)["rstd"] for seed in (0, 1)]
     assert pair[0] == pair[1]
+
+
+@pytest.mark.parametrize("place", [0.0, 0.4])
+def test_sizes_cover_the_truth_of_four_labels(place: float) -> None:
+    # errors add to the size of a difference: quantiles of resamples exclude 0 in every round
+    def asked(seed: int, items: int) -> Outcomes:
+        return simulated(items, 4, orders="cyclic", position=place, seed=seed)
+
+    whole = measure([asked(0, 100_000)], names=["rstd", "ckld"], resamples=0)
+    held = dict.fromkeys(("rstd", "ckld"), 0)
+    for seed in range(1, 61):
+        row = measure([asked(seed, 100)], names=list(held), resamples=200)
+        for name in held:
+            low, high = ends(row[name])
+            held[name] += low <= (whole[name].value or 0.0) * (place > 0) <= high
+    assert min(held.values()) >= 54
+
+
+def test_low_end_of_a_size_lies_as_far_in_its_power() -> None:
+    assert turned(5.0, 7.0, 1) == 3.0
+    assert turned(5.0, 7.0, 2) == 1.0  # 2 * 25 - 49
+    assert turned(3.0, 5.0, 2) == 0.0
+
+
+def test_macro_average_of_sizes_has_no_interval() -> None:
+    made = replace(mixed(9, n=3), groups=("a", "b") * 30)
+    _, macro = measure_groups([made], names=["rstd", "accuracy"], resamples=50)
+    assert macro is not None
+    assert (macro["rstd"].low, macro["rstd"].high) == (None, None)
+    assert macro["rstd"].value is not None
+    assert macro["accuracy"].low is not None
 
 
 def test_ckld_has_no_interval_below_ten_items_that_differ() -> None:

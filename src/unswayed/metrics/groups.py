@@ -143,7 +143,12 @@ def _average(parts: Sequence[Bootstrapped], k: int) -> Estimate:
 def _interval(
     value: float, parts: Sequence[Bootstrapped], k: int
 ) -> tuple[float | None, float | None]:
-    """Quantiles of the mean over groups; where no group varies, the mean of their own bounds."""
+    """Quantiles of the mean over groups; where no group varies, the mean of their own bounds.
+
+    None of what errors add to: in a mean over groups they add up.
+    """
+    if any(part.inflated for part in parts):
+        return None, None
     samples = np.stack([part.samples[:, k] for part in parts])
     if np.isnan(samples).all(axis=1).any():
         return None, None  # a group has a value and no interval

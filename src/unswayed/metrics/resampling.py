@@ -23,6 +23,7 @@ from unswayed.metrics.uncertainty import (
     drawn_weights,
     interval,
     resample_sums,
+    turned,
 )
 
 _WEIGHTED: Final = 4
@@ -90,6 +91,7 @@ class Bootstrapped:
         by_construction: The value holds for any judge, and so in every resample; its interval is
             the value.
         ends: The intervals, where the metric has its own.
+        inflated: As in `Metric`.
     """
 
     point: FloatArray
@@ -100,6 +102,7 @@ class Bootstrapped:
     reason: str
     by_construction: bool = False
     ends: Sequence[Ends] | None = None
+    inflated: int = 0
 
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -115,6 +118,8 @@ class Bootstrapped:
         ends: Ends
         if self.ends is None:
             ends = interval(value, self.samples[:, k], n_items=self.n_items, limits=self.limits)
+            if self.inflated and not isinstance(ends, str):
+                ends = turned(value, ends[1], self.inflated), ends[1]
         else:
             ends = self.ends[k]
         if isinstance(ends, str):
@@ -190,6 +195,7 @@ class Sample:
             reason=reason,
             by_construction=constructed,
             ends=ends,
+            inflated=metric.inflated,
         )
 
 

@@ -185,6 +185,15 @@ def percentile_interval(
     return min(float(low), value), max(float(high), value)
 
 
+def turned(value: float, high: float, power: int) -> float:
+    """The low end of a size, to a power of which errors add, from the high end of its resamples.
+
+    They lie above the value by what errors add, as the value lies above the truth: the power is as
+    far from its low end as from its high end, which covers as it is.
+    """
+    return float(max(2.0 * value**power - high**power, 0.0) ** (1.0 / power))
+
+
 def alike_interval(value: float, n_items: int, limits: Limits) -> tuple[float, float]:
     """An interval for the mean of items that are all alike.
 
