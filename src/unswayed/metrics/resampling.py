@@ -182,7 +182,7 @@ class Sample:
         constructed = constructed and bool(np.isclose(samples, point, equal_nan=True).all())
         ends = None
         wanted = len(total.samples) and np.isfinite(point).all() and not constructed
-        if metric.interval and total.units and wanted:
+        if metric.interval and total.units and wanted and total.n_items > 1:
             statistics, counts = total.units
             counted = statistics[:, 0] > 0
             ends = metric.interval(statistics[counted], counts[counted])
