@@ -18,6 +18,7 @@ from unswayed.methods import BASE
 from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
 from unswayed.metrics.accuracy import ACCURACY, FRACTIONAL
 from unswayed.metrics.correlation import SPEARMAN
+from unswayed.metrics.gold import GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
 from unswayed.metrics.table import compared_metrics
@@ -64,8 +65,12 @@ def compare_methods(
         if (source := yardstick if Need.YARDSTICK in own.needs else common) is not None
         and not all(own.left_out(strata) for strata in source.values())
     }
-    without = "" if key else "without gold nothing can be shown to be more accurate"
-    given = Recommendation(margin=plan.settings.margin / 100, criterion=key or "", reason=without)
+    without = "without gold nothing can be shown to be more accurate"
+    if any((part.gold_kind == GOLD_TIE).any() for part in scored[BASE].outcomes):
+        without = "gold that is a tie is left out of accuracy"
+    given = Recommendation(
+        margin=plan.settings.margin / 100, criterion=key or "", reason="" if key else without
+    )
     if key is not None:
         given = _recommended(plan, tables, scored, sources[key], given, options)
     differences: dict[tuple[str, str], dict[str, Estimate]] = {}
@@ -151,12 +156,21 @@ def _recommended(
         {name: scored[name].costs.calls_per_item_amortised for name in able},
         given,
         chance=float(np.concatenate(guesses).mean()) if by_luck else None,
-        two_orders=all(stratum.n == len(stratum.views) == 2 for stratum in plan.strata),
+        agreed=_agreed(common[BASE]) if options["gold_ties"] == "exclude" else None,
         unread=unread,
         missing=sum(int((~part.answered & _asked(part)).sum()) for part in scored[BASE].outcomes)
         / max(sum(int(_asked(part).sum()) for part in scored[BASE].outcomes), 1),
         tied=_share(tables, TIE) / max(1.0 - unread, 1e-9) if by_luck else 0.0,
     )
+
+
+def _agreed(strata: Sequence[Outcomes]) -> tuple[float, float] | None:
+    """Of two candidates in two orders, how many items are judged alike, and how many of these rightly."""
+    if any(not part.n == part.n_views == 2 for part in strata):
+        return None
+    alike = np.concatenate([part.unanimous[part.decided] for part in strata])
+    right = np.concatenate([part.right[part.decided].all(axis=1) for part in strata])
+    return float(alike.mean()), float(right.sum() / max(alike.sum(), 1))
 
 
 def _criterion(rows: Mapping[str, Row], options: Options) -> str | None:
