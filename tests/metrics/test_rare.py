@@ -12,7 +12,8 @@ from metric_builders import SWAP, M, by_letter, outcomes, simulated
 from unswayed.decisions import MISSING, UNPARSED, Estimate
 from unswayed.decisions.clusters import Clusters
 from unswayed.metrics import METRICS, Outcomes, difference, measure, measure_groups
-from unswayed.metrics.uncertainty import TOO_FEW, paired_difference, turned
+from unswayed.metrics.resampling import Bootstrapped
+from unswayed.metrics.uncertainty import TOO_FEW, paired_difference
 from unswayed.presentation import X0, X1, X2, X3, presentations
 
 NEVER = 1 - 0.025 ** (1 / 20)
@@ -191,10 +192,16 @@ def test_sizes_cover_the_truth_of_four_labels(place: float) -> None:
     assert min(held.values()) >= 54
 
 
-def test_low_end_of_a_size_lies_as_far_in_its_power() -> None:
-    assert turned(5.0, 7.0, 1) == 3.0
-    assert turned(5.0, 7.0, 2) == 1.0  # 2 * 25 - 49
-    assert turned(3.0, 5.0, 2) == 0.0
+@pytest.mark.parametrize(
+    ("value", "high", "power", "low"),
+    [(5.0, 7.0, 1, 3.0), (5.0, 7.0, 2, 1.0), (3.0, 5.0, 2, 0.0)],  # 1 = 2 * 25 - 49
+)
+def test_low_end_of_a_size_mirrors_its_high_end(
+    value: float, high: float, power: int, low: float
+) -> None:
+    samples = np.array([[value]] * 10 + [[high]] * 10)
+    made = Bootstrapped(np.array([value]), samples, 20, 20, None, "", inflated=power)
+    assert ends(made.estimates[0]) == pytest.approx((low, high))
 
 
 def test_macro_average_of_sizes_has_no_interval() -> None:

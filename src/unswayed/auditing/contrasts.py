@@ -65,12 +65,10 @@ def compare_methods(
         if (source := yardstick if Need.YARDSTICK in own.needs else common) is not None
         and not all(own.left_out(strata) for strata in source.values())
     }
-    without = "without gold nothing can be shown to be more accurate"
-    if any((part.gold_kind == GOLD_TIE).any() for part in scored[BASE].outcomes):
-        without = "gold that is a tie is left out of accuracy"
-    given = Recommendation(
-        margin=plan.settings.margin / 100, criterion=key or "", reason="" if key else without
-    )
+    ties = any((part.gold_kind == GOLD_TIE).any() for part in scored[BASE].outcomes)
+    by = "by gold ties alone" if ties else "without gold"
+    without = "" if key else f"{by} nothing can be shown to be more accurate"
+    given = Recommendation(margin=plan.settings.margin / 100, criterion=key or "", reason=without)
     if key is not None:
         given = _recommended(plan, tables, scored, sources[key], given, options)
     differences: dict[tuple[str, str], dict[str, Estimate]] = {}
@@ -165,12 +163,12 @@ def _recommended(
 
 
 def _agreed(strata: Sequence[Outcomes]) -> tuple[float, float] | None:
-    """Of two candidates in two orders, how many items are judged alike, and how many of these rightly."""
-    if any(not part.n == part.n_views == 2 for part in strata):
+    """The shares of `recommend`, of items with gold."""
+    (part, *others) = strata
+    if others or not part.n == part.n_views == 2:
         return None
-    alike = np.concatenate([part.unanimous[part.decided] for part in strata])
-    right = np.concatenate([part.right[part.decided].all(axis=1) for part in strata])
-    return float(alike.mean()), float(right.sum() / max(alike.sum(), 1))
+    alike, right = part.unanimous & part.decided, part.right.all(axis=1)
+    return float(alike.sum() / max(part.decided.sum(), 1)), float(right.sum() / max(alike.sum(), 1))
 
 
 def _criterion(rows: Mapping[str, Row], options: Options) -> str | None:

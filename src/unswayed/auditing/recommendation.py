@@ -88,9 +88,9 @@ def recommend(
         calls: Of each per item, estimation calls spread over the items.
         given: The criterion and the margin.
         chance: What guessing is worth; None where nothing is guessed.
-        agreed: Of two candidates in two orders the share of items on which both agree, and of these
-            the share that is right; without ties and unread answers a vote over them is the same
-            sum as single calls. None of other designs, and where a tie may be right.
+        agreed: Share of items on which the two orders of two candidates agree, and of these the share
+            that is right: without ties and unread answers a vote over them is the same sum as
+            single calls. None of other designs, and where a tie may be right.
         unread: Share of the answers that could not be read.
         missing: Share of the calls that failed or were not made.
         tied: Share of the answers read that call a tie.
@@ -105,16 +105,16 @@ def recommend(
     over = compared.against(whole)
     above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
     top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
-    vote = agreed is not None and plain[whole] == ALL_ORDERS[1]
-    if agreed and vote and top == whole and not compared.apart(whole, BASE).any():
+    vote = agreed if plain[whole] == ALL_ORDERS[1] else None
+    if vote and top == whole and not compared.apart(whole, BASE).any():
         reason = "both orders agree on {:.0%} of items; those verdicts are right {:.0%} of the time"
         none = "both orders agree on no item"
-        return replace(given, state="same", reason=reason.format(*agreed) if agreed[0] else none)
+        return replace(given, state="same", reason=reason.format(*vote) if vote[0] else none)
     critical = NORMAL if top == whole else compared.critical(BASE)
     gain = compared.difference(top, BASE, critical)
     measured = gain.value or 0.0
     leads = top if measured >= -given.margin else BASE
-    given = replace(given, top=top, gain=gain)
+    given = replace(given, top=top, most_accurate=top, gain=gain)
     if chance is not None:
         level = compared.above(top, chance)
         if max(_low(level), _low(compared.above(BASE, chance))) <= 0:
@@ -125,7 +125,6 @@ def recommend(
                 f"({value:.0f}%, {low:.0f} to {high:.0f})"
             )
             return replace(given, cheapest=BASE, most_accurate=leads, reason=reason)
-    given = replace(given, most_accurate=top)
     if (gain.high or 0.0) < 0:
         return replace(given, state="worse", method=BASE)
     short = compared.against(top, one_sided=True)

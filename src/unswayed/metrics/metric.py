@@ -151,8 +151,8 @@ class Metric:
             (`uncertainty.interval`). Of a weighted metric the range of its value. None for other
             values.
         interval: Its intervals, where resamples say too little of rare events (`rare`).
-        inflated: Power of the value to which errors add, of a size that is 0 in truth and never in
-            a sample: 1 of a divergence, 2 of a spread. Else 0.
+        inflated: Power of the value to which errors add, 1 of a divergence, 2 of a spread: resamples
+            lie above the value as it lies above the truth, so the low end mirrors the high one.
         fewest, most: Fewest and most candidates for which it is defined.
         across: Defined for items with different numbers of candidates together.
         optional: Left out of a row, instead of null with a reason, where its needs are not met

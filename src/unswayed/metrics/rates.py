@@ -65,8 +65,7 @@ def _effect(outcomes: Outcomes) -> FloatArray:
     read = outcomes.pooled & (outcomes.choices != UNPARSED)
     sides = [read[:, place].sum(axis=1) for place in outcomes.positions_by_candidate.T == 0]
     wins = outcomes.counts_by(outcomes.positions_by_candidate)
-    # one order alone says which answer is the better
-    even = (sides[0] == sides[1]) & (sides[0] > 0)
+    even = (sides[0] == sides[1]) & (sides[0] > 0)  # one order alone says which answer is better
     return item_means((wins[:, 0] - wins[:, 1]) / np.maximum(2 * sides[0], 1), even)
 
 
@@ -94,8 +93,7 @@ LABEL_RATE = replace(
 PRIMACY = replace(
     POSITION_RATE,
     title="Primacy",
-    meaning="share of parsed choices that fall on the first position, of complete items where there "
-    "are any, less the 1/n of no bias",
+    meaning="share of the choices that fall on the first position, less the 1/n of no bias",
     values=excess_of_first,
     limits=_excess_limits,
     interval=_excess_ends,
@@ -103,9 +101,8 @@ PRIMACY = replace(
 
 POSITION_EFFECT = Metric(
     title="Position effect",
-    meaning="share of comparisons that an answer wins when shown first, less the share that it wins "
-    "when shown last, a tie half for each; mean over the items read as often with each answer first, "
-    "0 without bias (two candidates)",
+    meaning="share of comparisons that an answer wins when shown first, less that when shown last, a tie "
+    "half for each; mean over items read as often with each first, 0 without bias (two candidates)",
     statistics=_effect,
     undefined="no item was read as often with each answer first",
     needs=(Need.PERMUTABLE,),

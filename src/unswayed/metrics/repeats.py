@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 from unswayed.decisions import MISSING, TIE, Estimate, FloatArray, IntArray
 from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.rare import of_shares
-from unswayed.metrics.uncertainty import ONE, mean_of_items
+from unswayed.metrics.uncertainty import ONE, entries_of, mean_of_items
 
 FEWEST: Final = 2
 """Samples of one presentation that can be compared."""
@@ -53,7 +53,7 @@ def repeats(
     if not len(both):
         return UNSET
     clusters = Clusters.of_strata([(len(choices), own) for choices, own in samples])
-    clusters = clusters and clusters.rows(both).alone()
+    clusters = clusters and clusters.rows(both)
     return Repeats(
         changed=_share(within[both], clusters),
         across=_share(across[both], clusters),
@@ -64,13 +64,11 @@ def repeats(
 
 def _share(values: FloatArray, clusters: Clusters | None) -> Estimate:
     """A mean of shares, with the interval of one."""
-    statistics = np.column_stack([np.ones(len(values)), values])
-    units = statistics if clusters is None else clusters.sums(statistics)
-    mean, each = float(values.mean()), np.ones(len(units), dtype=np.int64)
-    if len(units) == 1:
-        return Estimate(value=mean, n=len(values), reason=ONE)
-    ((low, high),) = of_shares(units, each)
-    return Estimate(value=mean, low=low, high=high, n=len(values))
+    entries, counts = entries_of(values, clusters, None)
+    if len(entries) == 1:
+        return Estimate(value=float(values.mean()), n=len(values), reason=ONE)
+    ((low, high),) = of_shares(np.column_stack([counts, entries]), counts)
+    return Estimate(value=float(values.mean()), low=low, high=high, n=len(values))
 
 
 def unequal_pairs(choices: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -23,7 +23,6 @@ from unswayed.metrics.uncertainty import (
     drawn_weights,
     interval,
     resample_sums,
-    turned,
 )
 
 _WEIGHTED: Final = 4
@@ -118,8 +117,8 @@ class Bootstrapped:
         ends: Ends
         if self.ends is None:
             ends = interval(value, self.samples[:, k], n_items=self.n_items, limits=self.limits)
-            if self.inflated and not isinstance(ends, str):
-                ends = turned(value, ends[1], self.inflated), ends[1]
+            if (p := self.inflated) and not isinstance(ends, str):
+                ends = max(2.0 * value**p - ends[1] ** p, 0.0) ** (1.0 / p), ends[1]
         else:
             ends = self.ends[k]
         if isinstance(ends, str):

@@ -37,10 +37,8 @@ FEW: Final = 10.0
 """Items away from a limit below which quantiles of resamples are too coarse for a rate."""
 
 TOO_FEW: Final = "too few differ"
-"""Why there is no interval where nearly all items are alike."""
-
 ONE: Final = "1 question"
-"""Why there is no interval where all items are one question."""
+"""Why there is no interval where nearly all items are alike, or are one question."""
 
 _BLOCK: Final = 8192
 """Items drawn at a time; a power of two, so that 16 random bits give a draw without rejection."""
@@ -188,15 +186,6 @@ def percentile_interval(
     tail = TAIL if n_items is None else expanded_tail(n_items)
     low, high = np.quantile(samples, [tail, 1.0 - tail], method="linear")
     return min(float(low), value), max(float(high), value)
-
-
-def turned(value: float, high: float, power: int) -> float:
-    """The low end of a size, to a power of which errors add, from the high end of its resamples.
-
-    They lie above the value by what errors add, as the value lies above the truth: the power is as
-    far from its low end as from its high end, which covers as it is.
-    """
-    return float(max(2.0 * value**power - high**power, 0.0) ** (1.0 / power))
 
 
 def alike_interval(value: float, n_items: int, limits: Limits) -> tuple[float, float]:
