@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -212,18 +213,10 @@ def _labels(tables: Sequence[DecisionTable]) -> tuple[str, ...]:
 
 
 def _settings(settings: AuditSettings) -> dict[str, Any]:
-    """The settings that determine the figures."""
+    """The settings that determine the figures; the seed and the prompts are recorded by themselves."""
+    named = {field.name: getattr(settings, field.name) for field in fields(settings)}
     return {
-        "methods": list(settings.methods),
-        "orders": settings.orders,
-        "protocol": settings.protocol,
-        "probs": settings.probs,
-        "estimation_items": settings.estimation_items,
-        "estimation_sizes": list(settings.estimation_sizes),
-        "group_by": settings.group_by,
-        "resamples": settings.resamples,
-        "gold_ties": settings.gold_ties,
-        "sample_temperature": settings.sample_temperature,
-        "reask": settings.reask,
-        "margin": settings.margin,
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in named.items()
+        if name not in ("seed", "prompts")
     }

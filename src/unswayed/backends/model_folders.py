@@ -94,7 +94,7 @@ def locate(
         MissingExtraError: If a hub id is given and huggingface_hub is not installed.
     """
     shown = f"{provider}/{model}"
-    base, adapter = _split_adapter(model)
+    base, plus, adapter = model.partition("+lora=")
     base, bits, named_dtype = _split_parts(base, shown)
     dtype = _one_dtype(named_dtype, dtype, shown)
     base, revision = _split_revision(base)
@@ -115,7 +115,7 @@ def locate(
     if dtype is not None:
         name = f"{name}+dtype={dtype}"
     adapter_folder = None
-    if adapter is not None:
+    if plus:
         adapter, wanted = _split_revision(adapter)
         adapter_folder = _adapter_folder(adapter, shown)
         fingerprint = _checked_fingerprint(adapter_folder, f"{provider}/{adapter}", wanted)
@@ -128,11 +128,6 @@ def locate(
         dtype=dtype,
         prompt=own_prompt_of([folder] if adapter_folder is None else [adapter_folder, folder]),
     )
-
-
-def _split_adapter(model: str) -> tuple[str, str | None]:
-    base, plus, adapter = model.partition("+lora=")
-    return base, adapter if plus else None
 
 
 def _split_parts(base: str, shown: str) -> tuple[str, Literal[4, 8] | None, str | None]:

@@ -163,10 +163,10 @@ def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
     return -float(ndtri(max(tail, 1e-300)))
 
 
-def _largest_by_chance(draws: FloatArray, seed: int, checks: int = 4000) -> float:
+def _largest_by_chance(draws: FloatArray, seed: int) -> float:
     """95 % quantile of the largest absolute deviate of numbers that vary together as the draws do."""
     centred = np.nan_to_num(draws - np.nanmean(draws, axis=0))
     lengths = np.sqrt((centred**2).sum(axis=0))
     directions = centred / np.where(lengths > 0, lengths, 1.0)
-    chance = np.random.default_rng(seed).standard_normal((checks, len(draws))) @ directions
+    chance = np.random.default_rng(seed).standard_normal((4000, len(draws))) @ directions
     return max(float(np.quantile(np.abs(chance).max(axis=1), 0.95)), NORMAL)
