@@ -25,6 +25,9 @@ from unswayed.methods.intervals import expanded_levels
 from unswayed.methods.protocol import Method, unlearned
 from unswayed.quantiles import NORMAL, student
 
+CHECKS: Final = 4000
+"""Draws of what chance does to the largest deviate."""
+
 LEAST_ERROR: Final = 1e-9
 """Estimates that differ by less than this are rounded differently, not different."""
 
@@ -168,5 +171,5 @@ def _largest_by_chance(draws: FloatArray, seed: int) -> float:
     centred = np.nan_to_num(draws - np.nanmean(draws, axis=0))
     lengths = np.sqrt((centred**2).sum(axis=0))
     directions = centred / np.where(lengths > 0, lengths, 1.0)
-    chance = np.random.default_rng(seed).standard_normal((4000, len(draws))) @ directions
+    chance = np.random.default_rng(seed).standard_normal((CHECKS, len(draws))) @ directions
     return max(float(np.quantile(np.abs(chance).max(axis=1), 0.95)), NORMAL)

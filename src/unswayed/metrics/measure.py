@@ -123,6 +123,7 @@ def difference(
     clusters = Clusters.of_strata([(len(block), own) for block, _, own in blocks])
     least, most = metric.limits(pairs[0][0].n) if metric.limits else (-np.inf, np.inf)
     span = most - least
+    # plain means on both sides: 1 and the item's value
     if np.isfinite(span) and statistics.shape[1] == 4 and (statistics[:, [0, 2]] == 1.0).all():
         apart = statistics[:, 1] - statistics[:, 3]
         return mean_of_items(apart, clusters, span=span, counts=counts)
