@@ -59,7 +59,11 @@ class Repeat(Method):
 
 @dataclass(frozen=True, slots=True)
 class RepeatMean(Repeat):
-    """Mean probability over samples of one presentation."""
+    """Mean probability over samples of one presentation.
+
+    Attributes:
+        samples: Number of samples, at least 1.
+    """
 
     name: ClassVar[str] = "repeat-mean"
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
