@@ -49,7 +49,12 @@ def metrics_of(
         unswayed=VERSION,
         model=model,
         data=_data(plan),
-        protocol=_protocol(plan),
+        protocol=Protocol(
+            name=plan.orders,
+            protocols=tuple(plan.strata[0].protocols),
+            n_presentations=max(len(stratum.views) for stratum in plan.strata),
+            n_candidates=tuple(sorted(stratum.n for stratum in plan.strata)),
+        ),
         calls=_calls(counts, tables, endings),
         repeats=_repeats(plan, tables, temperature),
     )
@@ -88,15 +93,6 @@ def _data(plan: AuditPlan) -> Data:
         no_gold=int((kinds == GOLD_NONE).sum()),
         gold_ties=int((kinds == GOLD_TIE).sum()),
         criteria=dict(Counter(filter(None, criteria))) or UNSET,
-    )
-
-
-def _protocol(plan: AuditPlan) -> Protocol:
-    return Protocol(
-        name=plan.orders,
-        protocols=tuple(plan.strata[0].protocols),
-        n_presentations=max(len(stratum.views) for stratum in plan.strata),
-        n_candidates=tuple(sorted(stratum.n for stratum in plan.strata)),
     )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from unswayed.decisions import TIE, FloatArray
 from unswayed.metrics.metric import (
     Ends,
+    Limits,
     Metric,
     Need,
     correlation,
@@ -25,6 +26,16 @@ from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rare import of_differences, of_shares
 
 
+def _by_position(outcomes: Outcomes) -> FloatArray:
+    """Choices, and choices at each position; shape (I, 1 + n)."""
+    return _with_total(outcomes.counts_by(outcomes.positions_by_candidate))
+
+
+def _by_label(outcomes: Outcomes) -> FloatArray:
+    """Choices, and choices of each label; shape (I, 1 + n)."""
+    return _with_total(outcomes.counts_by(outcomes.labels_by_candidate))
+
+
 def _with_total(counts: FloatArray) -> FloatArray:
     return np.column_stack([counts.sum(axis=1), counts])
 
@@ -33,6 +44,10 @@ def excess_of_first(sums: FloatArray) -> FloatArray:
     """Share of the first position less 1/n, (B,); negative where the last ones are preferred."""
     excess: FloatArray = (shares := ratio(sums))[:, 0] - 1.0 / shares.shape[1]
     return excess
+
+
+def _excess_limits(n: int) -> Limits:
+    return -1.0 / n, 1.0 - 1.0 / n
 
 
 def _excess_ends(statistics: FloatArray, counts: NDArray[np.int64]) -> list[Ends]:
@@ -54,7 +69,7 @@ POSITION_RATE = Metric(
     title="Positions",
     meaning="share of parsed choices that fall on each position, the first one first; 1/n each "
     "without bias",
-    statistics=lambda own: _with_total(own.counts_by(own.positions_by_candidate)),
+    statistics=_by_position,
     undefined="no answer could be read as a candidate",
     needs=(Need.PERMUTABLE, Need.PARSED),
     percent=True,
@@ -68,7 +83,7 @@ LABEL_RATE = replace(
     title="Labels",
     meaning="share of parsed choices that fall on each label, in the order of the label set; 1/n "
     "each without bias",
-    statistics=lambda own: _with_total(own.counts_by(own.labels_by_candidate)),
+    statistics=_by_label,
 )
 
 PRIMACY = replace(
@@ -76,7 +91,7 @@ PRIMACY = replace(
     title="Primacy",
     meaning="share of parsed choices that fall on the first position, less the 1/n of no bias",
     values=excess_of_first,
-    limits=lambda n: (-1.0 / n, 1.0 - 1.0 / n),
+    limits=_excess_limits,
     interval=_excess_ends,
 )
 
