@@ -7,13 +7,12 @@ import pytest
 from judges import est, figures, method, plain_run, with_metrics
 from unswayed.auditing.recommendation import Recommendation
 from unswayed.decisions import Estimate
-from unswayed.report.advice import controls_of
 from unswayed.report.applying import applications_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.intervals import above, below
 from unswayed.report.scored import lede_of
-from unswayed.report.sections import remedies_claim
+from unswayed.report.sections import controls_of, remedies_claim
 from unswayed.report.table import main_table
 from unswayed.report.words import plain, say, sentence
 

@@ -148,17 +148,19 @@ def _recommended(
     able = [name for name in common if not plan.methods[name].about.control]
     guesses = [part.gold[part.decided].mean(axis=1) for part in common[BASE]]
     by_luck = given.criterion == METRICS.name_of(FRACTIONAL) and any(map(len, guesses))
-    unread = _share(tables, UNPARSED)
+    choices = np.concatenate([with_content(table).choices.ravel() for table in tables])
+    unread, tied, missing = (int((choices == code).sum()) for code in (UNPARSED, TIE, MISSING))
+    answered = max(len(choices) - missing, 1)
+    lacking = np.concatenate([~part.answered[_asked(part)] for part in scored[BASE].outcomes])
     return recommend(
         _contrasts(common, able, given.criterion, options),
         {name: scored[name].costs.calls_per_item_amortised for name in able},
         given,
         chance=float(np.concatenate(guesses).mean()) if by_luck else None,
         agreed=_agreed(common[BASE]) if options["gold_ties"] == "exclude" else None,
-        unread=unread,
-        missing=sum(int((~part.answered & _asked(part)).sum()) for part in scored[BASE].outcomes)
-        / max(sum(int(_asked(part).sum()) for part in scored[BASE].outcomes), 1),
-        tied=_share(tables, TIE) / max(1.0 - unread, 1e-9) if by_luck else 0.0,
+        unread=unread / answered,
+        missing=float(lacking.mean()) if len(lacking) else 0.0,
+        tied=tied / max(answered - unread, 1) if by_luck else 0.0,
     )
 
 
@@ -191,9 +193,3 @@ def _beside(
         return measure(outcomes, names=names, **options).estimates
     reason = "it reads all that the average it would be compared with reads"
     return dict.fromkeys(names, Estimate(value=None, reason=reason))
-
-
-def _share(tables: Sequence[DecisionTable], code: int) -> float:
-    tables = [with_content(table) for table in tables]
-    asked = sum(int((table.choices != MISSING).sum()) for table in tables)
-    return sum(int((table.choices == code).sum()) for table in tables) / max(asked, 1)

@@ -74,14 +74,17 @@ def audit_decisions(
         ItemError: If there are no decisions, or they do not fit the items.
         UsageError: If they come from several models and none was chosen.
     """
-    recording = decisions if isinstance(decisions, Recording) else _recording_of(decisions)
+    recording = decisions
+    if not isinstance(recording, Recording):
+        bad_lines = getattr(decisions, "bad_lines", ())
+        recording = record(recording, originals=Listed(recording), bad_lines=bad_lines)
     kept, warnings = _one_model_one_prompt(recording, model)
     subjects = expanded(items or ItemSet.of(items_from_decisions(kept), name=name))
     kept, confounded = _without_confounded_criteria(kept)
     check_group_by(subjects, settings.group_by)
     kept, unknown = _matching(kept, subjects)
     warnings = [
-        *_bad_lines(recording),
+        *([left_out(recording.bad_lines)] if recording.bad_lines else []),
         *warnings,
         *confounded,
         *_gaps(kept, subjects, unknown),
@@ -104,11 +107,6 @@ def audit_decisions(
     )
     run = msgspec.structs.replace(run, recorded=True, planned=tuple(plan.methods))
     return RecordedAudit(metrics, run, plan, tables, source, partial(_exchanges, source), source)
-
-
-def _recording_of(decisions: Sequence[Decision]) -> Recording:
-    bad_lines = getattr(decisions, "bad_lines", ())
-    return record(decisions, originals=Listed(decisions), bad_lines=bad_lines)
 
 
 def _endings(recording: Recording) -> Counter[str]:
@@ -242,11 +240,6 @@ def _without_confounded_criteria(recording: Recording) -> tuple[Recording, list[
     kinds = [msgspec.structs.replace(kind, criteria_order=None) for kind in recording.kinds]
     said = "the order of the criteria changed only together with that of the levels: what each of "
     return recording.asked_as(kinds), [f"{said}them does cannot be told apart."]
-
-
-def _bad_lines(recording: Recording) -> list[str]:
-    """What was left out when the decisions were read."""
-    return [left_out(recording.bad_lines)] if recording.bad_lines else []
 
 
 def _matching(recording: Recording, items: ItemSet) -> tuple[Recording, int]:

@@ -8,15 +8,17 @@ import platform
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from unswayed.errors import RunDirectoryError
 from unswayed.files import whole_file
 from unswayed.prompts import PromptSettings
+from unswayed.version import versions_of
+
+T = TypeVar("T")
 
 SUMS_FILE = "SHA256SUMS"
 SUMMED = ("run.json", "metrics.json", "answers.json", "flipped.json", "decisions.jsonl")
@@ -126,7 +128,7 @@ def read_bytes(path: Path) -> bytes:
         ) from None
     except OSError as error:
         raise RunDirectoryError(f"cannot read {path}: {error.strerror or error}.") from None
-    if lines and f"{_sum_of(data)}  {path.name}".encode() not in lines:
+    if lines and f"{hashlib.sha256(data).hexdigest()}  {path.name}".encode() not in lines:
         raise RunDirectoryError(
             f"{path} is not what the audit wrote (its sum is not in {SUMS_FILE}). Run the audit "
             f"again: recorded calls are not made again. If you changed it, remove {SUMS_FILE}."
@@ -142,36 +144,31 @@ def belongs(path: Path) -> bool:
         return False
 
 
-def _sum_of(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def json_text(value: object) -> str:
     """Readable JSON; not-a-number never appears in it."""
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a run directory.
+def read_as(path: Path, kind: type[T]) -> T:
+    """What a JSON file of a run directory holds.
 
     Raises:
-        RunDirectoryError: If it is missing, not JSON, or not what was written.
+        RunDirectoryError: If it is missing, not JSON of that kind, or not what was written.
     """
     try:
-        value = msgspec.json.decode(read_bytes(path))
+        return msgspec.json.decode(read_bytes(path), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RunDirectoryError(f"cannot read {path}: {error}. Run the audit again.") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a run directory; see `read_as`."""
+    value = read_as(path, object)
     if not isinstance(value, dict):
         raise RunDirectoryError(f"{path} is not a JSON object.")
     return value
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of what the figures depend on; packages that are not installed are left out."""
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions
+    """Versions of what the figures depend on."""
+    return {"python": platform.python_version(), **versions_of(PACKAGES)}

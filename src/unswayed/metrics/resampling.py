@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -172,7 +172,7 @@ class Sample:
             return Bootstrapped(np.full(1, np.nan), np.zeros((0, 1)), 0, 0, None, reason)
         total = functools.reduce(operator.add, parts)
         is_sum = metric.weighted is None
-        values = metric.values if is_sum else _behind_the_count
+        values = metric.values if is_sum else lambda sums: sums[:, 1]
         point = values(total.point[None, :]).reshape(-1)
         samples = values(total.samples).reshape(-1, point.size)
         constructed = self.constructed and bool(metric.constructed)
@@ -198,11 +198,6 @@ class Sample:
         )
 
 
-def _behind_the_count(sums: FloatArray) -> FloatArray:
-    """The values of a weighted metric, shape (B,)."""
-    return sums[:, 1]
-
-
 def resample(
     metrics: Mapping[str, Metric],
     strata: Sequence[Outcomes],
@@ -226,9 +221,13 @@ def resample(
     """
     sizes = np.array([outcomes.n_draws for outcomes in strata], dtype=np.int64)
     sums: list[dict[str, Sums]] = [{} for _ in strata]
-    hopeful = {name: own for name, own in metrics.items() if not _hopeless(own, strata)}
+    streams: dict[int, dict[str, Metric]] = defaultdict(dict)
+    for name, metric in metrics.items():
+        if not (metric.left_out(strata) or metric.unrecorded(strata)):
+            stream = _WEIGHTED if metric.weighted is not None else int(metric.continuous)
+            streams[stream][name] = metric
     for stream, draw in ((0, _by_pattern), (1, _continuous), (_WEIGHTED, _weighted)):
-        chosen = {name: own for name, own in hopeful.items() if _stream(own) == stream}
+        chosen = streams[stream]
         if not chosen:
             continue
         generator = np.random.default_rng([seed, stream])
@@ -238,16 +237,6 @@ def resample(
             own |= draw(readable, outcomes, drawn, generator)
     read = any(own.choice_counts.any() for own in strata)
     return Sample(metrics, tuple(strata), tuple(sums), constructed and read)
-
-
-def _hopeless(metric: Metric, strata: Sequence[Outcomes]) -> bool:
-    """Whether it is left out anyway, or reads continuous quantities that were never recorded."""
-    return metric.left_out(strata) or bool(metric.unrecorded(strata))
-
-
-def _stream(metric: Metric) -> int:
-    """Which draws a metric shares."""
-    return _WEIGHTED if metric.weighted is not None else int(metric.continuous)
 
 
 def _by_pattern(
