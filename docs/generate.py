@@ -193,7 +193,7 @@ def metric_table() -> str:
             metric.meaning,
             {1: "more", -1: "less", 0: ""}[metric.better],
             "" if metric.compared == "no" else metric.compared,
-            "says nothing" if metric.constructed else "",
+            {True: "says nothing", "evenly": "says nothing if even"}.get(metric.constructed, ""),
         )
         for name, metric in ((name, METRICS.load(name)) for name in METRICS)
     ]
