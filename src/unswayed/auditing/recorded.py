@@ -81,7 +81,7 @@ def audit_decisions(
     check_group_by(subjects, settings.group_by)
     kept, unknown = _matching(kept, subjects)
     warnings = [
-        *_bad_lines(recording),
+        *([left_out(recording.bad_lines)] if recording.bad_lines else []),
         *warnings,
         *confounded,
         *_gaps(kept, subjects, unknown),
@@ -242,11 +242,6 @@ def _without_confounded_criteria(recording: Recording) -> tuple[Recording, list[
     kinds = [msgspec.structs.replace(kind, criteria_order=None) for kind in recording.kinds]
     said = "the order of the criteria changed only together with that of the levels: what each of "
     return recording.asked_as(kinds), [f"{said}them does cannot be told apart."]
-
-
-def _bad_lines(recording: Recording) -> list[str]:
-    """What was left out when the decisions were read."""
-    return [left_out(recording.bad_lines)] if recording.bad_lines else []
 
 
 def _matching(recording: Recording, items: ItemSet) -> tuple[Recording, int]:

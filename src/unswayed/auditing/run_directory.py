@@ -126,7 +126,7 @@ def read_bytes(path: Path) -> bytes:
         ) from None
     except OSError as error:
         raise RunDirectoryError(f"cannot read {path}: {error.strerror or error}.") from None
-    if lines and f"{_sum_of(data)}  {path.name}".encode() not in lines:
+    if lines and f"{hashlib.sha256(data).hexdigest()}  {path.name}".encode() not in lines:
         raise RunDirectoryError(
             f"{path} is not what the audit wrote (its sum is not in {SUMS_FILE}). Run the audit "
             f"again: recorded calls are not made again. If you changed it, remove {SUMS_FILE}."
@@ -140,10 +140,6 @@ def belongs(path: Path) -> bool:
         return path.exists() or f"  {path.name}\n" in path.with_name(SUMS_FILE).read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return False
-
-
-def _sum_of(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def json_text(value: object) -> str:
