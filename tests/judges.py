@@ -15,7 +15,7 @@ from unswayed.auditing.audit import AuditRecord
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import Metrics, Run
-from unswayed.auditing.rows import as_json
+from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Decision
@@ -91,7 +91,7 @@ def figures(run: RunData) -> dict[str, Any]:
 
 def with_metrics(run: RunData, **changes: Any) -> RunData:
     """The run with some keys of its metrics replaced."""
-    return replace(run, metrics=Metrics.of({**figures(run), **changes}))
+    return replace(run, metrics=converted({**figures(run), **changes}, Metrics))
 
 
 def plain_run(
@@ -122,7 +122,7 @@ def plain_run(
         "methods": {"direct": direct},
         **metrics,
     }
-    return RunData(Metrics.of(made), run_json(2), Flips(n_flipped))
+    return RunData(converted(made, Metrics), run_json(2), Flips(n_flipped))
 
 
 def priced(calls: float, **metrics: Any) -> dict[str, Any]:

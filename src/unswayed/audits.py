@@ -22,7 +22,7 @@ from unswayed.auditing.audit import (
 )
 from unswayed.auditing.measurement import asked_for
 from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
-from unswayed.auditing.recorded import RecordedAudit, audit_decisions
+from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import check_kept, check_kind
 from unswayed.auditing.rereading import reread, said
 from unswayed.auditing.run_directory import (
@@ -74,7 +74,7 @@ def audit_calls(
     backend, missing = open_or_replay(model, reach, directory)
     with ExitStack() as at_end:
         with _closed_if_refused(backend):
-            plan = plan_for(items, settings, backend)
+            plan = plan_for(items, settings, backend, directory)
             run_settings = run_settings_for(settings, backend, budget_usd=budget)
             if directory is None:
                 store = CallStore.in_memory()  # `decisions` reads it later
@@ -157,7 +157,7 @@ def price_calls(
     """What `audit_calls` would ask and cost; no key is needed and nothing is written."""
     backend, missing = open_or_replay(model, replace(reach, pricing_only=True), directory)
     try:
-        plan = plan_for(items, settings, backend)
+        plan = plan_for(items, settings, backend, directory)
         with recorded_calls(directory) as store:
             session = Session(backend, store, run_settings_for(settings, backend))
             audit = Audit.begin(plan, session)
@@ -223,7 +223,7 @@ def audit_recorded(
         check_kind(directory, recorded=True, model=who, data=data)
         check_kept(directory, record.plan, answers=record.run.calls.answered)
         prepare_directory(directory)
-        _keep_decisions(directory, record)
+        write_lines(directory / "decisions.jsonl", record.answers.lines(record.plan))
         _write(directory, record)
     return AuditResult(record, directory)
 
@@ -255,8 +255,3 @@ def _of_calls(
         "dry_run": reach.pricing_only,
         **asdict(reach),
     }
-
-
-def _keep_decisions(directory: Path, record: RecordedAudit) -> None:
-    """Copy the decisions into the run directory, so that it stands alone."""
-    write_lines(directory / "decisions.jsonl", record.answers.lines(record.plan))

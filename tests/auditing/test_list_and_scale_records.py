@@ -8,7 +8,7 @@ import pytest
 
 import unswayed as us
 from unswayed.auditing.records import LevelChoices, Metrics
-from unswayed.auditing.rows import as_json
+from unswayed.auditing.rows import as_json, converted
 from unswayed.backends.simulated import simulated_items
 from unswayed.items import Task
 
@@ -61,8 +61,8 @@ def test_levels_of_several_scales_have_no_common_values() -> None:
 
 def test_both_survive_the_file(lists: Metrics, scale: Metrics) -> None:
     for metrics in (lists, scale):
-        assert Metrics.of(as_json(metrics)) == metrics
-    assert isinstance(Metrics.of(as_json(scale)).level_choices[5], LevelChoices)  # type: ignore[index]
+        assert converted(as_json(metrics), Metrics) == metrics
+    assert isinstance(converted(as_json(scale), Metrics).level_choices[5], LevelChoices)  # type: ignore[index]
 
 
 def test_pairs_have_neither_key() -> None:

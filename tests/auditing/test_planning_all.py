@@ -113,7 +113,8 @@ def test_a_dry_run_says_what_each_method_asks(
     assert main([*command[:-1], "--probs", "sampled:5", "--dry-run", "--json"]) == 0
     priced = json.loads(capsys.readouterr().out)
     assert (priced["per_item"]["direct"], priced["per_item"]["vote"]) == (30, 30)
-    assert "repeat" in priced["skipped"]
+    assert "repeat" not in priced["skipped"]  # its samples are asked anyway
+    assert "adds 120 calls per item" in priced["skipped"]["average:layouts=all"]
 
 
 def test_an_audit_that_no_named_method_fits_is_refused(

@@ -9,6 +9,7 @@ import pytest
 from unswayed.auditing.recommendation import Recommendation, recommend
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import Metrics
+from unswayed.auditing.rows import converted
 from unswayed.auditing.settings import AuditSettings, audit_settings
 from unswayed.decisions import Decision
 from unswayed.errors import UsageError
@@ -187,7 +188,9 @@ def test_a_margin_is_some_points(margin: float) -> None:
 
 def test_a_recommendation_of_an_older_file_has_no_state() -> None:
     older = {"method": "pride", "reason": "the cheapest", "criterion": "accuracy", "best": "pride"}
-    read = Metrics.of({"recommendation": {**older, "alternative": None, "steadiest": "vote"}})
+    read = converted(
+        {"recommendation": {**older, "alternative": None, "steadiest": "vote"}}, Metrics
+    )
     assert read.recommendation is not None
     assert (read.recommendation.state, read.recommendation.gain) == ("none", None)
 

@@ -9,7 +9,7 @@ import pytest
 
 import unswayed as us
 from unswayed.auditing.records import Metrics, Run, check_kind, read_metrics, read_run
-from unswayed.auditing.rows import as_json
+from unswayed.auditing.rows import as_json, converted
 from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Estimate
 from unswayed.errors import RunDirectoryError
@@ -65,7 +65,9 @@ def test_an_average_over_groups_says_over_how_many() -> None:
 
 
 def test_an_older_or_newer_file_reads_with_what_it_has() -> None:
-    metrics = Metrics.of({"methods": {"direct": {"accuracy": EST}}, "of_tomorrow": [1, "x"]})
+    metrics = converted(
+        {"methods": {"direct": {"accuracy": EST}}, "of_tomorrow": [1, "x"]}, Metrics
+    )
     accuracy = metrics.methods["direct"].get("accuracy")
     assert isinstance(accuracy, Estimate)
     assert accuracy.value == 0.5
@@ -81,6 +83,34 @@ def test_a_value_of_another_type_is_refused_with_its_place(run: Path, tmp_path: 
         read_run(tmp_path)
     with pytest.raises(RunDirectoryError, match=r"damaged.*flips"):
         read_metrics(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("metrics.json", "data.n_items", -1),
+        ("metrics.json", "data.n_units", -1),
+        ("metrics.json", "protocol.n_presentations", -2),
+        ("metrics.json", "calls.unparsed", -3),
+        ("metrics.json", "recommendation.margin", -0.5),
+        ("metrics.json", "recommendation.needed", -40),
+        ("metrics.json", "methods.direct.accuracy.n", -7),
+        ("run.json", "calls.made", -1),
+        ("run.json", "data.n_items", -1),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused_with_its_place(
+    name: str, place: str, value: float, run: Path, tmp_path: Path
+) -> None:
+    record = written(run / name)
+    *parents, last = place.split(".")
+    inner = record
+    for parent in parents:
+        inner = inner[parent]
+    inner[last] = value
+    (tmp_path / name).write_text(json.dumps(record))
+    with pytest.raises(RunDirectoryError, match=rf"damaged.*{last}"):
+        (read_run if name == "run.json" else read_metrics)(tmp_path)
 
 
 def test_recorded_decisions_say_nothing_about_calls() -> None:
@@ -100,15 +130,15 @@ def test_a_directory_of_another_kind_is_refused(run: Path) -> None:
 def test_a_recommendation_without_its_parts_is_damaged(state: str, lost: str) -> None:
     used = "cheapest" if state == "open" else "method"
     told = {"state": state, used: "direct", "most_accurate": "vote", "gain": EST}
-    assert Metrics.of({"recommendation": told}).recommendation
+    assert converted({"recommendation": told}, Metrics).recommendation
     told.pop(used if lost == "used" else lost)
     with pytest.raises(msgspec.ValidationError, match=f"the state {state} goes with"):
-        Metrics.of({"recommendation": told})
+        converted({"recommendation": told}, Metrics)
 
 
 def test_a_recommendation_of_an_earlier_rule_is_none() -> None:
     earlier = {"method": "average", "reason": "it has the highest accuracy", "best": "average"}
-    read = Metrics.of({"recommendation": earlier}).recommendation
+    read = converted({"recommendation": earlier}, Metrics).recommendation
     assert read is not None
     assert (read.state, read.method) == ("none", None)
     assert read.reason == "the audit used an earlier rule; run it again"

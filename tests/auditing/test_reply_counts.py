@@ -10,7 +10,7 @@ from unswayed.auditing.export import export_decisions
 from unswayed.auditing.flips import flips_of
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import Calls, Metrics, Reread
-from unswayed.auditing.rows import as_json
+from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
 from unswayed.importers import line_of, read_decisions_file, read_recording, write_decisions
@@ -132,7 +132,7 @@ def test_record_keeps_every_count() -> None:
         calls_of(DECISIONS), reread=Reread(now_unread=28, now_read=3, of=4800)
     )
     written = as_json(Metrics(calls=calls))
-    assert Metrics.of(written).calls == calls
+    assert converted(written, Metrics).calls == calls
     assert written["calls"]["broken"] == {"OTHER": 1, "abort": 2}
     assert "reread" not in as_json(Metrics())["calls"]
 
@@ -174,7 +174,7 @@ def test_many_reasked_items_add_figures_without_them() -> None:
     assert (direct["consistency"].value, direct["consistency"].n) == (1.0, 18)
     assert whole["accuracy"].value == pytest.approx((14 + 2 * 0.5) / 20)
     assert whole["consistency"].value == pytest.approx(18 / 20)
-    assert Metrics.of(as_json(metrics)) == metrics
+    assert converted(as_json(metrics), Metrics) == metrics
 
 
 @pytest.mark.parametrize(("n_reasked", "n_items"), [(0, 20), (1, 25), (20, 20)])

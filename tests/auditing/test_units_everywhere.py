@@ -16,12 +16,13 @@ from unswayed.auditing.rows import as_json
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Clusters, Decision, Estimate
-from unswayed.errors import MethodError
-from unswayed.importers import items_from_decisions
+from unswayed.errors import ItemError, MethodError
+from unswayed.importers import items_from_decisions, read_recording, write_decisions
 from unswayed.items import Item, ItemSet, units_of
 from unswayed.methods.drift import drift
 from unswayed.methods.names import parse_method
 from unswayed.report.collect import load_runs
+from unswayed.report.page import render_report
 from unswayed.shadow import Shadow
 from unswayed.training.data import build_groups
 from unswayed.training.recipe_parts import Data, Prompt
@@ -220,3 +221,40 @@ def test_items_made_from_decisions_take_their_unit() -> None:
     own = [msgspec.structs.replace(one, unit=f"u{one.item_id[1:-1]}") for one in decisions(40)]
     items = items_from_decisions(own)
     assert [item.unit for item in items] == [f"u{item.id[1:-1]}" for item in items]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_decisions_with_two_units_of_one_item_are_refused(whole: bool, tmp_path: Path) -> None:
+    own = [msgspec.structs.replace(one, unit=f"u{at}") for at, one in enumerate(decisions(2))]
+    path = tmp_path / "made.jsonl"
+    write_decisions(path, own)
+    with pytest.raises(ItemError, match="i0: unit: 'u1', but 'u0' before"):
+        items_from_decisions(own if whole else read_recording(path))
+
+
+def test_runs_that_count_questions_differently_say_so(tmp_path: Path) -> None:
+    items = simulated_items(40, 2, seed=3)
+    paths = [tmp_path / name for name in ("plain", "named", "paired", "other")]
+    for path, units, skip in zip(paths, (None, 40, 20, 40), (0, 0, 0, 40), strict=True):
+        data = [
+            msgspec.structs.replace(item, id=f"{at + skip}", unit=units and f"u{at % units}")
+            for at, item in enumerate(items)
+        ]
+        data = ItemSet.of(data, name="set")
+        us.audit("simulated/judge", data, methods="direct", resamples=100, out=path)
+    told = "The runs count different items as one question: the first run decides."
+    assert [told in load_runs([paths[0], path])[1].caveats for path in paths[1:]] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_runs_without_a_common_item_say_so(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("one", "other")]
+    for path, first in zip(paths, (0, 30), strict=True):
+        data = ItemSet.of(simulated_items(60, 2)[first : first + 30], name="set")
+        us.audit("simulated/judge", data, methods="direct", resamples=100, out=path)
+    page = render_report(load_runs(paths))
+    assert "the runs have no item in common that was asked in the same presentations" in page
+    assert "no item in common" not in render_report(load_runs([paths[0], paths[0]]))

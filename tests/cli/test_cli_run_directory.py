@@ -170,6 +170,42 @@ def test_an_unfinished_audit_may_be_finished_smaller(run: Run, pairs: Path) -> N
     assert audit(run, pairs, "--out", "run", "--methods", "direct").code == 0
 
 
+def test_interrupted_audit_keeps_protecting_the_last_finished_one(
+    run: Run, folder: Path, server: Server
+) -> None:
+    data = write_lines("grown.jsonl", [pair(number) for number in range(40)])
+    held = (data, "--out", "run", "--limit", "30", "--methods", "all")
+    server.start()
+    assert audit(run, *held, model=Server.model).code == 0
+    server.start({"kind": "status", "status": 401})
+    for larger in ("40", "35"):
+        wanted = ("--methods", "all", "--protocol", "all", "--limit", larger)
+        assert audit(run, data, "--out", "run", *wanted, model=Server.model).code == 3
+    last = json.loads(Path("run/run.json").read_text())["last_finished"]
+    assert (last["finished"], last["data"]["n_items"]) == (True, 30)
+    before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
+    fewer = audit(
+        run, data, "--out", "run", "--limit", "10", "--methods", "direct", model=Server.model
+    )
+    assert fewer.code == 2
+    assert "method vote, 20 of 30 items. Ask for these too, or give another --out." in fewer.err
+    assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
+    assert audit(run, *held, model=Server.model).code == 0
+    assert "last_finished" not in json.loads(Path("run/run.json").read_text())
+
+
+def test_all_keeps_costly_methods_that_the_finished_audit_holds(run: Run, folder: Path) -> None:
+    data = write_lines("five.jsonl", [choice(number, 5) for number in range(24)])
+    assert audit(run, data, "--out", "run", "--methods", "all,repeat").code == 0
+    whole = ("--out", "run", "--methods", "all")
+    assert "0 to make" in audit(run, data, *whole, "--dry-run").out
+    again = audit(run, data, *whole, "--json")
+    assert again.code == 0
+    assert "repeat" in again.json["methods"]
+    assert "adds 20 calls per item" in again.json["skipped"]["average:layouts=all"]
+    assert again.json["calls"]["made"] == 0
+
+
 def test_a_damaged_pool_is_refused_and_left_as_it_is(run: Run, pairs: Path) -> None:
     Path("run").mkdir()
     Path("run/calls.sqlite").write_bytes(b"this is no database" * 100)

@@ -1,5 +1,7 @@
 """What counts once: a unit that is given, a question, or an item whose text asks nothing."""
 
+import json
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -114,3 +116,14 @@ def test_criteria_share_the_unit_of_their_item() -> None:
 def test_an_empty_unit_is_a_field_error() -> None:
     with pytest.raises(ItemError, match="unit: empty; leave it out"):
         decode_item(b'{"id":"a","prompt":"p","candidates":["x","y"],"unit":""}')
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"), [("", "unit: empty; leave it out"), (3, "unit: Expected text, got `int`")]
+)
+def test_a_wrong_unit_is_told_alike_in_files_and_python(unit: str, said: str) -> None:
+    given = {"id": "a", "prompt": "p", "candidates": ("x", "y"), "unit": unit}
+    for make in (lambda: Item(**given), lambda: decode_item(json.dumps(given))):
+        with pytest.raises(ItemError) as raised:
+            make()
+        assert str(raised.value) == said

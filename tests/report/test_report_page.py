@@ -17,6 +17,7 @@ import pytest
 from judges import est, figures, method, null, plain_run, sample_run, spans_in, with_metrics
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.auditing.records import Metrics, Prompt, Run
+from unswayed.auditing.rows import converted
 from unswayed.errors import UsageError
 from unswayed.items import Message
 from unswayed.prompts import Span
@@ -239,7 +240,9 @@ def test_lone_surrogates_stay_visible() -> None:
     ],
 )
 def test_a_run_without_numbers_still_gives_a_page(metrics: dict[str, Any]) -> None:
-    assert anchors(render_report([RunData(Metrics.of(metrics), Run(), Flips(0))]))[0] == "bias"
+    assert (
+        anchors(render_report([RunData(converted(metrics, Metrics), Run(), Flips(0))]))[0] == "bias"
+    )
 
 
 def test_a_report_of_nothing_is_refused() -> None:
@@ -271,7 +274,7 @@ def test_without_gold_nothing_speaks_of_accuracy() -> None:
     }
     metrics = {**figures(sample()), "methods": rows, "differences": {}, "recommendation": None}
     del metrics["thresholds"]
-    page = render_report([replace(sample(), metrics=Metrics.of(metrics))])
+    page = render_report([replace(sample(), metrics=converted(metrics, Metrics))])
     body = page[page.index("<body>") : page.index('<script type="application/json"')]
     assert "There are no gold labels" in body
     assert "ccuracy" not in body

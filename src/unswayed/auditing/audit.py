@@ -27,7 +27,7 @@ from unswayed.auditing.pool import (
     build_tables,
     noting_endings,
 )
-from unswayed.auditing.records import Calls, Metrics, Prompt, Run
+from unswayed.auditing.records import Calls, Metrics, Prompt, Run, run_before
 from unswayed.auditing.rereading import changes_of
 from unswayed.auditing.rows import as_json
 from unswayed.auditing.run_directory import json_text, write_bytes, write_text
@@ -122,8 +122,10 @@ def run_settings_for(
     )
 
 
-def plan_for(items: ItemSet, settings: AuditSettings, backend: Backend) -> AuditPlan:
-    """The plan for a model: what it can give decides which methods run.
+def plan_for(
+    items: ItemSet, settings: AuditSettings, backend: Backend, directory: Path | None = None
+) -> AuditPlan:
+    """The plan for a model: what it gives decides which methods run; `all` keeps those of a directory.
 
     Raises:
         UnswayedError: If an option does not fit the items, or they cannot be asked with this prompt.
@@ -135,6 +137,7 @@ def plan_for(items: ItemSet, settings: AuditSettings, backend: Backend) -> Audit
         settings,
         gives=evidence_of(items[0], prompts, logprobs=backend.gives_logprobs),
         unknown_words=backend.own_prompt.only_template,
+        held=() if directory is None else run_before(directory, finished=True).planned,
     )
     return replace(plan, remarks=tuple(check_prompts(items.items, prompts)))
 
@@ -338,7 +341,10 @@ def unread_replies(calls: Calls) -> Iterator[str]:
 
 def write_record(directory: Path, record: AuditRecord) -> None:
     """Write `run.json`, `metrics.json` and the single calls, each whole or not at all."""
-    write_text(directory / "run.json", json_text(record.run.to_json()))
+    run = record.run
+    if not run.finished and (before := run_before(directory, finished=True)).calls.answered:
+        run = msgspec.structs.replace(run, last_finished=before)
+    write_text(directory / "run.json", json_text(run.to_json()))
     write_text(directory / "metrics.json", json_text(as_json(record.metrics)))
     answers = msgspec.json.encode(answers_of(record.plan, record.tables))
     write_bytes(directory / ANSWERS_FILE, answers)

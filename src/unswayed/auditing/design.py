@@ -23,7 +23,8 @@ from unswayed.decisions.clusters import Clusters
 from unswayed.digests import digest
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet
-from unswayed.methods import Method
+from unswayed.methods import BASE, Method
+from unswayed.methods.names import parse_method, spec_name
 from unswayed.metrics.outcomes import Outcomes, with_gold
 from unswayed.presentation import (
     Ask,
@@ -42,7 +43,7 @@ FREE_CANDIDATES: Final = 4
 """Up to so many candidates `all` asks whatever its methods want: at most 37 calls per item."""
 
 CALLS_PER_CANDIDATE: Final = 3
-"""What the coupled protocol and the methods of `all` ask about one item with more candidates."""
+"""Questions about an item with more, to be scored; fitting and samples of each come on top."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,19 +214,28 @@ def stratum_asks(stratum: Stratum, methods: Iterable[Method]) -> tuple[Ask, ...]
     return tuple(dict.fromkeys([*protocols, *asked]))
 
 
+def with_samples(asks: Iterable[Ask], samples: int | None) -> Iterator[Ask]:
+    """The calls behind questions: with `sampled:R` each needs R samples too."""
+    for ask in asks:
+        for sample in range(ask.sample, 1 + (ask.sample or samples or 0)):
+            yield ask._replace(sample=sample)
+
+
 def too_costly(
-    methods: Mapping[str, Method], named: Set[str], strata: Iterable[Stratum]
+    methods: Mapping[str, Method], names: Set[str], strata: Iterable[Stratum], samples: int | None
 ) -> dict[str, str]:
     """The methods, in their order, for whose calls `all` has no room, each with the reason.
 
-    What is named, methods as well as protocols, is asked in any case and takes no room.
+    What is named beside it, methods as well as protocols, is asked in any case and takes no room.
     """
+    named = {spec_name(parse_method(name)) for name in {BASE, *names} - {"all"}}
     skipped: dict[str, str] = {}
     for own in (stratum for stratum in strata if stratum.n > FREE_CANDIDATES):
-        asked = set(stratum_asks(own, (methods[name] for name in named)))
-        room = CALLS_PER_CANDIDATE * own.n - len(own.views)
+        asks = stratum_asks(own, [methods[name] for name in methods if name in named])
+        asked = set(with_samples(asks, samples))
+        room = (CALLS_PER_CANDIDATE * own.n - len(own.views)) * (1 + (samples or 0))
         for name, method in methods.items():
-            added = set(asks_under_views(method, own)) - asked
+            added = set(with_samples(asks_under_views(method, own), samples)) - asked
             if len(added) > max(0, room):
                 calls = "1 call" if len(added) == 1 else f"{len(added):,} calls"
                 reason = f"not part of all for {own.n} candidates, as it adds {calls} per item"

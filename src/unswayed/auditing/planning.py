@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from unswayed.auditing.design import (
     stratum_asks,
     stratum_questions,
     too_costly,
+    with_samples,
 )
 from unswayed.auditing.pool import DecisionSource, sampled, with_content
 from unswayed.auditing.settings import (
@@ -73,23 +73,27 @@ class AuditPlan:
                 yield question
         yield from only_fitting.values()
 
-    def calls(self) -> Iterator[Question]:
-        """The questions with the samples behind them: what the runner is given."""
-        return with_samples(self.questions(), self.samples)
+    def calls(self, questions: Iterable[Question] | None = None) -> Iterable[Question]:
+        """Questions, or all, with the samples behind them: what the runner is given."""
+        asked = self.questions() if questions is None else questions
+        if not (count := self.samples):
+            return asked
+        return (Question(q.item, ask) for q in asked for ask in with_samples([q.ask], count))
 
     def read(self, questions: Iterable[Question], source: DecisionSource) -> Iterator[Decision]:
         """The decisions of questions, with the probabilities of their samples where asked for."""
-        decisions = source(with_samples(questions, self.samples))
+        decisions = source(self.calls(questions))
         return decisions if self.samples is None else sampled(decisions, self.samples)
 
     def per_item(self) -> dict[str, int]:
         """By method, the most calls that scoring it takes for one item; fitting comes on top."""
-        counts = dict.fromkeys(self.methods, 0)
-        for stratum, (name, method) in product(self.strata, self.methods.items()):
-            item, asks = stratum.subjects[0], asks_under_views(method, stratum)
-            calls = with_samples((Question(item, ask) for ask in asks), self.samples)
-            counts[name] = max(counts[name], len({question.ask for question in calls}))
-        return counts
+        return {
+            name: max(
+                len(set(with_samples(asks_under_views(own, part), self.samples)))
+                for part in self.strata
+            )
+            for name, own in self.methods.items()
+        }
 
     @cached_property
     def estimation(self) -> tuple[Question, ...]:
@@ -126,6 +130,7 @@ def plan_audit(
     *,
     gives: frozenset[Evidence],
     unknown_words: bool = False,
+    held: Collection[str] = (),
 ) -> AuditPlan:
     """Choose methods and strata.
 
@@ -135,6 +140,7 @@ def plan_audit(
         gives: What single calls can tell.
         unknown_words: True if the model's vocabulary has no words for instructions beyond its own
             prompt (the tiny judge): methods that change the wording are skipped.
+        held: Methods that `all` keeps, whatever they ask.
 
     Raises:
         UnknownNameError: If the task is not available.
@@ -160,6 +166,10 @@ def plan_audit(
         gives=gives if samples is None else gives | {Evidence.PROBS},
         unknown_words=unknown_words,
     )
+    if "all" in settings.methods:
+        costly = too_costly(chosen, {*settings.methods}, strata, samples)
+        skipped |= {name: costly[name] for name in costly if name not in held}
+        chosen = {name: own for name, own in chosen.items() if name not in skipped}
     return AuditPlan(items, settings, orders, strata, chosen, skipped, samples)
 
 
@@ -277,8 +287,6 @@ def choose_methods(
             chosen.setdefault(name, method)
         else:
             skipped[name] = reason
-    if "all" in names and recorded is None:
-        skipped |= too_costly(chosen, chosen.keys() & {BASE, *named}, strata)
     if named and "all" not in names and skipped.keys() >= set(named):
         said = "; ".join(f"{name}: {skipped[name]}" for name in dict.fromkeys(named))
         raise UsageError(f"{said}. Name another method, or all that can run: --methods all.")
@@ -352,15 +360,3 @@ def _can_fit(method: Method, item: Item, has: Set[Ask]) -> bool:
         return all(ask in has for _, ask in method.plan_fit([blind(item)]))
     except MethodError:  # it needs text, and recorded decisions may have none
         return False
-
-
-def with_samples(questions: Iterable[Question], samples: int | None) -> Iterator[Question]:
-    """The calls behind questions: with `sampled:R` each needs R samples too."""
-    if samples is None:
-        yield from questions
-        return
-    for question in questions:
-        yield question
-        if question.ask.sample == 0:
-            for sample in range(1, samples + 1):
-                yield Question(question.item, question.ask._replace(sample=sample))

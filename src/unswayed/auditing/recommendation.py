@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from unswayed.decisions import Estimate
+import msgspec
+
+from unswayed.decisions.estimate import Count, Estimate
 from unswayed.methods import ALL_ORDERS, BASE
 from unswayed.metrics.simultaneous import Contrasts
 from unswayed.quantiles import NORMAL
@@ -53,10 +55,10 @@ class Recommendation:
     most_accurate: str | None = None
     top: str | None = None
     gain: Estimate | None = None
-    margin: float = 0.01
-    items: int = 0
-    units: int = 0
-    needed: int | None = None
+    margin: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.01
+    items: Count = 0
+    units: Count = 0
+    needed: Count | None = None
     criterion: str = ""
     reason: str = ""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -14,7 +13,7 @@ from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.recommendation import Recommendation
 from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.run_directory import read_json
-from unswayed.decisions import Estimate
+from unswayed.decisions.estimate import Count, Estimate
 from unswayed.errors import RunDirectoryError
 from unswayed.methods.threshold import ThresholdView
 from unswayed.metrics.improvements import Improvements
@@ -37,14 +36,14 @@ class Data(Struct, frozen=True, kw_only=True):
     """
 
     name: str = "unnamed data"
-    n_items: int = 0
-    n_units: int = 0
+    n_items: Count = 0
+    n_units: Count = 0
     task: str | None = None
-    bad_lines: int = 0
-    not_permutable: int = 0
-    no_gold: int = 0
-    gold_ties: int = 0
-    criteria: dict[str, int] | UnsetType = UNSET
+    bad_lines: Count = 0
+    not_permutable: Count = 0
+    no_gold: Count = 0
+    gold_ties: Count = 0
+    criteria: dict[str, Count] | UnsetType = UNSET
 
     @property
     def noun(self) -> str:
@@ -71,8 +70,8 @@ class LevelChoices(Struct, frozen=True, kw_only=True):
     """
 
     values: tuple[float, ...] | None
-    chosen: tuple[tuple[int, ...], ...]
-    shown: tuple[tuple[int, ...], ...]
+    chosen: tuple[tuple[Count, ...], ...]
+    shown: tuple[tuple[Count, ...], ...]
 
 
 class Protocol(Struct, frozen=True, kw_only=True):
@@ -80,17 +79,17 @@ class Protocol(Struct, frozen=True, kw_only=True):
 
     name: str = ""
     protocols: tuple[str, ...] = ()
-    n_presentations: int = 0
-    n_candidates: tuple[int, ...] = ()
+    n_presentations: Count = 0
+    n_candidates: tuple[Count, ...] = ()
 
 
 class Reread(Struct, frozen=True, kw_only=True):
     """Counts of verdicts that newer rules changed, among `of` recorded replies read again."""
 
-    now_unread: int = 0
-    now_read: int = 0
-    to_another: int = 0
-    of: int = 0
+    now_unread: Count = 0
+    now_read: Count = 0
+    to_another: Count = 0
+    of: Count = 0
 
 
 class Calls(Struct, frozen=True, kw_only=True):
@@ -106,25 +105,25 @@ class Calls(Struct, frozen=True, kw_only=True):
         label_mass: Mean probability on the labels before it was renormalised.
     """
 
-    planned: int = 0
-    made: int = 0
-    cached: int = 0
-    failed: int = 0
-    replies: int | None = None
-    awaiting: int = 0
-    unparsed: int = 0
-    refused: int = 0
-    broken: dict[str, int] = {}
-    disagree: int = 0
-    disagree_positions: tuple[int, ...] = ()
-    reasked: int = 0
-    reasked_read: int = 0
-    reasked_positions: tuple[int, ...] = ()
+    planned: Count = 0
+    made: Count = 0
+    cached: Count = 0
+    failed: Count = 0
+    replies: Count | None = None
+    awaiting: Count = 0
+    unparsed: Count = 0
+    refused: Count = 0
+    broken: dict[str, Count] = {}
+    disagree: Count = 0
+    disagree_positions: tuple[Count, ...] = ()
+    reasked: Count = 0
+    reasked_read: Count = 0
+    reasked_positions: tuple[Count, ...] = ()
     reread: Reread | UnsetType = UNSET
-    input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
     cost_usd: float | None = None
-    unknown_usage: int = 0
+    unknown_usage: Count = 0
     label_mass: float | None = None
 
     @property
@@ -178,7 +177,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     macro: dict[str, Row] = {}
     skipped: dict[str, str] = {}
     cautions: dict[str, tuple[str, ...]] = {}
-    flips: dict[str, int] = {}
+    flips: dict[str, Count] = {}
     thresholds: ThresholdView | UnsetType = UNSET
     estimation_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
     order_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
@@ -186,15 +185,6 @@ class Metrics(Struct, frozen=True, kw_only=True):
     repeats: Repeats | UnsetType = UNSET
     level_choices: dict[int, LevelChoices] | UnsetType = UNSET
     without_reasked: dict[str, Row] | UnsetType = UNSET
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Metrics:
-        """A parsed `metrics.json`.
-
-        Raises:
-            msgspec.ValidationError: If something has the wrong type; the message names the place.
-        """
-        return converted(record, cls)
 
 
 class RunItems(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -205,12 +195,12 @@ class RunItems(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     name: str = ""
-    n_items: int = 0
+    n_items: Count = 0
     fingerprint: str = ""
-    bad_lines: int = msgspec.field(default=0, name="bad lines")
-    not_permutable: int = msgspec.field(default=0, name="not permutable")
-    no_gold: int = msgspec.field(default=0, name="no gold")
-    gold_ties: int = msgspec.field(default=0, name="gold ties")
+    bad_lines: Count = msgspec.field(default=0, name="bad lines")
+    not_permutable: Count = msgspec.field(default=0, name="not permutable")
+    no_gold: Count = msgspec.field(default=0, name="no gold")
+    gold_ties: Count = msgspec.field(default=0, name="gold ties")
     origin: dict[str, str | int] = {}
 
 
@@ -241,6 +231,7 @@ class Run(Struct, frozen=True, kw_only=True):
         budget_to_finish: USD that reach for all calls, after a spent budget.
         warnings: What the user should know, in sentences.
         asked: Model, data, directory, prompt options and those of local models as they were given.
+        last_finished: Of a run that did not finish, the last one in its directory that did.
     """
 
     version: str = ""
@@ -251,7 +242,7 @@ class Run(Struct, frozen=True, kw_only=True):
     protocol: Protocol = Protocol()
     intervals: str = ""
     settings: dict[str, Any] = {}
-    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    seed: Count = 0
     packages: dict[str, str] = {}
     recorded: bool = False
     prompt: Prompt | None = None
@@ -272,6 +263,7 @@ class Run(Struct, frozen=True, kw_only=True):
     budget_to_finish: float | None = None
     warnings: tuple[str, ...] = ()
     asked: dict[str, str | int | float | bool] = {}
+    last_finished: Run | UnsetType = UNSET
 
     def to_json(self) -> dict[str, Any]:
         """The content of `run.json`; what only calls have is left out where none was made."""
@@ -344,11 +336,9 @@ def check_kind(
         RunDirectoryError: If the directory holds a run of the other kind or with another prompt,
             or recorded decisions of another model or other data.
     """
-    before = _earlier(path)
-    if before is None:  # no finished run
-        if not (recorded and (path / "calls.sqlite").exists()):
-            return
-        before = Run()
+    before = run_before(path)
+    if before == Run() and not (path / "calls.sqlite").exists():
+        return
     if before.recorded != recorded:
         held, asked = ("a model's calls", "recorded decisions")[:: 1 if recorded else -1]
         raise RunDirectoryError(
@@ -377,8 +367,8 @@ def check_kept(path: Path, plan: AuditPlan, *, answers: int | None = None) -> No
     Raises:
         RunDirectoryError: If some of what the directory holds would not be measured again.
     """
-    before = _earlier(path)
-    if before is None or not before.finished or not before.calls.answered:
+    before = run_before(path, finished=True)
+    if not before.calls.answered:
         return
     shown = plan.strata[0].protocols
     lost = [f"method {name}" for name in before.planned if name not in plan.methods]
@@ -389,11 +379,8 @@ def check_kept(path: Path, plan: AuditPlan, *, answers: int | None = None) -> No
         "items": (before.data.n_items, len(plan.items)),
         "answers": (before.calls.answered, answers),
     }
-    lost += [
-        f"{had - has:,} of {had:,} {name}"
-        for name, (had, has) in sizes.items()
-        if has is not None and has < had
-    ]
+    for name, (had, has) in sizes.items():
+        lost += [f"{had - has:,} of {had:,} {name}"] if has is not None and has < had else []
     if lost:
         raise RunDirectoryError(
             f"{path} holds a finished audit; this one would lose its figures on {', '.join(lost)}. "
@@ -401,10 +388,12 @@ def check_kept(path: Path, plan: AuditPlan, *, answers: int | None = None) -> No
         )
 
 
-def _earlier(path: Path) -> Run | None:
-    """The finished run of a directory, whatever its sums say; None if there is none."""
+def run_before(path: Path, *, finished: bool = False) -> Run:
+    """The run of a directory, or the last that `finished`, whatever sums say; empty without one."""
     try:
         run = converted(json.loads((path / "run.json").read_text(encoding="utf-8")), Run)
     except (OSError, ValueError, RecursionError):
-        return None
-    return run if run.recorded or run.prompt is not None else None
+        return Run()
+    if finished and not run.finished:
+        run = run.last_finished or Run()
+    return run if run.recorded or run.prompt is not None else Run()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -23,12 +27,12 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: float | None
     low: float | None = None
     high: float | None = None
-    n: int = 0
+    n: Count = 0
     reason: str | None = None
     by_construction: bool = False
     joint: tuple[float, float] | None = None
-    groups: int | None = None
-    n_units: int | None = None
+    groups: Count | None = None
+    n_units: Count | None = None
 
     @property
     def units(self) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from unswayed.decisions.codes import Choice, FloatArray, IntArray, code_of
 from unswayed.decisions.decision import MOST_COUNT, Decision, has_sound_presentation
 from unswayed.decisions.recording import ByCandidate, Originals, Recording
-from unswayed.errors import ShapeError
+from unswayed.errors import ItemError, ShapeError
 from unswayed.items import BadLine
 
 SHARED: Final = (
@@ -78,7 +78,9 @@ class Recorder:
         kinds, items, finish = self._kinds, self._items, self._finish
         size = len(decisions)
         named = zip(item_ids, decisions, strict=True)
-        self._units.update((name, d.unit) for name, d in named if d.unit is not None)
+        for name, d in named:
+            if d.unit is not None and d.unit != (own := self._units.setdefault(name, d.unit)):
+                raise ItemError(f"{name}: unit: {d.unit!r}, but {own!r} before.")
         mass: list[float | None] = [decision.label_mass for decision in decisions]
         return Block(
             kind=np.array([kinds[_shared(d)] for d in decisions], dtype=np.int32),

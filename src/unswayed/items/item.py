@@ -106,7 +106,7 @@ class Item(
         unit: What it counts once with; items of one unit are no evidence of their own.
 
     Raises:
-        ItemError: If no task has that name. A valid name, such as `"mcq"`, becomes the `Task`.
+        ItemError: If no task has that name, or the unit is no text. The name of a task becomes the `Task`.
     """
 
     id: str
@@ -127,6 +127,9 @@ class Item(
     def __post_init__(self) -> None:
         if type(self.task) is not Task:
             msgspec.structs.force_setattr(self, "task", _task_named(self.task))
+        if self.unit == "" or not isinstance(self.unit, str | None):
+            expected = f"Expected text, got `{type(self.unit).__name__}`"
+            raise BadFieldError("unit", expected if self.unit != "" else "empty; leave it out")
 
     @property
     def asked_as(self) -> str:
@@ -345,8 +348,6 @@ def check_item(item: Item) -> None:
     """
     if not item.id:
         raise BadFieldError("id", "is empty")
-    if item.unit == "":
-        raise BadFieldError("unit", "empty; leave it out")
     if item.meta and _is_deeper(item.meta, MOST_NESTED):
         raise BadFieldError("meta", TOO_DEEP)
     if item.n < 2:

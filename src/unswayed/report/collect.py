@@ -81,10 +81,16 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
     first, *others = (load_answers(Path(directory)) for directory in directories)
     compared = []
     for r, o in zip(runs[1:], others, strict=True):
-        counted = any(answers.units for answers in (*first, *o))
-        said = () if counted else ("Recorded before questions were counted: each item is one.",)
+        old, new = (
+            {name: unit for a in run for name, unit in zip(a.item_ids, a.units, strict=False)}
+            for run in (first, o)
+        )
+        both = {(old[name], new[name]) for name in old.keys() & new.keys()}
+        told = () if old or new else ("Recorded before questions were counted: each item is one.",)
+        if both and len(both) > min(len(set(units)) for units in zip(*both, strict=True)):
+            told = ("The runs count different items as one question: the first run decides.",)
         gains = changes(first, o, seed=runs[0].run.seed)
-        compared.append(replace(r, changes=gains, caveats=(*r.caveats, *said)))
+        compared.append(replace(r, changes=gains, caveats=(*r.caveats, *told)))
     return [runs[0], *compared]
 
 

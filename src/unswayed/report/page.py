@@ -157,9 +157,10 @@ def _each(finding: Finding, findings: Sequence[Finding]) -> list[Markup]:
     remedy = sentence("advice.decision", finding)
     changes = changes_of(finding.run.changes, len(findings) - 1)
     gains = {METRICS.load(name).title: gain for name, gain in changes.items()}
+    apart = finding is not findings[0] and not finding.run.changes
     return [
         sentence("runs.of_run", finding.name, joined((sentence("lead.headline", finding), remedy))),
-        *say("runs.changes", gains, findings[0].name, len(findings) - 1),
+        *say("runs.changes", gains, findings[0].name, len(findings) - 1, apart),
     ]
 
 
