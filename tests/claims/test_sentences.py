@@ -386,6 +386,7 @@ missing; the same command continues
 that could not be read still await
 Items have @ to @ candidates; positions are described for those with
 There are no gold labels, so this report says how steady the verdicts are
+The only gold labels are ties, so this report says how steady the verdicts are
 Without gold labels no method is shown to beat a single call
 No method is measurably closer to the human scores than a single call
 of them refused); they count as wrong and as disagreement
