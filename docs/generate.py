@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from unswayed.benchmarks import BENCHMARKS
 from unswayed.decisions import Evidence
-from unswayed.methods import METHODS
+from unswayed.methods import BASE, METHODS
 from unswayed.methods.names import parameters
 from unswayed.methods.protocol import Method, learned_fields
 from unswayed.metrics import METRICS
@@ -111,7 +111,8 @@ def descriptions(method: type[Method]) -> dict[str, str]:
 
 
 def _commands(name: str, method: type[Method]) -> str:
-    lines = [f"unswayed audit DATA --model MODEL --methods direct,{name}"]
+    methods = ",".join(dict.fromkeys((BASE, name)))
+    lines = [f"unswayed audit DATA --model MODEL --methods {methods}"]
     if learned_fields(method):
         lines.append(f"unswayed calibrate {name} DATA --model MODEL --out {name}.json")
         lines.append(f"unswayed judge NEW_DATA --model MODEL --method {name}.json")
@@ -192,7 +193,7 @@ def metric_table() -> str:
             metric.meaning,
             {1: "more", -1: "less", 0: ""}[metric.better],
             "" if metric.compared == "no" else metric.compared,
-            "says nothing" if metric.constructed else "",
+            {True: "says nothing", "evenly": "says nothing if even"}.get(metric.constructed, ""),
         )
         for name, metric in ((name, METRICS.load(name)) for name in METRICS)
     ]

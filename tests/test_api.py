@@ -318,7 +318,7 @@ def test_notebooks_show_results_and_verdicts_escaped() -> None:
     ]
     result = us.audit(MODEL, rows, resamples=100)
     page = result._repr_html_()
-    assert page.startswith("<pre>This judge")
+    assert page.startswith("<pre>Shown first")
     assert "<script" not in page
     with us.Judge(MODEL, method="vote") as judge:
         (verdict,) = judge.verdicts([us.Item(**rows[0])])  # type: ignore[arg-type]

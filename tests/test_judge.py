@@ -503,7 +503,7 @@ def test_a_judge_that_changed_is_reported_and_the_same_judge_is_not(
         judged(judge, new)
         (said,) = judge.drift_report()
     assert said.startswith("no drift: the judge answers as when it was calibrated (92")
-    assert said.endswith("questions asked again, one test at 5 % of 2 numbers).")
+    assert said.endswith("questions asked again, one test at 5% of 2 numbers).")
     changed = Changed(model, "simulated/judge?slot=2&noise=0.2")
     with Judge(changed, method=file, shadow=0.5) as judge:
         judged(judge, new)

@@ -2,8 +2,8 @@
 
 A trial of the first part is a judge drawn at random. It is audited with all methods on samples of 100,
 300 and 1,000 items, and the truth is what every method measures on further items. "Lost" is the
-distance to the most accurate method of that judge. In the open state the reader is taken to use the
-command printed as "most accurate"; where nothing is recommended the reader keeps the single call.
+distance to the most accurate method of that judge. Where no method is named the reader is taken to use
+the method printed as "most accurate", and where none is printed the single call.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Judges of two candidates, asked in both orders, from hardly any discordant item to many; the truth is
 that of 200 000 items. With `gaps` a tenth of the calls failed, and `one order` shows every item as it
 was given: there gold does not stand under both labels of every item.
+
+Then the sizes of four labels, from no pull of the first place on, where resamples lie above the truth.
 """
 
 from __future__ import annotations
@@ -20,13 +22,15 @@ from unswayed.decisions.clusters import Clusters
 from unswayed.metrics import measure
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.presentation import X0, X2
+from unswayed.presentation import X0, X2, presentations
 
 TRIALS = 1000
 POPULATION = 200_000
 SIZES = (40, 200, 1000)
 COUNTED = ("position_rate", "position_effect", "recall_difference", "rstd")
 AGREEMENT = ("icc2k", "icc3k")
+PLACES = (0.0, 0.15, 0.6)
+"""Logits for the first of four options."""
 FEW = 40
 """Items of which ICC under a hardly discordant judge covers 88.9 % (1,500 trials), below 90."""
 
@@ -109,6 +113,51 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
     runs = trials or TRIALS
     for judge in JUDGES:
         yield from coverage(judge, runs)
+    for place in PLACES:
+        yield from coverage_of_sizes(place, runs)
+
+
+def four(place: float, items: int, seed: int) -> Outcomes:
+    """Answers to items of four options in cyclic order, the first place `place` logits above others."""
+    draw, shown = np.random.default_rng([items, seed]), presentations("cyclic", 4)
+    quality = draw.normal(0, 1.5, (items, 4))
+    logits = quality[:, None] + draw.normal(0, 0.5, (items, len(shown), 4))
+    for view, presentation in enumerate(shown):
+        logits[:, view, presentation.order[0]] += place
+    return Outcomes(
+        item_ids=tuple(map(str, range(items))),
+        groups=(None,) * items,
+        shown=shown,
+        label_set=tuple("ABCD"),
+        choices=logits.argmax(axis=2).astype(np.int16),
+        gold=np.eye(4, dtype=np.bool_)[(quality + draw.gumbel(size=quality.shape)).argmax(axis=1)],
+        gold_kind=np.full(items, GOLD_ONE, dtype=np.int8),
+        permutable=np.ones(items, dtype=np.bool_),
+    )
+
+
+def coverage_of_sizes(place: float, runs: int, *, size: int = POPULATION) -> Iterator[Rate]:
+    """Coverage of what errors add to; the truth is 0 without a pull."""
+    names = ("rstd", "ckld")
+    whole = measure([four(place, size, 0)], names=names, resamples=0)
+    for items in SIZES:
+        held: Counter[str] = Counter()
+        asked: Counter[str] = Counter()
+        for trial in range(runs):
+            row = measure([four(place, items, 1 + trial)], names=names, resamples=400, seed=trial)
+            for name in names:
+                if row[name].low is not None:
+                    truth = (whole[name].value or 0.0) * (place > 0)
+                    asked[name] += 1
+                    held[name] += covers(row[name].low, row[name].high, truth)
+        for name in asked:
+            yield Rate(
+                statement=f"interval of {name}",
+                setting=f"four options, {place:g} logits for the first, {items:,} items",
+                count=held[name],
+                trials=asked[name],
+                at_least=0.92,
+            )
 
 
 def coverage(judge: Judge, runs: int, *, size: int = POPULATION) -> Iterator[Rate]:

@@ -23,10 +23,10 @@ from unswayed.runner.calling import GRACE_S
 from unswayed.runner.drafts import Draft
 from unswayed.runner.planning import check_budget, most_usd, plan_calls, with_cost
 from unswayed.runner.progress import keep_showing
-from unswayed.runner.questions import Drafter, agreed_logprobs, settle_logprobs
+from unswayed.runner.questions import Drafter, settle_logprobs
 from unswayed.runner.reading import with_costs_of
 from unswayed.runner.writer import Answered, BatchWriter, Failed, OnCommit, Remembering
-from unswayed.store import CallStore, Memory, readable
+from unswayed.store import CallStore, Pool, readable
 
 POLL_S: Final = 0.01
 """Between two looks at a budget that is reserved by others."""
@@ -65,7 +65,7 @@ class Answers:
     def __init__(
         self,
         backend: Backend,
-        pool: CallStore | Memory,
+        pool: Pool,
         settings: RunSettings,
         progress: ShowsProgress | None,
     ) -> None:
@@ -82,15 +82,7 @@ class Answers:
 
     def _drafter(self) -> Drafter:
         """One that remembers nothing: an id may come again with another item."""
-        model, backend = self.backend.model, self.backend
-        return Drafter(
-            model,
-            agreed_logprobs(self.pool, model, backend),
-            self.settings,
-            keyed_by_item=backend.keyed_by_item,
-            converses=backend.converses,
-            remembers=False,
-        )
+        return Drafter.of(self.backend, self.pool, self.settings, remembers=False)
 
     async def ask(self, questions: Sequence[Question]) -> Asked:
         """Answer questions; what is answered is recorded before it is returned.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 import msgspec
 
@@ -40,37 +41,12 @@ def rating(
 ) -> Item:
     """A response to a prompt, to be scored on a scale."""
     values, texts = scale_of(levels)
-    item = Item(
-        id="",
-        task=Task.RUBRIC,
-        prompt=prompt,
-        candidates=texts,
-        values=values,
-        response=response,
-        reference=reference,
-        group=group,
-    )
-    return named(item)
+    more = {"values": values, "response": response, "reference": reference, "group": group}
+    return _named(Task.RUBRIC, prompt, texts, **more)
 
 
-def _named(
-    task: Task,
-    prompt: Text,
-    candidates: tuple[Text, ...],
-    *,
-    reference: str | None = None,
-    group: str | None = None,
-) -> Item:
-    return named(
-        Item(
-            id="",
-            task=task,
-            prompt=prompt,
-            candidates=candidates,
-            reference=reference,
-            group=group,
-        )
-    )
+def _named(task: Task, prompt: Text, candidates: tuple[Text, ...], **more: Any) -> Item:
+    return named(Item(id="", task=task, prompt=prompt, candidates=candidates, **more))
 
 
 def named(item: Item) -> Item:

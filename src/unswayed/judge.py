@@ -35,7 +35,7 @@ from unswayed.prompts import PromptSettings, prompt_settings
 from unswayed.rounds import Rounds
 from unswayed.runner import CallPlan, RunCounts, RunSettings, ShowsProgress
 from unswayed.shadow import Shadow
-from unswayed.store import CallStore, Memory
+from unswayed.store import CallStore, Memory, Pool
 from unswayed.sync import LoopThread
 
 T = TypeVar("T")
@@ -374,7 +374,7 @@ class Judge:
         self.close()
 
 
-def _pool(calls: str | Path | CallStore | None) -> CallStore | Memory:
+def _pool(calls: str | Path | CallStore | None) -> Pool:
     if calls is None or str(calls) == ":memory:":
         return Memory(MOST_IN_MEMORY)
     return calls if isinstance(calls, CallStore) else CallStore.open(calls)

@@ -75,13 +75,10 @@ class Shadow:
         tested = [number for number in compared if number.score is not None]
         if not tested:
             return [f"drift not checked: what {self._method.name} learns has no interval."]
-        basis = f"{count} questions asked again, one test at 5% of {_numbers(len(tested))}"
+        numbers = "1 number" if len(tested) == 1 else f"{len(tested)} numbers"
+        basis = f"{count} questions asked again, one test at 5% of {numbers}"
         moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
         if not moved:
             return [f"no drift: the judge answers as when it was calibrated ({basis})."]
         changed = f"the judge has changed since it was calibrated ({basis}): calibrate again."
         return [changed, *map(str, moved)]
-
-
-def _numbers(count: int) -> str:
-    return "1 number" if count == 1 else f"{count} numbers"

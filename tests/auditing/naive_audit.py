@@ -315,6 +315,7 @@ def consistencies(
 def shares(rows: Sequence[Answered], views: Sequence[Shown], n: int) -> Values:
     """Rates by position and label, and the balance of recalls and choices over labels."""
     at_position, at_label = [0] * n, [0] * n
+    whole = any(row.case.permutable and row.complete for row in rows) and len(views) > 1
     gold, hits, chosen = [0] * n, [0] * n, [0] * n
     for row in rows:
         if not row.case.permutable:
@@ -323,7 +324,7 @@ def shares(rows: Sequence[Answered], views: Sequence[Shown], n: int) -> Values:
         for verdict, view in zip(row.verdicts, views, strict=True):
             if verdict == MISSING:
                 continue
-            if isinstance(verdict, int):
+            if isinstance(verdict, int) and (row.complete or not whole):
                 at_position[position_of(view, verdict)] += 1
                 at_label[label_on(view, verdict)] += 1
             if len(right) == 1:

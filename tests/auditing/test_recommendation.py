@@ -20,6 +20,9 @@ from unswayed.metrics.simultaneous import Contrasts
 CALLS = {"direct": 1.0, "pride": 1.2, "average": 2.0, "vote": 2.0, "sequential": 1.0}
 
 
+AGREED = (0.43, 0.61)
+
+
 def values(items: int, **moved: tuple[int, int]) -> Contrasts:
     """Methods that earn half a point more, and less, than a single call on so many items."""
     rng = np.random.default_rng(items)
@@ -91,7 +94,14 @@ def test_a_question_that_is_open_names_both_ends_and_what_it_takes() -> None:
     spread = np.std([0.5] * 20 + [-0.5] * 12 + [0.0] * 268)
     assert found.needed == int(np.ceil(((1.959964 + 0.84) * spread / gain) ** 2 - 300))
     low = advised(values(100, average=(14, 17)))
-    assert (low.state, low.most_accurate) == ("open", "direct")
+    assert (low.state, low.most_accurate, low.top) == ("open", "direct", "average")
+    assert low.gain is not None
+    assert low.gain.value == pytest.approx(-3 / 200)
+
+
+def test_gain_names_its_method_where_nothing_reads_every_order() -> None:
+    found = advised(values(100, pride=(14, 17)))
+    assert (found.state, found.most_accurate, found.top) == ("open", "direct", "pride")
 
 
 def test_items_needed_never_run_away() -> None:
@@ -105,18 +115,19 @@ def test_items_needed_never_run_away() -> None:
 
 def test_a_vote_over_two_orders_is_the_same_sum() -> None:
     alike = values(300, vote=(0, 0))
-    found = advised(alike, two_orders=True)
+    found = advised(alike, agreed=AGREED)
     assert (found.state, found.method, found.gain) == ("same", None, None)
-    share = (alike.values[:, 0] != 0.5).mean()
-    assert found.reason.startswith(f"both orders agree on {share:.0%} of items")
+    told = "both orders agree on 43% of items; those verdicts are right 61% of the time"
+    assert found.reason == told
+    assert advised(alike, agreed=(0.0, 0.0)).reason == "both orders agree on no item"
     assert advised(alike).state != "same"  # by the data alone nothing is the same
-    assert advised(values(300, vote=(30, 0)), two_orders=True).state == "better"
+    assert advised(values(300, vote=(30, 0)), agreed=AGREED).state == "better"
 
 
 def test_a_gain_from_unread_answers_is_told_as_such() -> None:
-    found = advised(values(300, vote=(30, 0)), two_orders=True, unread=0.1)
+    found = advised(values(300, vote=(30, 0)), agreed=AGREED, unread=0.1)
     assert "second answer" in found.reason
-    assert not advised(values(300, average=(30, 0)), two_orders=True, unread=0.1).reason
+    assert not advised(values(300, average=(30, 0)), agreed=AGREED, unread=0.1).reason
 
 
 @pytest.mark.parametrize(
@@ -184,15 +195,21 @@ def test_a_recommendation_of_an_older_file_has_no_state() -> None:
     assert (read.recommendation.state, read.recommendation.gain) == ("none", None)
 
 
-def recorded(items: int, draw: Any, *, gold: bool = True, **kept: Any) -> Recommendation:
+def recorded(items: int, draw: Any, *, gold: Any = True, **kept: Any) -> Recommendation:
     """The recommendation of recorded answers, `draw(item, order)` with a choice and P(first)."""
     rng = np.random.default_rng(1)
     asked, given = [], []
     for number in range(items):
-        right = int(rng.integers(2)) if gold else None
+        right = int(rng.integers(2)) if gold is True else gold
         texts = (f"a{number}", f"b{number}")
         asked.append(
-            Item(id=f"i{number}", task=Task.PAIRWISE, prompt="?", candidates=texts, gold=right)
+            Item(
+                id=f"i{number}",
+                task=kept.get("task", Task.PAIRWISE),
+                prompt="?",
+                candidates=texts,
+                gold=right,
+            )
         )
         for order in kept.get("orders", lambda number: ((0, 1), (1, 0)))(number):
             choice, p = draw(number, order)
@@ -203,7 +220,9 @@ def recorded(items: int, draw: Any, *, gold: bool = True, **kept: Any) -> Recomm
                     choice=choice, probs=probs, model="own",
                 )
             )  # fmt: skip
-    settings = AuditSettings(methods=("all",), resamples=100)
+    settings = AuditSettings(
+        methods=("all",), resamples=100, gold_ties=kept.get("gold_ties", "exclude")
+    )
     record = audit_decisions(given, ItemSet.of(asked, name="own"), settings, command="x")
     found = record.metrics.recommendation
     assert found is not None
@@ -223,9 +242,29 @@ def test_forced_choices_in_two_orders_are_the_same() -> None:
     assert recorded(60, first).state == "same"
 
 
+def test_orders_that_name_two_right_answers_do_not_agree() -> None:
+    found = recorded(60, first, gold=(0, 1), task=Task.MCQ)
+    assert (found.state, found.reason) == ("same", "both orders agree on no item")
+
+
+def test_agreement_of_two_orders_is_counted_by_verdicts() -> None:
+    # 45 items named alike; a quarter of all follow the place
+    found = recorded(60, lambda n, o: (o[0] if n % 4 == 0 else 0, None), gold=0)
+    told = "both orders agree on 75% of items; those verdicts are right 100% of the time"
+    assert (found.state, found.reason) == ("same", told)
+
+
+def test_vote_is_not_the_same_sum_where_a_tie_may_be_right() -> None:
+    def steady(number: int, order: Any) -> Any:
+        return number % 2, None
+
+    assert recorded(60, steady).state == "same"
+    assert recorded(60, steady, gold_ties="class").state != "same"
+
+
 def test_without_gold_no_method_is_named() -> None:
     for draw in (first, leaning):
-        found = recorded(60, draw, gold=False)
+        found = recorded(60, draw, gold=None)
         assert (found.state, found.criterion) == ("none", "")
         assert "without gold" in found.reason
 

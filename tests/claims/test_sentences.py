@@ -108,6 +108,8 @@ ROWS: tuple[Row, ...] = (
     Row("An effect of # points or more on the share of choices would very likely have shown",
         lambda t, points: points / 100 > 1.7 * half_width(t) - 0.001),
     Row("It is right #% of the time in both orders", lambda t, share: near(share, t.right)),
+    Row("# items, # distinct questions. ",
+        lambda t, items, units: (items, units) == (t.judge.items, t.units)),
     Row("# of # verdicts (#%) change with the order",
         lambda t, changed, items, share: (changed, items) == counts(t) and near(share, changed /
         items)),
@@ -126,12 +128,12 @@ ROWS: tuple[Row, ...] = (
     Row("Nothing was asked twice in the same order, so this includes any that would change"
         " anyway",
         lambda t: t.judge.samples == 1),
-    Row("Noise alone would leave as many with the last place as with the first", biased),
+    Row("Noise alone would leave as many with the last place as with the first", biased, ODDS),
     Row("# of # answers could not be read; they count as wrong and as disagreement",
         lambda t, unread, heard: (unread, heard) == t.unread),
     Row("No shares by position were measured", lambda t: t.law.ties == 1),
     Row("No position can be named", lambda t: half_width(t) > 0.024 or t.law.ties > 0.9),
-    Row("The @ shown first wins.", first_wins),
+    Row("The @ shown first wins.", first_wins, ODDS),
     Row("No position wins", lambda t: not biased(t)),
     Row("Neither a position nor a label wins", no_effect),
     Row("The first position wins", lambda t: t.judge.place > 0),
@@ -186,7 +188,7 @@ ROWS: tuple[Row, ...] = (
     Row("Keep the single call: reading every order loses # points (# to #)",
         lambda t, _, low, high: within(low, -gain(t, 'vote'), high), ODDS),
     Row("Single verdicts are not reliable here: #% change with the order",
-        lambda t, share: biased(t) and near(share, t.changed / t.whole)),
+        lambda t, share: biased(t) and near(share, t.changed / t.whole), ODDS),
     Row("No remedy can be shown from one answer in each of two orders: taking a disagreement as"
         " a tie is exactly as accurate as a single call",
         lambda t: pairs(t) and (not t.judge.probs) and (t.law.accuracy['vote'] == t.exact)),
@@ -232,7 +234,7 @@ ROWS: tuple[Row, ...] = (
     Row("% of items with the same verdict in both orders", pairs),
     Row("that agree, mean over items", lambda t: not pairs(t)),
     Row(" @ on @ |", lambda t, *_: not biased(t) or t.units < 20),
-    Row("@ favours the answer shown first", lambda t, _: biased(t)),
+    Row("@ favours the answer shown first", lambda t, _: biased(t), ODDS),
     Row("Same verdict after changing: order and labels #%", lambda t, _: t.judge.apart),
 )
 

@@ -97,7 +97,7 @@ def test_letters_beside_levels_stay_in_their_places(tmp_path: Path) -> None:
 def test_scores_and_rankings_are_kept_by_candidate(tmp_path: Path) -> None:
     content, command = SECTIONS["list.jsonl"]
     log = write(tmp_path / "list.jsonl", content)
-    fields = parse_map(command.partition("--map ")[2])
+    fields = parse_map(shlex.split(command)[-1])
     made = import_files("jsonl", [log], fields=fields)
     assert {item.task for item in made.items} == {Task.LISTWISE}
     assert [decision.scores for decision in made.decisions] == [

@@ -240,12 +240,12 @@ def test_ckld_ignores_choices_of_items_without_a_single_gold() -> None:
 
 
 def test_ties_and_unparsed_are_no_choice_for_rates() -> None:
-    made = outcomes([by_letter("A?", SWAP), by_letter("=A", SWAP), by_letter("B-", SWAP)])
+    made = outcomes([by_letter("A?", SWAP), by_letter("=A", SWAP), by_letter("?B", SWAP)])
     row = measure([made], resamples=0)
     assert [cell.value for cell in row.values["position_rate"]] == [2 / 3, 1 / 3]
     assert [cell.n for cell in row.values["position_rate"]] == [3, 3]
-    assert row["unparsed_rate"] == Estimate(value=1 / 5, n=5)
-    assert row["tie_rate"] == Estimate(value=1 / 5, n=5)
+    assert row["unparsed_rate"] == Estimate(value=2 / 6, n=6)
+    assert row["tie_rate"] == Estimate(value=1 / 6, n=6)
     assert row["primacy"].value == pytest.approx(2 / 3 - 1 / 2)
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from metric_builders import SWAP, M, by_letter, outcomes, simulated
 
-from unswayed.decisions import MISSING, Estimate
+from unswayed.decisions import MISSING, UNPARSED, Estimate
 from unswayed.decisions.clusters import Clusters
-from unswayed.metrics import METRICS, Outcomes, difference, measure
+from unswayed.metrics import METRICS, Outcomes, difference, measure, measure_groups
+from unswayed.metrics.resampling import Bootstrapped
 from unswayed.metrics.uncertainty import TOO_FEW, paired_difference
-from unswayed.presentation import X0, X1, X2, presentations
+from unswayed.presentation import X0, X1, X2, X3, presentations
 
 NEVER = 1 - 0.025 ** (1 / 20)
 """Share of items that 20 alike ones leave open."""
@@ -42,26 +43,40 @@ def mixed(seed: int, n: int = 2, items: int = 60) -> Outcomes:
 
 
 def test_position_effect_by_hand() -> None:
-    # 2f - 1: always A 1; kept 0; A and a tie (1 + 1/2)/2 -> 1/2; B and unread -> -1; unread: none
+    # 2f - 1: always A 1; kept 0; A and a tie (1 + 1/2)/2 -> 1/2; an unread side: none
     made = judged(["AA", "AB", "A=", "B?", "??"])
     found = cell("position_effect", made)
-    assert (found.value, found.n) == (0.125, 4)
-    by_hand = paired_difference(np.array([1, 0, 0.5, -1]), np.ones(4, np.int64), span=1.0)
+    assert (found.value, found.n) == (0.5, 3)
+    by_hand = paired_difference(np.array([1, 0, 0.5]), np.ones(3, np.int64), span=1.0)
     assert ends(found) == pytest.approx(ends(by_hand), abs=1e-12)
 
 
-def test_position_effect_takes_nothing_from_items_that_lack_an_order() -> None:
-    # the better answer stands first where one order is recorded alone: no pull of the place
-    made = outcomes([[0, 0], [1, 1], *[[0, MISSING]] * 30], shown=SWAP)
+@pytest.mark.parametrize("lacking", [UNPARSED, MISSING])
+def test_place_takes_nothing_from_items_read_in_one_order(lacking: int) -> None:
+    # the better answer stands first where one order is read alone: no pull of the place
+    made = outcomes([[0, 0], [1, 1], *[[0, lacking]] * 30], shown=SWAP)
     found = cell("position_effect", made)
     assert (found.value, found.n) == (0.0, 2)
+    if lacking == MISSING:
+        shares = measure([made], names=["position_rate"], resamples=0).values["position_rate"]
+        assert [(share.value, share.n) for share in shares] == [(0.5, 4), (0.5, 4)]
+
+
+def test_position_effect_takes_items_read_evenly() -> None:
+    # X0 and X3 show candidate 0 first, X1 and X2 the other one
+    half, odd, kept = [0, UNPARSED, UNPARSED, 1], [0, 0, UNPARSED, 1], [0, 0, 0, 0]
+    found = cell("position_effect", outcomes([half, odd, kept], shown=(X0, X3, X1, X2)))
+    assert (found.value, found.n) == (0.5, 2)
 
 
 def test_position_effect_reads_positions_not_labels() -> None:
-    # the label moves and the order stays: candidate 0 is first in both
-    made = outcomes([[0, 0]] * 3, shown=(X0, presentations("swap", 2, protocol="label")[1]))
+    # the order moves and each candidate keeps its label: the first one always wins
+    made = outcomes([[0, 1]] * 3, shown=(X0, presentations("swap", 2, protocol="order")[1]))
     assert cell("position_effect", made).value == 1.0
     assert cell("label_rate", made).value == 0.5
+    # the label moves and the order stays: which answer is the better one
+    still = (X0, presentations("swap", 2, protocol="label")[1])
+    assert cell("position_effect", outcomes([[0, 0]] * 3, shown=still)).value is None
 
 
 def test_position_effect_needs_two_candidates() -> None:
@@ -159,6 +174,43 @@ def test_rstd_of_more_candidates_keeps_its_resamples() -> None:
     assert seeded[0].high != seeded[1].high
     pair = [measure([mixed(6)], names=["rstd"], seed=seed)["rstd"] for seed in (0, 1)]
     assert pair[0] == pair[1]
+
+
+@pytest.mark.parametrize("place", [0.0, 0.4])
+def test_sizes_cover_the_truth_of_four_labels(place: float) -> None:
+    # errors add to the size of a difference: quantiles of resamples exclude 0 in every round
+    def asked(seed: int, items: int) -> Outcomes:
+        return simulated(items, 4, orders="cyclic", position=place, seed=seed)
+
+    whole = measure([asked(0, 100_000)], names=["rstd", "ckld"], resamples=0)
+    held = dict.fromkeys(("rstd", "ckld"), 0)
+    for seed in range(1, 61):
+        row = measure([asked(seed, 100)], names=list(held), resamples=200)
+        for name in held:
+            low, high = ends(row[name])
+            held[name] += low <= (whole[name].value or 0.0) * (place > 0) <= high
+    assert min(held.values()) >= 54
+
+
+@pytest.mark.parametrize(
+    ("value", "high", "power", "low"),
+    [(5.0, 7.0, 1, 3.0), (5.0, 7.0, 2, 1.0), (3.0, 5.0, 2, 0.0)],  # 1 = 2 * 25 - 49
+)
+def test_low_end_of_a_size_mirrors_its_high_end(
+    value: float, high: float, power: int, low: float
+) -> None:
+    samples = np.array([[value]] * 10 + [[high]] * 10)
+    made = Bootstrapped(np.array([value]), samples, 20, 20, None, "", inflated=power)
+    assert ends(made.estimates[0]) == pytest.approx((low, high))
+
+
+def test_macro_average_of_sizes_has_no_interval() -> None:
+    made = replace(mixed(9, n=3), groups=("a", "b") * 30)
+    _, macro = measure_groups([made], names=["rstd", "accuracy"], resamples=50)
+    assert macro is not None
+    assert (macro["rstd"].low, macro["rstd"].high) == (None, None)
+    assert macro["rstd"].value is not None
+    assert macro["accuracy"].low is not None
 
 
 def test_ckld_has_no_interval_below_ten_items_that_differ() -> None:

@@ -1,14 +1,19 @@
 """Input that shows little: the terminal says what is missing, and nothing that is not so."""
 
 import io
+import itertools
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 import unswayed as us
+from judges import Planted, Scored, figures
+from page_text import page_text
+from unswayed.items import Task
 from unswayed.report.collect import run_data
 from unswayed.report.page import render_report
 from unswayed.report.terminal import terminal_report
@@ -55,6 +60,47 @@ def test_no_gold_says_that_nothing_is_known_to_be_right(told: Callable[..., str]
     assert "There are no gold labels" in text
     assert "It is right" not in text
     assert "Shown first, an answer wins 100% of its comparisons; shown last, 0%" in text
+
+
+def test_gold_that_is_all_ties_is_not_called_missing(told: Callable[..., str]) -> None:
+    text = told(first_place, gold="tie")
+    assert "The only gold labels are ties, so this report says how steady the verdicts are" in text
+    assert "No recommendation: by gold ties alone nothing can be shown to be more accurate." in text
+    assert "no gold" not in text
+    assert "without gold" not in text
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        Planted(items=12, copies=12, place=1.5, samples=2, probs=True, apart=True),
+        Planted(items=6, copies=6, n=3, place=1.5),
+        Scored(task=Task.LISTWISE, n=3, slot=2.0, items=1),
+        Scored(task=Task.RUBRIC, n=3, slot=2.0, items=1),
+    ],
+)
+def test_one_question_has_no_interval_anywhere(judge: Planted | Scored) -> None:
+    run = run_data(judge.audited(1))
+    assert list(bounded(figures(run))) == []
+    console = Console(file=io.StringIO(), width=200, force_terminal=False)
+    console.print(terminal_report(run))
+    text = console.file.getvalue() + page_text(render_report([run]))  # type: ignore[attr-defined]
+    assert re.findall(r"\d[–-]−?\d+\.\d|\.\d to |interval (?:ex|con)tains", text) == []
+
+
+def bounded(record: object) -> Iterator[object]:
+    """The intervals of a record that do not hold by construction."""
+    if isinstance(record, dict):
+        if record.get("low") is not None and not record.get("by_construction"):
+            yield record
+        record = list(record.values())
+    if isinstance(record, list):
+        yield from itertools.chain.from_iterable(map(bounded, record))
+
+
+def test_distinct_questions_stand_in_the_lead_of_a_page() -> None:
+    page = page_text(render_report([run_data(Planted(place=2.0, copies=4).audited(1))]))
+    assert re.search(r"Shown first, .*\n300 items, 75 distinct questions\. ", page)
 
 
 def test_one_item_is_one_question_without_an_interval(told: Callable[..., str]) -> None:

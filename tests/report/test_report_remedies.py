@@ -7,13 +7,12 @@ import pytest
 from judges import est, figures, method, plain_run, with_metrics
 from unswayed.auditing.recommendation import Recommendation
 from unswayed.decisions import Estimate
-from unswayed.report.advice import controls_of
 from unswayed.report.applying import applications_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.intervals import above, below
 from unswayed.report.scored import lede_of
-from unswayed.report.sections import remedies_claim
+from unswayed.report.sections import controls_of, remedies_claim
 from unswayed.report.table import main_table
 from unswayed.report.words import plain, say, sentence
 
@@ -118,6 +117,14 @@ OPEN = {"cheapest": "direct", "most_accurate": "average", "gain": est(0.014, -0.
                 "More than 20,000 more items would decide it.",
             ],
         ),
+        (
+            "open",
+            {**OPEN, "most_accurate": "direct", "top": "cheap", "gain": est(-0.014, -0.037, 0.009)},
+            [
+                "Not decided on 1,000 items: cheap measures -1.4 points (-3.7 to 0.9).",
+                "Cheapest: direct, 1 call per item. Most accurate: direct, 1 call per item.",
+            ],
+        ),
         ("none", {"reason": "33% of the calls are missing"}, ["No recommendation: 33% of the calls are missing."]),
     ],
 )  # fmt: skip
@@ -128,6 +135,24 @@ def test_every_state_has_its_lines(state: str, given: dict[str, Any], told: list
     claim = remedies_claim(Finding(run))
     assert claim is not None
     assert plain(claim.title).replace("−", "-") == told[0]
+
+
+@pytest.mark.parametrize(
+    ("top", "presentations", "named"),
+    [
+        ("average", 2, "reading every order"),
+        ("average", 24, "average"),
+        ("vote:orders=random:2", 2, "vote:orders=random:2"),
+        ("cheap", 2, "cheap"),
+    ],
+)
+def test_every_order_is_read_by_a_method_of_all_orders(
+    top: str, presentations: int, named: str
+) -> None:
+    given = {"method": "direct", "top": top, "gain": est(-0.03, -0.049, -0.011)}
+    protocol = {"name": "swap", "n_presentations": presentations}
+    run = with_metrics(advised("worse", **given), protocol=protocol)
+    assert lines(run) == [f"Keep the single call: {named} loses 3.0 points (1.1 to 4.9)."]
 
 
 def test_the_same_sum_says_that_single_verdicts_are_not_reliable() -> None:

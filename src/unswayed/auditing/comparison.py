@@ -12,9 +12,8 @@ import numpy as np
 
 from unswayed.auditing.evaluation import direct_outcomes
 from unswayed.auditing.planning import AuditPlan
-from unswayed.auditing.run_directory import read_bytes
+from unswayed.auditing.run_directory import read_as
 from unswayed.decisions import MISSING, Clusters, DecisionTable, Estimate
-from unswayed.errors import RunDirectoryError
 from unswayed.metrics import difference
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.gold import GOLD_TIE
@@ -127,11 +126,7 @@ def load_answers(directory: Path) -> tuple[Answers, ...]:
     Raises:
         RunDirectoryError: If the file is missing or damaged.
     """
-    path = directory / ANSWERS_FILE
-    try:
-        return msgspec.json.decode(read_bytes(path), type=tuple[Answers, ...])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RunDirectoryError(f"cannot read {path}: {error}. Run the audit again.") from None
+    return read_as(directory / ANSWERS_FILE, tuple[Answers, ...])
 
 
 def changes(

@@ -18,6 +18,7 @@ from unswayed.methods import BASE
 from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
 from unswayed.metrics.accuracy import ACCURACY, FRACTIONAL
 from unswayed.metrics.correlation import SPEARMAN
+from unswayed.metrics.gold import GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
 from unswayed.metrics.table import compared_metrics
@@ -64,7 +65,9 @@ def compare_methods(
         if (source := yardstick if Need.YARDSTICK in own.needs else common) is not None
         and not all(own.left_out(strata) for strata in source.values())
     }
-    without = "" if key else "without gold nothing can be shown to be more accurate"
+    ties = any((part.gold_kind == GOLD_TIE).any() for part in scored[BASE].outcomes)
+    by = "by gold ties alone" if ties else "without gold"
+    without = "" if key else f"{by} nothing can be shown to be more accurate"
     given = Recommendation(margin=plan.settings.margin / 100, criterion=key or "", reason=without)
     if key is not None:
         given = _recommended(plan, tables, scored, sources[key], given, options)
@@ -145,18 +148,29 @@ def _recommended(
     able = [name for name in common if not plan.methods[name].about.control]
     guesses = [part.gold[part.decided].mean(axis=1) for part in common[BASE]]
     by_luck = given.criterion == METRICS.name_of(FRACTIONAL) and any(map(len, guesses))
-    unread = _share(tables, UNPARSED)
+    choices = np.concatenate([with_content(table).choices.ravel() for table in tables])
+    unread, tied, missing = (int((choices == code).sum()) for code in (UNPARSED, TIE, MISSING))
+    answered = max(len(choices) - missing, 1)
+    lacking = np.concatenate([~part.answered[_asked(part)] for part in scored[BASE].outcomes])
     return recommend(
         _contrasts(common, able, given.criterion, options),
         {name: scored[name].costs.calls_per_item_amortised for name in able},
         given,
         chance=float(np.concatenate(guesses).mean()) if by_luck else None,
-        two_orders=all(stratum.n == len(stratum.views) == 2 for stratum in plan.strata),
-        unread=unread,
-        missing=sum(int((~part.answered & _asked(part)).sum()) for part in scored[BASE].outcomes)
-        / max(sum(int(_asked(part).sum()) for part in scored[BASE].outcomes), 1),
-        tied=_share(tables, TIE) / max(1.0 - unread, 1e-9) if by_luck else 0.0,
+        agreed=_agreed(common[BASE]) if options["gold_ties"] == "exclude" else None,
+        unread=unread / answered,
+        missing=float(lacking.mean()) if len(lacking) else 0.0,
+        tied=tied / max(answered - unread, 1) if by_luck else 0.0,
     )
+
+
+def _agreed(strata: Sequence[Outcomes]) -> tuple[float, float] | None:
+    """The shares of `recommend`, of items with gold."""
+    (part, *others) = strata
+    if others or not part.n == part.n_views == 2:
+        return None
+    alike, right = part.unanimous & part.decided, part.right.all(axis=1)
+    return float(alike.sum() / max(part.decided.sum(), 1)), float(right.sum() / max(alike.sum(), 1))
 
 
 def _criterion(rows: Mapping[str, Row], options: Options) -> str | None:
@@ -179,9 +193,3 @@ def _beside(
         return measure(outcomes, names=names, **options).estimates
     reason = "it reads all that the average it would be compared with reads"
     return dict.fromkeys(names, Estimate(value=None, reason=reason))
-
-
-def _share(tables: Sequence[DecisionTable], code: int) -> float:
-    tables = [with_content(table) for table in tables]
-    asked = sum(int((table.choices != MISSING).sum()) for table in tables)
-    return sum(int((table.choices == code).sum()) for table in tables) / max(asked, 1)

@@ -157,7 +157,7 @@ def score_method(
 def _uneven(name: str, exposures: Mapping[int, Exposure]) -> Iterator[str]:
     """What a user should know of orders that do not show every candidate first equally often."""
     uneven = [
-        f"{shown.orders} orders of {n} candidates put them first {_listed(shown.first)} times"
+        f"{shown.orders} orders of {n} candidates put them first {'/'.join(map(str, shown.first))} times"
         for n, shown in exposures.items()
         if not shown.is_even_first
     ]
@@ -166,10 +166,6 @@ def _uneven(name: str, exposures: Mapping[int, Exposure]) -> Iterator[str]:
             f"{name}: {'; '.join(uneven)}, so a liking for the first place does not average out. "
             "An even set, such as cyclic or balanced, has no such remainder."
         )
-
-
-def _listed(counts: Sequence[int]) -> str:
-    return "/".join(map(str, counts))
 
 
 def is_constructed(method: Method, stratum: Stratum, *, prefix: int | None = None) -> bool:

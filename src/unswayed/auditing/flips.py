@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import numpy as np
@@ -153,7 +153,7 @@ def _described(
             yield FlippedItem(
                 item_id=item.id,
                 group=item.group,
-                gold=None if isinstance(item.gold, float | dict) else _choice(item.gold),
+                gold=None if isinstance(item.gold, float | dict) else cast(Any, item.gold),
                 candidates=tuple(text_of(candidate) for candidate in item.candidates),
                 shown=tuple(_shown(seen, row, view, said) for view, said in told if said),
                 values=UNSET if item.values is None else item.values,
@@ -180,10 +180,6 @@ def _mean(scores: NDArray[np.float64]) -> float:
     """The mean of the scores that there are; NaN without any."""
     given = scores[~np.isnan(scores)]
     return float(given.mean()) if len(given) else float("nan")
-
-
-def _choice(gold: int | str | tuple[int, ...] | None) -> Any:
-    return gold
 
 
 def _most_telling(choices: Sequence[int]) -> list[int]:

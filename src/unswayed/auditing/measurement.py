@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,12 @@ def metrics_of(
         unswayed=VERSION,
         model=model,
         data=_data(plan),
-        protocol=_protocol(plan),
+        protocol=Protocol(
+            name=plan.orders,
+            protocols=tuple(plan.strata[0].protocols),
+            n_presentations=max(len(stratum.views) for stratum in plan.strata),
+            n_candidates=tuple(sorted(stratum.n for stratum in plan.strata)),
+        ),
         calls=_calls(counts, tables, endings),
         repeats=_repeats(plan, tables, temperature),
     )
@@ -87,15 +93,6 @@ def _data(plan: AuditPlan) -> Data:
         no_gold=int((kinds == GOLD_NONE).sum()),
         gold_ties=int((kinds == GOLD_TIE).sum()),
         criteria=dict(Counter(filter(None, criteria))) or UNSET,
-    )
-
-
-def _protocol(plan: AuditPlan) -> Protocol:
-    return Protocol(
-        name=plan.orders,
-        protocols=tuple(plan.strata[0].protocols),
-        n_presentations=max(len(stratum.views) for stratum in plan.strata),
-        n_candidates=tuple(sorted(stratum.n for stratum in plan.strata)),
     )
 
 
@@ -212,18 +209,10 @@ def _labels(tables: Sequence[DecisionTable]) -> tuple[str, ...]:
 
 
 def _settings(settings: AuditSettings) -> dict[str, Any]:
-    """The settings that determine the figures."""
+    """The settings that determine the figures; the seed and the prompts are recorded by themselves."""
+    named = {field.name: getattr(settings, field.name) for field in fields(settings)}
     return {
-        "methods": list(settings.methods),
-        "orders": settings.orders,
-        "protocol": settings.protocol,
-        "probs": settings.probs,
-        "estimation_items": settings.estimation_items,
-        "estimation_sizes": list(settings.estimation_sizes),
-        "group_by": settings.group_by,
-        "resamples": settings.resamples,
-        "gold_ties": settings.gold_ties,
-        "sample_temperature": settings.sample_temperature,
-        "reask": settings.reask,
-        "margin": settings.margin,
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in named.items()
+        if name not in ("seed", "prompts")
     }

@@ -39,8 +39,9 @@ class Recommendation:
             highest measured of those below its price, none shown to be within the margin.
         most_accurate: What is measured to be most accurate: all orders, or what is shown above it;
             where no method is named, a single call if all orders are more than the margin below it.
-        gain: Over a single call: of `method` where it is better, else of the most accurate other
-            method. In the state "enough" its high end is one-sided.
+        top: All orders, or what is shown above them: what decides whether a single call will do.
+        gain: Over a single call: of `method` where it is better, else of `top`. In the state
+            "enough" its high end is one-sided.
         margin: The smallest difference that matters, a fraction.
         items, units: Compared, with every answer that every compared method reads.
         needed: More items that would decide an open question, about.
@@ -52,6 +53,7 @@ class Recommendation:
     method: str | None = None
     cheapest: str | None = None
     most_accurate: str | None = None
+    top: str | None = None
     gain: Estimate | None = None
     margin: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.01
     items: Count = 0
@@ -76,7 +78,7 @@ def recommend(
     given: Recommendation,
     *,
     chance: float | None = None,
-    two_orders: bool = False,
+    agreed: tuple[float, float] | None = None,
     unread: float = 0.0,
     missing: float = 0.0,
     tied: float = 0.0,
@@ -88,8 +90,9 @@ def recommend(
         calls: Of each per item, estimation calls spread over the items.
         given: The criterion and the margin.
         chance: What guessing is worth; None where nothing is guessed.
-        two_orders: Two candidates in two orders: without ties and unread answers a vote over them
-            is the same sum as single calls.
+        agreed: Share of items on which the two orders of two candidates agree, and of these the share
+            that is right: without ties and unread answers a vote over them is the same sum as
+            single calls. None of other designs, and where a tie may be right.
         unread: Share of the answers that could not be read.
         missing: Share of the calls that failed or were not made.
         tied: Share of the answers read that call a tie.
@@ -104,13 +107,16 @@ def recommend(
     over = compared.against(whole)
     above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
     top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
-    vote = two_orders and plain[whole] == ALL_ORDERS[1]
+    vote = agreed if plain[whole] == ALL_ORDERS[1] else None
     if vote and top == whole and not compared.apart(whole, BASE).any():
-        return replace(given, state="same", reason=_agreed(compared, whole))
+        reason = "both orders agree on {:.0%} of items; those verdicts are right {:.0%} of the time"
+        none = "both orders agree on no item"
+        return replace(given, state="same", reason=reason.format(*vote) if vote[0] else none)
     critical = NORMAL if top == whole else compared.critical(BASE)
     gain = compared.difference(top, BASE, critical)
     measured = gain.value or 0.0
     leads = top if measured >= -given.margin else BASE
+    given = replace(given, top=top, most_accurate=top, gain=gain)
     if chance is not None:
         level = compared.above(top, chance)
         if max(_low(level), _low(compared.above(BASE, chance))) <= 0:
@@ -120,8 +126,7 @@ def recommend(
                 "on these items no method is shown to be better than guessing "
                 f"({value:.0f}%, {low:.0f} to {high:.0f})"
             )
-            return replace(given, cheapest=BASE, most_accurate=leads, gain=gain, reason=reason)
-    given = replace(given, most_accurate=top, gain=gain)
+            return replace(given, cheapest=BASE, most_accurate=leads, reason=reason)
     if (gain.high or 0.0) < 0:
         return replace(given, state="worse", method=BASE)
     short = compared.against(top, one_sided=True)
@@ -161,12 +166,3 @@ def _too_little(compared: Contrasts, unread: float, missing: float, tied: float)
     if compared.units < FEWEST_UNITS:
         return f"too few distinct questions ({compared.units})"
     return None
-
-
-def _agreed(compared: Contrasts, vote: str) -> str:
-    """How often two orders agree, and are then right: a vote earns one half where they do not."""
-    agree = compared.share(vote, 0.0) + compared.share(vote, 1.0)
-    if not agree:
-        return "both orders agree on no item"
-    right = f"those verdicts are right {compared.share(vote, 1.0) / agree:.0%} of the time"
-    return f"both orders agree on {agree:.0%} of items; {right}"

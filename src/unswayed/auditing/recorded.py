@@ -74,7 +74,10 @@ def audit_decisions(
         ItemError: If there are no decisions, or they do not fit the items.
         UsageError: If they come from several models and none was chosen.
     """
-    recording = decisions if isinstance(decisions, Recording) else _recording_of(decisions)
+    recording = decisions
+    if not isinstance(recording, Recording):
+        bad_lines = getattr(decisions, "bad_lines", ())
+        recording = record(recording, originals=Listed(recording), bad_lines=bad_lines)
     kept, warnings = _one_model_one_prompt(recording, model)
     subjects = expanded(items or ItemSet.of(items_from_decisions(kept), name=name))
     kept, confounded = _without_confounded_criteria(kept)
@@ -104,11 +107,6 @@ def audit_decisions(
     )
     run = msgspec.structs.replace(run, recorded=True, planned=tuple(plan.methods))
     return RecordedAudit(metrics, run, plan, tables, source, partial(_exchanges, source), source)
-
-
-def _recording_of(decisions: Sequence[Decision]) -> Recording:
-    bad_lines = getattr(decisions, "bad_lines", ())
-    return record(decisions, originals=Listed(decisions), bad_lines=bad_lines)
 
 
 def _endings(recording: Recording) -> Counter[str]:

@@ -8,15 +8,17 @@ import platform
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from unswayed.errors import RunDirectoryError
 from unswayed.files import whole_file
 from unswayed.prompts import PromptSettings
+from unswayed.version import versions_of
+
+T = TypeVar("T")
 
 SUMS_FILE = "SHA256SUMS"
 SUMMED = ("run.json", "metrics.json", "answers.json", "flipped.json", "decisions.jsonl")
@@ -147,27 +149,26 @@ def json_text(value: object) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a run directory.
+def read_as(path: Path, kind: type[T]) -> T:
+    """What a JSON file of a run directory holds.
 
     Raises:
-        RunDirectoryError: If it is missing, not JSON, or not what was written.
+        RunDirectoryError: If it is missing, not JSON of that kind, or not what was written.
     """
     try:
-        value = msgspec.json.decode(read_bytes(path))
+        return msgspec.json.decode(read_bytes(path), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RunDirectoryError(f"cannot read {path}: {error}. Run the audit again.") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a run directory; see `read_as`."""
+    value = read_as(path, object)
     if not isinstance(value, dict):
         raise RunDirectoryError(f"{path} is not a JSON object.")
     return value
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of what the figures depend on; packages that are not installed are left out."""
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions
+    """Versions of what the figures depend on."""
+    return {"python": platform.python_version(), **versions_of(PACKAGES)}

@@ -191,7 +191,8 @@ class HttpBackend(Backend):
         body = self.dialect.encode(request, traits)
         expected = 0
         if self.settings.tokens_per_minute is not None:
-            expected = _expected_tokens(request)
+            words = sum(len(message.content) for message in request.messages)
+            expected = words // 4 + request.max_tokens  # four characters to a token, and the cap
             line.gate.book_tokens(expected)
         started = self.clock.now()
         outcome = await self._post(body, line.transport)
@@ -292,11 +293,6 @@ def _check_room(n_more: int) -> None:
             f"call was made. Raise the limit (ulimit -n {max(256, 1 << needed.bit_length())}) or lower "
             "--max-connections."
         )
-
-
-def _expected_tokens(request: Request) -> int:
-    """Rough size of a call before it is made: four characters to a token, and the cap."""
-    return sum(len(message.content) for message in request.messages) // 4 + request.max_tokens
 
 
 def _generated(response: Response) -> tuple[str, str]:

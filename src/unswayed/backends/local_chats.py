@@ -130,7 +130,7 @@ class ChatWriter:
 
     def broken_up(self, text: str) -> str:
         """A text without control tokens and marks of turns."""
-        return self._control.sub(_broken_up, text)
+        return self._control.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
     def _rows(self, chat: Sequence[Message]) -> list[dict[str, str]]:
         rows = [
@@ -206,10 +206,6 @@ def _control_tokens(
     tokens.update(mark for mark in turn_marks if not any(token in mark for token in tokens))
     written = sorted((token for token in tokens if len(token) > 1), key=len, reverse=True)
     return re.compile("|".join(map(re.escape, written)) or r"(?!)", re.IGNORECASE)
-
-
-def _broken_up(match: re.Match[str]) -> str:
-    return f"{match[0][0]} {match[0][1:]}"
 
 
 def _plain(rows: list[dict[str, str]]) -> str:

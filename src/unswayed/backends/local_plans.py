@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
@@ -161,17 +162,14 @@ def plan(
         else:
             whole.append(tree)
 
-    def trees_fit(count: int, longest: int) -> bool:
-        return costs.fits(longest, masked=True, rows=count, scored=count)
+    def fits(count: int, longest: int, *, masked: bool = False) -> bool:
+        return costs.fits(longest, masked=masked, rows=count, scored=count)
 
-    for part in by_length([tree.nodes for tree in whole], cap=cap_apart, fits=trees_fit):
+    nodes = [tree.nodes for tree in whole]
+    for part in by_length(nodes, cap=cap_apart, fits=partial(fits, masked=True)):
         yield _together([whole[index] for index in part])
-
-    def rows_fit(count: int, longest: int) -> bool:
-        return costs.fits(longest, rows=count, scored=count)
-
     lengths = [len(prompts[row]) for row in alone]
-    for part in by_length(lengths, cap=cap_apart, same=not pads, fits=rows_fit):
+    for part in by_length(lengths, cap=cap_apart, same=not pads, fits=fits):
         yield Batch([alone[index] for index in part], sum(lengths[index] for index in part))
 
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -95,14 +94,14 @@ def locate(
         MissingExtraError: If a hub id is given and huggingface_hub is not installed.
     """
     shown = f"{provider}/{model}"
-    base, adapter = _split_adapter(model)
+    base, plus, adapter = model.partition("+lora=")
     base, bits, named_dtype = _split_parts(base, shown)
     dtype = _one_dtype(named_dtype, dtype, shown)
     base, revision = _split_revision(base)
     folder = Path(base).expanduser()
     if folder.is_dir():
         name = f"{base}@{_checked_fingerprint(folder, f'{provider}/{base}', revision)}"
-    elif _looks_like_path(base):
+    elif base.startswith((".", "~", "/")) or base.count("/") > 1 or "\\" in base:
         raise UsageError(
             f"{shown}: there is no folder {folder}. Give a folder with config.json and "
             "model.safetensors, or a hub id such as org/name."
@@ -116,7 +115,7 @@ def locate(
     if dtype is not None:
         name = f"{name}+dtype={dtype}"
     adapter_folder = None
-    if adapter is not None:
+    if plus:
         adapter, wanted = _split_revision(adapter)
         adapter_folder = _adapter_folder(adapter, shown)
         fingerprint = _checked_fingerprint(adapter_folder, f"{provider}/{adapter}", wanted)
@@ -129,11 +128,6 @@ def locate(
         dtype=dtype,
         prompt=own_prompt_of([folder] if adapter_folder is None else [adapter_folder, folder]),
     )
-
-
-def _split_adapter(model: str) -> tuple[str, str | None]:
-    base, plus, adapter = model.partition("+lora=")
-    return base, adapter if plus else None
 
 
 def _split_parts(base: str, shown: str) -> tuple[str, Literal[4, 8] | None, str | None]:
@@ -181,10 +175,6 @@ def _split_revision(base: str) -> tuple[str, str | None]:
         return base, None
     name, at, revision = base.rpartition("@")
     return (name, revision) if at else (base, None)
-
-
-def _looks_like_path(base: str) -> bool:
-    return base.startswith((".", "~", "/")) or base.count("/") > 1 or "\\" in base
 
 
 def _checked_fingerprint(folder: Path, base: str, wanted: str | None) -> str:
@@ -271,7 +261,8 @@ def fingerprint_folder(folder: Path) -> str:
     Large folders are hashed once: the result is remembered by name, size and time of change.
     """
     files = sorted({file for pattern in DETERMINING for file in folder.glob(pattern)})
-    stamps = [(file.name, stat.st_size, stat.st_mtime_ns) for file, stat in _stats(files)]
+    stats = [(file.name, file.stat()) for file in files]
+    stamps = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
     remember = sum(size for _, size, _ in stamps) >= CACHED_FROM_BYTES
     stamp = hashlib.sha256(json.dumps([str(folder.resolve()), stamps]).encode()).hexdigest()
     if remember and (remembered := _remembered().get(stamp)):
@@ -285,10 +276,6 @@ def fingerprint_folder(folder: Path) -> str:
     if remember:
         _remember(stamp, fingerprint)
     return fingerprint
-
-
-def _stats(files: list[Path]) -> Iterator[tuple[Path, os.stat_result]]:
-    return ((file, file.stat()) for file in files)
 
 
 def _memory_file() -> Path:

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-from multidict import CIMultiDictProxy
 from yarl import URL
 
 from unswayed.backends.addresses import Address
@@ -94,7 +93,12 @@ class HttpTransport:
                 if response.status == 200:
                     return Reply(200, {}, await self._answer(response))
                 words = await self._error(response)
-                return Reply(response.status, _kept(response.headers), words)
+                kept = {
+                    name: response.headers[name]
+                    for name in _KEPT_HEADERS
+                    if name in response.headers
+                }
+                return Reply(response.status, kept, words)
         except TimeoutError:
             raise TimedOutError(
                 f"{self._shown} did not answer within {self._timeout_s:g} s"
@@ -188,10 +192,6 @@ async def _inflated(response: aiohttp.ClientResponse, most: int) -> bytes:
     if not inflate.eof:
         raise EOFError
     return bytes(received)
-
-
-def _kept(headers: CIMultiDictProxy[str]) -> Mapping[str, str]:
-    return {name: headers[name] for name in _KEPT_HEADERS if name in headers}
 
 
 def _proxy_for(url: str) -> str | None:

@@ -7,14 +7,12 @@ Source: Li et al., arXiv 2310.05470; GAIR-NLP/auto-j, `data/test/testdata_pairwi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 
-from unswayed.benchmarks.benchmark import Benchmark, Place
-from unswayed.importers import IMPORTERS
-from unswayed.items import Item
+from unswayed.benchmarks.benchmark import Benchmark, imported
 
 
 class _Row(msgspec.Struct):
@@ -26,14 +24,6 @@ class _Row(msgspec.Struct):
     row: int | str | None = None
 
 
-def _items(rows: Sequence[_Row], place: Place) -> Iterator[Item]:
-    importer = IMPORTERS.load("autoj")
-    for row in rows:
-        item = importer.convert(msgspec.to_builtins(row), place.source).item
-        assert item is not None
-        yield item
-
-
 AUTO_J: Final = Benchmark(
     title="Pairs of answers in 58 scenarios, with human labels and ties.",
     hub="github",
@@ -41,7 +31,7 @@ AUTO_J: Final = Benchmark(
     revision="2ae17a3965d933232e9cd50302aa0f176249c83b",
     files={"test": ("data/test/testdata_pairwise.jsonl",)},
     schema=_Row,
-    items=_items,
+    items=partial(imported, "autoj"),
     task="pairwise",
     rows=1392,
     licence="not stated in the repository",

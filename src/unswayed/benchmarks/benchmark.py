@@ -7,11 +7,14 @@ are `files` and `loading`; the file of a benchmark only says how rows become ite
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
 
+import msgspec
+
 from unswayed.digests import digest
+from unswayed.importers import IMPORTERS
 from unswayed.importers.protocol import Record, Source
 from unswayed.items import Item
 
@@ -113,3 +116,21 @@ def shuffled(item_id: str, n: int) -> tuple[int, ...]:
         The published number of each candidate of the item.
     """
     return tuple(sorted(range(n), key=lambda k: digest(str(ORDER_SEED), item_id, str(k))))
+
+
+def imported(
+    name: str, rows: Sequence[msgspec.Struct], place: Place, **judged: object
+) -> Iterator[Item]:
+    """The items of rows as an importer of judgments on them reads these, so that both belong together.
+
+    Args:
+        name: The importer.
+        rows: Of the benchmark.
+        place: Of the first.
+        judged: The fields of a judgment that a row lacks, empty.
+    """
+    importer = IMPORTERS.load(name)
+    for row in rows:
+        item = importer.convert({**msgspec.to_builtins(row), **judged}, place.source).item
+        assert item is not None
+        yield item

@@ -9,14 +9,12 @@ Source: Tan et al., arXiv 2410.12784; `ScalerLab/JudgeBench`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 
-from unswayed.benchmarks.benchmark import Benchmark, Place
-from unswayed.importers import IMPORTERS
-from unswayed.items import Item
+from unswayed.benchmarks.benchmark import Benchmark, imported
 
 
 class _Row(msgspec.Struct):
@@ -28,15 +26,6 @@ class _Row(msgspec.Struct):
     label: str
     response_model: str
     original_id: str | int | None = None
-
-
-def _items(rows: Sequence[_Row], place: Place) -> Iterator[Item]:
-    importer = IMPORTERS.load("judgebench")
-    for row in rows:
-        record = {**msgspec.structs.asdict(row), "judgments": []}
-        item = importer.convert(record, place.source).item
-        assert item is not None
-        yield item
 
 
 JUDGEBENCH: Final = Benchmark(
@@ -55,7 +44,7 @@ JUDGEBENCH: Final = Benchmark(
         ),
     },
     schema=_Row,
-    items=_items,
+    items=partial(imported, "judgebench", judgments=[]),
     task="pairwise",
     rows=620,
     licence="MIT on the hub; the repository states none",

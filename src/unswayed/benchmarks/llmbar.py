@@ -13,8 +13,7 @@ from typing import Final
 
 import msgspec
 
-from unswayed.benchmarks.benchmark import Benchmark, Place
-from unswayed.importers import IMPORTERS
+from unswayed.benchmarks.benchmark import Benchmark, Place, imported
 from unswayed.items import Item
 
 SUBSETS: Final = (
@@ -34,11 +33,7 @@ class _Row(msgspec.Struct):
 
 
 def _items(rows: Sequence[_Row], place: Place) -> Iterator[Item]:
-    importer = IMPORTERS.load("llmbar")
-    for row in rows:
-        record = {**msgspec.structs.asdict(row), "results": [{}]}
-        item = importer.convert(record, place.source).item
-        assert item is not None
+    for item in imported("llmbar", rows, place, results=[{}]):
         yield msgspec.structs.replace(item, group=place.part)
 
 

@@ -46,10 +46,6 @@ class _Vote(msgspec.Struct):
     judge: str = ""
 
 
-def _key(vote: _Vote) -> tuple[object, ...]:
-    return (vote.question_id, vote.turn, *sorted((vote.model_a, vote.model_b)))
-
-
 def _items(votes: Sequence[_Vote], place: Place) -> Iterator[Item]:
     first = votes[0]
     models = tuple(sorted((first.model_a, first.model_b)))
@@ -116,7 +112,7 @@ MT_BENCH: Final = Benchmark(
     files={"human": ("data/human-*.parquet",), "gpt4": ("data/gpt4_pair-*.parquet",)},
     default=("human",),
     schema=_Vote,
-    key=_key,
+    key=lambda vote: (vote.question_id, vote.turn, *sorted((vote.model_a, vote.model_b))),
     items=_items,
     task="pairwise",
     rows=3355,

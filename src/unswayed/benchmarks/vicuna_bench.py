@@ -8,14 +8,12 @@ Source: Kim et al., arXiv 2310.08491; prometheus-eval/prometheus-eval, `vicuna_e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 
-from unswayed.benchmarks.benchmark import Benchmark, Place
-from unswayed.importers import IMPORTERS
-from unswayed.items import Item
+from unswayed.benchmarks.benchmark import Benchmark, imported
 
 
 class _Row(msgspec.Struct):
@@ -25,15 +23,6 @@ class _Row(msgspec.Struct):
     instruction: str
 
 
-def _items(rows: Sequence[_Row], place: Place) -> Iterator[Item]:
-    importer = IMPORTERS.load("prometheus")
-    for row in rows:
-        record = {**msgspec.structs.asdict(row), "gpt4_score": []}
-        item = importer.convert(record, place.source).item
-        assert item is not None
-        yield item
-
-
 VICUNA_BENCH: Final = Benchmark(
     title="Answers to 80 questions on scales written for each; no human scores.",
     hub="github",
@@ -41,7 +30,7 @@ VICUNA_BENCH: Final = Benchmark(
     revision="main",
     files={"test": ("eval/benchmark/data/vicuna_eval.json",)},
     schema=_Row,
-    items=_items,
+    items=partial(imported, "prometheus", gpt4_score=[]),
     task="rubric",
     rows=320,
     licence="Apache-2.0; answers and scales are written by models",

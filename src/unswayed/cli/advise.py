@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -84,7 +85,7 @@ def advise(
             "start). It was asked as it is by default; another prompt asks for another advice."
         )
     if json:
-        write_bytes(json_text({**_plain(advice), "command": command}).encode())
+        write_bytes(json_text({**asdict(advice), "command": command}).encode())
     else:
         write(f"{_readable(advice)}\n\nnext: {command}")
     return 0
@@ -112,15 +113,6 @@ def _shipped(model: str, items: ItemSet) -> Recipe | None:
         if recipe.task == items[0].task and recipe.model == model.removeprefix("hf/"):
             return recipe
     return None
-
-
-def _plain(advice: Advice) -> dict[str, object]:
-    return {
-        "objective": advice.objective,
-        "changes": dict(advice.changes),
-        "reasons": list(advice.reasons),
-        "figures": dict(advice.figures),
-    }
 
 
 def _readable(advice: Advice) -> str:

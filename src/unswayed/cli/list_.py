@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -17,6 +19,19 @@ if TYPE_CHECKING:
 Rows = Sequence[tuple[str, ...]]
 Listing = tuple[tuple[str, ...], Rows]
 """Headings of the columns, and the rows."""
+
+
+def _registered(
+    heading: tuple[str, str], table: str, said: Callable[[Any], str]
+) -> Callable[[], Listing]:
+    """What a registry holds, `module:NAME`, which is imported when it is listed."""
+
+    def listing() -> Listing:
+        module, _, attribute = table.partition(":")
+        entries = getattr(importlib.import_module(f"unswayed.{module}"), attribute)
+        return heading, [(name, said(entries.load(name))) for name in entries]
+
+    return listing
 
 
 def _methods() -> Listing:
@@ -61,18 +76,6 @@ def _prices() -> Listing:
     return (f"priced model ({table.as_of})", "USD per 1M input tokens", "cached", "output"), rows
 
 
-def _metrics() -> Listing:
-    from unswayed.metrics import METRICS
-
-    return ("metric", "what it is"), [(name, METRICS.load(name).meaning) for name in METRICS]
-
-
-def _importers() -> Listing:
-    from unswayed.importers import IMPORTERS
-
-    return ("importer", "what it reads"), [(name, IMPORTERS.load(name).title) for name in IMPORTERS]
-
-
 def _benchmarks() -> Listing:
     from unswayed.benchmarks import BENCHMARKS
 
@@ -90,13 +93,6 @@ def _benchmarks() -> Listing:
         ]
         rows.append((name, benchmark.task, f"{benchmark.rows:,}", "\n".join(about)))
     return ("benchmark", "task", "rows", "what it is"), rows
-
-
-def _prompts() -> Listing:
-    from unswayed.prompts import PROMPTS
-
-    rows = [(name, PROMPTS.load(name).title) for name in PROMPTS]
-    return ("prompt", "the answer it asks for"), rows
 
 
 def _tasks() -> Listing:
@@ -124,26 +120,6 @@ def _recipes() -> Listing:
     return ("recipe", "task", "model", "prompt", "trains", "samples with"), rows
 
 
-def _objectives() -> Listing:
-    from unswayed.training.table import OBJECTIVES
-
-    rows = [(name, OBJECTIVES.load(name).card_text) for name in OBJECTIVES]
-    return ("objective", "what is optimised"), rows
-
-
-def _rewards() -> Listing:
-    from unswayed.reward_settings import REWARDS
-
-    rows = [(name, REWARDS.load(name).about) for name in REWARDS]
-    return ("reward", "what it pays for"), rows
-
-
-def _engines() -> Listing:
-    from unswayed.training.table import ENGINES
-
-    return ("engine", "what it is"), [(name, _first_line(ENGINES.load(name))) for name in ENGINES]
-
-
 def _launch_files() -> Listing:
     from unswayed.training.launch_files import launch_names, launch_title
 
@@ -157,16 +133,26 @@ def _first_line(thing: object) -> str:
 
 LISTINGS: Final[Mapping[str, tuple[Callable[[], Listing], ...]]] = {
     "methods": (_methods,),
-    "metrics": (_metrics,),
+    "metrics": (_registered(("metric", "what it is"), "metrics:METRICS", attrgetter("meaning")),),
     "models": (_providers, _prices),
-    "importers": (_importers,),
+    "importers": (
+        _registered(("importer", "what it reads"), "importers:IMPORTERS", attrgetter("title")),
+    ),
     "benchmarks": (_benchmarks,),
-    "prompts": (_prompts,),
+    "prompts": (
+        _registered(("prompt", "the answer it asks for"), "prompts:PROMPTS", attrgetter("title")),
+    ),
     "tasks": (_tasks,),
     "recipes": (_recipes,),
-    "objectives": (_objectives,),
-    "rewards": (_rewards,),
-    "engines": (_engines,),
+    "objectives": (
+        _registered(
+            ("objective", "what is optimised"), "training.table:OBJECTIVES", attrgetter("card_text")
+        ),
+    ),
+    "rewards": (
+        _registered(("reward", "what it pays for"), "reward_settings:REWARDS", attrgetter("about")),
+    ),
+    "engines": (_registered(("engine", "what it is"), "training.table:ENGINES", _first_line),),
     "launch": (_launch_files,),
 }
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, get_type_hints
 
 import typer
 
-from unswayed.backends import BackendSettings, backend_settings
+from unswayed.backends import BackendSettings, checked_settings
 from unswayed.errors import RunDirectoryError, UsageError
 from unswayed.tiny import is_built_in, judge_of
 
@@ -38,7 +39,6 @@ Sample = Annotated[
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder with a copy of the files of a benchmark.")
 ]
-BaseUrl = Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")]
 Shots = Annotated[Path | None, typer.Option(help="Items with gold to show as examples.")]
 Budget = Annotated[
     float | None,
@@ -59,109 +59,65 @@ OnBadItem = Annotated[
 ]
 DEFAULTS: Final = BackendSettings()
 
-MaxConnections = Annotated[int, typer.Option(min=1, help="Most requests in flight.")]
-Timeout = Annotated[float, typer.Option(min=0.001, help="Seconds one attempt of a call may take.")]
-MaxRetries = Annotated[
-    int, typer.Option(min=0, help="Most attempts of a call that fails, beyond the first.")
-]
-Patience = Annotated[
-    float,
-    typer.Option(
+REACH: Final[Mapping[str, Any]] = {  # Any: typer's options
+    "base_url": typer.Option(help="Address of an OpenAI-compatible server."),
+    "max_connections": typer.Option(min=1, help="Most requests in flight."),
+    "timeout": typer.Option(min=0.001, help="Seconds one attempt of a call may take."),
+    "max_retries": typer.Option(
+        min=0, help="Most attempts of a call that fails, beyond the first."
+    ),
+    "patience": typer.Option(
         min=0.001, help="Seconds to wait for a server that is down or turns every call away."
     ),
-]
-Device = Annotated[
-    str | None,
-    typer.Option(help="Local models: cpu, cuda, cuda:1, mps [default: a GPU if there is one]"),
-]
-DeviceMap = Annotated[
-    str | None, typer.Option(help="hf/: auto lays the model over several devices.")
-]
-Dtype = Annotated[
-    str | None,
-    typer.Option(
+    "device": typer.Option(
+        help="Local models: cpu, cuda, cuda:1, mps [default: a GPU if there is one]"
+    ),
+    "device_map": typer.Option(help="hf/: auto lays the model over several devices."),
+    "dtype": typer.Option(
         help="Local models: float32, bfloat16, float16; becomes part of the model's name "
         "[default: float32 on a CPU, bfloat16 on a GPU; vllm/: as it was saved]"
     ),
-]
-AttnImplementation = Annotated[
-    str | None,
-    typer.Option(help="hf/: sdpa, eager, flash_attention_2 [default: as transformers chooses]"),
-]
-MemoryGb = Annotated[
-    float | None,
-    typer.Option(
+    "attn_implementation": typer.Option(
+        help="hf/: sdpa, eager, flash_attention_2 [default: as transformers chooses]"
+    ),
+    "memory_gb": typer.Option(
         min=0.001,
         help="Local models: GB that they may take beside their weights (vllm/: for keys and values "
         "on each GPU) [default: half of what is free; vllm/: as vLLM chooses]",
     ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(min=1, help="hf/: threads on a CPU [default: OMP_NUM_THREADS, or 1]"),
-]
-TensorParallel = Annotated[
-    int, typer.Option(min=1, help="vllm/: GPUs over which every layer is laid.")
-]
-TrustRemoteCode = Annotated[
-    bool,
-    typer.Option(
+    "threads": typer.Option(min=1, help="hf/: threads on a CPU [default: OMP_NUM_THREADS, or 1]"),
+    "tensor_parallel": typer.Option(min=1, help="vllm/: GPUs over which every layer is laid."),
+    "trust_remote_code": typer.Option(
         "--trust-remote-code",
         help="Local models: run code that the model brings, with your rights.",
     ),
-]
-
-
-def _reach(
-    base_url: BaseUrl = None,
-    max_connections: MaxConnections = DEFAULTS.max_connections,
-    timeout: Timeout = DEFAULTS.timeout,
-    max_retries: MaxRetries = DEFAULTS.max_retries,
-    patience: Patience = DEFAULTS.patience,
-    device: Device = None,
-    device_map: DeviceMap = None,
-    dtype: Dtype = None,
-    attn_implementation: AttnImplementation = None,
-    memory_gb: MemoryGb = None,
-    threads: Threads = None,
-    tensor_parallel: TensorParallel = DEFAULTS.tensor_parallel,
-    trust_remote_code: TrustRemoteCode = False,
-) -> BackendSettings:
-    """How to reach a model, or to run it here."""
-    local = BackendSettings(
-        device=device,
-        device_map=device_map,
-        dtype=dtype,
-        attn_implementation=attn_implementation,
-        memory_gb=memory_gb,
-        threads=threads,
-        tensor_parallel=tensor_parallel,
-        trust_remote_code=trust_remote_code,
-    )
-    return backend_settings(
-        local,
-        base_url=base_url,
-        max_connections=max_connections,
-        timeout=timeout,
-        max_retries=max_retries,
-        patience=patience,
-    )
+}
+"""The fields of `BackendSettings` that are options."""
 
 
 def with_reach(command: Callable[..., R]) -> Callable[..., R]:
-    """A command whose parameter `reach` is the options of `_reach` on the command line."""
-    options = inspect.signature(_reach, eval_str=True).parameters
+    """A command whose parameter `reach` is the options of `REACH` on the command line."""
+    kinds = get_type_hints(BackendSettings)
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=getattr(DEFAULTS, name),
+            annotation=Annotated[kinds[name], option],
+        )
+        for name, option in REACH.items()
+    ]
     signature = inspect.signature(command, eval_str=True)
     parameters = [
         option
         for parameter in signature.parameters.values()
-        for option in (options.values() if parameter.name == "reach" else [parameter])
+        for option in (options if parameter.name == "reach" else [parameter])
     ]
 
     @functools.wraps(command)
     def reaching(*values: object, **given: object) -> R:
-        own = {name: given.pop(name) for name in options if name in given}
-        return command(*values, **given, reach=_reach(**own))  # type: ignore[arg-type]
+        own: dict[str, Any] = {name: given.pop(name) for name in REACH if name in given}
+        return command(*values, **given, reach=checked_settings(replace(DEFAULTS, **own)))
 
     shown = signature.replace(parameters=[p.replace(kind=p.KEYWORD_ONLY) for p in parameters])
     reaching.__signature__ = shown  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +32,7 @@ SHARED: Final = (
     "substitute_prompt",
 )
 """What a decision says of its question, apart from the item."""
+_shared: Final = attrgetter(*SHARED)
 AT_ONCE: Final = 4096
 SURE: Final = 9e-4
 """Sums of probabilities nearer to 1 than this pass the check, however they are rounded."""
@@ -80,23 +82,8 @@ class Recorder:
             if d.unit is not None and d.unit != (own := self._units.setdefault(name, d.unit)):
                 raise ItemError(f"{name}: unit: {d.unit!r}, but {own!r} before.")
         mass: list[float | None] = [decision.label_mass for decision in decisions]
-        of_kind = [
-            kinds[
-                d.order,  # as SHARED names them
-                d.labels,
-                d.label_set,
-                d.sample,
-                d.prompt_id,
-                d.model,
-                d.criterion,
-                d.criteria_order,
-                d.substitute,
-                d.substitute_prompt,
-            ]
-            for d in decisions
-        ]
         return Block(
-            kind=np.array(of_kind, dtype=np.int32),
+            kind=np.array([kinds[_shared(d)] for d in decisions], dtype=np.int32),
             item=np.array([items[item_id] for item_id in item_ids], dtype=np.int32),
             choices=np.array(codes_of(decisions), dtype=np.int16),
             finish=np.array([finish[d.finish_reason] for d in decisions], dtype=np.int32),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import shlex
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Final, cast
 
@@ -13,6 +14,7 @@ import msgspec
 import numpy as np
 
 from unswayed.decisions import RANK, SCORE, Decision, Recording, check_decision, record
+from unswayed.decisions.recorder import SHARED
 from unswayed.errors import ItemError, StoreError, field_and_reason
 from unswayed.files import whole_file
 from unswayed.items import (
@@ -30,20 +32,10 @@ decode_quickly: Final = msgspec.json.Decoder(Decision).decode
 _ENCODER = msgspec.json.Encoder()
 
 
-def question_key(decision: Decision) -> Hashable:
-    """What makes two decisions answers to the same question by the same model."""
-    return (
-        decision.item_id,
-        decision.order,
-        decision.labels,
-        decision.sample,
-        decision.prompt_id,
-        decision.model,
-        decision.criterion,
-        decision.criteria_order,
-        decision.substitute,
-        decision.substitute_prompt,
-    )
+question_key: Final[Callable[[Decision], Hashable]] = attrgetter(
+    "item_id", *(name for name in SHARED if name != "label_set")
+)
+"""What makes two decisions answers to the same question by the same model."""
 
 
 def repeated(item_id: str, line: int) -> BadFieldError:

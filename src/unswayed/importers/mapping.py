@@ -149,13 +149,9 @@ class FieldMap:
             part: value
             for part, values in asdict(self).items()
             if part not in MEANINGS
-            for value in _listed(values)
-            if value not in names and value.partition(".")[0] not in names
+            for value in (values if isinstance(values, tuple) else (values,))
+            if value is not None and value not in names and value.partition(".")[0] not in names
         }
-
-
-def _listed(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    return value if isinstance(value, tuple) else () if value is None else (value,)
 
 
 def parse_map(text: str) -> FieldMap:

@@ -272,7 +272,11 @@ def _unfold(record: Record, source: Source) -> Iterator[Entry]:
     if "story_id" in record:
         yield source, record
         return
-    cells = {name: _list(cell, name) for name, cell in record.items() if _is_read(name)}
+    cells = {
+        name: _list(cell, name)
+        for name, cell in record.items()
+        if _RATER.fullmatch(name) or _SCORE.fullmatch(name)
+    }
     lengths = {len(cell) for cell in cells.values()}
     if len(lengths) != 1:
         raise BadFieldError("row", f"its lists have {sorted(lengths)} numbers")
@@ -346,10 +350,6 @@ def _by_criterion(
                     "scores": scores[short],
                 },
             )
-
-
-def _is_read(name: str) -> bool:
-    return bool(_RATER.fullmatch(name) or _SCORE.fullmatch(name))
 
 
 def _list(cell: object, name: str) -> list[object]:

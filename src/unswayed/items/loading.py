@@ -53,7 +53,7 @@ def load_items(
     if is_table(path):
         return collect(read_table(path), _item_of_row)
     if is_parquet(path):
-        return collect(read_parquet(path), _item_of_values)
+        return collect(read_parquet(path), lambda row: item_of(typed_values(row)))
     return collect(iter_objects(path), decode_item)
 
 
@@ -86,10 +86,6 @@ def items_of(
         on_bad_item=on_bad_item,
         limit=limit,
     )
-
-
-def _item_of_values(row: Mapping[str, object]) -> Item:
-    return item_of(typed_values(row))
 
 
 def _item_of_row(row: Mapping[str, str] | BadFieldError) -> Item:

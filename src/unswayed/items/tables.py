@@ -69,7 +69,7 @@ def read_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, str] | Ba
             yield text
 
     csv.field_size_limit(2**31 - 1)  # its own limit is shorter than many a document; rows have ours
-    rows = csv.reader(held(), delimiter=_separator(first), strict=True)
+    rows = csv.reader(held(), delimiter=max(",", ";", "\t", key=first.count), strict=True)
     header: list[str] | None = None
     while True:
         number, size = rows.line_num + 1, 0
@@ -204,10 +204,6 @@ def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
             raise BadFieldError(
                 f"line {number}", "is not UTF-8; save the table as UTF-8 (Excel: CSV UTF-8)"
             ) from None
-
-
-def _separator(header: str) -> str:
-    return max(",", ";", "\t", key=header.count)
 
 
 def _header(cells: list[str]) -> list[str]:

@@ -158,10 +158,6 @@ class Additive(Method):
         """Every presentation of the design."""
         return tuple(Ask(shown) for shown in design_presentations(n, self.design))
 
-    def with_resamples(self, count: int) -> Self:
-        """The method with so many bootstrap resamples."""
-        return replace(self, resamples=count)
-
     def fit_tables(self, tables: Tables) -> Self:
         """A copy that knows the effects; calls without all probabilities are left out."""
         by_size = {n: self._effects(table) for n, table in tables.items()}

@@ -233,10 +233,6 @@ class BiasCost(Method):
         """The 2n orders, counted from the item's own: an audit asks them anyway."""
         return tuple(Ask(shown) for shown in presentation_set("balanced", n))
 
-    def with_resamples(self, count: int) -> Self:
-        """The method with so many bootstrap resamples."""
-        return replace(self, resamples=count)
-
     def fit_tables(self, tables: Tables) -> Self:
         """A copy that knows an order for every number of levels probed."""
         by_size = {n: self._learn(table) for n, table in tables.items()}

@@ -209,10 +209,6 @@ class CalibraEval(Method):
         """Every presentation that the objective compares."""
         return tuple(Ask(shown) for shown in objective_presentations(n, self.objective))
 
-    def with_resamples(self, count: int) -> Self:
-        """The method with so many bootstrap resamples."""
-        return replace(self, resamples=count)
-
     def quick(self) -> Self:
         """The method with one start of the exact solver, which is enough for a spread."""
         return replace(self, starts=1)

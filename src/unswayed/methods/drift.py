@@ -25,6 +25,9 @@ from unswayed.methods.intervals import expanded_levels
 from unswayed.methods.protocol import Method, unlearned
 from unswayed.quantiles import NORMAL, student
 
+CHECKS: Final = 4000
+"""Draws of what chance does to the largest deviate."""
+
 LEAST_ERROR: Final = 1e-9
 """Estimates that differ by less than this are rounded differently, not different."""
 
@@ -163,10 +166,10 @@ def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
     return -float(ndtri(max(tail, 1e-300)))
 
 
-def _largest_by_chance(draws: FloatArray, seed: int, checks: int = 4000) -> float:
+def _largest_by_chance(draws: FloatArray, seed: int) -> float:
     """95 % quantile of the largest absolute deviate of numbers that vary together as the draws do."""
     centred = np.nan_to_num(draws - np.nanmean(draws, axis=0))
     lengths = np.sqrt((centred**2).sum(axis=0))
     directions = centred / np.where(lengths > 0, lengths, 1.0)
-    chance = np.random.default_rng(seed).standard_normal((checks, len(draws))) @ directions
+    chance = np.random.default_rng(seed).standard_normal((CHECKS, len(draws))) @ directions
     return max(float(np.quantile(np.abs(chance).max(axis=1), 0.95)), NORMAL)

@@ -64,7 +64,12 @@ def _convert(text: str, key: str, value: str, kind: Any) -> object:  # Any: a ty
     try:
         converted: object = msgspec.convert(raw, kind, strict=False)
     except msgspec.ValidationError as error:
-        allowed = [str(option) for part in (kind, *_parts(kind)) for option in _literals(part)]
+        allowed = [
+            str(option)
+            for part in (kind, *_parts(kind))
+            if get_origin(part) is Literal
+            for option in get_args(part)
+        ]
         if allowed:
             raise UsageError(
                 f"{text!r}: {key} cannot be {value!r}. {did_you_mean(value, allowed)}"
@@ -75,10 +80,6 @@ def _convert(text: str, key: str, value: str, kind: Any) -> object:  # Any: a ty
 
 def _parts(kind: Any) -> tuple[Any, ...]:  # Any: type expressions
     return get_args(kind) if get_origin(kind) in (Union, type(int | str)) else ()
-
-
-def _literals(kind: Any) -> tuple[Any, ...]:  # Any: type expressions
-    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def spec_name(method: Method) -> str:

@@ -13,8 +13,8 @@ averaging their n calls, which inflates accuracy); the geometric mean is offered
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -89,10 +89,6 @@ class PriDe(PriorMethod):
         layouts = label_layouts(n, "all" if self.prior == "cell" else "canonical")
         return tuple(Ask(shown) for layout in layouts for shown in orbit(n, layout))
 
-    def with_resamples(self, count: int) -> Self:
-        """The method with so many bootstrap resamples."""
-        return replace(self, resamples=count)
-
     def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
         """The prior of all items, then those of groups; items without all answers are left out."""
         layout = table.shown[columns[0]].labels
@@ -116,7 +112,7 @@ class PriDe(PriorMethod):
         if self.resamples and units >= FEWEST:
             bounds = self._interval(clusters.entries(values))
             low, high = (tuple(map(float, np.clip(bound, 0, 1))) for bound in bounds)
-        prior = tuple(map(float, self._as_prior(mean)))
+        prior = tuple(map(float, mean if self.mean == "arithmetic" else softmax(mean)))
         return LabelPrior(logs.shape[1], layout, prior, count, group, low, high, units=units)
 
     def _interval(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -127,9 +123,6 @@ class PriDe(PriorMethod):
         means = rng.multinomial(rows, np.full(rows, 1 / rows), self.resamples) @ values / rows
         low, high = np.percentile(softmax(means), expanded_levels(rows), axis=0)
         return low, high
-
-    def _as_prior(self, mean: FloatArray) -> FloatArray:
-        return mean if self.mean == "arithmetic" else softmax(mean)
 
     def _group_priors(
         self, logs: FloatArray, subjects: Subjects, layout: Order

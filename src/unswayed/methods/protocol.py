@@ -174,7 +174,8 @@ class Method(ABC):
 
     def with_resamples(self, count: int) -> Self:
         """The method with so many resamples, where it makes any."""
-        return self
+        makes = any(field.name == "resamples" for field in fields(self))
+        return replace(self, **({"resamples": count} if makes else {}))
 
     def quick(self) -> Self:
         """The method as a bootstrap of its fits runs it: what only polishes a fit left out."""

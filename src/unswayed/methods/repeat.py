@@ -58,14 +58,12 @@ class Repeat(Method):
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatMean(Method):
+class RepeatMean(Repeat):
     """Mean probability over samples of one presentation.
 
     Attributes:
         samples: Number of samples, at least 1.
     """
-
-    samples: int = 3
 
     name: ClassVar[str] = "repeat-mean"
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
@@ -81,13 +79,6 @@ class RepeatMean(Method):
         default=False,
         control=True,
     )
-
-    def __post_init__(self) -> None:
-        _check(self.name, self.samples)
-
-    def asks(self, n: int) -> tuple[Ask, ...]:
-        """Samples 1 to `samples` of the canonical presentation."""
-        return _samples(self.samples, n)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """The highest mean of each row."""

@@ -151,7 +151,6 @@ def decide_by_score(
     table: DecisionTable,
     scores: FloatArray,
     *,
-    cells: BoolArray | None = None,
     tolerance: float = SCORE_TOLERANCE,
     parts: Mapping[str, FloatArray] | None = None,
 ) -> VerdictTable:
@@ -162,20 +161,17 @@ def decide_by_score(
     Args:
         table: The table decided on.
         scores: By candidate, shape (I, n); a row with NaN is UNPARSED.
-        cells: Cells read, shape (I, T); default: all that may be asked.
         tolerance: How far below the highest a tied score may be.
         parts: What the scores are made of, by name, shape (I, n) each.
     """
-    cells = table.allowed if cells is None else cells
     tied = leaders_of(scores, tolerance)
     choices = choices_of(tied)
-    counts = count_votes(table.choices, cells, table.n, np.ones(len(table.asks)))
+    counts = count_votes(table.choices, table.allowed, table.n, np.ones(len(table.asks)))
     named = counts[np.arange(len(table)), np.maximum(choices, 0)]
-    read = (cells & (table.choices != MISSING)).sum(axis=1)
+    read = (table.allowed & (table.choices != MISSING)).sum(axis=1)
     return verdict_table(
         table,
         choices,
-        cells=cells,
         scores=scores,
         tied=tied,
         confidence=named / np.maximum(read, 1),

@@ -32,16 +32,6 @@ def credit(outcomes: Outcomes) -> FloatArray:
     return earned
 
 
-def _right(outcomes: Outcomes) -> FloatArray:
-    """1 and the share of right presentations, shape (I, 2)."""
-    return _mean_over_answered(outcomes.right.astype(float), outcomes)
-
-
-def _credited(outcomes: Outcomes) -> FloatArray:
-    """1 and the mean credit, shape (I, 2)."""
-    return _mean_over_answered(credit(outcomes), outcomes)
-
-
 def _mean_over_answered(earned: FloatArray, outcomes: Outcomes) -> FloatArray:
     calls = outcomes.answered.sum(axis=1)
     mean = np.where(outcomes.answered, earned, 0.0).sum(axis=1) / np.maximum(calls, 1)
@@ -52,7 +42,7 @@ ACCURACY = Metric(
     title="Accuracy, ties wrong",
     meaning="share of right answers, averaged over the presentations of each item; ties and "
     "unparsed answers count as wrong",
-    statistics=_right,
+    statistics=lambda own: _mean_over_answered(own.right.astype(float), own),
     undefined="no answered item has gold",
     needs=(Need.GOLD,),
     better=1,
@@ -68,7 +58,7 @@ FRACTIONAL = replace(
     title="Accuracy",
     meaning="share of right answers, averaged over the presentations of each item; a tie between k "
     "candidates, one of them right, earns 1/k, unparsed answers nothing",
-    statistics=_credited,
+    statistics=lambda own: _mean_over_answered(credit(own), own),
     curve=False,
 )
 

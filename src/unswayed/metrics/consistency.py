@@ -34,11 +34,6 @@ def _kept(outcomes: Outcomes) -> FloatArray:
     return item_means(share, outcomes.complete)
 
 
-def _pairs(outcomes: Outcomes) -> FloatArray:
-    """1 and the share of agreeing pairs, shape (I, 2)."""
-    return item_means(agreeing_pairs(outcomes), outcomes.complete)
-
-
 CONSISTENCY = Metric(
     title="Consistency",
     meaning="two candidates: share of items with the same verdict in every presentation; more: "
@@ -60,7 +55,7 @@ PAIRWISE_AGREEMENT = replace(
     title="Agreeing pairs",
     meaning="share of pairs of presentations with the same verdict, mean over items (more than two "
     "candidates)",
-    statistics=_pairs,
+    statistics=lambda own: item_means(agreeing_pairs(own), own.complete),
     compared="no",
     curve=False,
     fewest=3,  # for two candidates consistency says it

@@ -143,9 +143,9 @@ def _average(parts: Sequence[Bootstrapped], k: int) -> Estimate:
 def _interval(
     value: float, parts: Sequence[Bootstrapped], k: int
 ) -> tuple[float | None, float | None]:
-    """Quantiles of the mean over groups; where no group varies, the mean of their own bounds."""
+    """Quantiles of the mean over groups, none of sizes; where none varies, the mean of their bounds."""
     samples = np.stack([part.samples[:, k] for part in parts])
-    if np.isnan(samples).all(axis=1).any():
+    if parts[0].inflated or np.isnan(samples).all(axis=1).any():
         return None, None  # a group has a value and no interval
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a resample undefined in every group

@@ -123,7 +123,8 @@ def difference(
     clusters = Clusters.of_strata([(len(block), own) for block, _, own in blocks])
     least, most = metric.limits(pairs[0][0].n) if metric.limits else (-np.inf, np.inf)
     span = most - least
-    if np.isfinite(span) and _is_mean(statistics):
+    # plain means on both sides: 1 and the item's value
+    if np.isfinite(span) and statistics.shape[1] == 4 and (statistics[:, [0, 2]] == 1.0).all():
         apart = statistics[:, 1] - statistics[:, 3]
         return mean_of_items(apart, clusters, span=span, counts=counts)
     if clusters is not None:
@@ -157,11 +158,6 @@ def _weighted_difference(metric: Metric, name: str, left: Outcomes, right: Outco
     least, most = metric.limits(left.n) if metric.limits else (-np.inf, np.inf)
     each = np.ones(len(apart), dtype=np.int64)
     return msgspec.structs.replace(paired_difference(apart, each, span=most - least), n=items)
-
-
-def _is_mean(statistics: FloatArray) -> bool:
-    """Whether both sides are plain means over items: 1 and the item's value."""
-    return statistics.shape[1] == 4 and bool((statistics[:, [0, 2]] == 1.0).all())
 
 
 def _paired_statistics(

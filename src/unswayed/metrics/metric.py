@@ -151,6 +151,8 @@ class Metric:
             (`uncertainty.interval`). Of a weighted metric the range of its value. None for other
             values.
         interval: Its intervals, where resamples say too little of rare events (`rare`).
+        inflated: Power of the value to which errors add, 1 of a divergence, 2 of a spread: resamples
+            lie above the value as it lies above the truth, so the low end mirrors the high one.
         fewest, most: Fewest and most candidates for which it is defined.
         across: Defined for items with different numbers of candidates together.
         optional: Left out of a row, instead of null with a reason, where its needs are not met
@@ -176,6 +178,7 @@ class Metric:
     curve: bool = False
     limits: Callable[[int], Limits] | None = None
     interval: OfUnits | None = None
+    inflated: int = 0
     fewest: int = 2
     most: int | None = None
     across: bool = False

@@ -350,14 +350,7 @@ def with_gold(
     shown: Sequence[Presentation],
     label_set: tuple[str, ...],
     choices: IntArray,
-    probs: FloatArray | None = None,
-    label_mass: FloatArray | None = None,
-    tied: BoolArray | None = None,
-    groups: tuple[str | None, ...] | None = None,
-    score: FloatArray | None = None,
-    scores: FloatArray | None = None,
     clusters: Clusters | None = None,
-    places: IntArray | None = None,
 ) -> Outcomes:
     """Join the gold of items to choices by candidate: the only place where gold meets verdicts.
 
@@ -366,31 +359,18 @@ def with_gold(
         shown: As in `Outcomes`, and so are the others.
         label_set: The n symbols.
         choices: Shape (I, V).
-        probs: Shape (I, V, n).
-        label_mass: Shape (I, V).
-        tied: Shape (I, V, n).
-        groups: The groups of the items; default: their own.
-        score: Shape (I, V).
-        scores: Shape (I, V, n).
         clusters: Of the items.
-        places: Shape (I, V).
     """
     gold, kind = gold_of(items, len(label_set))
     return Outcomes(
         item_ids=tuple([item.id for item in items]),
-        groups=tuple([item.group for item in items]) if groups is None else groups,
+        groups=tuple([item.group for item in items]),
         shown=tuple(shown),
         label_set=label_set,
         choices=choices,
         gold=gold,
         gold_kind=kind,
         permutable=np.array([item.permutable for item in items], dtype=np.bool_),
-        probs=probs,
-        label_mass=label_mass,
-        tied=tied,
         human=human_of(items),
-        score=score,
-        scores=scores,
         clusters=clusters,
-        places=places,
     )

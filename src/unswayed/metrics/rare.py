@@ -60,17 +60,13 @@ def _share(whole: FloatArray, part: FloatArray, counts: Counts) -> tuple[float, 
 
 
 def of_spread(statistics: FloatArray, counts: Counts) -> list[Ends] | None:
-    """Of half the size of the difference of two recalls, from 1, gold and hits under each label.
-
-    Of more labels there is no such form.
-    """
+    """Of half the size of the difference of two recalls, from 1, gold and hits; None of more labels."""
     if statistics.shape[1] != 5:
         return None
     recalls = [residuals(statistics[:, k], statistics[:, k + 2], counts) for k in (1, 2)]
     (first, apart_first), (last, apart_last) = recalls
     low, high = _ends(first - last + apart_first - apart_last, counts)
-    nearest = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
-    return [(nearest / 2.0, max(abs(low), abs(high)) / 2.0)]
+    return [(max(low, -high, 0.0) / 2.0, max(-low, high) / 2.0)]
 
 
 def of_agreement(

@@ -1,7 +1,8 @@
 """How often each position and each label is chosen, whatever the content.
 
 Shares among parsed, untied choices of permutable items. Over a set of orders that shows every
-candidate equally often at every position, an unswayed judge has 1/n everywhere.
+candidate equally often at every position, an unswayed judge has 1/n everywhere; an item that lacks
+an order counts for what its candidates are worth, so only complete items count where there are any.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import TIE, FloatArray
+from unswayed.decisions import UNPARSED, FloatArray
 from unswayed.metrics.metric import (
     Ends,
     Limits,
@@ -28,15 +29,18 @@ from unswayed.metrics.rare import of_differences, of_shares
 
 def _by_position(outcomes: Outcomes) -> FloatArray:
     """Choices, and choices at each position; shape (I, 1 + n)."""
-    return _with_total(outcomes.counts_by(outcomes.positions_by_candidate))
+    return _with_total(outcomes, outcomes.positions_by_candidate)
 
 
 def _by_label(outcomes: Outcomes) -> FloatArray:
     """Choices, and choices of each label; shape (I, 1 + n)."""
-    return _with_total(outcomes.counts_by(outcomes.labels_by_candidate))
+    return _with_total(outcomes, outcomes.labels_by_candidate)
 
 
-def _with_total(counts: FloatArray) -> FloatArray:
+def _with_total(outcomes: Outcomes, map_of_candidate: NDArray[np.intp]) -> FloatArray:
+    counts, complete = outcomes.counts_by(map_of_candidate), outcomes.complete
+    if complete.any():
+        counts[~complete] = 0.0
     return np.column_stack([counts.sum(axis=1), counts])
 
 
@@ -58,17 +62,17 @@ def _excess_ends(statistics: FloatArray, counts: NDArray[np.int64]) -> list[Ends
 
 def _effect(outcomes: Outcomes) -> FloatArray:
     """1 and what the answer shown first wins less what the other does, shape (I, 2)."""
-    tied = outcomes.pooled & (outcomes.choices == TIE)
+    read = outcomes.pooled & (outcomes.choices != UNPARSED)
+    sides = [read[:, place].sum(axis=1) for place in outcomes.positions_by_candidate.T == 0]
     wins = outcomes.counts_by(outcomes.positions_by_candidate)
-    read = wins.sum(axis=1) + tied.sum(axis=1)
-    whole = outcomes.answered.all(axis=1)  # one order alone says which answer is the better
-    return item_means((wins[:, 0] - wins[:, 1]) / np.maximum(read, 1), whole & (read > 0))
+    even = (sides[0] == sides[1]) & (sides[0] > 0)  # one order alone says which answer is better
+    return item_means((wins[:, 0] - wins[:, 1]) / np.maximum(2 * sides[0], 1), even)
 
 
 POSITION_RATE = Metric(
     title="Positions",
-    meaning="share of parsed choices that fall on each position, the first one first; 1/n each "
-    "without bias",
+    meaning="share of parsed choices that fall on each position, the first one first, of complete "
+    "items where there are any; 1/n each without bias",
     statistics=_by_position,
     undefined="no answer could be read as a candidate",
     needs=(Need.PERMUTABLE, Need.PARSED),
@@ -81,15 +85,15 @@ POSITION_RATE = Metric(
 LABEL_RATE = replace(
     POSITION_RATE,
     title="Labels",
-    meaning="share of parsed choices that fall on each label, in the order of the label set; 1/n "
-    "each without bias",
+    meaning="share of parsed choices that fall on each label, in the order of the label set, of "
+    "complete items where there are any; 1/n each without bias",
     statistics=_by_label,
 )
 
 PRIMACY = replace(
     POSITION_RATE,
     title="Primacy",
-    meaning="share of parsed choices that fall on the first position, less the 1/n of no bias",
+    meaning="share of the choices that fall on the first position, less the 1/n of no bias",
     values=excess_of_first,
     limits=_excess_limits,
     interval=_excess_ends,
@@ -97,10 +101,10 @@ PRIMACY = replace(
 
 POSITION_EFFECT = Metric(
     title="Position effect",
-    meaning="share of comparisons that an answer wins when shown first, less the share that it wins "
-    "when shown last, a tie half for each; mean over items, 0 without bias (two candidates)",
+    meaning="share of comparisons that an answer wins when shown first, less that when shown last, a tie "
+    "half for each; mean over items read as often with each first, 0 without bias (two candidates)",
     statistics=_effect,
-    undefined="no item was asked in every order and read",
+    undefined="no item was read as often with each answer first",
     needs=(Need.PERMUTABLE,),
     percent=True,
     constructed="evenly",

@@ -139,6 +139,7 @@ RSTD = Metric(
     constructed="evenly",
     curve=True,
     interval=of_spread,
+    inflated=2,
 )
 
 RECALL_DIFFERENCE = Metric(
@@ -167,6 +168,7 @@ CKLD = Metric(
     better=-1,
     constructed="evenly",
     interval=_if_enough_differ,
+    inflated=1,
 )
 
 CKLD_RAW = replace(

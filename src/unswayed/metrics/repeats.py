@@ -14,7 +14,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from unswayed.decisions import MISSING, TIE, Estimate, FloatArray, IntArray
 from unswayed.decisions.clusters import Clusters
-from unswayed.metrics.uncertainty import mean_of_items
+from unswayed.metrics.rare import of_shares
+from unswayed.metrics.uncertainty import ONE, entries_of, mean_of_items
 
 FEWEST: Final = 2
 """Samples of one presentation that can be compared."""
@@ -62,11 +63,12 @@ def repeats(
 
 
 def _share(values: FloatArray, clusters: Clusters | None) -> Estimate:
-    """A mean of shares, whose interval is around it and not around no difference."""
-    mean = float(values.mean())
-    apart = mean_of_items(np.round(values - mean, 12), clusters, span=1.0)
-    low, high = max(mean + (apart.low or 0.0), 0.0), min(mean + (apart.high or 0.0), 1.0)
-    return Estimate(value=mean, low=low, high=high, n=apart.n)
+    """A mean of shares, with the interval of one."""
+    entries, counts = entries_of(values, clusters, None)
+    if len(entries) == 1:
+        return Estimate(value=float(values.mean()), n=len(values), reason=ONE)
+    ((low, high),) = of_shares(np.column_stack([counts, entries]), counts)
+    return Estimate(value=float(values.mean()), low=low, high=high, n=len(values))
 
 
 def unequal_pairs(choices: IntArray) -> tuple[FloatArray, FloatArray]:

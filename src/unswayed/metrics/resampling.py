@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -90,6 +90,7 @@ class Bootstrapped:
         by_construction: The value holds for any judge, and so in every resample; its interval is
             the value.
         ends: The intervals, where the metric has its own.
+        inflated: As in `Metric`.
     """
 
     point: FloatArray
@@ -100,6 +101,7 @@ class Bootstrapped:
     reason: str
     by_construction: bool = False
     ends: Sequence[Ends] | None = None
+    inflated: int = 0
 
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -115,6 +117,8 @@ class Bootstrapped:
         ends: Ends
         if self.ends is None:
             ends = interval(value, self.samples[:, k], n_items=self.n_items, limits=self.limits)
+            if (p := self.inflated) and not isinstance(ends, str):
+                ends = max(2.0 * value**p - ends[1] ** p, 0.0) ** (1.0 / p), ends[1]
         else:
             ends = self.ends[k]
         if isinstance(ends, str):
@@ -168,7 +172,7 @@ class Sample:
             return Bootstrapped(np.full(1, np.nan), np.zeros((0, 1)), 0, 0, None, reason)
         total = functools.reduce(operator.add, parts)
         is_sum = metric.weighted is None
-        values = metric.values if is_sum else _behind_the_count
+        values = metric.values if is_sum else lambda sums: sums[:, 1]
         point = values(total.point[None, :]).reshape(-1)
         samples = values(total.samples).reshape(-1, point.size)
         constructed = self.constructed and bool(metric.constructed)
@@ -177,7 +181,7 @@ class Sample:
         constructed = constructed and bool(np.isclose(samples, point, equal_nan=True).all())
         ends = None
         wanted = len(total.samples) and np.isfinite(point).all() and not constructed
-        if metric.interval and total.units and wanted:
+        if metric.interval and total.units and wanted and total.n_items > 1:
             statistics, counts = total.units
             counted = statistics[:, 0] > 0
             ends = metric.interval(statistics[counted], counts[counted])
@@ -190,12 +194,8 @@ class Sample:
             reason=reason,
             by_construction=constructed,
             ends=ends,
+            inflated=metric.inflated,
         )
-
-
-def _behind_the_count(sums: FloatArray) -> FloatArray:
-    """The values of a weighted metric, shape (B,)."""
-    return sums[:, 1]
 
 
 def resample(
@@ -221,9 +221,13 @@ def resample(
     """
     sizes = np.array([outcomes.n_draws for outcomes in strata], dtype=np.int64)
     sums: list[dict[str, Sums]] = [{} for _ in strata]
-    hopeful = {name: own for name, own in metrics.items() if not _hopeless(own, strata)}
+    streams: dict[int, dict[str, Metric]] = defaultdict(dict)
+    for name, metric in metrics.items():
+        if not (metric.left_out(strata) or metric.unrecorded(strata)):
+            stream = _WEIGHTED if metric.weighted is not None else int(metric.continuous)
+            streams[stream][name] = metric
     for stream, draw in ((0, _by_pattern), (1, _continuous), (_WEIGHTED, _weighted)):
-        chosen = {name: own for name, own in hopeful.items() if _stream(own) == stream}
+        chosen = streams[stream]
         if not chosen:
             continue
         generator = np.random.default_rng([seed, stream])
@@ -233,16 +237,6 @@ def resample(
             own |= draw(readable, outcomes, drawn, generator)
     read = any(own.choice_counts.any() for own in strata)
     return Sample(metrics, tuple(strata), tuple(sums), constructed and read)
-
-
-def _hopeless(metric: Metric, strata: Sequence[Outcomes]) -> bool:
-    """Whether it is left out anyway, or reads continuous quantities that were never recorded."""
-    return metric.left_out(strata) or bool(metric.unrecorded(strata))
-
-
-def _stream(metric: Metric) -> int:
-    """Which draws a metric shares."""
-    return _WEIGHTED if metric.weighted is not None else int(metric.continuous)
 
 
 def _by_pattern(

@@ -28,6 +28,7 @@ from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rows import Row
 from unswayed.metrics.table import METRICS
 
+_ROUNDING = 1e-9
 _TERMS = tuple(map(METRICS.name_of, (ACCURACY, CONSISTENCY, CONSISTENT_ACCURACY)))
 
 
@@ -49,7 +50,7 @@ def excess(
     return accuracy - consistent_accuracy - (1.0 - consistency) * (views - 1) / views
 
 
-def self_check(row: Row, strata: Sequence[Outcomes], *, tolerance: float = 1e-9) -> None:
+def self_check(row: Row, strata: Sequence[Outcomes]) -> None:
     """Check a measured row before it is printed.
 
     The three terms are measured again on the complete items with one right candidate, compared with
@@ -59,7 +60,6 @@ def self_check(row: Row, strata: Sequence[Outcomes], *, tolerance: float = 1e-9)
     Args:
         row: A row from `measure` over `strata`.
         strata: The outcomes it came from.
-        tolerance: Rounding allowed.
 
     Raises:
         ImpossibleTableError: Naming the cells.
@@ -69,14 +69,14 @@ def self_check(row: Row, strata: Sequence[Outcomes], *, tolerance: float = 1e-9)
             low, value, high = cell.low, cell.value, cell.high
             if value is None or low is None or high is None:
                 continue
-            if not low - tolerance <= value <= high + tolerance:
+            if not low - _ROUNDING <= value <= high + _ROUNDING:
                 raise ImpossibleTableError(f"{name}: {value} is outside its interval {low}..{high}")
     for outcomes in strata:
         if outcomes.n == 2 and outcomes.n_views > 1:
-            _check_pairs(row, outcomes, tolerance, alone=len(strata) == 1)
+            _check_pairs(row, outcomes, alone=len(strata) == 1)
 
 
-def _check_pairs(row: Row, outcomes: Outcomes, tolerance: float, *, alone: bool) -> None:
+def _check_pairs(row: Row, outcomes: Outcomes, *, alone: bool) -> None:
     counted = outcomes.complete & (outcomes.gold_kind == GOLD_ONE)
     if not counted.any():
         return
@@ -85,13 +85,13 @@ def _check_pairs(row: Row, outcomes: Outcomes, tolerance: float, *, alone: bool)
     if alone and counted.all():
         measured |= _terms(row)
     for name, value in _count(decided).items():
-        if name in measured and abs(measured[name] - value) > tolerance:
+        if name in measured and abs(measured[name] - value) > _ROUNDING:
             raise ImpossibleTableError(
                 f"{name}: measured {measured[name]:.6f}, but counting gives {value:.6f}"
             )
     accuracy, consistency, both = (measured[name] for name in _TERMS)
     over = excess(accuracy, consistency, both, outcomes.n_views)
-    if over > tolerance:
+    if over > _ROUNDING:
         raise ImpossibleTableError(
             f"accuracy {accuracy:.4f} exceeds what consistent accuracy {both:.4f} and "
             f"consistency {consistency:.4f} allow by {over:.4f}"

@@ -28,16 +28,6 @@ _ROWS = 4096
 """Items at a time: their logarithms stay in cache."""
 
 
-def _by_position(outcomes: Outcomes) -> FloatArray:
-    """1 and the item's mean at each position, shape (I, 1 + n)."""
-    return _centred_means(outcomes, outcomes.positions_by_candidate)
-
-
-def _by_label(outcomes: Outcomes) -> FloatArray:
-    """1 and the item's mean of each label, shape (I, 1 + n)."""
-    return _centred_means(outcomes, outcomes.labels_by_candidate)
-
-
 def _centred_means(outcomes: Outcomes, places: NDArray[np.intp]) -> FloatArray:
     """Item means of centred log-probabilities by place, `places[v, c]` = place of candidate c."""
     statistics = np.zeros((len(outcomes), 1 + outcomes.n))
@@ -67,7 +57,7 @@ def _balanced(places: NDArray[np.intp]) -> bool:
 POSITION_BIAS = Metric(
     title="Position bias",
     meaning="what each position adds to the log-probability of a candidate, in nats",
-    statistics=_by_position,
+    statistics=lambda own: _centred_means(own, own.positions_by_candidate),
     undefined="the presentations do not show every candidate equally often everywhere, or no item "
     "has every probability",
     needs=(Need.PROBS, Need.ORDERS, Need.PERMUTABLE, Need.COMPLETE),
@@ -79,5 +69,5 @@ LABEL_BIAS = replace(
     POSITION_BIAS,
     title="Label bias",
     meaning="what each label adds to the log-probability of a candidate, in nats",
-    statistics=_by_label,
+    statistics=lambda own: _centred_means(own, own.labels_by_candidate),
 )

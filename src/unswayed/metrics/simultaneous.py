@@ -104,12 +104,6 @@ class Contrasts:
         mean = np.average(entries, weights=counts)
         return float(np.sqrt(np.average((entries - mean) ** 2, weights=counts)))
 
-    def share(self, name: str, value: float) -> float:
-        """Share of items on which a method has a value."""
-        return float(
-            np.average(self.values[:, self.names.index(name)] == value, weights=self._counts)
-        )
-
     def critical(self, base: str, *, one_sided: bool = False) -> float:
         """Errors to each side that make the differences to a method hold together."""
         largest = np.zeros(_DRAWS)

@@ -37,7 +37,8 @@ FEW: Final = 10.0
 """Items away from a limit below which quantiles of resamples are too coarse for a rate."""
 
 TOO_FEW: Final = "too few differ"
-"""Why there is no interval where nearly all items are alike."""
+ONE: Final = "1 question"
+"""Why there is no interval where nearly all items are alike, or are one question."""
 
 _BLOCK: Final = 8192
 """Items drawn at a time; a power of two, so that 16 random bits give a draw without rejection."""
@@ -150,10 +151,12 @@ def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits 
         limits: Range of one item's share, if the value is a mean over items.
 
     Returns:
-        Low and high, or why none can be given: the items are all alike and the value is not a
-        mean over them, half of the resamples leave it undefined, or it is infinite in so many that
-        an end of the interval is.
+        Low and high, or why none can be given: there is one item, the items are all alike and the
+        value is not a mean over them, half of the resamples leave it undefined, or it is infinite in
+        so many that an end of the interval is.
     """
+    if n_items == 1:
+        return ONE
     defined = samples[~np.isnan(samples)]
     finite = defined[np.isfinite(defined)]
     infinite = len(defined) - len(finite)
@@ -233,7 +236,7 @@ def paired_difference(
 
     The mean and its standard error with one item more on each side of 0, which differ as much as
     the one that differs most, so that a handful of items that all differ one way do not look like a
-    law; `critical` errors to each side, widened as Student's t is. For differences of -1, 0 and 1 that is Bonett and Price's interval, which
+    law; `critical` errors to each side, widened as Student's t is; none of one item. For differences of -1, 0 and 1 that is Bonett and Price's interval, which
     excludes 0 where the exact sign test does: at 6 against 0, 8 against 1, 10 against 2. Turning
     the differences round turns it round exactly.
 
@@ -252,6 +255,8 @@ def paired_difference(
     losses = np.bincount(kind, weights=counts - up, minlength=len(sizes)).astype(np.float64)
     items = int(counts.sum())
     value = float(sizes @ (gains - losses)) / items
+    if items == 1:
+        return Estimate(value=value, n=items, reason=ONE)
     if np.count_nonzero(gains) + np.count_nonzero(losses) == 1:
         low, high = alike_interval(value, items, (-span, span))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Final, Protocol
+from typing import Final
 
 from unswayed.errors import ShapeError, TemplateError
 from unswayed.items import Item, Message
@@ -30,30 +30,6 @@ Chat = tuple[Message, ...]
 
 MOST_WORDINGS: Final = 1024
 """Kept of one form: questions about candidates sorted by content have as many as there are orders."""
-
-
-class _Prompt(Protocol):
-    """A style in the words of a task, or a template."""
-
-    @property
-    def reply(self) -> ReplySpec:
-        """What it asks of the server for one label."""
-        ...
-
-    def messages(self, layout: Layout) -> Chat:
-        """The messages about one item."""
-        ...
-
-    def outline(
-        self, item: Item, shown: Presentation, labels: tuple[str, ...]
-    ) -> tuple[Chat, Outline] | None:
-        """What all plain items shown as this one are asked: the messages before the last, which is
-        the user's, and its outline. None where it may be another for each item."""
-        ...
-
-    def spans(self, layout: Layout) -> Spans:
-        """Where the candidates stand in them."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +68,10 @@ class _Words:
             system = Message("system", sentences(names, style, task, labels))
             self.sentences[key] = system, sentences(style.closing, style, task, labels)
         return self.sentences[key]
+
+
+_Prompt = _Words | Template
+"""A style in the words of a task, or a template: they answer alike."""
 
 
 class _Same:

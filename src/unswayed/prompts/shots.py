@@ -36,7 +36,7 @@ def gold_of_shot(shot: Item) -> int:
     return gold[0]
 
 
-def shot_presentations(shots: Sequence[Item], *, seed: int = SHOT_SEED) -> tuple[Presentation, ...]:
+def shot_presentations(shots: Sequence[Item]) -> tuple[Presentation, ...]:
     """How each example is shown, in the order given.
 
     Raises:
@@ -48,7 +48,7 @@ def shot_presentations(shots: Sequence[Item], *, seed: int = SHOT_SEED) -> tuple
     for shot in shots:
         n = shot.n
         if not upcoming.get(n):
-            generator = generators.setdefault(n, random.Random(f"shots:{seed}:{n}"))
+            generator = generators.setdefault(n, random.Random(f"shots:{SHOT_SEED}:{n}"))
             upcoming[n] = generator.sample(range(n), n)
         position = upcoming[n].pop()
         gold = gold_of_shot(shot)

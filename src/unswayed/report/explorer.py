@@ -210,7 +210,7 @@ class _Texts(dict[str, int]):
         """The number of a text that is new."""
         number = self[text] = len(self.written)
         self.written.append(script_json(text))
-        self.size += byte_length(self.written[-1]) + 1
+        self.size += len(self.written[-1].encode("utf-8", "replace")) + 1
         return number
 
     def keep(self, count: int) -> None:
@@ -218,11 +218,6 @@ class _Texts(dict[str, int]):
         del self.written[count:]
         while len(self) > count:
             self.popitem()
-
-
-def byte_length(text: str) -> int:
-    """Length in UTF-8."""
-    return len(text.encode("utf-8", "replace"))
 
 
 def script_json(value: object) -> str:

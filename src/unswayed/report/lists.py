@@ -11,13 +11,13 @@ from msgspec import UNSET
 
 from unswayed.decisions import Estimate
 from unswayed.metrics import METRICS, position_score, rank_stability
-from unswayed.metrics.rows import Rates
+from unswayed.metrics.rows import Rates, Row
 from unswayed.permutations import Exposure
-from unswayed.report.findings import ACCURACY, CONSISTENCY, Finding
+from unswayed.report.findings import Finding
 from unswayed.report.heat import Heat, exposure_heat
 from unswayed.report.intervals import above, below, widened
 from unswayed.report.numerals import figure, gained, plural
-from unswayed.report.plots import Axis, Block, Note, PlotRow, PlotTable, place_name
+from unswayed.report.plots import Axis, Block, Note, PlotRow, PlotTable, place_name, tables_of_curve
 from unswayed.report.sections import Gains, Section, claim, joint_claim
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
@@ -128,7 +128,13 @@ def points_tables(findings: Sequence[Finding]) -> list[PlotTable]:
         abs(end or 0.0) for _, rates in measured for r in rates for end in (r.low, r.value, r.high)
     ]
     reach = next((own for own in (1, 2, 5, 10, 20, 50) if own >= max(ends)), 100)
-    axis = Axis(-reach, reach, write=gained, tick=_tick, unit="")
+    axis = Axis(
+        -reach,
+        reach,
+        write=gained,
+        tick=lambda value: f"+{figure(value)}" if value > 0 else figure(value),
+        unit="",
+    )
     blocks = []
     for finding, rates in measured:
         rows = tuple(
@@ -146,35 +152,21 @@ def points_tables(findings: Sequence[Finding]) -> list[PlotTable]:
     return [PlotTable("What each place is worth", "groups", tuple(blocks), sub)]
 
 
-def _tick(value: float) -> str:
-    return f"+{figure(value)}" if value > 0 else figure(value)
-
-
 def curve_tables(finding: Finding) -> list[PlotTable]:
-    """What methods are worth with the first of their orders only: a block each."""
-    curve = finding.metrics.order_curve or {}
-    of_run = f", {finding.name}" if finding.name else ""
-    tables = []
-    for key in (ACCURACY, CONSISTENCY):
-        blocks = []
-        for name, points in curve.items():
-            rows = tuple(
-                PlotRow(plural(round(point.calls or 0), "order"), _measured(own), on=True)
-                for point in points
-                if (own := point.get(key)) is not None
-            )
-            blocks += [Block(rows, title=one_line(name))] if rows else []
-        if blocks:
-            title = f"{METRICS.load(key).title}{of_run}"
-            tables.append(PlotTable(title, "groups", tuple(blocks), "%, by number of orders read"))
-    return tables
+    """What methods are worth with the first of their orders only."""
 
+    def row(point: Row, estimate: Estimate) -> PlotRow:
+        if estimate.by_construction:  # its interval says nothing
+            estimate = msgspec.structs.replace(estimate, low=None, high=None)
+        return PlotRow(plural(round(point.calls or 0), "order"), estimate, on=True)
 
-def _measured(estimate: Estimate) -> Estimate:
-    """Without the interval of a value that holds by construction."""
-    if not estimate.by_construction:
-        return estimate
-    return msgspec.structs.replace(estimate, low=None, high=None)
+    return tables_of_curve(
+        finding.metrics.order_curve or {},
+        row,
+        kind="groups",
+        sub="%, by number of orders read",
+        of_run=f", {finding.name}" if finding.name else "",
+    )
 
 
 def exposure_heats(finding: Finding) -> list[Heat]:

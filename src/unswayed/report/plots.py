@@ -6,7 +6,7 @@ and a row fits any width; figures for papers draw the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
@@ -279,24 +279,33 @@ def _group_table(metric: str, first: Finding, blocks: Sequence[Block], *, alone:
 
 
 def curve_tables(finding: Finding) -> list[PlotTable]:
-    """What methods that learn are worth with fewer or more estimation items: a block each."""
+    """What methods that learn are worth with fewer or more estimation items."""
+
+    def row(point: Row, estimate: Estimate) -> PlotRow:
+        items = plural(point.estimation_items or 0, "item")
+        flow = f"{calls_text(point.calls or 0.0)} calls per item"
+        return PlotRow(items, estimate, on=True, flow=flow)
+
     curve = finding.metrics.estimation_curve or {}
+    return tables_of_curve(curve, row, kind="runs", sub="%, by number of estimation items")
+
+
+def tables_of_curve(
+    curve: Mapping[str, Sequence[Row]],
+    row: Callable[[Row, Estimate], PlotRow],
+    *,
+    kind: Literal["groups", "runs"],
+    sub: str,
+    of_run: str = "",
+) -> list[PlotTable]:
+    """Accuracy and consistency at the points of a curve: a block for each method."""
     tables = []
     for key in (ACCURACY, CONSISTENCY):
         blocks = []
         for name, points in curve.items():
-            rows = tuple(
-                PlotRow(
-                    plural(point.estimation_items or 0, "item"),
-                    point.get(key),
-                    on=True,
-                    flow=f"{calls_text(point.calls or 0.0)} calls per item",
-                )
-                for point in points
-                if point.get(key) is not None
-            )
+            rows = tuple(row(point, e) for point in points if (e := point.get(key)) is not None)
             blocks += [Block(rows, title=one_line(name))] if rows else []
         if blocks:
-            sub = "%, by number of estimation items"
-            tables.append(PlotTable(METRICS.load(key).title, "runs", tuple(blocks), sub))
+            title = f"{METRICS.load(key).title}{of_run}"
+            tables.append(PlotTable(title, kind, tuple(blocks), sub))
     return tables

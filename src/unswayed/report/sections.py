@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from unswayed.methods import METHODS
+from unswayed.methods.names import parse_method
 from unswayed.metrics.improvements import Improvements
 from unswayed.report import claims
-from unswayed.report.advice import controls_of
 from unswayed.report.findings import CONSISTENCY, Finding, State
 from unswayed.report.frontier import Frontier, panels
 from unswayed.report.heat import Heat
@@ -116,6 +117,18 @@ def cause_section(findings: Sequence[Finding]) -> Section | None:
         return None
     caption = sentence("bias.cause_caption", findings[0])
     return Section(joint, caption, (cause_table(findings),))
+
+
+def controls_of(finding: Finding) -> tuple[list[str], list[str]]:
+    """The controls that ask the same order again, and those that ask once, sorted by content."""
+    again: list[str] = []
+    once: list[str] = []
+    for name in finding.metrics.methods:
+        if name.partition(":")[0] in METHODS and name != finding.base:  # of a package that is here
+            own = parse_method(name)
+            if own.about.control:
+                (again if len(own.asks(finding.n)) > 1 else once).append(name)
+    return again, once
 
 
 def remedies_claim(finding: Finding) -> Claim | None:

@@ -32,9 +32,6 @@ def terminal_report(run: RunData) -> RenderableType:
     lede = lede_of(finding)
     if lede:
         parts.append(_text(lede))
-    data = finding.metrics.data
-    if data.n_units not in (0, data.n_items):
-        parts.append(Text(_plain("phrases.asked", data.n_items, data.n_units) + "."))
     protocols = _plain("terminal.protocols", finding)
     if protocols:
         parts += [Text(""), Text(protocols)]

@@ -40,7 +40,11 @@ def environment() -> Environment:
     )
     templates.filters.update(dict(inspect.getmembers(numerals, inspect.isfunction)))
     templates.filters.update(
-        name=_name, strong=_strong, listed=_listed, line=one_line, clause=clause
+        name=lambda text: Markup("<bdi>%s</bdi>") % one_line(text),
+        strong=lambda text: Markup("<b><bdi>%s</bdi></b>") % one_line(text),
+        listed=_listed,
+        line=one_line,
+        clause=clause,
     )
     templates.tests.update(above=above, below=below)
     constants = {name: value for name, value in vars(findings).items() if name.isupper()}
@@ -94,14 +98,6 @@ def plain(sentence: Markup) -> str:
 def clause(text: str) -> str:
     """A reason or an idea from elsewhere, as part of a sentence."""
     return one_line(text).rstrip(".")
-
-
-def _name(text: str) -> Markup:
-    return Markup("<bdi>%s</bdi>") % one_line(text)
-
-
-def _strong(text: str) -> Markup:
-    return Markup("<b><bdi>%s</bdi></b>") % one_line(text)
 
 
 def _listed(words: Sequence[str], joint: str = "and") -> Markup:

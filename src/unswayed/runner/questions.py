@@ -87,6 +87,20 @@ class Drafter:
         self._room = MOST_KEPT if remembers else 0
         self._remembers = remembers
 
+    @classmethod
+    def of(
+        cls, backend: Backend, store: Pool, settings: RunSettings, *, remembers: bool = True
+    ) -> Drafter:
+        """The drafter of what a backend is asked beside these recorded calls."""
+        return cls(
+            backend.model,
+            agreed_logprobs(store, backend.model, backend),
+            settings,
+            keyed_by_item=backend.keyed_by_item,
+            converses=backend.converses,
+            remembers=remembers,
+        )
+
     def draft(self, question: Question) -> Draft:
         """Render a question and address its call, or take the draft that was kept.
 

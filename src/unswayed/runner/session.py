@@ -14,7 +14,7 @@ from unswayed.runner.keys import Question
 from unswayed.runner.missing import MissingCalls
 from unswayed.runner.planning import CallPlan, plan_calls
 from unswayed.runner.progress import ShowsProgress
-from unswayed.runner.questions import Drafter, RunSettings, agreed_logprobs
+from unswayed.runner.questions import Drafter, RunSettings
 from unswayed.runner.reading import read_decisions
 from unswayed.store import CallStore
 
@@ -29,7 +29,6 @@ class Session:
         backend: Who is asked.
         store: Where answers are recorded.
         settings: Prompts, sampling and budget.
-        stream: Whether an id may come again with another item, so that nothing is remembered.
         drafter: Of another session, with what it remembers.
     """
 
@@ -39,20 +38,12 @@ class Session:
         store: CallStore,
         settings: RunSettings,
         *,
-        stream: bool = False,
         drafter: Drafter | None = None,
     ) -> None:
         self.backend = backend
         self.store = store
         self.settings = settings
-        self._drafter = drafter or Drafter(
-            backend.model,
-            agreed_logprobs(store, backend.model, backend),
-            settings,
-            keyed_by_item=backend.keyed_by_item,
-            converses=backend.converses,
-            remembers=not stream,
-        )
+        self._drafter = drafter or Drafter.of(backend, store, settings)
 
     def price(self, questions: Iterable[Question]) -> CallPlan:
         """Count and price the distinct calls, making none and writing nothing.

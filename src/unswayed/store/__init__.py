@@ -3,7 +3,7 @@
 Committed means acknowledged: a kill at any moment loses at most the batch that was being written.
 """
 
-from unswayed.store.memory import Memory, Pool
+from unswayed.store.memory import Memory
 from unswayed.store.pool import CallStore
 from unswayed.store.records import (
     CallFailure,
@@ -14,6 +14,9 @@ from unswayed.store.records import (
     prompt_bytes,
     readable,
 )
+
+Pool = CallStore | Memory
+"""Where answers are looked up."""
 
 __all__ = [
     "CallFailure",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from unswayed.errors import StoreError
-from unswayed.store.schema import explained
+from unswayed.store.schema import all_or_nothing, explained
 
 NOTE: Final = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 
@@ -58,15 +58,8 @@ class Database:
         """
         if self.read_only:
             raise StoreError(f"{self.path} was opened for reading only.")
-        with self._guard, explained(self.path, "write"):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        with self._guard, explained(self.path, "write"), all_or_nothing(self._connection):
+            yield self._connection
 
     def make_room(self, *, roomy: bool) -> None:
         """Keep many pages in memory, for writing all over the file, or few, for reading through it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -19,42 +19,6 @@ LOST: Final = b""
 
 _ENCODER: Final = msgspec.json.Encoder()
 _RESPONSE: Final = msgspec.json.Decoder(Response)
-
-
-class Pool(Protocol):
-    """Where answers are looked up: a `CallStore` or a `Memory`."""
-
-    def recorded(self, keys: Iterable[bytes]) -> dict[bytes, Recorded]:
-        """Those of `keys` that are committed."""
-        ...
-
-    def known(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Those of `keys` that are committed."""
-        ...
-
-    def failed(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Those of `keys` that failed and were not answered since."""
-        ...
-
-    def responses(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Response]]:
-        """The responses of those of `keys` that are committed, in the order of `keys`."""
-        ...
-
-    def get(self, key: bytes) -> tuple[Request, Response] | None:
-        """One call, or None where its request or its answer is not known."""
-        ...
-
-    def totals(self) -> Totals:
-        """What all calls have cost so far."""
-        ...
-
-    def noted(self, name: str) -> str | None:
-        """What was noted under a name."""
-        ...
-
-    def note(self, name: str, value: str) -> None:
-        """Note something about the calls."""
-        ...
 
 
 class Memory:

@@ -190,26 +190,32 @@ def _is_new(connection: sqlite3.Connection) -> bool:
     return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]) == 0
 
 
-def _create(connection: sqlite3.Connection) -> None:
+@contextmanager
+def all_or_nothing(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is done within is committed at the end, or nothing of it."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _is_new(connection):  # another process may have made it since
-            for statement in TABLES:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        yield
         connection.execute("COMMIT")
-    except sqlite3.Error:
+    except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
+def _create(connection: sqlite3.Connection) -> None:
+    with all_or_nothing(connection):
+        if _is_new(connection):  # another process may have made it since
+            for statement in TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
 def _seal_all(connection: sqlite3.Connection) -> None:
     """From version 1, whose rows had no check sums: all rows or none, whatever interrupts it."""
     connection.create_function("seal", 2, sealed, deterministic=True)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with all_or_nothing(connection):
         if _pragma(connection, "user_version") == UNSEALED_VERSION:
             for table, column in (("calls", "response"), ("failures", "failure")):
                 connection.execute(
@@ -217,11 +223,6 @@ def _seal_all(connection: sqlite3.Connection) -> None:
                     f"{column} = seal({column}, key)"
                 )
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _check(

@@ -188,7 +188,7 @@ def _pairs(n: int, rng: np.random.Generator) -> Contents:
 
 
 def _options(n: int, rng: np.random.Generator) -> Contents:
-    nouns = draw_mcq(n, rng).nouns
+    nouns = draw_mcq(n, rng)
     return Contents(
         question=np.tile(encode(QUESTION), (n, 1)),
         response=None,

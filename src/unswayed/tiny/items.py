@@ -156,17 +156,6 @@ class JudgeContents:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class McqContents:
-    """What multiple-choice items are about.
-
-    Attributes:
-        nouns: Four different indices into `NOUNS`, shape (n, 4).
-    """
-
-    nouns: IntArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class RubricContents:
     """What rubric items are about.
 
@@ -191,9 +180,9 @@ def draw_judge(n: int, rng: np.random.Generator) -> JudgeContents:
     return JudgeContents(topics=topics, words=rng.integers(0, len(WORDS), (n, 2, 3)))
 
 
-def draw_mcq(n: int, rng: np.random.Generator) -> McqContents:
-    """Draw n multiple-choice items' contents."""
-    return McqContents(nouns=np.argsort(rng.random((n, len(NOUNS))), axis=1)[:, :4])
+def draw_mcq(n: int, rng: np.random.Generator) -> IntArray:
+    """Draw what n multiple-choice items are about: four different indices into `NOUNS`, (n, 4)."""
+    return np.argsort(rng.random((n, len(NOUNS))), axis=1)[:, :4]
 
 
 def draw_rubric(n: int, rng: np.random.Generator) -> RubricContents:
@@ -257,7 +246,7 @@ def mcq_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
     name = "tiny-mcq" if seed == BUILT_IN_SEED else f"tiny-mcq-{seed}"
 
     def chunk() -> Iterator[tuple[Hashable, Item]]:
-        for nouns in draw_mcq(CHUNK, rng).nouns:
+        for nouns in draw_mcq(CHUNK, rng):
             second, largest = np.sort(nouns)[-2:]
             item = Item(
                 id="",

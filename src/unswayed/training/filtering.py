@@ -60,18 +60,14 @@ class Filtered:
     report: FilterReport
 
 
-def filter_asks(
-    n: int, *, prompt_id: str = "default", orders: str | None = None
-) -> tuple[Ask, ...]:
+def filter_asks(n: int, *, orders: str | None = None) -> tuple[Ask, ...]:
     """What the filter asks about an item with n candidates.
 
     Args:
         n: Number of candidates.
-        prompt_id: The prompt, normally the one that training uses.
         orders: Set of orders; None for cyclic (for two candidates, that is the swap).
     """
-    asked = presentations(orders or "cyclic", n)
-    return tuple(Ask(shown, prompt_id=prompt_id) for shown in asked)
+    return tuple(map(Ask, presentations(orders or "cyclic", n)))
 
 
 async def ask_in_orders(
@@ -110,7 +106,6 @@ def keep_inconsistent(
     items: Sequence[Item],
     decisions: Iterable[Decision],
     *,
-    prompt_id: str = "default",
     orders: str | None = None,
     count_unparsed: bool = False,
     evaluation: Sequence[Item] = (),
@@ -122,7 +117,6 @@ def keep_inconsistent(
     Args:
         items: Candidates for training.
         decisions: Greedy answers to `filter_asks`; others are left out.
-        prompt_id: As given to `filter_asks`.
         orders: As given to `filter_asks`.
         count_unparsed: Let an unparsed answer count as a distinct one.
         evaluation: Items that must not be trained on; compared by their text, not by id.
@@ -133,7 +127,7 @@ def keep_inconsistent(
     kept: list[Item] = []
     unparsed_answers = 0
     for item in items:
-        asks = filter_asks(item.n, prompt_id=prompt_id, orders=orders)
+        asks = filter_asks(item.n, orders=orders)
         fates = []
         for own in by_criterion([item]):
             choices = [answers[own.id, ask] for ask in asks if (own.id, ask) in answers]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from unswayed.items import Task, fingerprint
 from unswayed.reward_settings import RewardSettings
 from unswayed.training.data import Groups
 from unswayed.training.recipe_parts import Recipe
+from unswayed.version import versions_of
 
 _PACKAGES: Final = (
     "unswayed",
@@ -75,7 +75,7 @@ def run_record(
         },
         "prompt_fingerprint": prompt_fingerprint,
         "processes": n_processes,
-        "packages": _packages(),
+        "packages": versions_of(_PACKAGES),
     }
 
 
@@ -118,14 +118,3 @@ def _comparable(record: Record) -> dict[str, object]:
 def _table(record: Record, name: str) -> Mapping[str, Any]:
     table = record.get(name)
     return table if isinstance(table, Mapping) else {}  # also of a damaged record
-
-
-def _packages() -> dict[str, str]:
-    """Versions of the packages that matter, of those installed."""
-    versions = {}
-    for name in _PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions

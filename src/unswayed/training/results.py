@@ -74,21 +74,16 @@ def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
         plan.record,
         method=objective.card_text,
         uses=objective.uses,
-        origin=_origin(plan, folder, needs_gold=objective.needs_gold),
+        origin=Origin(
+            needs_gold=objective.needs_gold,
+            golden=len(golden(plan.groups.items)),
+            temperature=plan.recipe.target.temperature,
+            labels_move=plan.groups.labels_move,
+            settled=folder.settled(),
+        ),
         steps=result.steps,
         before=result.before,
         after=result.after,
     )
     (folder.path / "README.md").write_text(card, encoding="utf-8")
     folder.write_record({**plan.record, "finished": result.steps})
-
-
-def _origin(plan: Plan, folder: RunFolder, *, needs_gold: bool) -> Origin:
-    """What was shown, and trained towards, in this run."""
-    return Origin(
-        needs_gold=needs_gold,
-        golden=len(golden(plan.groups.items)),
-        temperature=plan.recipe.target.temperature,
-        labels_move=plan.groups.labels_move,
-        settled=folder.settled(),
-    )

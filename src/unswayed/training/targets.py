@@ -63,7 +63,6 @@ def noise_of_gold(
     gold: Sequence[int],
     *,
     taus: Sequence[float] = TAUS,
-    epsilons: Sequence[float] = EPSILONS,
 ) -> GoldNoise:
     """The temperature and the share of wrong gold under which the gold is likeliest.
 
@@ -74,14 +73,13 @@ def noise_of_gold(
         mean_logits: Mean over a balanced set of presentations, shape (items, n).
         gold: The candidate that gold names, of each item.
         taus: The temperatures tried; of equal likelihoods the first stands.
-        epsilons: The shares tried.
 
     Raises:
         ShapeError: If there is not one gold per item, or no item.
     """
-    values = _log_likelihoods(mean_logits, gold, taus, epsilons)
+    values = _log_likelihoods(mean_logits, gold, taus, EPSILONS)
     row, column = np.unravel_index(int(values.argmax()), values.shape)
-    return GoldNoise(taus[int(row)], epsilons[int(column)])
+    return GoldNoise(taus[int(row)], EPSILONS[int(column)])
 
 
 def wrong_gold(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
