@@ -117,7 +117,7 @@ def test_scores_of_judgebench_are_numbers(scores: object, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("text", [["a"], {"a": 1}, 5, 1.5, True])
 def test_the_text_of_a_call_is_text(text: object, tmp_path: Path) -> None:
-    refused("judgebench", judgebench(tmp_path, response=text), "response: Expected `str")
+    refused("judgebench", judgebench(tmp_path, response=text), "response: Expected text")
 
 
 def test_labels_without_any_probability_are_no_verdict(tmp_path: Path) -> None:
