@@ -102,12 +102,12 @@ ROWS: tuple[Row, ...] = (
     Row(": the answer shown first takes #% of the choices (# to #), and #% of verdicts change.",
         lambda t, _, low, high, share: within(low, t.law.shares[0], high, 0.1) and near(share,
         t.changed / t.whole), ODDS),
-    Row("an item keeps its most frequent answer #% of the time; # of # items change the answer "
+    Row("an item keeps its most frequent answer #% of the time; # of # items change their answer "
         "at least once",
         lambda t, kept, changed, items: near(kept, steady(t)) and (changed, items) == counts(t)),
     Row("An effect of # points or more on the share of choices would very likely have shown",
         lambda t, points: points / 100 > 1.7 * half_width(t) - 0.001),
-    Row("It is right #% of the time in both orders", lambda t, share: near(share, t.right)),
+    Row("The judge is right in both orders on #% of items", lambda t, share: near(share, t.right)),
     Row("# items, # distinct questions. ",
         lambda t, items, units: (items, units) == (t.judge.items, t.units)),
     Row("# of # verdicts (#%) change with the order",
@@ -214,7 +214,7 @@ ROWS: tuple[Row, ...] = (
     Row("Compared on # of # items",
         lambda t, whole, items: (whole, items) == (t.whole, t.judge.items)),
     Row("Asking once, sorted by content (canonical), is consistent by construction; compare "
-        "accuracy (#%)",
+        "its accuracy (#%)",
         lambda t, share: about(t, share, t.exact)),
     Row("points: more comparisons won shown first than shown last", pairs),
     Row("points: more choices for the option shown first than an even share", lambda t: not pairs(t)),
@@ -263,7 +263,8 @@ All methods were scored from this one pool of calls
 # presentations of an item in each
 Consistency is not correctness: a judge can be wrong in every order
 Intervals speak about more items of this kind, not about other prompts, other
-Intervals between methods hold for all of them together
+Intervals between methods hold for all of them together, except the planned comparison
+of every order with a single call and those of consistent accuracy
 percentile bootstrap over items
 Consistency is #% in every group
 Blue marks an interval that excludes the dashed line
@@ -284,8 +285,8 @@ points against its mean in other places
 How close the scores are to human scores
 What each method costs, and what it buys
 not shown to be within # point
-Against it @ gains right in both orders
-Against it @ gains right most often
+Compared with it, @ has more items right in both orders
+Compared with it, @ has more items right most often
 What each method buys per call. Filled dots lie on the frontier: nothing cheaper
 measured higher. Vertical lines are 95% intervals
 ; the ringed dot is the recommendation
@@ -344,7 +345,7 @@ Correlation of the scores with human scores, mean over the orders
 of the single calls that chose a level, the share at each position, in %; every row is even without bias
 Where each level is chosen
 Depending on the order its score was
-Use @: …closer to the human scores by # of rank correlation
+Use @: # calls per item, +# in rank correlation (# to #) over a single call
 rank correlation (ρ) of single scores with human scores
 rank correlation with human scores, mean of every order
 Lists in their own order, a tie is wrong; p of the exact sign test, each method by

@@ -265,7 +265,7 @@ def test_an_order_that_the_content_decides_is_the_control_of_consistency(
     finding = Finding(with_metrics(run, **metrics))
     assert controls_of(finding) == ([], ["canonical"])
     words = plain(sentence("advice.remedies", finding, [], ["canonical"]))
-    assert ("Against it average gains right in both orders: +" in words) is told
+    assert ("Compared with it, average has more items right in both orders: +" in words) is told
 
 
 def test_a_method_on_other_items_is_marked() -> None:

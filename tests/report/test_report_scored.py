@@ -79,7 +79,7 @@ def test_a_scale_is_compared_by_its_rank_correlation() -> None:
     assert own.gain.value == 0.051
     assert own.shift is not None  # its interval excludes 0
     assert main_table(finding).columns[0].title == "Spearman ρ"
-    assert "Use average: 3 calls per item, closer to the human scores by 0.051" in plain(
+    assert "Use average: 3 calls per item, +0.051 in rank correlation" in plain(
         lede_of(finding)
     )
 

@@ -66,7 +66,7 @@ def compare_methods(
         and not all(own.left_out(strata) for strata in source.values())
     }
     ties = any((part.gold_kind == GOLD_TIE).any() for part in scored[BASE].outcomes)
-    by = "by gold ties alone" if ties else "without gold"
+    by = "with ties as the only gold" if ties else "without gold"
     without = "" if key else f"{by} nothing can be shown to be more accurate"
     given = Recommendation(margin=plan.settings.margin / 100, criterion=key or "", reason=without)
     if key is not None:
@@ -191,5 +191,5 @@ def _beside(
     asks = plan.methods[name].asks
     if any(len(asks(stratum.n)) < len(stratum.views) for stratum in plan.strata):
         return measure(outcomes, names=names, **options).estimates
-    reason = "it reads all that the average it would be compared with reads"
+    reason = "the average of all orders reads the same calls"
     return dict.fromkeys(names, Estimate(value=None, reason=reason))

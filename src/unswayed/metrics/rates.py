@@ -102,9 +102,9 @@ PRIMACY = replace(
 POSITION_EFFECT = Metric(
     title="Position effect",
     meaning="share of comparisons that an answer wins when shown first, less that when shown last, a tie "
-    "half for each; mean over items read as often with each first, 0 without bias (two candidates)",
+    "half for each; mean over items read equally often with each first; 0 without bias (two candidates)",
     statistics=_effect,
-    undefined="no item was read as often with each answer first",
+    undefined="no item was read equally often with each answer first",
     needs=(Need.PERMUTABLE,),
     percent=True,
     constructed="evenly",
