@@ -193,7 +193,7 @@ def metric_table() -> str:
             metric.meaning,
             {1: "more", -1: "less", 0: ""}[metric.better],
             "" if metric.compared == "no" else metric.compared,
-            {True: "says nothing", "evenly": "says nothing if even"}.get(metric.constructed, ""),
+            {True: "says nothing", "evenly": "says nothing in even orders"}.get(metric.constructed, ""),
         )
         for name, metric in ((name, METRICS.load(name)) for name in METRICS)
     ]
@@ -293,7 +293,7 @@ LEFT, WIDTH, ROW, TOP = 30, 500, 82, 104
 
 
 def picture(metrics: Mapping[str, Any], command: str) -> str:
-    """An SVG of what the recommended method changes, with 95 % intervals.
+    """An SVG of what the recommended method changes, with 95% intervals.
 
     Args:
         metrics: The content of a `metrics.json` with a recommendation other than direct.
@@ -313,7 +313,7 @@ def picture(metrics: Mapping[str, Any], command: str) -> str:
         ("Right", lambda row: row["accuracy"], None),
     )
     calls = after["calls_per_item_amortised"]
-    items = f"{metrics['data']['n_items']:,} items; lines are 95 % intervals"
+    items = f"{metrics['data']['n_items']:,} items; lines are 95% intervals"
     body = [
         _text(LEFT, 34, "ink", 17, f"{metrics['model'].partition('@')[0]}, before and after", 600),
         _text(LEFT, 56, "soft", 13, items),
@@ -330,7 +330,7 @@ def picture(metrics: Mapping[str, Any], command: str) -> str:
         if target is not None:
             x = LEFT + WIDTH * target
             body.append(f'<line class="ideal" x1="{x:g}" x2="{x:g}" y1="{y + 2}" y2="{y + 64}"/>')
-            told = f"{100 * target:.0f} % if only content counted"
+            told = f"{100 * target:.0f}% if only content counted"
             body.append(_text(x + 6, y + 14, "soft", 12, told))
     height = TOP + len(rows) * ROW + 8
     said = "; ".join(
@@ -354,7 +354,7 @@ def _first(rates: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Mapping[st
 
 
 def _percent(cell: Mapping[str, Any]) -> str:
-    return f"{100 * cell['value']:.1f} %"
+    return f"{100 * cell['value']:.1f}%"
 
 
 def _text(x: float, y: float, kind: str, size: int, text: str, weight: int = 400) -> str:

@@ -207,20 +207,20 @@ def test_the_picture_draws_the_numbers_of_a_run(generate: ModuleType) -> None:
     root = ElementTree.fromstring(generate.picture(RUN, "unswayed audit --methods all"))
     space = "{http://www.w3.org/2000/svg}"
     texts = [element.text or "" for element in root.iter(f"{space}text")]
-    assert [text for text in texts if text.endswith(" %")] == [
-        "75.0 %",
-        "50.0 %",
-        "50.0 %",
-        "90.0 %",
-        "60.0 %",
-        "80.0 %",
+    assert [text for text in texts if text.endswith("%")] == [
+        "75.0%",
+        "50.0%",
+        "50.0%",
+        "90.0%",
+        "60.0%",
+        "80.0%",
     ]
     bars = [
         (element.get("class"), float(element.get("width", "0")))
         for element in root.iter(f"{space}rect")
         if element.get("height") == "18" and element.get("class") != "track"
     ]
-    # bars of 500 units: 75 %, 50 %, 50 %, 90 %, 60 %, 80 %
+    # bars of 500 units: 75%, 50 %, 50 %, 90 %, 60 %, 80 %
     assert bars == [
         ("before", 375.0),
         ("after", 250.0),

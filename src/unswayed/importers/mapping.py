@@ -53,7 +53,7 @@ class FieldMap:
             first; without `order` the own order is that of the texts.
         prompt: Field with the question.
         group: Field with the group.
-        unit: Field with what items count once with, such as the question's own id.
+        unit: Field with the unit of an item, such as the id of its question.
         model: Field with the judge's name.
         text: Field with the judge's answer as written.
         finish_reason: Field with the finish reason: stop, length, refusal, ...
