@@ -220,7 +220,7 @@ def test_the_picture_draws_the_numbers_of_a_run(generate: ModuleType) -> None:
         for element in root.iter(f"{space}rect")
         if element.get("height") == "18" and element.get("class") != "track"
     ]
-    # bars of 500 units: 75%, 50 %, 50 %, 90 %, 60 %, 80 %
+    # bars of 500 units: 75%, 50%, 50%, 90%, 60%, 80%
     assert bars == [
         ("before", 375.0),
         ("after", 250.0),
