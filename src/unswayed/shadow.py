@@ -1,4 +1,4 @@
-"""A shadow: a share of the judged items is asked again, to see whether the judge has changed."""
+"""A shadow: a share of the judged questions is asked again, to see whether the judge has changed."""
 
 from __future__ import annotations
 

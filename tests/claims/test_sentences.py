@@ -204,7 +204,7 @@ ROWS: tuple[Row, ...] = (
         "items; those verdicts are right #% of the time",
         lambda t, agree, right: near(agree, 1 - t.changed / t.whole) and near(right, t.right *
         t.whole / (t.whole - t.changed))),
-    Row("What could help: probabilities, several samples (--probs sampled:8)",
+    Row("What could help: probabilities or several samples (--probs sampled:8)",
         lambda t: not t.judge.probs),
     Row("Cheapest: direct, 1 call per item. Most accurate: @", lambda t, name: name != 'canonical'),
     Row("About # more items would decide it",  # gains are of half points, where orders disagree
