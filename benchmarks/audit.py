@@ -53,7 +53,7 @@ RECORDED = {
     "groups": ["unswayed.auditing.summary:measure_groups"],
     "comparison": ["unswayed.auditing.summary:compare_methods"],
     "thresholds": ["unswayed.auditing.summary:threshold_view"],
-    "keep decisions": ["unswayed.audits:_keep_decisions"],
+    "keep decisions": ["unswayed.audits:write_lines"],
     "write run": ["unswayed.audits:write_record"],
     "flipped items": ["unswayed.report.collect:flips_of"],
     "report": ["unswayed.audits:write_report"],

@@ -39,6 +39,14 @@ def test_runs_without_a_common_item_or_presentation_are_not_compared() -> None:
     assert changes([one], [other]) == {}
 
 
+def test_what_two_candidates_define_is_not_compared_for_three() -> None:
+    turned = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+    run = Answers("ABC", turned, turned[:1] * 3, ("a",), ((0, 1, 1),), ((0,),), (1,), (True,))
+    found = changes([run], [run])
+    assert "consistency" in found
+    assert "recall_difference" not in found
+
+
 def test_the_same_run_twice_differs_by_nothing() -> None:
     run = answers({str(k): (0, k % 2) for k in range(40)})
     found = changes([run], [run], resamples=200)

@@ -420,6 +420,7 @@ whose candidates refer to each other: asked in their own order only, left out
 left out of what compares orders
 whose gold label is a tie: left out of accuracy unless ties are scored as a class
 # items without a gold label: left out of accuracy
+Every group has one item: groups are not compared
 Worst on @, best on @.
 Where it is lowest, the @ position takes more of the choices: one correction
 groups, chance alone marks about # in each column

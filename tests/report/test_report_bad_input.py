@@ -145,6 +145,20 @@ def test_groups_of_one_item_are_not_told_apart(told: Callable[..., str]) -> None
     assert "20 of 40 verdicts (50%) change with the order: 20 stayed with the first place." in text
 
 
+def test_groups_of_one_item_are_not_compared() -> None:
+    items = [
+        us.Item(
+            id=f"q{i}", prompt=f"{i}?", candidates=("x", "y"), gold=0, group=f"g{i}", unit=f"{i}"
+        )
+        for i in range(40)
+    ]
+    record = us.audit("simulated/judge?slot=1", items, resamples=100).record
+    page = page_text(render_report([run_data(record)]))
+    assert "Every group has one item: groups are not compared." in page
+    assert "measurably" not in page
+    assert "chance alone marks" not in page
+
+
 def test_noise_is_told_from_the_effect_of_the_order(told: Callable[..., str]) -> None:
     def choose(item: int, first: int) -> int:
         return first if item % 4 else 1 - first

@@ -24,7 +24,7 @@ def lines_of(folder):
 
 def test_figures_of_held_out_items_are_those_of_an_audit() -> None:
     items = [
-        Item(id=name, task=Task.PAIRWISE, prompt="?", candidates=("x", "y"), gold=0)
+        Item(id=name, task=Task.PAIRWISE, prompt=name, candidates=("x", "y"), gold=0)
         for name in ("kept", "flipped", "unread")
     ]
     decisions = [
@@ -63,7 +63,11 @@ def test_a_figure_is_read_with_its_interval():
         # 2 items x P 2 x N 4 = 16 responses a step; a quarter of ten steps' are 40, 20 items x 2
         ("pa-grpo", {"run_check_every": "10", "optimiser_steps": "40"}, 20),
         ("pa-grpo", {"run_check_every": "0", "optimiser_steps": "5"}, 10),
-        ("pa-grpo", {"run_check_every": "100"}, 30),  # all there are
+        (
+            "pa-grpo",
+            {"run_check_every": "100"},
+            31,
+        ),  # all there are: 30, and one that is asked twice
         ("pa-grpo", {"run_check_every": "1", "rollout_samples": "2"}, 1),
         # 2 items x P 2 examples a step
         ("pif", {"run_check_every": "10"}, 5),

@@ -127,7 +127,7 @@ class Item(
     def __post_init__(self) -> None:
         if type(self.task) is not Task:
             msgspec.structs.force_setattr(self, "task", _task_named(self.task))
-        if self.unit == "" or not isinstance(self.unit, str | None):
+        if self.unit is not None and not (self.unit and isinstance(self.unit, str)):
             expected = f"Expected text, got `{type(self.unit).__name__}`"
             raise BadFieldError("unit", expected if self.unit != "" else "empty; leave it out")
 

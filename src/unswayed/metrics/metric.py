@@ -217,6 +217,8 @@ class Metric:
 
     def left_out(self, strata: Sequence[Outcomes]) -> bool:
         """Whether it is no part of a row about these strata."""
+        if not any(self.applies_to(outcomes.n) for outcomes in strata):
+            return True
         return self.optional and any(not need.of_values for need in self.lacking(strata))
 
 

@@ -133,6 +133,11 @@ class Groups:
     differ: bool = False
     trend: Trend = Trend.NONE
 
+    @property
+    def alone(self) -> bool:
+        """Whether every group has one item."""
+        return all(self.consistency(index).n == 1 for index in range(len(self.rows)))
+
     def consistency(self, index: int) -> Estimate:
         """That of a group."""
         return self.rows[index][1].estimates[CONSISTENCY]

@@ -160,7 +160,8 @@ def groups_claim(finding: Finding) -> Claim | None:
     if len(groups.rows) < 2:
         return None
     told = claim("groups.groups", finding, groups)
-    return Claim(told.title, told.lines, sentence("groups.chance", len(groups.rows)))
+    chance = None if groups.alone else sentence("groups.chance", len(groups.rows))
+    return Claim(told.title, told.lines, chance)
 
 
 def groups_section(findings: Sequence[Finding]) -> Section | None:
