@@ -34,6 +34,7 @@ def test_whole_percent_keeps_a_decimal_where_rounding_would_hide_the_difference(
     assert whole(0.78, beside=0.5) == "78"
     assert whole(0.503, beside=0.5) == "50.3"  # 50 beside 50 would say "no difference"
     assert whole(0.997) == "99.7"  # 100 would say "always"
+    assert (whole(0.005), whole(0.995)) == ("0.5", "99.5")  # rounded to even: 0 and 100
     assert whole(1.0) == "100"
 
 

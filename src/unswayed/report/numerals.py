@@ -42,7 +42,7 @@ def whole(value: float, beside: float | None = None) -> str:
     text = share(value, 0)
     if beside is not None and beside != value and text == share(beside, 0):
         return share(value, 1)
-    return text if 0.005 <= value <= 0.995 or value in (0.0, 1.0) else share(value, 1)
+    return text if text not in ("0", "100") or value in (0.0, 1.0) else share(value, 1)
 
 
 def expected(n: int) -> str:
