@@ -193,7 +193,9 @@ def metric_table() -> str:
             metric.meaning,
             {1: "more", -1: "less", 0: ""}[metric.better],
             "" if metric.compared == "no" else metric.compared,
-            {True: "says nothing", "evenly": "says nothing in even orders"}.get(metric.constructed, ""),
+            {True: "says nothing", "evenly": "says nothing in even orders"}.get(
+                metric.constructed, ""
+            ),
         )
         for name, metric in ((name, METRICS.load(name)) for name in METRICS)
     ]

@@ -65,7 +65,10 @@ def test_no_gold_says_that_nothing_is_known_to_be_right(told: Callable[..., str]
 def test_gold_that_is_all_ties_is_not_called_missing(told: Callable[..., str]) -> None:
     text = told(first_place, gold="tie")
     assert "The only gold labels are ties, so this report says how steady the verdicts are" in text
-    assert "No recommendation: with ties as the only gold nothing can be shown to be more accurate." in text
+    assert (
+        "No recommendation: with ties as the only gold nothing can be shown to be more accurate."
+        in text
+    )
     assert "no gold" not in text
     assert "without gold" not in text
 

@@ -79,9 +79,7 @@ def test_a_scale_is_compared_by_its_rank_correlation() -> None:
     assert own.gain.value == 0.051
     assert own.shift is not None  # its interval excludes 0
     assert main_table(finding).columns[0].title == "Spearman ρ"
-    assert "Use average: 3 calls per item, +0.051 in rank correlation" in plain(
-        lede_of(finding)
-    )
+    assert "Use average: 3 calls per item, +0.051 in rank correlation" in plain(lede_of(finding))
 
 
 def test_a_shift_whose_interval_holds_zero_is_not_told() -> None:

@@ -67,7 +67,7 @@ def judge(
     ] = None,
     shadow: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Share of questions asked again in all orders (drift check)."),
+        typer.Option(min=0, max=1, help="Share of questions to ask again in all orders (drift)."),
     ] = 0.0,
     prompt: Prompt = None,
     template: Template = None,
