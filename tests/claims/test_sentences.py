@@ -93,8 +93,8 @@ ROWS: tuple[Row, ...] = (
     Row("the @-position rate lies anywhere between # and #%",
         lambda t, name, low, high: within(low, t.law.shares[place(name)], high) and high - low < 90,
         ODDS),
-    Row("About # items would settle ±3 points",
-        lambda t, items: 0.6 < items / (1.96 * t.law.spread / 0.03) ** 2 / t.judge.copies < 1.8),
+    Row("About #… would settle ±3 points",
+        lambda t, items: 0.6 < items / (1.96 * t.law.spread / 0.03) ** 2 < 1.8),
     Row("No joint effect of place and label in # items… (moved together: opposed effects would "
         "not show",
         lambda t, items: not t.judge.apart and (not biased(t)) and (items == t.judge.items)),
@@ -107,7 +107,7 @@ ROWS: tuple[Row, ...] = (
         lambda t, kept, changed, items: near(kept, steady(t)) and (changed, items) == counts(t)),
     Row("An effect of # points or more on the share of choices would very likely have shown",
         lambda t, points: points / 100 > 1.7 * half_width(t) - 0.001),
-    Row("The judge is right in both orders on #% of items", lambda t, share: near(share, t.right)),
+    Row("The judge is right in both orders on #% of", lambda t, share: near(share, t.right)),
     Row("# items, # distinct questions. ",
         lambda t, items, units: (items, units) == (t.judge.items, t.units)),
     Row("# of # verdicts (#%) change with the order",
@@ -204,7 +204,7 @@ ROWS: tuple[Row, ...] = (
         "items; those verdicts are right #% of the time",
         lambda t, agree, right: near(agree, 1 - t.changed / t.whole) and near(right, t.right *
         t.whole / (t.whole - t.changed))),
-    Row("What could help: probabilities or several samples (--probs sampled:8)",
+    Row("What could help: probabilities or several samples",
         lambda t: not t.judge.probs),
     Row("Cheapest: direct, 1 call per item. Most accurate: @", lambda t, name: name != 'canonical'),
     Row("About # more items would decide it",  # gains are of half points, where orders disagree

@@ -164,5 +164,5 @@ def _too_little(compared: Contrasts, unread: float, missing: float, tied: float)
     if BASE not in compared.names or len(compared.names) < 2:
         return "no method was compared with a single call"
     if compared.units < FEWEST_UNITS:
-        return f"too few distinct questions ({compared.units})"
+        return f"too few distinct questions to compare methods on ({compared.units})"
     return None

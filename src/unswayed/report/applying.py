@@ -127,7 +127,7 @@ def _python(asked: Asked, method: str, fitted: str | None, *, task: str) -> tupl
     chosen = repr(method) if fitted is None else f"us.load_method({fitted!r})"
     lines.append(f"judge = us.Judge({', '.join([model, f'method={chosen}', *options, *pool])})")
     calls = {**CALLS, **TINY_CALLS} if str(asked["model"]).startswith("tiny/") else CALLS
-    if task in calls:
+    if task in calls and "=group" not in method:  # each item names its group
         lines.append(f"verdict = judge.{calls[task]}")
     else:  # items that no call of a few arguments describes
         given = [f"{name}={asked[name]!r}" for name in WHICH if name in asked]

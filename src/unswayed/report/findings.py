@@ -202,7 +202,12 @@ class Finding:
 
     @cached_property
     def favoured(self) -> int | None:
-        """Position that the effect proves, else the largest share with a joint interval above 1/n."""
+        """Position that the effect proves, else the largest share with a joint interval above 1/n.
+
+        None in one presentation: there the share is that of what stood in the position, too.
+        """
+        if self.consistency is None:
+            return None
         if self.effect is None:
             return favoured_of(self.rates, self.looks)
         joint = widened(self.effect, self.looks)
@@ -212,7 +217,7 @@ class Finding:
     def avoided(self) -> int | None:
         """The first position whose joint interval lies below 1/n, of more than two."""
         under = (i for i, r in enumerate(self.rates) if below(self.jointly(r), self.expected))
-        return next(under, None) if self.n > 2 else None
+        return next(under, None) if self.n > 2 and self.consistency is not None else None
 
     @property
     def position(self) -> int:
@@ -257,10 +262,10 @@ class Finding:
 
     @property
     def settling(self) -> int:
-        """Items that would settle ±3 points: the interval shrinks with the root of their number."""
+        """Distinct questions that would settle ±3 points: the interval shrinks with their root."""
         if not self.width:
             return two_digits_up(ITEMS_FOR_SETTLED)
-        scaled = self.items * (self.width / SETTLED_POINTS) ** 2
+        scaled = self.units * (self.width / SETTLED_POINTS) ** 2
         return max(FEWEST_UNITS, two_digits_up(scaled))
 
     @cached_property
@@ -359,7 +364,8 @@ class Finding:
     def advised(self) -> Recommendation:
         """The recommendation; an empty one where none can be, or a method that it names is not here."""
         given, rows = self.metrics.recommendation, self.metrics.methods
-        if given is None or len(rows) < 2 or (given.state != "none" and not self.recommends):
+        told = self.recommends or self.state is State.ONE_ORDER
+        if given is None or len(rows) < 2 or (given.state != "none" and not told):
             return Recommendation()
         if given.state == "none":
             return replace(given, method=None)

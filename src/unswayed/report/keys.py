@@ -43,7 +43,7 @@ def _figure(
 def _effect(finding: Finding) -> Iterator[PlotRow]:
     """What a position gains, in points over an even share."""
     effect, kind = finding.effect, "effect"
-    if effect is None and finding.rates:
+    if effect is None and finding.rates and finding.consistency is not None:
         kind, even, rate = "position", finding.expected, finding.rates[finding.position]
         value, low, high = (
             None if end is None else end - even for end in (rate.value, rate.low, rate.high)
