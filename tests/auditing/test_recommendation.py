@@ -166,7 +166,10 @@ def test_without_a_method_of_all_orders_a_single_call_is_compared_with_what_asks
 @pytest.mark.parametrize("items", [1, 19])
 def test_too_few_questions_carry_nothing(items: int) -> None:
     found = advised(values(items, average=(0, 0)))
-    assert (found.state, found.reason) == ("none", f"too few distinct questions to compare methods on ({items})")
+    assert (found.state, found.reason) == (
+        "none",
+        f"too few distinct questions to compare methods on ({items})",
+    )
 
 
 def test_one_method_alone_is_compared_with_nothing() -> None:

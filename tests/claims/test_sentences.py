@@ -428,6 +428,7 @@ in the middle are left out; metrics.json has all
 Pick an item to see the two prompts the judge was given, with both
 so that you can see each one move
 This item has no gold label
+No item with gold has a single answer
 The gold label is a tie
 Right are
 all: unswayed export

@@ -272,6 +272,13 @@ def test_a_gate_that_cannot_be_judged_fails(run: Run, pairs: Path) -> None:
     assert "the flip rate is not known" in ran.err
 
 
+def test_a_gate_on_answers_that_all_are_unread_fails(run: Run, pairs: Path) -> None:
+    model = "simulated/judge?unparsed=1"
+    ran = audit(run, pairs, "--max-flip-rate", "1", model=model)
+    assert ran.code == 1
+    assert "the flip rate is not known: no answer could be read" in ran.err
+
+
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_a_dry_run_needs_no_key_but_the_run_does(
     provider: str, run: Run, pairs: Path, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -101,3 +101,17 @@ def test_recorded_answers_of_the_same_order_are_repeats(tmp_path: Path) -> None:
     assert found.changed.value == 1.0
     assert found.across.value == 0.5
     assert found.temperature is msgspec.UNSET
+
+
+def test_one_more_sample_takes_no_other_from_the_repeats(tmp_path: Path) -> None:
+    decisions = [
+        Decision(item_id=f"q{item}", order=order, labels=("A", "B"), sample=sample, choice=item % 2)
+        for item in range(30)
+        for order in ((0, 1), (1, 0))
+        for sample in ((0, 1, 2) if item == 0 and order == (0, 1) else (0, 1))
+    ]
+    file = tmp_path / "decisions.jsonl"
+    file.write_bytes(msgspec.json.Encoder().encode_lines(decisions))
+    found = us.audit(decisions=file, resamples=100).record.metrics.repeats
+    assert isinstance(found, Repeats)
+    assert (found.changed.n, found.beyond.n) == (30, 30)

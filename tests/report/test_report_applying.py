@@ -110,6 +110,17 @@ def test_sampled_probabilities_get_no_command(
     assert "--method average" not in capsys.readouterr().out
 
 
+def test_a_method_by_groups_is_shown_with_items_that_name_theirs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    methods = ["--methods", "direct,pride:prior=group", "--out", "run", "--resamples", "100"]
+    assert main(["audit", "tiny-judge", *methods]) == 0
+    told = capsys.readouterr().out
+    assert "us.load_method('run/pride-prior-group.json')" in told
+    assert "judge.verdicts(us.load_data('tiny-judge'))" in told
+
+
 @pytest.mark.parametrize("built_in", ["tiny-judge", "tiny-mcq"])
 def test_the_built_in_judge_is_asked_in_words_that_it_knows(
     built_in: str,

@@ -143,6 +143,35 @@ def test_one_presentation_does_not_show_what_the_order_does(told: Callable[..., 
     assert text.startswith("These 40 items do not show whether verdicts change with the order")
 
 
+def test_one_presentation_proves_no_position(told: Callable[..., str], tmp_path: Path) -> None:
+    told(lambda *_: 0, 60, orders=1, gold=0)
+    items = [us.Item(id=f"q{i}", prompt=f"{i}?", candidates=("x", "y"), gold=0) for i in range(60)]
+    record = us.audit(items=items, decisions=tmp_path / "decisions.jsonl", resamples=100).record
+    page = page_text(render_report([run_data(record)]))
+    assert "No position can be named." in page
+    assert "what it adds, and what stood in it" in page
+    assert "wins" not in page
+    assert "than an even share" not in page
+
+
+def test_questions_would_settle_not_more_of_their_items(told: Callable[..., str]) -> None:
+    units = [f"u{i // 50}" for i in range(500)]
+    text = told(lambda i, first: first if i % 2 else 0, 500, gold=0, unit=units)
+    assert re.search(
+        r"with 500 items, 10 distinct questions, .* distinct questions would settle", text
+    )
+
+
+def test_rates_of_gold_name_the_items_that_have_it(told: Callable[..., str]) -> None:
+    text = told(first_place, 60, gold=[0] * 30 + [None] * 30)
+    assert "right in both orders on 0% of the 30 items with gold." in text
+
+
+def test_gold_without_an_answer_is_not_called_missing(told: Callable[..., str]) -> None:
+    text = told(lambda i, first: first if i >= 30 else None, 60, gold=[0] * 30 + [None] * 30)
+    assert "There are no gold labels" not in text
+
+
 def test_groups_of_one_item_are_not_told_apart(told: Callable[..., str]) -> None:
     text = told(lambda i, first: first if i % 2 else 0, gold=0, group=[f"g{i}" for i in range(40)])
     assert "20 of 40 verdicts (50%) change with the order: 20 stayed with the first place." in text

@@ -274,6 +274,7 @@ def test_without_gold_nothing_speaks_of_accuracy() -> None:
     }
     metrics = {**figures(sample()), "methods": rows, "differences": {}, "recommendation": None}
     del metrics["thresholds"]
+    metrics["data"]["no_gold"] = metrics["data"]["n_items"]
     page = render_report([replace(sample(), metrics=converted(metrics, Metrics))])
     body = page[page.index("<body>") : page.index('<script type="application/json"')]
     assert "There are no gold labels" in body

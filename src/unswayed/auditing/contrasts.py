@@ -18,7 +18,7 @@ from unswayed.methods import BASE
 from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
 from unswayed.metrics.accuracy import ACCURACY, FRACTIONAL
 from unswayed.metrics.correlation import SPEARMAN
-from unswayed.metrics.gold import GOLD_TIE
+from unswayed.metrics.gold import GOLD_NONE, GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
 from unswayed.metrics.table import compared_metrics
@@ -65,8 +65,11 @@ def compare_methods(
         if (source := yardstick if Need.YARDSTICK in own.needs else common) is not None
         and not all(own.left_out(strata) for strata in source.values())
     }
-    ties = any((part.gold_kind == GOLD_TIE).any() for part in scored[BASE].outcomes)
-    by = "with ties as the only gold" if ties else "without gold"
+    gold = {kind for part in scored[BASE].outcomes for kind in part.gold_kind.tolist()} - {
+        GOLD_NONE
+    }
+    lacks = "answers to items with gold" if gold - {GOLD_TIE} else "gold"
+    by = "with ties as the only gold" if gold == {GOLD_TIE} else f"without {lacks}"
     without = "" if key else f"{by} nothing can be shown to be more accurate"
     given = Recommendation(margin=plan.settings.margin / 100, criterion=key or "", reason=without)
     if key is not None:

@@ -63,9 +63,11 @@ def metrics_of(
 def _repeats(
     plan: AuditPlan, tables: Sequence[DecisionTable], temperature: float | None
 ) -> Repeats | UnsetType:
-    """What changes without a change: sample 0 is greedy, and has a law of its own, where it is ours."""
+    """What changes without a change: sample 0 is greedy, and has a law of its own, where it is ours;
+    of recorded decisions it counts where a presentation has too few others.
+    """
     numbers = sorted({ask.sample for table in tables for ask in table.asks} - {0})
-    if temperature is None and len(numbers) < FEWEST:
+    if temperature is None:
         numbers = [0, *numbers]
     if len(numbers) < FEWEST:
         return UNSET
@@ -75,7 +77,10 @@ def _repeats(
         asks = [ask._replace(sample=number) for ask in shown for number in numbers]
         seen = table.select(asks)
         choices = np.where(seen.allowed, seen.choices, np.int16(MISSING))
-        samples.append((choices.reshape(len(table), len(shown), -1), stratum.clusters))
+        choices = choices.reshape(len(table), len(shown), -1)
+        if temperature is None:
+            choices[(choices[..., 1:] != MISSING).sum(axis=2) >= FEWEST, 0] = MISSING
+        samples.append((choices, stratum.clusters))
     return repeats(samples, temperature)
 
 

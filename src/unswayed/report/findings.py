@@ -21,6 +21,7 @@ from unswayed.methods import ALL_ORDERS as ALL_ORDERS
 from unswayed.methods import BASE
 from unswayed.metrics import METRICS, accuracy, answers, consistency, correlation, rates
 from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN
+from unswayed.metrics.repeats import Repeats
 from unswayed.metrics.rows import Rates, Row
 from unswayed.report.data import RunData
 from unswayed.report.intervals import Place, above, below, favoured_of, half_width, jointly, widened
@@ -148,6 +149,12 @@ class Finding:
     def consistency(self) -> Estimate | None:
         """That of single calls, as the judge is normally asked."""
         return self.plain.get(CONSISTENCY) or self.base_row.get(CONSISTENCY)
+
+    @property
+    def repeats(self) -> Repeats | None:
+        """What changes when asked again, where enough items were."""
+        again = self.metrics.repeats
+        return again if again and (again.beyond.n or 0) >= FEWEST_UNITS else None
 
     @property
     def has_gold(self) -> bool:

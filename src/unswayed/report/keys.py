@@ -55,7 +55,7 @@ def _effect(finding: Finding) -> Iterator[PlotRow]:
 
 def _changes(finding: Finding) -> Iterator[PlotRow]:
     """What the order changes, beyond what asking again does where that was measured."""
-    steady, again = finding.consistency, finding.metrics.repeats
+    steady, again = finding.consistency, finding.repeats
     if steady is None or steady.value is None:
         return
     if again:
