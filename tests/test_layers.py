@@ -138,6 +138,57 @@ def test_a_circle_would_be_noticed() -> None:
     assert circles({**line, "c": {"b"}}) == [["b", "c"], ["c", "b"]]
 
 
+ROOMS = {
+    "base": "arguments digests errors files quantiles redaction registry sync version visible",
+    "model": "calls decisions faces items parsing permutations presentation tasks",
+    "data": "benchmarks importers",
+    "methods": "methods",
+    "metrics": "metrics reward_settings rewards",
+    "prompts": "prompts",
+    "store": "store",
+    "backends": "backends",
+    "calls": "answers calibration flights judge judging rounds runner shadow",
+    "tiny": "tiny",
+    "auditing": "auditing",
+    "training": "training",
+    "report": "report",
+    "faces": "__init__ __main__ api audits cli result sources unswayed",
+}
+"""Rooms of the house, by the folders and files that belong into each."""
+
+
+def floors(imports: Mapping[str, set[str]]) -> dict[str, int]:
+    """The floor of each room: one above the highest room that it imports."""
+    height: dict[str, int] = {}
+    while len(height) < len(imports):
+        ready = {
+            room: 1 + max((height[other] for other in imported), default=0)
+            for room, imported in imports.items()
+            if room not in height and imported <= height.keys()
+        }
+        if not ready:
+            raise AssertionError(f"circle of rooms among {sorted(imports.keys() - height.keys())}")
+        height |= ready
+    return height
+
+
+def test_rooms_stand_on_eight_floors_without_a_circle() -> None:
+    homes = {name: room for room, names in ROOMS.items() for name in names.split()}
+    imports: dict[str, set[str]] = {room: set() for room in ROOMS}
+    for path in MODULES.values():
+        room = homes[room_of(path)]
+        for other in modules_imported(path):
+            if other in MODULES and other != "unswayed":
+                imports[room] |= {homes[other.split(".")[1]]} - {room}
+    assert max(floors(imports).values()) <= 8
+
+
+def test_a_circle_of_rooms_would_be_noticed() -> None:
+    assert floors({"a": {"b"}, "b": set()}) == {"a": 2, "b": 1}
+    with pytest.raises(AssertionError, match="circle of rooms"):
+        floors({"a": {"b"}, "b": {"a"}, "c": set()})
+
+
 def test_every_module_imports() -> None:
     for module in pkgutil.walk_packages([str(SOURCE)], "unswayed."):
         if not module.name.endswith("__main__"):
