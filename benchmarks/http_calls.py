@@ -8,7 +8,7 @@ asks it the same pairs of answers in four ways, one on top of the other:
     aiohttp      posting a ready body and reading the reply, nothing else: the floor
     client       the backend: queue, limits, encoding, decoding, cost
     stored       client, then parsing the reply and writing it to a run directory's database
-    whole run    `Session.ask`: also rendering the prompts, keys, looking up what is recorded
+    whole run    `Caller.ask`: also rendering the prompts, keys, looking up what is recorded
 
 The client, with its database thread, is held to one core where the system allows it, and the
 server to the others. CPU time is that of the client process, all threads; the median of the rounds
@@ -41,7 +41,7 @@ from unswayed.items import Item
 from unswayed.parsing import read_decision
 from unswayed.presentation import X0, Ask
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Question, RunSettings, Session, requests_for
+from unswayed.runner import Caller, Question, RunSettings, requests_for
 from unswayed.store import CallStore
 
 MODEL = "openai/benchmark"
@@ -192,7 +192,7 @@ async def round_of(
     with CallStore.open(directory / f"run{run}") as store:
 
         async def whole() -> None:
-            counts = await Session(backend, store, settings).ask(questions(n, run))
+            counts = await Caller(backend, store, settings).ask(questions(n, run))
             assert counts.made == n, counts
 
         measured["whole run"] = await measure(n, whole)

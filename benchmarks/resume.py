@@ -25,7 +25,7 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
 from unswayed.calls import Query, Response, TokenLogprob
 from unswayed.items import Item, ItemSet
-from unswayed.runner import RunCounts, Session
+from unswayed.runner import Caller, RunCounts
 from unswayed.store import CallStore
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ def gone_through(folder: Path, count: int, alternatives: int) -> RunCounts:
     stages = Stages(2 * count)
     with CallStore.open(folder) as store:
         settings = run_settings_for(plan.settings, backend)
-        audit = Audit.begin(plan, Session(backend, store, settings))
+        audit = Audit.begin(plan, Caller(backend, store, settings))
         before = megabytes("VmRSS")
         priced = stages.timed("price", audit.price)
         asked = stages.timed("ask", lambda: asyncio.run(audit.ask(priced=priced)))

@@ -25,7 +25,7 @@ from unswayed.items import Item
 from unswayed.parsing import read_decision
 from unswayed.presentation import X0, X2, Ask
 from unswayed.prompts import PromptSettings, render
-from unswayed.runner import Question, RunSettings, Session, requests_for
+from unswayed.runner import Caller, Question, RunSettings, requests_for
 from unswayed.store import CallStore
 
 SETTINGS = RunSettings(prompts=PromptSettings())
@@ -140,13 +140,13 @@ def bench_backend(asked: list[Question]) -> None:
 def bench_run(directory: Path, asked: list[Question]) -> None:
     n = len(asked)
     with CallStore.open(directory / "run") as store:
-        wall, cpu = timed(lambda: asyncio.run(Session(Instant(), store, SETTINGS).ask(asked)))
+        wall, cpu = timed(lambda: asyncio.run(Caller(Instant(), store, SETTINGS).ask(asked)))
         show("ask, all but HTTP", cpu / n * 1e6, "CPU-us/call", f"{n / wall:,.0f} calls/s")
         bench_backend(asked)
         bench_parts(asked)
-        wall, cpu = timed(lambda: asyncio.run(Session(Instant(), store, SETTINGS).ask(asked)))
+        wall, cpu = timed(lambda: asyncio.run(Caller(Instant(), store, SETTINGS).ask(asked)))
         show("ask, all recorded", cpu / n * 1e6, "CPU-us/call", f"{n / wall:,.0f} calls/s")
-        wall, cpu = timed(lambda: list(Session(Instant(), store, SETTINGS).read(asked)))
+        wall, cpu = timed(lambda: list(Caller(Instant(), store, SETTINGS).read(asked)))
         show("read", cpu / n * 1e6, "CPU-us/call", f"{n / wall:,.0f} decisions/s")
 
 

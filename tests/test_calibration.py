@@ -21,8 +21,8 @@ from unswayed.items import ItemSet, Task
 from unswayed.methods.names import parse_method
 from unswayed.methods.pride import PriDe
 from unswayed.prompts import PromptSettings
-from unswayed.runner import RunSettings, Session
-from unswayed.store import CallStore
+from unswayed.runner import Caller, RunSettings
+from unswayed.store import CallStore, Memory
 
 BIASED = "simulated/judge?slot=1&label=0&content=1&noise=0.1"
 
@@ -35,9 +35,9 @@ def fit(
     store: CallStore | None = None,
     prompts: PromptSettings | None = None,
 ) -> Calibration:
-    pool = CallStore.in_memory() if store is None else store  # an empty store is falsy
-    session = Session(open_backend(model), pool, RunSettings(prompts=prompts or PromptSettings()))
-    return asyncio.run(calibrate(parse_method(method), items, session))
+    pool = Memory() if store is None else store  # an empty store is falsy
+    caller = Caller(open_backend(model), pool, RunSettings(prompts=prompts or PromptSettings()))
+    return asyncio.run(calibrate(parse_method(method), items, caller))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_the_planted_bias_is_what_is_learned() -> None:
 
 
 def test_recorded_calls_are_used(pairs: ItemSet) -> None:
-    store = CallStore.in_memory()
+    store = Memory()
     first, second = fit("pride", pairs, store=store), fit("pride", pairs, store=store)
     assert (first.counts.made, second.counts.made) == (80, 0)
     assert first.method == second.method
@@ -128,7 +128,7 @@ def test_what_cannot_be_fitted_is_refused_before_any_call(
         check_calibration(
             parse_method(method), pairs, open_backend(model), PromptSettings(prompt=prompt)
         )
-    store = CallStore.in_memory()
+    store = Memory()
     with pytest.raises(UsageError, match=said):
         fit(method, pairs, model=model, store=store, prompts=PromptSettings(prompt=prompt))
     assert len(store) == 0

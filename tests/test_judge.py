@@ -30,8 +30,8 @@ from unswayed.methods.priors import LabelPrior
 from unswayed.methods.protocol import is_fitted
 from unswayed.presentation import settled
 from unswayed.prompts import PromptSettings, prompt_fingerprint
-from unswayed.runner import Question, RunSettings, Session
-from unswayed.store import CallStore
+from unswayed.runner import Caller, Question, RunSettings
+from unswayed.store import CallStore, Memory
 from unswayed.sync import LoopThread, run_sync
 
 MODEL = "simulated/judge?slot=1&noise=0.6&unparsed=0.05"
@@ -49,7 +49,7 @@ def fitted(items: ItemSet, path: Path, *, model: str = MODEL, method: str = "pri
         calibrate(
             parse_method(method),
             items,
-            Session(backend, CallStore.in_memory(), RunSettings(prompts=prompts)),
+            Caller(backend, Memory(), RunSettings(prompts=prompts)),
         )
     )
     save_method(
@@ -82,7 +82,7 @@ def test_verdicts_are_the_audit_s(method: str, n: int) -> None:
     items = simulated_items(60, n, seed=7)
     with Judge(MODEL, method=method) as judge:
         streamed = judged(judge, items)
-    store, backend = CallStore.in_memory(), open_backend(MODEL)
+    store, backend = Memory(), open_backend(MODEL)
     how = RunSettings(prompts=PromptSettings())
     chosen = parse_method(method)
     questions = [
@@ -91,10 +91,10 @@ def test_verdicts_are_the_audit_s(method: str, n: int) -> None:
         for ask in chosen.asks(n)
         if (about := settled(ask, item)) is not None
     ]
-    session = Session(backend, store, how)
-    asyncio.run(session.ask(questions))
+    caller = Caller(backend, store, how)
+    asyncio.run(caller.ask(questions))
     by_item: dict[str, list[Decision]] = {item.id: [] for item in items}
-    for decision in session.read(questions):
+    for decision in caller.read(questions):
         by_item[decision.item_id].append(decision)
     batch = [chosen.decide(item, by_item[item.id]) for item in items]
     assert [verdict.choice for verdict in streamed] == [verdict.choice for verdict in batch]

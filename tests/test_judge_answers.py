@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from unswayed.answers import Answers
 from unswayed.backends import Backend, open_backend
 from unswayed.backends.protocol import Outcome
 from unswayed.backends.simulated import simulated_items
@@ -27,7 +26,7 @@ from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import is_fitted, why_not
 from unswayed.presentation import X0, X2, Ask, settled
 from unswayed.prompts import PromptSettings, render
-from unswayed.runner import Question, RunSettings, Session
+from unswayed.runner import Caller, Question, RunSettings
 from unswayed.store import CallStore, Memory, Recorded
 from unswayed.store.memory import ENTRY_BYTES
 from unswayed.sync import LoopThread
@@ -67,8 +66,8 @@ def pair(number: int) -> Item:
     return Item(id=f"q{number}", prompt=f"Question {number}?", candidates=("yes", "no"))
 
 
-def answers_of(backend: Backend, settings: RunSettings = SETTINGS) -> Answers:
-    return Answers(backend, Memory(1 << 20), settings, None)
+def answers_of(backend: Backend, settings: RunSettings = SETTINGS) -> Caller:
+    return Caller(backend, Memory(1 << 20), settings, remembers=False)
 
 
 # --- shared calls --------------------------------------------------------------------------------
@@ -368,15 +367,15 @@ def test_a_cut_off_answer_is_asked_again_once_as_in_an_audit(
     cap = render(PAIR, Ask(X0), SETTINGS.prompts).max_tokens
     backend = Slow(cut_off_below(2 * cap))
     pool = CallStore.open(tmp_path) if recorded else Memory(1 << 20)
-    answers = Answers(backend, pool, SETTINGS, None)
+    answers = Caller(backend, pool, SETTINGS, remembers=False)
     questions = [Question(PAIR, Ask(X0)), Question(PAIR, Ask(X2))]
-    asked = asyncio.run(answers.ask(questions))
+    asked = asyncio.run(answers.decide(questions))
     assert [decision and decision.choice for decision in asked.decisions] == [1, 0]
     assert {d and (d.output_tokens, d.cost_usd) for d in asked.decisions} == {(14, 0.03)}
     assert sorted({request.max_tokens for request in backend.asked}) == [cap, 4 * cap]
     counts = answers.counts
     assert (counts.made, counts.seconds, counts.unparsed) == (4, 2, 0)
-    again = asyncio.run(answers.ask(questions))
+    again = asyncio.run(answers.decide(questions))
     assert again == asked
     assert len(backend.asked) == 4
     pool.close()
@@ -390,11 +389,11 @@ def test_answers_that_json_cannot_hold_are_read_as_an_audit_reads_them() -> None
     question = Question(PAIR, Ask(X0))
     backend = Slow(reply)
     backend.gives_logprobs = True
-    asked = asyncio.run(answers_of(backend).ask([question]))
-    with CallStore.in_memory() as store:
-        session = Session(backend, store, SETTINGS)
-        asyncio.run(session.ask([question]))
-        assert list(session.read([question])) == list(asked.decisions)
+    asked = asyncio.run(answers_of(backend).decide([question]))
+    with Memory() as store:
+        caller = Caller(backend, store, SETTINGS)
+        asyncio.run(caller.ask([question]))
+        assert list(caller.read([question])) == list(asked.decisions)
 
 
 # --- budgets -------------------------------------------------------------------------------------
@@ -549,13 +548,15 @@ def test_memory_forgets_what_was_not_used_for_longest() -> None:
     size = ENTRY_BYTES + len(b'{"text":""}') + 100
     memory = Memory(3 * size)
     for key, request, response in kept[:3]:
-        memory.put(key, request, response)
+        memory.put_many([(key, request, response)])
     assert memory.n_bytes == 3 * size
     assert dict(memory.responses([kept[0][0]])) == {kept[0][0]: kept[0][2]}  # used
-    memory.put_failure(kept[4][0])  # smaller than an answer, and yet one must go
-    assert memory.known(key for key, _, _ in kept) == {kept[0][0], kept[2][0]}
+    memory.put_failures(
+        [(*kept[4][:2], Failure(error="ServerError", message="down"))]
+    )  # smaller than an answer, and yet one must go
+    assert memory.recorded(key for key, _, _ in kept).keys() == {kept[0][0], kept[2][0]}
     assert memory.failed(key for key, _, _ in kept) == {kept[4][0]}
-    memory.put(*kept[4])
+    memory.put_many([kept[4]])
     assert not memory.failed([kept[4][0]])
     assert memory.recorded(key for key, _, _ in kept) == {
         kept[0][0]: Recorded(None, unread=False),
@@ -568,7 +569,7 @@ def test_memory_forgets_what_was_not_used_for_longest() -> None:
 
 def test_memory_takes_no_answer_that_does_not_fit() -> None:
     memory = Memory(100)
-    memory.put(*rows(1)[0])
+    memory.put_many(rows(1))
     assert (len(memory), memory.n_bytes, memory.totals().calls) == (0, 0, 1)
 
 
@@ -594,7 +595,7 @@ def test_a_verdict_is_the_same_whoever_is_decided_with_it(name: str, n: int) -> 
     cases = []
     for place, item in enumerate(items):
         asks = [about for ask in method.asks(n) if (about := settled(ask, item)) is not None]
-        asked = asyncio.run(answers_of(backend).ask([Question(item, ask) for ask in asks]))
+        asked = asyncio.run(answers_of(backend).decide([Question(item, ask) for ask in asks]))
         decisions = [decision for decision in asked.decisions if decision is not None]
         cases.append(Case(item, decisions[: len(decisions) - place % 2]))  # some lack one
     alone = [judging.decide([case])[0] for case in cases]

@@ -27,7 +27,7 @@ from unswayed.decisions import Decision
 from unswayed.items import Item
 from unswayed.presentation import X0, X2, Ask
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Question, RunCounts, RunSettings, Session
+from unswayed.runner import Caller, Question, RunCounts, RunSettings
 from unswayed.runner.writer import MOST_UNCOMMITTED
 from unswayed.store import CallStore
 
@@ -72,7 +72,7 @@ def one_run(directory: str | Path, url: str) -> RunCounts:
         backend = connect(url)
         try:
             with CallStore.open(directory) as store:
-                return await Session(backend, store, SETTINGS).ask(questions())
+                return await Caller(backend, store, SETTINGS).ask(questions())
         finally:
             await backend.close()
 
@@ -165,7 +165,7 @@ def test_kill_9_repeats_no_committed_call_and_changes_no_result(
         with CallStore.open(tmp_path / name, create=False) as store:
             assert len(store) == N_CALLS
             assert list(store.failures()) == []
-            found.append(without_times(Session(backend, store, SETTINGS).read(questions())))
+            found.append(without_times(Caller(backend, store, SETTINGS).read(questions())))
     assert len(found[0]) == N_CALLS
     assert found[0] == found[1]
 

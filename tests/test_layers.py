@@ -38,9 +38,7 @@ LAYERS = (
     {"backends", "store", "importers", "benchmarks"},
     {
         "runner",
-        "answers",
         "faces",
-        "flights",
         "judge",
         "judging",
         "rounds",
@@ -147,7 +145,7 @@ ROOMS = {
     "prompts": "prompts",
     "store": "store",
     "backends": "backends",
-    "calls": "answers calibration flights judge judging rounds runner shadow",
+    "calls": "calibration judge judging rounds runner shadow",
     "tiny": "tiny",
     "auditing": "auditing",
     "training": "training",

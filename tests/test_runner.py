@@ -32,20 +32,20 @@ from unswayed.parsing import LABEL
 from unswayed.presentation import X0, X2, Ask, Substitution, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.runner import (
+    Caller,
     Progress,
     Question,
     RunCounts,
     RunSettings,
-    Session,
-    calling,
     requests_for,
     stop_on_interrupt,
 )
+from unswayed.runner import caller as engine
 from unswayed.runner.interrupts import catch_interrupt
-from unswayed.runner.missing import MissingCalls
 from unswayed.runner.planning import Estimator, most_tokens
 from unswayed.runner.progress import describe
-from unswayed.store import CallStore
+from unswayed.runner.window import Window
+from unswayed.store import CallStore, Memory
 
 SETTINGS = RunSettings(prompts=PromptSettings())
 AT_14_03 = time.mktime((2026, 11, 22, 14, 3, 0, 0, 0, -1))
@@ -132,12 +132,12 @@ def run(
     how: RunSettings = SETTINGS,
     **options: object,
 ) -> RunCounts:
-    return asyncio.run(Session(backend, store, how).ask(asked, **options))  # type: ignore[arg-type]
+    return asyncio.run(Caller(backend, store, how).ask(asked, **options))  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def store() -> Iterator[CallStore]:
-    with CallStore.in_memory() as opened:
+def store(tmp_path: Path) -> Iterator[CallStore]:
+    with CallStore.open(tmp_path / "pool") as opened:
         yield opened
 
 
@@ -228,7 +228,7 @@ def test_equal_calls_are_made_once(store: CallStore) -> None:
     counts = run(everything, backend, store)
     assert len(backend.asked) == len({key_of(request) for request in backend.asked}) == 24 + 1
     assert (counts.planned, counts.made, counts.cached, counts.failed) == (25, 25, 0, 0)
-    decisions = list(Session(backend, store, SETTINGS).read(everything))
+    decisions = list(Caller(backend, store, SETTINGS).read(everything))
     assert [d.item_id for d in decisions] == [q.item.id for q in everything]
     assert [d.ask for d in decisions] == [q.ask for q in everything]
 
@@ -236,7 +236,7 @@ def test_equal_calls_are_made_once(store: CallStore) -> None:
 def test_decisions_are_the_recorded_answers_by_candidate(store: CallStore) -> None:
     asked = questions(40)
     run(asked, FakeBackend(), store)
-    decisions = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(asked))
+    decisions = list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(asked))
     for (item, ask), decision in zip(asked, decisions, strict=True):
         [(_, request)] = requests_for([Question(item, ask)], FakeBackend(), SETTINGS)
         label = key_of(request)[0] % 2
@@ -246,9 +246,9 @@ def test_decisions_are_the_recorded_answers_by_candidate(store: CallStore) -> No
 
 def test_questions_without_an_answer_are_left_out(store: CallStore) -> None:
     run(questions(3), FakeBackend(), store)
-    found = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(5)))
+    found = list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(5)))
     assert {decision.item_id for decision in found} == {"q0", "q1", "q2"}
-    assert list(Session(FakeBackend(model="fake/two"), store, SETTINGS).read(questions(3))) == []
+    assert list(Caller(FakeBackend(model="fake/two"), store, SETTINGS).read(questions(3))) == []
 
 
 def test_a_second_run_makes_only_what_is_missing(tmp_path: Path) -> None:
@@ -273,21 +273,21 @@ def test_a_run_that_is_all_recorded_needs_no_backend(store: CallStore) -> None:
 def test_what_was_priced_as_recorded_is_not_looked_at_again(store: CallStore) -> None:
     asked = questions(30)
     run(asked, FakeBackend(), store)
-    session = Session(Unreachable(), store, SETTINGS)
-    priced = session.price(asked)
+    caller = Caller(Unreachable(), store, SETTINGS)
+    priced = caller.price(asked)
     stream = io.StringIO()
     never: Iterable[Question] = (pytest.fail("looked at") for _ in range(1))
     shown = Progress(60, stream=stream)
-    counts = asyncio.run(session.ask(never, priced=priced, progress=shown))
-    assert counts == asyncio.run(session.ask(asked))
+    counts = asyncio.run(caller.ask(never, priced=priced, progress=shown))
+    assert counts == asyncio.run(caller.ask(asked))
     assert stream.getvalue().startswith("60/60 calls · 60 recorded before")
 
 
 def test_what_was_priced_is_asked_where_anything_is_missing(store: CallStore) -> None:
     run(questions(30), FakeBackend(), store)
-    session = Session(FakeBackend(), store, SETTINGS)
-    priced = session.price(questions(31))
-    counts = asyncio.run(session.ask(questions(31), priced=priced))
+    caller = Caller(FakeBackend(), store, SETTINGS)
+    priced = caller.price(questions(31))
+    counts = asyncio.run(caller.ask(questions(31), priced=priced))
     assert (counts.planned, counts.cached, counts.made) == (62, 60, 2)
 
 
@@ -317,8 +317,8 @@ def test_two_runs_at_once_share_a_store(store: CallStore) -> None:
     async def both() -> list[RunCounts]:
         one, two = FakeBackend(delay_s=0.0005), FakeBackend(delay_s=0.0005)
         return await asyncio.gather(
-            Session(one, store, SETTINGS).ask(questions(60, Ask(X0))),
-            Session(two, store, SETTINGS).ask(questions(60, Ask(X2))),
+            Caller(one, store, SETTINGS).ask(questions(60, Ask(X0))),
+            Caller(two, store, SETTINGS).ask(questions(60, Ask(X2))),
         )
 
     assert [counts.made for counts in asyncio.run(both())] == [60, 60]
@@ -338,9 +338,9 @@ def test_keys_stay_when_the_server_turns_out_to_give_no_logprobs(tmp_path: Path)
         assert {request.top_logprobs for request in backend.asked} == {20}
         counts = run(questions(200), backend, store)
         assert (counts.made, counts.cached) == (0, 400)
-        assert Session(backend, store, SETTINGS).price(questions(200)).n_to_make == 0
+        assert Caller(backend, store, SETTINGS).price(questions(200)).n_to_make == 0
         assert (
-            len(list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(200))))
+            len(list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(200))))
             == 400
         )
 
@@ -353,7 +353,7 @@ def test_a_plan_counts_and_prices_and_writes_nothing(tmp_path: Path) -> None:
         run(questions(5), FakeBackend(), store)
     backend = FakeBackend(per_token=0.001)
     with CallStore.open(tmp_path, read_only=True) as store:
-        plan = Session(backend, store, SETTINGS).price([*questions(8), *questions(8)])
+        plan = Caller(backend, store, SETTINGS).price([*questions(8), *questions(8)])
     assert (plan.n_questions, plan.n_distinct, plan.n_cached, plan.n_to_make) == (32, 16, 10, 6)
     assert backend.asked == []
     [(_, request)] = requests_for(questions(8)[-1:], backend, SETTINGS)
@@ -369,7 +369,7 @@ def test_a_plan_counts_and_prices_and_writes_nothing(tmp_path: Path) -> None:
 
 def test_a_plan_learns_from_recorded_calls(store: CallStore) -> None:
     run(questions(50), FakeBackend(), store)  # 100 tokens in, 1 out, each
-    plan = Session(FakeBackend(per_token=0.001), store, SETTINGS).price(questions(60))
+    plan = Caller(FakeBackend(per_token=0.001), store, SETTINGS).price(questions(60))
     assert plan.n_to_make == 20
     assert plan.est_input_tokens == pytest.approx(20 * 100, rel=0.02)
     assert plan.est_output_tokens == 20
@@ -377,11 +377,11 @@ def test_a_plan_learns_from_recorded_calls(store: CallStore) -> None:
 
 def test_an_unknown_price_is_none_and_a_local_model_is_free(store: CallStore) -> None:
     assert (
-        Session(FakeBackend(per_token=None), store, SETTINGS).price(questions(2)).est_cost_usd
+        Caller(FakeBackend(per_token=None), store, SETTINGS).price(questions(2)).est_cost_usd
         is None
     )
     local = FakeBackend(per_token=None, offline=True)
-    assert Session(local, store, SETTINGS).price(questions(2)).est_cost_usd == 0.0
+    assert Caller(local, store, SETTINGS).price(questions(2)).est_cost_usd == 0.0
 
 
 def test_an_estimate_needs_enough_calls_to_learn_from(store: CallStore) -> None:
@@ -415,7 +415,7 @@ def test_a_budget_is_never_exceeded_and_used_while_a_call_fits(
 
     backend = FakeBackend(reply, per_token=0.0001, connections=connections)
     how = RunSettings(prompts=PromptSettings(), budget_usd=budget)
-    with CallStore.in_memory() as store:
+    with Memory() as store:
         counts = run(questions(20), backend, store, how)
     assert sum(paid) <= budget
     assert counts.made == len(paid)
@@ -513,7 +513,7 @@ def test_failed_calls_are_counted_kept_apart_and_tried_again_next_time(store: Ca
     assert (counts.planned, counts.made, counts.failed, counts.exit_code) == (10, 6, 4, 3)
     assert counts.retried == 6 * 1 + 4 * 3
     assert [row.failure.error for row in store.failures()] == ["ServerError"] * 4
-    decisions = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(5)))
+    decisions = list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(5)))
     assert {decision.item_id for decision in decisions} == {"q0", "q2", "q4"}
     counts = run(questions(5), FakeBackend(), store)
     assert (counts.made, counts.cached, counts.failed) == (4, 6, 0)
@@ -581,7 +581,7 @@ def test_a_cut_off_answer_is_asked_again_once_with_a_larger_cap(store: CallStore
         6,
         0,
     )
-    decisions = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(3)))
+    decisions = list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(3)))
     assert [decision.choice for decision in decisions] == [1, 0] * 3
     assert {(d.output_tokens, d.cost_usd) for d in decisions} == {(14, 0.03)}
     assert run(questions(3), FakeBackend(), store).made == 0
@@ -591,7 +591,7 @@ def test_an_answer_that_stays_cut_off_is_unparsed(store: CallStore) -> None:
     backend = FakeBackend(cut_off_below(10**6))
     counts = run(questions(3), backend, store)
     assert (counts.made, counts.seconds, counts.unparsed) == (12, 6, 6)
-    decisions = list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(3)))
+    decisions = list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(3)))
     assert [decision.choice for decision in decisions] == [None] * 6
     assert run(questions(3), FakeBackend(), store).made == 0  # not a third time
 
@@ -602,10 +602,10 @@ def test_a_retry_that_a_kill_prevented_is_made_by_the_next_run(
     cap = render(pair(0), Ask(X0), SETTINGS.prompts).max_tokens
     backend = FakeBackend(cut_off_below(2 * cap))
     with monkeypatch.context() as killed:
-        killed.setattr(MissingCalls, "follow", lambda *_: False)
+        killed.setattr(Window, "_follow", lambda *_: None)
         counts = run(questions(3), backend, store)
     assert (counts.made, counts.seconds, counts.unparsed) == (6, 0, 6)
-    assert Session(backend, store, SETTINGS).price(questions(3)).n_to_make == 6
+    assert Caller(backend, store, SETTINGS).price(questions(3)).n_to_make == 6
     counts = run(questions(3), backend, store)
     assert (counts.planned, counts.cached, counts.made, counts.seconds) == (12, 6, 6, 6)
 
@@ -623,7 +623,7 @@ def stop_after(n: int, store: CallStore, **options: object) -> tuple[RunCounts, 
             return label_by_content(query)
 
         backend = FakeBackend(reply, **options)  # type: ignore[arg-type]
-        return await Session(backend, store, SETTINGS).ask(questions(500), stop=stop), backend
+        return await Caller(backend, store, SETTINGS).ask(questions(500), stop=stop), backend
 
     return asyncio.run(work())
 
@@ -640,14 +640,14 @@ def test_a_stop_lets_calls_in_flight_finish_and_keeps_them(store: CallStore) -> 
 def test_a_stop_does_not_wait_long_for_calls_in_flight(
     store: CallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calling, "GRACE_S", 0.05)
+    monkeypatch.setattr(engine, "GRACE_S", 0.05)
 
     async def work() -> RunCounts:
         stop = asyncio.Event()
         asyncio.get_running_loop().call_later(0.1, stop.set)
         async with asyncio.timeout(20):
             slow = FakeBackend(delay_s=3600)
-            return await Session(slow, store, SETTINGS).ask(questions(5), stop=stop)
+            return await Caller(slow, store, SETTINGS).ask(questions(5), stop=stop)
 
     counts = asyncio.run(work())
     assert counts.interrupted
@@ -691,7 +691,7 @@ def test_stop_while_recording_large_batch_keeps_it(
             put_many(*rows, **options)
 
         monkeypatch.setattr(store, "put_many", slow)
-        return await Session(Batches(), store, SETTINGS).ask(asked, stop=stop)
+        return await Caller(Batches(), store, SETTINGS).ask(asked, stop=stop)
 
     with ThreadPoolExecutor(1) as thread:
         counts = asyncio.run(work())
@@ -703,7 +703,7 @@ def test_stop_while_recording_large_batch_keeps_it(
 def test_a_stop_after_the_last_call_is_no_interruption(store: CallStore) -> None:
     async def work() -> RunCounts:
         stop = asyncio.Event()
-        counts = await Session(FakeBackend(), store, SETTINGS).ask(questions(5), stop=stop)
+        counts = await Caller(FakeBackend(), store, SETTINGS).ask(questions(5), stop=stop)
         stop.set()
         return counts
 
@@ -713,7 +713,7 @@ def test_a_stop_after_the_last_call_is_no_interruption(store: CallStore) -> None
 def test_a_cancelled_run_commits_what_it_has(store: CallStore) -> None:
     async def work() -> None:
         backend = FakeBackend(delay_s=0.001)
-        task = asyncio.create_task(Session(backend, store, SETTINGS).ask(questions(5000)))
+        task = asyncio.create_task(Caller(backend, store, SETTINGS).ask(questions(5000)))
         while len(backend.asked) < 60:
             await asyncio.sleep(0.001)
         task.cancel()
@@ -747,7 +747,7 @@ INTERRUPTED = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from test_runner import SETTINGS, FakeBackend, label_by_content, questions
-from unswayed.runner import Session, stop_on_interrupt
+from unswayed.runner import Caller, stop_on_interrupt
 from unswayed.store import CallStore
 
 async def main():
@@ -757,7 +757,7 @@ async def main():
         return label_by_content(query)
     backend = FakeBackend(reply, delay_s=float(sys.argv[3]))
     with CallStore.open(sys.argv[2]) as store, stop_on_interrupt() as stop:
-        counts = await Session(backend, store, SETTINGS).ask(questions(100_000), stop=stop)
+        counts = await Caller(backend, store, SETTINGS).ask(questions(100_000), stop=stop)
         print(counts.made, len(store), flush=True)
         sys.exit(counts.exit_code)
 
@@ -985,7 +985,7 @@ def test_decisions_do_not_depend_on_the_order_of_answers(tmp_path: Path) -> None
         with CallStore.open(tmp_path / str(connections)) as store:
             run(questions(100), FakeBackend(connections=connections), store)
             found.append(
-                list(Session(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(100)))
+                list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(100)))
             )
     assert found[0] == found[1]
     assert os.listdir(tmp_path / "1") == ["calls.sqlite"]

@@ -1,14 +1,13 @@
 """A reply that cannot be read is asked for its label once more, in audits and by judges alike."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from unswayed.answers import Answers
 from unswayed.backends import Backend
 from unswayed.backends.protocol import Outcome
 from unswayed.calls import Failure, Query, Request, Response
@@ -18,9 +17,9 @@ from unswayed.items import Item, Task
 from unswayed.judge import Judge
 from unswayed.presentation import X0, X2, Ask, canonical
 from unswayed.prompts import PromptSettings, render
-from unswayed.runner import Question, RunCounts, RunSettings, Session
+from unswayed.runner import Caller, Question, RunCounts, RunSettings
 from unswayed.runner.drafts import most_tokens
-from unswayed.runner.missing import MissingCalls
+from unswayed.runner.window import Window
 from unswayed.store import CallStore, Memory
 from unswayed.store.pool import OLDER
 
@@ -74,9 +73,9 @@ def audited(
     asked: list[Question],
     settings: RunSettings = SETTINGS,
 ) -> tuple[RunCounts, list[Decision]]:
-    session = Session(backend, store, settings)
-    counts = asyncio.run(session.ask(asked))
-    return counts, list(session.read(asked))
+    caller = Caller(backend, store, settings)
+    counts = asyncio.run(caller.ask(asked))
+    return counts, list(caller.read(asked))
 
 
 def judged(
@@ -85,17 +84,18 @@ def judged(
     asked: list[Question],
     settings: RunSettings = SETTINGS,
 ) -> tuple[RunCounts, list[Decision]]:
-    answers = Answers(backend, pool, settings, None)
-    outcome = asyncio.run(answers.ask(asked))
-    return answers.counts, [decision for decision in outcome.decisions if decision is not None]
+    caller = Caller(backend, pool, settings, remembers=False)
+    outcome = asyncio.run(caller.decide(asked))
+    return caller.counts, [decision for decision in outcome.decisions if decision is not None]
 
 
 ENGINES = pytest.mark.parametrize("ask", [audited, judged])
 
 
 @pytest.fixture
-def store() -> CallStore:
-    return CallStore.in_memory()
+def store(tmp_path: Path) -> Iterator[CallStore]:
+    with CallStore.open(tmp_path / "pool") as opened:
+        yield opened
 
 
 # --- what is asked -------------------------------------------------------------------------------
@@ -257,11 +257,11 @@ def test_run_killed_between_calls_makes_second_call_only(
     backend = Talker()
     with CallStore.open(tmp_path) as store:
         with monkeypatch.context() as killed:
-            killed.setattr(MissingCalls, "follow", lambda *_: False)
+            killed.setattr(Window, "_follow", lambda *_: None)
             audited(backend, store, questions())
         assert len(backend.asked) == 2
     with CallStore.open(tmp_path) as store:
-        plan = Session(backend, store, SETTINGS).price(questions())
+        plan = Caller(backend, store, SETTINGS).price(questions())
         assert (plan.n_distinct, plan.n_cached, plan.n_to_make, plan.n_reasks) == (4, 2, 2, 2)
         assert (plan.n_more, plan.most_reasks_usd) == (0, plan.most_cost_usd)
         _, decisions = audited(backend, store, questions())
@@ -281,14 +281,14 @@ def test_answers_read_by_older_rules_are_found(
             connection.execute("UPDATE calls SET truncated = 0")
             connection.execute("DELETE FROM meta WHERE name = ?", (OLDER,))
     with CallStore.open(tmp_path, read_only=True) as store:
-        assert Session(backend, store, SETTINGS).price(questions()).n_to_make == 2
+        assert Caller(backend, store, SETTINGS).price(questions()).n_to_make == 2
     some = Question(pair(1), Ask(X0))
     with CallStore.open(tmp_path) as store:
         audited(backend, store, [some])  # nothing is known of the others by that
     with CallStore.open(tmp_path) as store:
         assert [d.choice for d in ask(backend, store, questions())[1]] == [1, 0]
     with CallStore.open(tmp_path, read_only=True) as store:
-        assert Session(backend, store, SETTINGS).price([*questions(), some]).n_to_make == 0
+        assert Caller(backend, store, SETTINGS).price([*questions(), some]).n_to_make == 0
 
 
 # --- settings and budgets ------------------------------------------------------------------------
@@ -378,7 +378,7 @@ def test_failed_second_call_is_retried_by_next_command(store: CallStore) -> None
 
 
 def test_plan_prices_unreadable_replies(store: CallStore) -> None:
-    plan = Session(Talker(), store, SETTINGS).price(questions(3))
+    plan = Caller(Talker(), store, SETTINGS).price(questions(3))
     assert (plan.n_to_make, plan.n_reasks, plan.n_more) == (6, 0, 6)
     backend = Talker()
     audited(backend, store, questions(3))
@@ -386,7 +386,7 @@ def test_plan_prices_unreadable_replies(store: CallStore) -> None:
     most = sum(0.001 * sum(most_tokens(request)) for request in again)
     assert plan.most_more_usd is not None
     assert most <= plan.most_more_usd < 1.3 * most
-    assert Session(Talker(), CallStore.in_memory(), WITHOUT).price(questions(3)).n_more == 0
+    assert Caller(Talker(), Memory(), WITHOUT).price(questions(3)).n_more == 0
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
@@ -126,7 +127,7 @@ store.close()
 @given(st.lists(st.tuples(REQUESTS, RESPONSES), min_size=1, max_size=4, unique_by=lambda r: r[0]))
 def test_calls_come_back_as_they_were(pairs: list[tuple[Request, Response]]) -> None:
     rows = [(key_of(asked), asked, response) for asked, response in pairs]
-    with CallStore.in_memory() as store:
+    with TemporaryDirectory() as folder, CallStore.open(folder) as store:
         store.put_many(rows)
         keys = [key for key, _, _ in rows]
         assert [store.get(key) for key in keys] == pairs
@@ -167,7 +168,7 @@ def test_what_is_not_recorded_is_left_out(store: CallStore) -> None:
     store.put_many([row(n) for n in range(1200)])  # more than one chunk of keys
     asked = [row(n)[0] for n in (1199, 5000, 3, 700)]
     assert store.get(asked[1]) is None
-    assert store.known(asked) == {asked[0], asked[2], asked[3]}
+    assert store.recorded(asked).keys() == {asked[0], asked[2], asked[3]}
     assert [key for key, _ in store.responses(asked)] == [asked[0], asked[2], asked[3]]
 
 
@@ -579,7 +580,7 @@ def test_a_damaged_answer_is_one_call_to_make_again(store: CallStore, damage: st
     store.put_many([row(1, text="A"), row(2, text="B"), row(3)])
     store._connection.execute(f"UPDATE calls SET response = {damage} WHERE id = 1")
     keys = [row(n)[0] for n in (1, 2, 3)]
-    assert store.known(keys) == set(keys[1:])
+    assert store.recorded(keys).keys() == set(keys[1:])
     assert [key for key, _ in store.responses(keys)] == keys[1:]
     assert store.damaged == 1
     store.put_many([row(1, text="A")])
@@ -595,7 +596,7 @@ def alike(number: int) -> bytes:
 @given(st.data())
 def test_an_index_changes_nothing_of_what_is_read(data: st.DataObject) -> None:
     numbers = st.sets(st.integers(0, 40))
-    with CallStore.in_memory() as store:
+    with TemporaryDirectory() as folder, CallStore.open(folder) as store:
         for step in data.draw(st.permutations(["index", "put", "put", "damage", "delete", "mend"])):
             chosen = sorted(data.draw(numbers))
             rows = [(alike(n), request(n), Response(text=f"{step} {n}")) for n in chosen]
@@ -609,7 +610,9 @@ def test_an_index_changes_nothing_of_what_is_read(data: st.DataObject) -> None:
                     f"UPDATE calls SET response = substr(response, 2) WHERE id IN ({places})"
                 )
             else:
-                store.known(map(alike, range(41)))  # damaged rows are replaced once they were met
+                store.recorded(
+                    map(alike, range(41))
+                )  # damaged rows are replaced once they were met
                 store.put_many(rows, unread={alike(n) for n in chosen[::3]})
         keys = [alike(n) for n in data.draw(st.permutations(range(41)))]
         at_once = store.recorded(keys), dict(store.responses(keys)), store.damaged
@@ -630,7 +633,7 @@ def test_calls_in_the_order_of_recording_are_found_without_an_index(store: CallS
     asked: list[str] = []
     store._connection.set_trace_callback(asked.append)
     for _ in range(2):  # going on, and over again
-        assert len(store.known(keys)) == 1_700
+        assert len(store.recorded(keys)) == 1_700
         assert [key for key, _ in store.responses(keys)] == keys
     assert not any("ORDER BY key" in sql or "IN (" in sql for sql in asked)
 
@@ -645,10 +648,10 @@ def test_an_index_of_more_than_one_batch_finds_every_row(
     store.index()
     asked: list[str] = []
     store._connection.set_trace_callback(asked.append)
-    assert len(store.known(keys)) == 50
+    assert len(store.recorded(keys)) == 50
     assert any("ORDER BY key" in sql for sql in asked)
     assert not any("key IN" in sql for sql in asked)
-    assert store.known([row(50)[0]]) == set()
+    assert store.recorded([row(50)[0]]) == {}
 
 
 def test_nothing_is_expected_behind_the_last_row_there_can_be(store: CallStore) -> None:
@@ -656,7 +659,7 @@ def test_nothing_is_expected_behind_the_last_row_there_can_be(store: CallStore) 
     store._connection.execute(f"UPDATE calls SET id = {2**63 - 1}")
     store.index()
     keys = [row(n)[0] for n in range(3)]
-    assert store.known(keys) == store.known(keys) == {keys[0]}
+    assert store.recorded(keys).keys() == store.recorded(keys).keys() == {keys[0]}
 
 
 def test_items_that_have_changed_in_the_file_are_refused(store: CallStore) -> None:

@@ -16,7 +16,7 @@ from test_runner import SETTINGS, FakeBackend, label_by_content, questions
 from unswayed.backends.protocol import Backend
 from unswayed.calls import Failure, Query, Response
 from unswayed.errors import RunDirectoryError, StoreError
-from unswayed.runner import Question, RunCounts, Session, writer
+from unswayed.runner import Caller, Question, RunCounts, writer
 from unswayed.store import CallStore, pool
 
 MOST_ASKED = writer.MOST_UNCOMMITTED + 8 + writer.BATCH
@@ -26,7 +26,7 @@ MOST_ASKED = writer.MOST_UNCOMMITTED + 8 + writer.BATCH
 def run(asked: Sequence[Question], backend: Backend, store: CallStore, **options: Any) -> RunCounts:
     async def work() -> RunCounts:
         async with asyncio.timeout(60):  # a run that waits for ever fails here
-            return await Session(backend, store, SETTINGS).ask(asked, **options)
+            return await Caller(backend, store, SETTINGS).ask(asked, **options)
 
     return asyncio.run(work())
 
@@ -147,7 +147,7 @@ def test_an_error_while_counting_stops_the_run_and_keeps_the_answers(
     def count(*rows: object) -> None:
         raise KeyError("planned")
 
-    monkeypatch.setattr("unswayed.runner.calling.RunCounts.add", count)
+    monkeypatch.setattr("unswayed.runner.counts.RunCounts.add", count)
     backend = FakeBackend()
     with pytest.raises(StoreError, match="KeyError"):
         run(questions(2000), backend, store)

@@ -19,8 +19,8 @@ from unswayed.backends import Backend
 from unswayed.backends.simulated import Draws, SimulatedBackend, SimulatedJudge, simulated_items
 from unswayed.calls import Query, Response, key_of
 from unswayed.items import ItemSet
-from unswayed.runner import Session
-from unswayed.store import CallStore
+from unswayed.runner import Caller
+from unswayed.store import Memory
 from unswayed.sync import run_sync
 
 TRIALS = 200
@@ -65,8 +65,8 @@ def audited(slot: float, right: float, *, count: int, seed: int, noise: float = 
     judge = SimulatedJudge(slot=(slot,), label=(0.0,), noise=noise, seed=seed)
     backend = KeyedJudge(judge, items, right)
     settings = AuditSettings(methods=("vote", "apoc"), seed=seed, resamples=100)
-    session = Session(backend, CallStore.in_memory(), run_settings_for(settings, backend))
-    audit = Audit.begin(plan_for(items, settings, backend), session)
+    caller = Caller(backend, Memory(), run_settings_for(settings, backend))
+    audit = Audit.begin(plan_for(items, settings, backend), caller)
     record = audit.measure(run_sync(audit.ask()), command="benchmarks/claims.py keyed")
     return record.metrics
 

@@ -38,7 +38,7 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.cli import main as unswayed
 from unswayed.items import encode_item, load_items
 from unswayed.report.collect import write_report
-from unswayed.runner import Session
+from unswayed.runner import Caller
 from unswayed.store import CallStore
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -301,7 +301,7 @@ def _unclosed(items: Path, directory: Path) -> None:
     with CallStore.open(directory) as store:
         backend = open_backend(MODEL)
         plan = plan_for(load_items(items), settings, backend)
-        audit = Audit.begin(plan, Session(backend, store, run_settings_for(settings, backend)))
+        audit = Audit.begin(plan, Caller(backend, store, run_settings_for(settings, backend)))
         record = audit.measure(asyncio.run(audit.ask()), command="unswayed audit")
         write_record(directory, record)
         write_report(directory, record)

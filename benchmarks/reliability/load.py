@@ -32,7 +32,7 @@ from unswayed.judge import Judge
 from unswayed.permutations import MOST_ORDERS
 from unswayed.presentation import X0, X2, Ask, presentations
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Question, RunSettings, Session
+from unswayed.runner import Caller, Question, RunSettings
 from unswayed.store import CallStore
 
 BEAT_S = 0.005
@@ -118,9 +118,9 @@ async def resume(n_items: int, folder: Path) -> int:
     """Make calls, then repeat the run, whose calls are all recorded, and read the decisions."""
     backend = open_backend(MODEL)
     with CallStore.open(folder / "run") as store:
-        counts = await Session(backend, store, SETTINGS).ask(questions(n_items))
+        counts = await Caller(backend, store, SETTINGS).ask(questions(n_items))
     with CallStore.open(folder / "run") as store:
-        again = await Session(backend, store, SETTINGS).ask(questions(n_items))
+        again = await Caller(backend, store, SETTINGS).ask(questions(n_items))
     if again.made:
         raise AssertionError(f"{again.made} recorded calls were made again")
     return counts.made
@@ -130,8 +130,8 @@ async def long_replies(n_items: int, folder: Path) -> int:
     """Replies of 1 MB."""
     backend = Long(SimulatedJudge())
     with CallStore.open(folder / "run") as store:
-        counts = await Session(backend, store, SETTINGS).ask(questions(n_items))
-        n_read = sum(1 for _ in Session(backend, store, SETTINGS).read(questions(n_items)))
+        counts = await Caller(backend, store, SETTINGS).ask(questions(n_items))
+        n_read = sum(1 for _ in Caller(backend, store, SETTINGS).read(questions(n_items)))
     if n_read != counts.made:
         raise AssertionError(f"{n_read} of {counts.made} answers were read")
     return counts.made
@@ -144,7 +144,7 @@ async def slow_server(n_items: int, folder: Path) -> int:
         backend = open_backend("openai-api/loadtest/fake", BackendSettings(max_connections=256))
         try:
             with CallStore.open(folder / "run") as store:
-                counts = await Session(backend, store, SETTINGS).ask(questions(n_items))
+                counts = await Caller(backend, store, SETTINGS).ask(questions(n_items))
         finally:
             await backend.close()
     return counts.made
@@ -159,7 +159,7 @@ async def candidates(n_items: int, folder: Path) -> int:
         for p in presentations("cyclic", MOST_ORDERS)
     ]
     with CallStore.open(folder / "run") as store:
-        return (await Session(open_backend(MODEL), store, SETTINGS).ask(asked)).made
+        return (await Caller(open_backend(MODEL), store, SETTINGS).ask(asked)).made
 
 
 SCENARIOS: Mapping[str, tuple[Callable[[int, Path], Coroutine[object, object, int]], int]] = {

@@ -22,7 +22,7 @@ from unswayed.methods.files import save_method
 from unswayed.methods.names import parse_method
 from unswayed.prompts import PromptSettings, prompt_fingerprint, prompt_settings
 from unswayed.result import AuditResult
-from unswayed.runner import Progress, RunSettings, Session, stop_on_interrupt
+from unswayed.runner import Caller, Progress, RunSettings, stop_on_interrupt
 from unswayed.sources import Source, load_data
 from unswayed.store import CallStore
 from unswayed.sync import run_sync
@@ -290,8 +290,8 @@ async def _fit(
 ) -> Calibration:
     with CallStore.open(directory) as store, stop_on_interrupt() as stop:
         try:
-            session = Session(backend, store, settings)
-            return await fit(method, items, session, progress=Progress(), stop=stop)
+            caller = Caller(backend, store, settings)
+            return await fit(method, items, caller, progress=Progress(), stop=stop)
         except BackendError:
             if stop.is_set():  # the answers are missing because of Ctrl-C
                 raise KeyboardInterrupt from None

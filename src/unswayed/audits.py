@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 
 from unswayed.auditing.audit import (
-    Asked,
     Audit,
+    AuditedCalls,
     AuditRecord,
     Exchange,
     plan_for,
@@ -40,8 +40,8 @@ from unswayed.items import ItemSet
 from unswayed.prompts import prompt_fingerprint
 from unswayed.report.collect import write_report
 from unswayed.result import AuditResult
-from unswayed.runner import CallPlan, Progress, Question, Session, stop_on_interrupt
-from unswayed.store import CallStore
+from unswayed.runner import Caller, CallPlan, Progress, Question, stop_on_interrupt
+from unswayed.store import CallStore, Memory, Pool
 from unswayed.sync import run_sync
 
 
@@ -77,7 +77,7 @@ def audit_calls(
             plan = plan_for(items, settings, backend, directory)
             run_settings = run_settings_for(settings, backend, budget_usd=budget)
             if directory is None:
-                store = CallStore.in_memory()  # `decisions` reads it later
+                pool: Pool = Memory()  # `decisions` reads it later
             else:
                 prompt = prompt_fingerprint(run_settings.prompts)
                 check_kind(
@@ -85,9 +85,9 @@ def audit_calls(
                 )
                 check_kept(directory, plan)
                 prepare_directory(directory)
-                store = at_end.enter_context(CallStore.open(directory))
-            audit = Audit.begin(plan, Session(backend, store, run_settings))
-            changes = reread(audit.session, plan.calls(), directory)
+                pool = at_end.enter_context(CallStore.open(directory))
+            audit = Audit.begin(plan, Caller(backend, pool, run_settings))
+            changes = reread(audit.caller, plan.calls(), directory)
             priced = audit.price()
             for words in said(changes, priced, reask=settings.reask):
                 print(f"unswayed: {words}", file=sys.stderr, flush=True)
@@ -119,12 +119,12 @@ def _write(directory: Path, record: AuditRecord) -> None:
     write_sums(directory)
 
 
-async def _ask(audit: Audit, priced: CallPlan) -> Asked:
+async def _ask(audit: Audit, priced: CallPlan) -> AuditedCalls:
     with stop_on_interrupt() as stop:
         try:
             return await audit.ask(priced=priced, progress=Progress(priced.n_distinct), stop=stop)
         finally:
-            await audit.session.backend.close()
+            await audit.caller.backend.close()
 
 
 def _reopening(audit: Audit, directory: Path, record: AuditRecord) -> AuditRecord:
@@ -133,7 +133,7 @@ def _reopening(audit: Audit, directory: Path, record: AuditRecord) -> AuditRecor
     @contextmanager
     def reopened() -> Iterator[Audit]:
         with CallStore.open(directory, read_only=True) as store:
-            yield replace(audit, session=audit.session.over(store))
+            yield replace(audit, caller=audit.caller.over(store))
 
     def source(questions: Iterable[Question]) -> Iterator[Decision]:
         with reopened() as again:
@@ -158,13 +158,13 @@ def price_calls(
     backend, missing = open_or_replay(model, replace(reach, pricing_only=True), directory)
     try:
         plan = plan_for(items, settings, backend, directory)
-        with recorded_calls(directory) as store:
-            session = Session(backend, store, run_settings_for(settings, backend))
-            audit = Audit.begin(plan, session)
-            changes = reread(session, plan.calls(), directory)
+        with recorded_calls(directory) as pool:
+            caller = Caller(backend, pool, run_settings_for(settings, backend))
+            audit = Audit.begin(plan, caller)
+            changes = reread(caller, plan.calls(), directory)
             price = audit.price()
             changed = said(changes, price, reask=settings.reask)
-            remarks = backend.forecast(session.missing(plan.calls()))
+            remarks = backend.forecast(caller.missing(plan.calls()))
             price = replace(
                 price,
                 remarks=(*changed, *remarks),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +21,7 @@ from unswayed.methods.names import spec_name
 from unswayed.methods.protocol import is_fitted, why_not
 from unswayed.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, label_set_of, render
-from unswayed.runner import Progress, Question, RunCounts, Session
+from unswayed.runner import Caller, Progress, Question, RunCounts
 from unswayed.tasks import task_of
 
 RESAMPLES: Final = 200
@@ -98,7 +98,7 @@ def check_calibration(
 async def calibrate(
     method: Method,
     items: ItemSet,
-    session: Session,
+    caller: Caller,
     *,
     progress: Progress | None = None,
     stop: asyncio.Event | None = None,
@@ -111,18 +111,17 @@ async def calibrate(
         UsageError: If the method learns nothing, or cannot work on this task or model.
         BackendError: If calls failed, so that the fit would rest on an unknown part of the items.
     """
-    prompts, items = session.settings.prompts, expanded(items)
-    check_calibration(method, items, session.backend, prompts)
+    prompts, items = caller.settings.prompts, expanded(items)
+    check_calibration(method, items, caller.backend, prompts)
     seen = [blind(item) for item in items if item.permutable]
     if not method.resamples:
         method = method.with_resamples(RESAMPLES)
     questions = [Question(item, ask) for item, ask in method.plan_fit(seen)]
-    counts = await session.ask(questions, progress=progress, stop=stop)
-    decisions = list(session.read(questions))
+    counts = await caller.ask(questions, progress=progress, stop=stop)
+    decisions = list(caller.read(questions))
     wanted = len({(question.item.id, question.ask) for question in questions})
     if len(decisions) < wanted:
-        last = deque(session.store.failures(), maxlen=1) if counts.failed else ()
-        why = counts.fatal or "".join(f"such as {failure.failure.message}" for failure in last)
+        why = counts.fatal or (f"such as {counts.last_failure}" if counts.last_failure else "")
         raise BackendError(
             f"{wanted - len(decisions)} of {wanted} answers are missing{f', {why}' if why else ''}"
             f"{'' if why.endswith('.') else '.'} The same command continues: finished calls are "

@@ -20,7 +20,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from unswayed.answers import Answers
 from unswayed.arguments import checked
 from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
 from unswayed.calibration import prompts_for
@@ -33,7 +32,7 @@ from unswayed.methods import JUDGING, Method
 from unswayed.methods.files import FittedFile
 from unswayed.prompts import PromptSettings, prompt_settings
 from unswayed.rounds import Rounds
-from unswayed.runner import CallPlan, RunCounts, RunSettings, ShowsProgress
+from unswayed.runner import Caller, CallPlan, RunCounts, RunSettings, ShowsProgress
 from unswayed.shadow import Shadow
 from unswayed.store import CallStore, Memory, Pool
 from unswayed.sync import LoopThread
@@ -117,7 +116,8 @@ class Judge:
         drawn = Shadow(judging.method, shadow)
         pool = _pool(calls)
         settings = RunSettings(prompts=self.prompts, budget_usd=budget, reask=reask)
-        self._rounds = Rounds(judging, Answers(self._backend, pool, settings, progress), drawn)
+        caller = Caller(self._backend, pool, settings, remembers=False, progress=progress)
+        self._rounds = Rounds(judging, caller, drawn)
         self._loop: LoopThread | None = None
         self._starting = threading.Lock()
         self._closed = False
@@ -151,7 +151,7 @@ class Judge:
     @property
     def counts(self) -> RunCounts:
         """What was asked so far."""
-        return replace(self._rounds.answers.counts)
+        return replace(self._rounds.caller.counts)
 
     @property
     def null_reasons(self) -> Counter[str]:
@@ -336,9 +336,9 @@ class Judge:
         Calls under way in this event loop get three seconds to be recorded.
         """
         self._closed = True
-        await self._rounds.answers.close()
+        await self._rounds.caller.close()
         await self._backend.close()
-        self._rounds.answers.pool.close()
+        self._rounds.caller.pool.close()
 
     def close(self) -> None:
         """`aclose` for synchronous code."""

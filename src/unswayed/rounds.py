@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unswayed.answers import Answers
 from unswayed.decisions import Decision, Verdict
 from unswayed.items import Item, blind, by_criterion
 from unswayed.judging import Case, JudgeFailure, Judging
 from unswayed.presentation import Ask, askable
-from unswayed.runner import CallPlan, Question
+from unswayed.runner import Caller, CallPlan, Question
 from unswayed.shadow import Shadow
 
 
@@ -22,16 +21,16 @@ class Rounds:
 
     Args:
         judging: The method, checked against the model and the prompt.
-        answers: Who answers its questions.
+        caller: Who answers its questions.
         shadow: What is asked again.
 
     Attributes:
         null_reasons: Verdicts so far that name no candidate and no tie, by their reason.
     """
 
-    def __init__(self, judging: Judging, answers: Answers, shadow: Shadow) -> None:
+    def __init__(self, judging: Judging, caller: Caller, shadow: Shadow) -> None:
         self.judging = judging
-        self.answers = answers
+        self.caller = caller
         self.null_reasons: Counter[str] = Counter()
         self._shadow = shadow
         self._together = _Together(judging)
@@ -66,7 +65,7 @@ class Rounds:
                 owners.extend([case] * len(new))
             if not questions:
                 break
-            asked = await self.answers.ask(questions)
+            asked = await self.caller.decide(questions)
             reasons: dict[str, str] = {}
             for case, decision, reason in zip(owners, asked.decisions, asked.reasons, strict=True):
                 if decision is not None:
@@ -95,7 +94,7 @@ class Rounds:
 
     def price(self, items: Iterable[Item]) -> CallPlan:
         """`Judge.price`."""
-        return self.answers.price(self._every(items))
+        return self.caller.price(self._every(items))
 
     def _every(self, items: Iterable[Item]) -> Iterator[Question]:
         for item in map(blind, by_criterion(items)):
@@ -106,7 +105,7 @@ class Rounds:
 
     def budget_for(self, items: Iterable[Item]) -> float:
         """`Judge.budget_for`."""
-        spent = max(self.answers.flights.spent, self.answers.settings.budget_usd or 0.0)
+        spent = max(self.caller.flights.spent, self.caller.settings.budget_usd or 0.0)
         plan = self.price(items)
         most = (plan.most_cost_usd or 0.0) + (plan.most_more_usd or 0.0)
         return max(spent + most, 2 * spent)
@@ -114,9 +113,7 @@ class Rounds:
     def was_asked(self, item: Item) -> bool:
         """`Judge.was_asked`."""
         shown = blind(item)
-        return self.answers.was_asked(
-            Question(shown, ask) for ask in self.judging.wanted(shown, [])
-        )
+        return self.caller.was_asked(Question(shown, ask) for ask in self.judging.wanted(shown, []))
 
     async def _ask_shadow(self, items: Sequence[Item]) -> None:
         """Ask the drawn items again in every presentation the method was fitted on."""
@@ -125,7 +122,7 @@ class Rounds:
         drawn = [blind(item) for item in items if self._shadow.wants(item)]
         if not drawn:
             return
-        asked = await self.answers.ask(self._shadow.questions(drawn))
+        asked = await self.caller.decide(self._shadow.questions(drawn))
         self._shadow.add(drawn, [decision for decision in asked.decisions if decision is not None])
 
     def drift_report(self) -> list[str]:

@@ -14,8 +14,8 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.prompts import PromptSettings
 from unswayed.result import AuditResult
-from unswayed.runner import Session
-from unswayed.store import CallStore
+from unswayed.runner import Caller
+from unswayed.store import Memory
 
 SETTINGS = AuditSettings(resamples=200)
 ITEMS = simulated_items(60, 2, seed=3)
@@ -32,11 +32,11 @@ def audit(server: FakeServer, settings: AuditSettings = SETTINGS) -> AuditResult
     async def work() -> AuditResult:
         async with server:
             backend = backend_at(server.url)
-            store = CallStore.in_memory()
+            store = Memory()
             try:
                 plan = plan_for(ITEMS, settings, backend)
                 how = run_settings_for(settings, backend)
-                audit = Audit.begin(plan, Session(backend, store, how))
+                audit = Audit.begin(plan, Caller(backend, store, how))
                 return AuditResult(audit.measure(await audit.ask(), command="test"))
             finally:
                 await backend.close()

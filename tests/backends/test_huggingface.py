@@ -23,8 +23,8 @@ from unswayed.errors import UsageError
 from unswayed.items import Item, Message
 from unswayed.presentation import X0, X2, Ask
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Question, RunCounts, RunSettings, Session, calling, stop_on_interrupt
-from unswayed.store import CallStore
+from unswayed.runner import Caller, Question, RunCounts, RunSettings, stop_on_interrupt
+from unswayed.store import CallStore, Memory
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -345,7 +345,7 @@ def test_the_model_runs_outside_the_event_loops_thread(
 def test_signal_keeps_batch_under_way_and_starts_no_other(
     folder: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    monkeypatch.setattr(calling, "GRACE_S", 0.01)
+    monkeypatch.setattr("unswayed.runner.caller.GRACE_S", 0.01)
     backend = opened(folder, replace(CPU, batch_tokens=400))
     main, sizes = threading.get_ident(), []
     run_batch = backend._run
@@ -366,10 +366,10 @@ def test_signal_keeps_batch_under_way_and_starts_no_other(
 
     async def work(store: CallStore) -> RunCounts:
         with stop_on_interrupt() as stop:
-            session = Session(backend, store, RunSettings(prompts=PromptSettings()))
-            return await session.ask(questions, stop=stop)
+            caller = Caller(backend, store, RunSettings(prompts=PromptSettings()))
+            return await caller.ask(questions, stop=stop)
 
-    with CallStore.in_memory() as store:
+    with Memory() as store:
         counts = asyncio.run(work(store))
         assert len(sizes) == 2
         assert len(store) == counts.made == sum(sizes) < len(questions)
@@ -399,15 +399,15 @@ def test_only_text_without_label_is_reasked_in_another_pass(
     item = Item(id="q", prompt="Which?", candidates=("one", "two"))
     scored, written = Question(item, Ask(X0)), Question(item, Ask(X0, "reasoning"))
     settings = RunSettings(prompts=PromptSettings(max_tokens=3))
-    with CallStore.in_memory() as store:
-        session = Session(backend, store, settings)
-        first = session._drafter.draft(written)
+    with CallStore.open(tmp_path / "calls") as store:
+        caller = Caller(backend, store, settings)
+        first = caller._drafter.draft(written)
         (prompt,) = loaded.writer.write([first.request.messages], thinking=True)
         said = loaded.model.generate(torch.tensor([prompt.tokens]), max_new_tokens=1)[0, -1]
         loaded.model.generation_config.eos_token_id = [1, int(said)]  # so that it is complete
-        plan = session.price([scored, written])
-        counts = asyncio.run(session.ask([scored, written]))
-        decisions = list(session.read([scored, written]))
+        plan = caller.price([scored, written])
+        counts = asyncio.run(caller.ask([scored, written]))
+        decisions = list(caller.read([scored, written]))
         second = [call.request for call in store.calls() if len(call.request.messages) > 2]
         for call in store.calls():
             thinks = call.request.max_tokens == 3 and not call.request.top_logprobs

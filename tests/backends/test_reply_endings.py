@@ -17,8 +17,8 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.calls import Failure, Response
 from unswayed.parsing import Ending, ending, is_failed_attempt
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Session
-from unswayed.store import CallStore
+from unswayed.runner import Caller
+from unswayed.store import Memory
 
 WORDS = [
     *("abort", "aborted", "cancelled", "error", "insufficient_system_resource", "network_error"),
@@ -40,11 +40,11 @@ def calls_of(server: FakeServer, *, labels: tuple[str, str] = ("A", "B")) -> Cal
     async def work() -> Calls:
         async with server:
             backend = backend_at(server.url, clock=JumpClock().clock(), max_retries=2)
-            store = CallStore.in_memory()
+            store = Memory()
             try:
                 plan = plan_for(ITEMS, settings, backend)
                 how = run_settings_for(settings, backend)
-                audit = Audit.begin(plan, Session(backend, store, how))
+                audit = Audit.begin(plan, Caller(backend, store, how))
                 return audit.measure(await audit.ask(), command="test").metrics.calls
             finally:
                 await backend.close()

@@ -13,8 +13,8 @@ from unswayed.decisions import Decision
 from unswayed.items import Item, Task
 from unswayed.presentation import X0, X2, Ask, canonical
 from unswayed.prompts import PromptSettings, render
-from unswayed.runner import Question, RunSettings, Session
-from unswayed.store import CallStore
+from unswayed.runner import Caller, Question, RunSettings
+from unswayed.store import Memory
 
 ITEMS = simulated_items(6, 2, seed=1)
 OBJECTS = {
@@ -31,11 +31,11 @@ def decisions(server: FakeServer, style: str) -> list[Decision]:
     async def work() -> list[Decision]:
         async with server:
             backend = backend_at(server.url)
-            with CallStore.in_memory() as store:
-                session = Session(backend, store, RunSettings(prompts=PromptSettings()))
+            with Memory() as store:
+                caller = Caller(backend, store, RunSettings(prompts=PromptSettings()))
                 try:
-                    await session.ask(questions)
-                    return list(session.read(questions))
+                    await caller.ask(questions)
+                    return list(caller.read(questions))
                 finally:
                     await backend.close()
 
@@ -78,12 +78,12 @@ def test_simulated_judge_writes_object(style: str) -> None:
         rendered = render(item, ask, PromptSettings())
         assert rendered.schema is not None
         assert (rendered.answer_only, rendered.top_logprobs) == (False, 0)
-        with CallStore.in_memory() as store:
-            session = Session(backend, store, RunSettings(prompts=PromptSettings()))
-            asyncio.run(session.ask([Question(item, ask)]))
-            (call,) = store.calls()
-            (decision,) = session.read([Question(item, ask)])
-        said = json.loads(call.response.text)
+        with Memory() as store:
+            caller = Caller(backend, store, RunSettings(prompts=PromptSettings()))
+            asyncio.run(caller.ask([Question(item, ask)]))
+            ((_, _, response),) = caller.calls([Question(item, ask)])
+            (decision,) = caller.read([Question(item, ask)])
+        said = json.loads(response.text)
         assert list(said) == list(json.loads(rendered.schema)["properties"])
         assert said["label"] == "AB"[decision.choice]  # type: ignore[index]
 

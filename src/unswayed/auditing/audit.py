@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,15 +40,14 @@ from unswayed.parsing import READER
 from unswayed.presentation import Ask
 from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
 from unswayed.runner import (
+    Caller,
     CallPlan,
     Question,
     RunCounts,
     RunSettings,
-    Session,
     ShowsProgress,
     enough_usd,
 )
-from unswayed.store import CallStore
 from unswayed.visible import one_line
 
 
@@ -95,7 +94,7 @@ class AuditRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuditedCalls:
     """What came of asking.
 
     Attributes:
@@ -148,30 +147,30 @@ class Audit:
 
     Attributes:
         plan: What is asked; see `plan_for`.
-        session: The model, the pool of recorded calls, and how it is asked.
+        caller: The model, the pool of recorded calls, and how it is asked.
         created: When it began, ISO 8601.
         started: The same on the monotonic clock, in seconds.
     """
 
     plan: AuditPlan
-    session: Session
+    caller: Caller
     created: str
     started: float
 
     @classmethod
-    def begin(cls, plan: AuditPlan, session: Session) -> Audit:
+    def begin(cls, plan: AuditPlan, caller: Caller) -> Audit:
         """Begin an audit."""
         return cls(
             plan=plan,
-            session=session,
+            caller=caller,
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             started=time.monotonic(),
         )
 
     def price(self) -> CallPlan:
         """Distinct calls, tokens and cost, without making a call."""
-        self.session.store.index()
-        return self.session.price(self.plan.calls())
+        self.caller.pool.index()
+        return self.caller.price(self.plan.calls())
 
     async def ask(
         self,
@@ -179,7 +178,7 @@ class Audit:
         priced: CallPlan | None = None,
         progress: ShowsProgress | None = None,
         stop: asyncio.Event | None = None,
-    ) -> Asked:
+    ) -> AuditedCalls:
         """Make the calls that are missing.
 
         Args:
@@ -190,9 +189,9 @@ class Audit:
         Raises:
             UnswayedError: For input that cannot be audited; failed calls are counted, never raised.
         """
-        session, store = self.session, self.session.store
-        store.bind(model=session.backend.model, items=self.plan.items)
-        counts = await session.ask(self.plan.calls(), priced=priced, progress=progress, stop=stop)
+        caller, store = self.caller, self.caller.pool
+        store.bind(model=caller.backend.model, items=self.plan.items)
+        counts = await caller.ask(self.plan.calls(), priced=priced, progress=progress, stop=stop)
         warnings, needed = self.plan.warnings, None
         if counts.left_out:
             warnings.append(
@@ -209,23 +208,23 @@ class Audit:
             counts.planned = max(counts.planned, left.n_distinct)
             if left.most_cost_usd is not None:
                 needed = store.totals().cost_usd + left.most_cost_usd + (left.most_more_usd or 0.0)
-        return Asked(
+        return AuditedCalls(
             counts=counts,
-            warnings=(*warnings, *session.backend.remarks),
-            failures=tuple(_failures(counts, store, session.settings.budget_usd, needed)),
+            warnings=(*warnings, *caller.backend.remarks),
+            failures=tuple(_failures(counts, caller.settings.budget_usd, needed)),
             needed_usd=None if needed is None else enough_usd(needed),
         )
 
-    def measure(self, asked: Asked, *, command: str) -> AuditRecord:
+    def measure(self, asked: AuditedCalls, *, command: str) -> AuditRecord:
         """Measure everything from the pool; pure but for reading the store.
 
         Args:
             asked: What came of asking.
             command: The command that reproduces the run, without keys.
         """
-        counts, backend = asked.counts, self.session.backend
+        counts, backend = asked.counts, self.caller.backend
         if counts.made:
-            self.session.store.index()
+            self.caller.pool.index()
         source = Remembered(self.read, self.plan.estimation)
         noted: dict[tuple[str, Ask], str] = {}
         decisions = noting_endings(source.noting(self.read(self.plan.questions())), noted)
@@ -244,11 +243,11 @@ class Audit:
             endings=endings,
             temperature=plan.settings.sample_temperature,
         )
-        reread = changes_of(self.session.store)
+        reread = changes_of(self.caller.pool)
         calls = msgspec.structs.replace(metrics.calls, awaiting=awaiting, reread=reread)
         metrics = msgspec.structs.replace(metrics, calls=calls)
         warnings = [*asked.failures, *asked.warnings, *unread_replies(metrics.calls), *unmet]
-        prompts = self.session.settings.prompts
+        prompts = self.caller.settings.prompts
         run = msgspec.structs.replace(
             run_of(command, metrics, plan, tables, created=self.created, warnings=warnings),
             planned=tuple(self.plan.methods),
@@ -276,31 +275,30 @@ class Audit:
         for stratum, table in zip(self.plan.strata, kept, strict=True):
             for row, column in np.argwhere(table.choices == UNPARSED):
                 question = Question(blind(stratum.items[row]), table.asks[column])
-                if any(self.session.missing([question])):
+                if any(self.caller.missing([question])):
                     table.choices[row, column] = MISSING
                     awaiting += 1
         return kept, awaiting
 
     def read(self, questions: Iterable[Question]) -> Iterator[Decision]:
         """The decisions of questions, with the probabilities of their samples where asked for."""
-        return self.plan.read(questions, self.session.read)
+        return self.plan.read(questions, self.caller.read)
 
     def exchanges(self, questions: Iterable[Question]) -> Iterator[Exchange]:
         """The prompts and answers of questions, as they are recorded."""
-        for question, request, response in self.session.calls(questions):
-            spans = candidate_spans(question.item, question.ask, self.session.settings.prompts)
+        for question, request, response in self.caller.calls(questions):
+            spans = candidate_spans(question.item, question.ask, self.caller.settings.prompts)
             yield Exchange(question, request.messages, spans, response.text, response.finish_reason)
 
 
 def _failures(
-    counts: RunCounts, store: CallStore, budget_usd: float | None, needed_usd: float | None
+    counts: RunCounts, budget_usd: float | None, needed_usd: float | None
 ) -> Iterator[str]:
     """Why calls are missing and what to do, one sentence for each cause."""
     if counts.fatal is not None:
         yield f"stopped: {counts.fatal}"
     elif counts.failed:
-        last = deque(store.failures(), maxlen=1)
-        example = f", such as {last[0].failure.message}" if last else ""
+        example = f", such as {counts.last_failure}" if counts.last_failure else ""
         yield (
             f"{counts.failed:,} of {counts.planned:,} calls failed{example.rstrip('.')}. "
             "The same command tries them again."

@@ -72,7 +72,7 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
         asks_logprobs = agreed_logprobs(store, run.model)
         drafter = Drafter(run.model, asks_logprobs, run_settings, keyed_by_item=store.keyed_by_item)
         n_read = 0
-        source = partial(read_decisions, store=store, drafter=drafter)
+        source = partial(read_decisions, pool=store, drafter=drafter)
         for decision in plan.read(plan.questions(), source):
             n_read += 1
             yield decision

@@ -7,7 +7,7 @@ from pathlib import Path
 from unswayed.backends import Backend, BackendSettings, open_backend
 from unswayed.errors import MissingKeyError, UnswayedError
 from unswayed.runner import CallPlan
-from unswayed.store import CallStore
+from unswayed.store import CallStore, Memory, Pool
 
 
 def open_or_replay(
@@ -34,11 +34,11 @@ def open_or_replay(
         return open_backend(f"replay/{directory}", settings), missing
 
 
-def recorded_calls(directory: Path | None) -> CallStore:
+def recorded_calls(directory: Path | None) -> Pool:
     """What a directory has recorded, to price a run: read only; nothing where there is nothing."""
     path = None if directory is None else directory / "calls.sqlite"
     if path is None or not path.exists():
-        return CallStore.in_memory()
+        return Memory()
     return CallStore.open(path, read_only=True)
 
 

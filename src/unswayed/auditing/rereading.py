@@ -15,25 +15,23 @@ from unswayed.decisions import MISSING, UNPARSED, Decision, code_of
 from unswayed.errors import RunDirectoryError
 from unswayed.parsing import READER
 from unswayed.presentation import Ask, Presentation
-from unswayed.runner import CallPlan, Question, Session
-from unswayed.store import CallStore
+from unswayed.runner import Caller, CallPlan, Question
+from unswayed.store import Pool
 
 
-def reread(
-    session: Session, questions: Iterable[Question], directory: Path | None
-) -> Reread | None:
+def reread(caller: Caller, questions: Iterable[Question], directory: Path | None) -> Reread | None:
     """Read calls that older rules read once more, before any new call is made.
 
     Return the changes against the single calls that the directory keeps. Return None if the present
     rules have read the calls already, or there is nothing to compare.
     """
-    store = session.store
+    store = caller.pool
     if directory is None or store.noted("reader") == str(READER):
         return None
     changes = None
     if store.totals().calls:
         store.index()
-        changes = _compared(session.read(questions), directory)
+        changes = _compared(caller.read(questions), directory)
     if not store.read_only:
         store.note("reader", str(READER))
         if changes is not None:
@@ -41,7 +39,7 @@ def reread(
     return changes
 
 
-def changes_of(store: CallStore) -> Reread | UnsetType:
+def changes_of(store: Pool) -> Reread | UnsetType:
     """Return the changes that `reread` noted for these calls, if any."""
     noted = store.noted("reread")
     try:

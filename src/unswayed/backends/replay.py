@@ -132,7 +132,7 @@ def _from_run(path: Path, settings: BackendSettings) -> ReplayBackend:
         keyed_by_item=store.keyed_by_item,
         original=_original(model, settings),
         release=store.close,
-        has=lambda request: bool(store.known([key_of(request)])),
+        has=lambda request: bool(store.recorded([key_of(request)])),
     )
 
 

@@ -148,10 +148,11 @@ def judge(
     return 3 if stream.failed else 0
 
 
-def _recorded(pool: Path | None) -> CallStore:
+def _recorded(pool: Path | None) -> CallStore | None:
     from unswayed.auditing.opening import recorded_calls
 
-    return recorded_calls(pool)
+    held = recorded_calls(pool)
+    return held if isinstance(held, CallStore) else None
 
 
 def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Method | FittedFile:

@@ -32,6 +32,7 @@ class RunCounts:
         budget_spent: True if the next call could have exceeded the budget.
         interrupted: True if it was stopped before it was done.
         fatal: Why no further call can succeed; None if all is well.
+        last_failure: What the last failed call says.
         waiting: What holds up all calls just now.
     """
 
@@ -52,6 +53,7 @@ class RunCounts:
     budget_spent: bool = False
     interrupted: bool = False
     fatal: str | None = None
+    last_failure: str | None = None
     waiting: Wait | None = None
 
     def plus(self, later: RunCounts) -> RunCounts:
@@ -82,6 +84,7 @@ class RunCounts:
         for lost in failed:
             self.failed += 1
             self.retried += lost.failure.attempts - 1
+            self.last_failure = lost.failure.message
 
     @property
     def exit_code(self) -> int:

@@ -31,7 +31,7 @@ MOST_QUOTED: Final = 8000
 """Most characters from the end of a reply that a judge sees when it is asked again."""
 
 
-class Layout(NamedTuple):
+class ReplyLayout(NamedTuple):
     """Data for reading all answers to one prompt about items of one size.
 
     Attributes:
@@ -57,7 +57,7 @@ class Draft(NamedTuple):
     question: Question
     request: Request
     key: bytes
-    layout: Layout
+    layout: ReplyLayout
     after: Ending | None = None
 
     @property
@@ -115,7 +115,7 @@ class Draft(NamedTuple):
                 top_logprobs=0,
                 schema=msgspec.UNSET,
             )
-            layout = Layout(layout.labels, answer_only=True)
+            layout = ReplyLayout(layout.labels, answer_only=True)
         return Draft(self.question, request, key_of(request), layout, after=ended)
 
     def most_seconds(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -126,7 +126,7 @@ class Draft(NamedTuple):
         return (asked + said + asks + 2 * TOKENS_AROUND, LABEL_TOKENS), (asked, LONGER * cap)
 
 
-def read_by(layout: Layout, question: Question, response: Response, model: str) -> Decision:
+def read_by(layout: ReplyLayout, question: Question, response: Response, model: str) -> Decision:
     """Read an answer as a decision."""
     item, ask = question
     read = task_of(item.task).reply.read

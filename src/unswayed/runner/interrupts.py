@@ -11,7 +11,7 @@ One handler for all that runs long. A loop of steps asks between them:
 Calls in an event loop are told by an event:
 
     with stop_on_interrupt() as stop:
-        await make_calls(..., stop=stop)
+        await caller.ask(..., stop=stop)
 
 A process whose main thread may be blocked outside Python (in a collective of several processes) hears
 its signals in another thread:
@@ -117,7 +117,7 @@ def signal_stream(
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[asyncio.Event]:
-    """An event that Ctrl-C (or SIGTERM) sets, for `make_calls(stop=...)`.
+    """An event that Ctrl-C (or SIGTERM) sets, for `Caller.ask(stop=...)`.
 
     A second Ctrl-C ends the process with exit code 130 without any clean-up: every committed
     call is safe, the calls in flight and the last uncommitted batch are paid again next time.

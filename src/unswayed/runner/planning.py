@@ -12,10 +12,11 @@ import msgspec
 from unswayed.backends.protocol import Backend
 from unswayed.calls import Request, Response
 from unswayed.errors import UsageError
+from unswayed.runner.counts import RunCounts
 from unswayed.runner.drafts import most_tokens
 from unswayed.runner.keys import Question
-from unswayed.runner.missing import MissingCalls
 from unswayed.runner.questions import Drafter, RunSettings
+from unswayed.runner.window import Window
 from unswayed.store import Pool, Totals, prompt_bytes
 
 TOKENS_PER_BYTE: Final = 0.25
@@ -117,13 +118,6 @@ def check_budget(settings: RunSettings, backend: Backend) -> None:
         )
 
 
-def most_usd(request: Request, settings: RunSettings, backend: Backend) -> float:
-    """What a call is counted with until its cost is known: the most it can be, if there is a budget."""
-    if settings.budget_usd is None:
-        return 0.0
-    return price_of(backend, *most_tokens(request)) or 0.0
-
-
 def with_cost(response: Response, request: Request, backend: Backend) -> Response:
     """The answer; where its tokens are unknown with the most it can cost.
 
@@ -151,23 +145,24 @@ def plan_calls(
     Args:
         questions: Everything the run will ask.
         backend: Used for its name and prices only; it may be one that was never connected.
-        store: What is recorded; may be read-only or `CallStore.in_memory()`.
+        store: What is recorded; may be read-only or empty.
         drafter: Puts questions into words, and keeps what is to be made while there is room.
 
     Raises:
         TemplateError: If a question cannot be rendered.
     """
-    missing = MissingCalls(questions, drafter, store)
+    counts = RunCounts()
+    window = Window(questions, drafter, store, counts)
     estimator = Estimator.learned(store.totals())
     total_in = total_out = 0
     costs: list[float | None] = []
     most: list[float | None] = []
     reasks: list[float | None] = []
     more: list[float | None] = []
-    while not missing.exhausted:
-        missing.look()
-        while missing:
-            draft = missing.pop()
+    while not window.exhausted:
+        window.look()
+        while window.ready:
+            draft = window.ready.popleft()
             drafter.keep(draft)
             request = draft.request
             tokens_in, tokens_out = estimator.tokens(request)
@@ -181,20 +176,20 @@ def plan_calls(
                 prices = [price_of(backend, *most) for most in draft.most_seconds()]
                 more.append(None if None in prices else max(filter(None, prices), default=0.0))
     return CallPlan(
-        n_questions=missing.n_questions,
-        n_distinct=missing.n_distinct,
-        n_cached=missing.n_cached,
+        n_questions=window.n_questions,
+        n_distinct=counts.planned,
+        n_cached=counts.cached,
         n_to_make=len(most),
         est_input_tokens=total_in,
         est_output_tokens=total_out,
         est_cost_usd=_total(costs),
         most_cost_usd=_total(most),
-        n_seconds=missing.n_seconds,
+        n_seconds=window.n_seconds,
         n_reasks=len(reasks),
         most_reasks_usd=_total(reasks),
         n_more=len(more),
         most_more_usd=_total(more),
-        n_left_out=missing.n_left_out,
+        n_left_out=counts.left_out,
     )
 
 

@@ -19,7 +19,7 @@ TICK_S: Final = 0.2
 
 
 class ShowsProgress(Protocol):
-    """What `make_calls` tells how far it is, a few times a second."""
+    """What a `Caller` tells how far it is, a few times a second."""
 
     def update(self, counts: RunCounts) -> None:
         """Take the counts so far; they go on changing."""
@@ -30,14 +30,11 @@ class ShowsProgress(Protocol):
         ...
 
 
-async def keep_showing(
-    progress: ShowsProgress, backend: Backend, counts: Callable[[], RunCounts]
-) -> None:
+async def keep_showing(progress: ShowsProgress, backend: Backend, counts: RunCounts) -> None:
     """Show the progress of a run until the task is cancelled."""
     while True:
-        now = counts()
-        now.waiting = backend.waiting
-        progress.update(now)
+        counts.waiting = backend.waiting
+        progress.update(counts)
         await asyncio.sleep(TICK_S)
 
 

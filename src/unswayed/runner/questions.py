@@ -16,7 +16,7 @@ from unswayed.items import Item, Message
 from unswayed.parsing import is_unread
 from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, Rendered, Wording, Wordings, plain_texts, render
-from unswayed.runner.drafts import Draft, Layout, read_by
+from unswayed.runner.drafts import Draft, ReplyLayout, read_by
 from unswayed.runner.keys import KeyBook, Question
 from unswayed.store import Pool, prompt_bytes
 
@@ -81,8 +81,7 @@ class Drafter:
         self._wordings = Wordings(settings.prompts)
         self._frames: dict[tuple[Wording, int], Frame] = {}
         self._converses = converses
-        self._seconds: dict[bytes, bytes] = {}
-        self._layouts: dict[tuple[str, str, int], Layout] = {}
+        self._layouts: dict[tuple[str, str, int], ReplyLayout] = {}
         self._kept: dict[bytes, Draft] = {}
         self._room = MOST_KEPT if remembers else 0
         self._remembers = remembers
@@ -101,17 +100,20 @@ class Drafter:
             remembers=remembers,
         )
 
-    def draft(self, question: Question) -> Draft:
+    def draft(self, question: Question, key: bytes | None = None) -> Draft:
         """Render a question and address its call, or take the draft that was kept.
+
+        Its key is not computed again if it is given.
 
         Raises:
             TemplateError: If it cannot be rendered.
             ItemError: If its text is not valid Unicode.
         """
-        (entered,) = self._keys.get((question,))
-        if entered is not None and (kept := self._take(entered)) is not None:
+        if key is None:
+            (key,) = self._keys.get((question,))
+        if key is not None and (kept := self._take(key)) is not None:
             return kept
-        return self._drafted(question, entered)
+        return self._drafted(question, key)
 
     def _drafted(self, question: Question, key: bytes | None) -> Draft:
         item, ask = question
@@ -124,10 +126,6 @@ class Drafter:
                 raise _not_unicode(item, error) from None
             self._enter(question, key)
         return Draft(question, request, key, self._layout(question, rendered))
-
-    def key(self, question: Question) -> bytes:
-        """The key of a question, whose draft is not needed."""
-        return self.addresses((question,))[0][0]
 
     def addresses(self, questions: Sequence[Question]) -> list[tuple[bytes, Draft | None]]:
         """The key of each question, and its draft where the key cannot be told without.
@@ -196,17 +194,12 @@ class Drafter:
         if self._remembers:
             self._keys.enter(question, key)
 
-    def _layout(self, question: Question, prompt: Rendered | Wording) -> Layout:
+    def _layout(self, question: Question, prompt: Rendered | Wording) -> ReplyLayout:
         item, ask = question
         kind = (ask.prompt_id, item.task, item.n)
         return self._layouts.setdefault(
-            kind, Layout(prompt.labels, prompt.answer_only, prompt.reask, prompt.form)
+            kind, ReplyLayout(prompt.labels, prompt.answer_only, prompt.reask, prompt.form)
         )
-
-    def recorded(self, question: Question, key: bytes, request: Request) -> Draft:
-        """The draft of a question whose key is known and whose request was recorded."""
-        item, ask = question
-        return Draft(question, request, key, self._layouts[ask.prompt_id, item.task, item.n])
 
     def read(self, question: Question, response: Response) -> Decision:
         """The decision that an answer to a question whose key is known stands for."""
@@ -229,8 +222,6 @@ class Drafter:
         second = draft.second(response)
         if second is None:
             return None
-        if self._remembers and not self.leaves_out(second):
-            self._seconds[draft.key] = second.key
         return self._take(second.key) or second
 
     def leaves_out(self, second: Draft) -> bool:
@@ -244,10 +235,6 @@ class Drafter:
     def may_reask(self, draft: Draft) -> bool:
         """Return True if a future answer to the draft may be asked for its label again."""
         return draft.may_be_reasked and self.settings.reask and self._converses(draft.request)
-
-    def second_key(self, key: bytes) -> bytes | None:
-        """Return the key of the second call after a call, if one was drafted."""
-        return self._seconds.get(key)
 
     def keep(self, draft: Draft) -> None:
         """Keep a draft until it is asked for, if there is room."""

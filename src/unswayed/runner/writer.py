@@ -214,16 +214,18 @@ class Remembering:
     """A `BatchWriter` to memory: it keeps outcomes at once."""
 
     def __init__(self, memory: Memory, on_commit: OnCommit) -> None:
+        self.broken = asyncio.Event()  # never set
         self._memory = memory
         self._on_commit = on_commit
 
     def add(self, row: Row) -> None:
         """Keep an outcome."""
         if isinstance(row, Failed):
-            self._memory.put_failure(row.key)
+            self._memory.put_failures((row,))
             self._on_commit((), (row,))
         else:
-            self._memory.put(row.key, row.request, row.response)
+            unread = (row.key,) if row.unread else ()
+            self._memory.put_many(((row.key, row.request, row.response),), unread=unread)
             self._on_commit((row,), ())
 
     async def room(self) -> None:

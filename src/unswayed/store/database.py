@@ -24,12 +24,12 @@ class Database:
 
     Args:
         connection: Opened.
-        path: The file; None for one in memory.
+        path: The file.
         read_only: Whether every transaction is refused.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, path: Path | None, *, read_only: bool = False
+        self, connection: sqlite3.Connection, path: Path, *, read_only: bool = False
     ) -> None:
         self._connection = connection
         self.path = path
@@ -40,7 +40,7 @@ class Database:
     @property
     def directory(self) -> str:
         """Where it lies, for messages."""
-        return "the pool in memory" if self.path is None else str(self.path.parent)
+        return str(self.path.parent)
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query."""

@@ -23,7 +23,7 @@ class Lookup(Database):
     """Reads calls by key; see `Database` for the arguments."""
 
     def __init__(
-        self, connection: sqlite3.Connection, path: Path | None, *, read_only: bool = False
+        self, connection: sqlite3.Connection, path: Path, *, read_only: bool = False
     ) -> None:
         super().__init__(connection, path, read_only=read_only)
         self._damaged: set[bytes] = set()
@@ -47,10 +47,6 @@ class Lookup(Database):
         while rows := self.rows(sql, (last, INDEXED_AT_ONCE)):
             last = rows[-1][0]
             yield [(key, row) for key, row in rows]
-
-    def known(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Those of `keys` that are committed."""
-        return set(self.recorded(keys))
 
     def recorded(self, keys: Iterable[bytes]) -> dict[bytes, Recorded]:
         """Those of `keys` that are committed.

@@ -26,7 +26,7 @@ from unswayed.store.records import (
     encode_failure,
     encode_request,
     encode_response,
-    prompt_bytes,
+    totals_of,
 )
 from unswayed.store.schema import (
     check_places,
@@ -51,7 +51,7 @@ class CallStore(Lookup):
     def __init__(
         self,
         connection: sqlite3.Connection,
-        path: Path | None,
+        path: Path,
         *,
         read_only: bool = False,
         lock: WriterLock | None = None,
@@ -59,7 +59,7 @@ class CallStore(Lookup):
         super().__init__(connection, path, read_only=read_only)
         self._older = self._last_older_row()
         self._lock = lock
-        self._places = () if path is None or read_only else places_of(path)
+        self._places = () if read_only else places_of(path)
         self._failed = {key for (key,) in self.rows("SELECT DISTINCT key FROM failures")}
 
     @classmethod
@@ -74,7 +74,7 @@ class CallStore(Lookup):
         """Open `calls.sqlite`.
 
         Args:
-            path: The file, or the run directory it lies in; ":memory:" for `in_memory()`.
+            path: The file, or the run directory it lies in.
             create: Make it (and its directory) if it is not there.
             read_only: Take no lock and write nothing; works beside a writer and in a directory
                 that cannot be written.
@@ -85,8 +85,6 @@ class CallStore(Lookup):
                 process (named), not there, or its file is of something else.
             StoreError: If the file is damaged or the disk is full.
         """
-        if str(path) == ":memory:":
-            return cls.in_memory()
         file, exists = database_file(Path(path))
         if read_only:
             return cls(connect_readonly(file), file, read_only=True)
@@ -104,11 +102,6 @@ class CallStore(Lookup):
         except BaseException:
             lock.release()
             raise
-
-    @classmethod
-    def in_memory(cls) -> CallStore:
-        """A pool that lasts as long as the object."""
-        return cls(connect_writer(None), None)
 
     def close(self) -> None:
         """Close the file and let other writers in; a second call does nothing."""
@@ -200,15 +193,6 @@ class CallStore(Lookup):
             )
             for key, request, response in rows
         ]
-        sums = (
-            len(rows),
-            sum(response.input_tokens for _, _, response in rows),
-            sum(response.cached_tokens for _, _, response in rows),
-            sum(response.output_tokens for _, _, response in rows),
-            sum(response.cost_usd or 0.0 for _, _, response in rows),
-            sum(prompt_bytes(request) for _, request, _ in rows),
-            sum(request.max_tokens for _, request, _ in rows),
-        )
         self.make_room(roomy=True)
         with self._guard:
             healed = self._failed.intersection(key for key, _, _ in rows)
@@ -225,7 +209,7 @@ class CallStore(Lookup):
                     "cached_tokens = cached_tokens + ?, output_tokens = output_tokens + ?, "
                     "cost_usd = cost_usd + ?, prompt_bytes = prompt_bytes + ?, "
                     "max_tokens = max_tokens + ?",
-                    sums,
+                    totals_of(rows),
                 )
                 if healed:
                     connection.executemany(

@@ -71,6 +71,12 @@ class Totals(NamedTuple):
     prompt_bytes: int
     max_tokens: int
 
+    def plus(self, more: Totals) -> Totals:
+        """Add the sums of more calls."""
+        return Totals(*(old + new for old, new in zip(self, more, strict=True)))  # type: ignore[arg-type]
+
+
+NO_TOTALS: Final = Totals(0, 0, 0, 0, 0.0, 0, 0)
 
 Record = TypeVar("Record", Request, Response, Failure)
 
@@ -87,6 +93,19 @@ def prompt_bytes(request: Request) -> int:
         content = message.content
         total += len(content if content.isascii() else content.encode("utf-8", "surrogatepass"))
     return total
+
+
+def totals_of(rows: Sequence[tuple[bytes, Request, Response]]) -> Totals:
+    """Sum up calls."""
+    return Totals(
+        calls=len(rows),
+        input_tokens=sum(response.input_tokens for _, _, response in rows),
+        cached_tokens=sum(response.cached_tokens for _, _, response in rows),
+        output_tokens=sum(response.output_tokens for _, _, response in rows),
+        cost_usd=sum(response.cost_usd or 0.0 for _, _, response in rows),
+        prompt_bytes=sum(prompt_bytes(request) for _, request, _ in rows),
+        max_tokens=sum(request.max_tokens for _, request, _ in rows),
+    )
 
 
 def encode_request(request: Request, key: bytes) -> bytes:

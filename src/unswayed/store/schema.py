@@ -95,11 +95,11 @@ def _file_number(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def connect_writer(path: Path | None) -> sqlite3.Connection:
+def connect_writer(path: Path) -> sqlite3.Connection:
     """Open for reading and writing, making the tables where the file is new.
 
     Args:
-        path: The database file; None for one in memory.
+        path: The database file.
 
     Raises:
         RunDirectoryError: If the file belongs to something else or to another version.
@@ -107,7 +107,7 @@ def connect_writer(path: Path | None) -> sqlite3.Connection:
     """
     with explained(path, "open"):
         connection = sqlite3.connect(
-            ":memory:" if path is None else path,
+            path,
             isolation_level=None,
             check_same_thread=False,
             timeout=BUSY_MS / 1000,
@@ -225,9 +225,7 @@ def _seal_all(connection: sqlite3.Connection) -> None:
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def _check(
-    connection: sqlite3.Connection, path: Path | None, expected: int = SCHEMA_VERSION
-) -> None:
+def _check(connection: sqlite3.Connection, path: Path, expected: int = SCHEMA_VERSION) -> None:
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise RunDirectoryError(
             f"{path} is not a file of recorded calls of unswayed. Give another --out."
@@ -249,15 +247,15 @@ def _base_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def explain(error: sqlite3.Error, path: Path | None, doing: str) -> UnswayedError:
+def explain(error: sqlite3.Error, path: Path, doing: str) -> UnswayedError:
     """What an SQLite error means for the run and what to do about it.
 
     Args:
         error: As SQLite raised it.
-        path: The database file; None for one in memory.
+        path: The database file.
         doing: Verb for the message: open, read, write.
     """
-    where = "the calls in memory" if path is None else str(path)
+    where = str(path)
     code = _base_code(error)
     if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
         return StoreError(
@@ -282,7 +280,7 @@ def explain(error: sqlite3.Error, path: Path | None, doing: str) -> UnswayedErro
 
 
 @contextmanager
-def explained(path: Path | None, doing: str) -> Iterator[None]:
+def explained(path: Path, doing: str) -> Iterator[None]:
     """Turn SQLite's errors into ours."""
     try:
         yield

@@ -9,7 +9,7 @@ from unswayed.backends import Backend
 from unswayed.decisions import Decision
 from unswayed.items import ItemSet
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Progress, Question, RunCounts, RunSettings, Session, stop_on_interrupt
+from unswayed.runner import Caller, Progress, Question, RunCounts, RunSettings, stop_on_interrupt
 from unswayed.store import CallStore
 
 
@@ -37,10 +37,10 @@ async def ask_recorded(
     """
     with CallStore.open(directory) as store, stop_on_interrupt() as stop:
         store.bind(model=backend.model, items=items)
-        session = Session(backend, store, RunSettings(prompts=prompts, reask=reask))
+        caller = Caller(backend, store, RunSettings(prompts=prompts, reask=reask))
         try:
-            counts = await session.ask(questions, progress=Progress(len(questions)), stop=stop)
+            counts = await caller.ask(questions, progress=Progress(len(questions)), stop=stop)
         finally:
             await backend.close()
         counts.interrupted = stop.is_set()  # also where all was answered by then: no more is begun
-        return list(session.read(questions)), counts
+        return list(caller.read(questions)), counts

@@ -7,7 +7,6 @@ are recorded beside the run, so a run that goes on, or is done again, asks nothi
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -22,8 +21,7 @@ from unswayed.errors import BackendError
 from unswayed.items import Item, ItemSet, blind
 from unswayed.presentation import Ask, Presentation, presentations
 from unswayed.rewards import FloatArray
-from unswayed.runner import Question
-from unswayed.store import CallStore
+from unswayed.runner import Question, RunCounts
 from unswayed.sync import run_sync
 from unswayed.training.asking import ask_recorded
 from unswayed.training.data import prompt_settings
@@ -88,17 +86,15 @@ def _answers(
     if counts.exit_code:
         raise BackendError(
             f"hf/{plan.base} did not answer everything that is asked before training: "
-            f"{counts.fatal or _failures(directory, counts.failed)}. The same command asks the rest."
+            f"{counts.fatal or _failures(counts)}. The same command asks the rest."
         )
     return _by_item(items, views, decisions)
 
 
-def _failures(directory: Path, failed: int) -> str:
-    """How many calls failed, and what the last one says."""
-    with CallStore.open(directory) as store:
-        last = deque(store.failures(), maxlen=1)
-    example = f", such as {last[0].failure.message.rstrip('.')}" if last else ""
-    return f"{failed:,} calls failed or were not made{example}"
+def _failures(counts: RunCounts) -> str:
+    """Say how many calls failed, and what the last one says."""
+    example = f", such as {counts.last_failure.rstrip('.')}" if counts.last_failure else ""
+    return f"{counts.failed:,} calls failed or were not made{example}"
 
 
 def _by_item(
