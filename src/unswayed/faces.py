@@ -1,4 +1,7 @@
-"""Items made of what one verdict is asked for, under a name of their content."""
+"""Items made of what one verdict is asked for, under a name of their content.
+
+The methods of `Judge` that ask for one verdict have their arguments and their documentation from here.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,43 @@ from unswayed.items import BadFieldError, Item, Task, Text, check_item, question
 
 
 def pair(
-    prompt: Text, first: Text, second: Text, *, reference: str | None, group: str | None
+    prompt: Text,
+    first: Text,
+    second: Text,
+    *,
+    reference: str | None = None,
+    group: str | None = None,
 ) -> Item:
-    """Two answers to a prompt."""
+    """Judge two answers to a prompt; `group` is for methods that learn by group.
+
+    Raises:
+        BackendError: If a call failed; there is no default verdict.
+    """
     return _named(Task.PAIRWISE, prompt, (first, second), reference=reference, group=group)
 
 
-def choice(prompt: Text, options: Sequence[str], *, group: str | None) -> Item:
-    """A multiple-choice question."""
+def choice(prompt: Text, options: Sequence[str], *, group: str | None = None) -> Item:
+    """Answer a multiple-choice question; `verdict.choice` indexes `options`.
+
+    Raises:
+        BackendError: If a call failed.
+    """
     return _named(Task.MCQ, prompt, tuple(options), group=group)
 
 
 def listing(
-    prompt: Text, candidates: Sequence[Text], *, reference: str | None, group: str | None
+    prompt: Text,
+    candidates: Sequence[Text],
+    *,
+    reference: str | None = None,
+    group: str | None = None,
 ) -> Item:
-    """Several answers to a prompt, to be ranked."""
+    """Rank several answers to a prompt: `verdict.ranking`, best first, by `verdict.scores`.
+
+    Raises:
+        BackendError: If a call failed.
+        ItemError: If there are fewer than two candidates.
+    """
     return _named(Task.LISTWISE, prompt, tuple(candidates), reference=reference, group=group)
 
 
@@ -36,10 +61,24 @@ def rating(
     response: str,
     levels: Mapping[float, str],
     *,
-    reference: str | None,
-    group: str | None,
+    reference: str | None = None,
+    group: str | None = None,
 ) -> Item:
-    """A response to a prompt, to be scored on a scale."""
+    """Score a response to a prompt on a scale: `verdict.score`, with `verdict.sd`.
+
+    Args:
+        prompt: What the response answers.
+        response: The text that is scored.
+        levels: What each score means, in words, by its value: `{1: "poor", 2: "fair"}`;
+            `dict(enumerate(texts, start=1))` of a list. `verdict.choice` and
+            `verdict.scores` count the levels in the order given.
+        reference: A reference answer.
+        group: For methods that learn by group.
+
+    Raises:
+        BackendError: If a call failed.
+        ItemError: If the levels are no scale.
+    """
     values, texts = scale_of(levels)
     more = {"values": values, "response": response, "reference": reference, "group": group}
     return _named(Task.RUBRIC, prompt, texts, **more)

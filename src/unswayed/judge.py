@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import threading
 from collections import Counter
@@ -11,36 +13,64 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
+from unswayed import faces
 from unswayed.arguments import checked
 from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
 from unswayed.calibration import prompts_for
 from unswayed.decisions import Verdict
 from unswayed.errors import BackendError, UsageError
-from unswayed.faces import choice, listing, pair, rating
-from unswayed.items import Item, Text
+from unswayed.items import Item, blind, by_criterion
 from unswayed.judging import JudgeFailure, Judging, alone, windows
 from unswayed.methods import JUDGING, Method
 from unswayed.methods.files import FittedFile
+from unswayed.presentation import askable
 from unswayed.prompts import PromptSettings, prompt_settings
 from unswayed.rounds import Rounds
-from unswayed.runner import Caller, CallPlan, RunCounts, RunSettings, ShowsProgress
+from unswayed.runner import Caller, CallPlan, Question, RunCounts, RunSettings, ShowsProgress
 from unswayed.shadow import Shadow
 from unswayed.store import CallStore, Memory, Pool
 from unswayed.sync import LoopThread
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MOST_IN_MEMORY: Final = 64 << 20
 """Bytes of answers kept without a store: about 85 000 calls with 20 logprobs each."""
+
+
+def _asking(
+    name: str, make: Callable[P, Item]
+) -> tuple[
+    Callable[Concatenate[Judge, P], Verdict],
+    Callable[Concatenate[Judge, P], Coroutine[Any, Any, Verdict]],
+]:
+    """Make the two methods that judge the item of these arguments, in plain and in async code."""
+
+    def now(self: Judge, /, *args: P.args, **named: P.kwargs) -> Verdict:
+        return self._run(partial(self.ajudge, make(*args, **named)))
+
+    def later(self: Judge, /, *args: P.args, **named: P.kwargs) -> Coroutine[Any, Any, Verdict]:
+        return self.ajudge(make(*args, **named))
+
+    own = inspect.signature(make)
+    judge = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    for method, title in ((now, name), (later, f"a{name}")):
+        functools.update_wrapper(method, make)
+        method.__name__, method.__qualname__ = title, f"Judge.{title}"
+        method.__annotations__ = {**make.__annotations__, "return": Verdict}
+        vars(method)["__signature__"] = own.replace(
+            parameters=[judge, *own.parameters.values()], return_annotation="Verdict"
+        )
+    later.__doc__ = f"`{name}` in async code."
+    return checked(now), checked(later)
 
 
 class Judge:
@@ -113,11 +143,12 @@ class Judge:
         self._backend = open_backend(model, reach) if isinstance(model, str) else model
         self.prompts = prompts_for(self._backend, prompt_settings(prompt, template, labels, shots))
         judging = Judging.by(method, self._backend, self.prompts)
-        drawn = Shadow(judging.method, shadow)
+        self._judging = judging
+        self._shadow = Shadow(judging.method, shadow, judging.file)
         pool = _pool(calls)
         settings = RunSettings(prompts=self.prompts, budget_usd=budget, reask=reask)
-        caller = Caller(self._backend, pool, settings, remembers=False, progress=progress)
-        self._rounds = Rounds(judging, caller, drawn)
+        self._caller = Caller(self._backend, pool, settings, remembers=False, progress=progress)
+        self._rounds = Rounds(judging, self._caller, self._shadow)
         self._loop: LoopThread | None = None
         self._starting = threading.Lock()
         self._closed = False
@@ -141,7 +172,7 @@ class Judge:
     @property
     def method(self) -> Method:
         """The method that decides."""
-        return self._rounds.judging.method
+        return self._judging.method
 
     @property
     def model(self) -> str:
@@ -151,130 +182,17 @@ class Judge:
     @property
     def counts(self) -> RunCounts:
         """What was asked so far."""
-        return replace(self._rounds.caller.counts)
+        return replace(self._caller.counts)
 
     @property
     def null_reasons(self) -> Counter[str]:
         """Verdicts so far that name no candidate and no tie, by their reason."""
         return self._rounds.null_reasons
 
-    @checked
-    def compare(
-        self,
-        prompt: Text,
-        first: Text,
-        second: Text,
-        *,
-        reference: str | None = None,
-        group: str | None = None,
-    ) -> Verdict:
-        """Judge two answers to a prompt; `group` is for methods that learn by group.
-
-        Raises:
-            BackendError: If a call failed; there is no default verdict.
-        """
-        item = pair(prompt, first, second, reference=reference, group=group)
-        return self._run(partial(self.ajudge, item))
-
-    @checked
-    async def acompare(
-        self,
-        prompt: Text,
-        first: Text,
-        second: Text,
-        *,
-        reference: str | None = None,
-        group: str | None = None,
-    ) -> Verdict:
-        """`compare` in async code."""
-        return await self.ajudge(pair(prompt, first, second, reference=reference, group=group))
-
-    @checked
-    def answer(self, prompt: Text, options: Sequence[str], *, group: str | None = None) -> Verdict:
-        """Answer a multiple-choice question; `verdict.choice` indexes `options`.
-
-        Raises:
-            BackendError: If a call failed.
-        """
-        return self._run(partial(self.ajudge, choice(prompt, options, group=group)))
-
-    @checked
-    async def aanswer(
-        self, prompt: Text, options: Sequence[str], *, group: str | None = None
-    ) -> Verdict:
-        """`answer` in async code."""
-        return await self.ajudge(choice(prompt, options, group=group))
-
-    @checked
-    def rank(
-        self,
-        prompt: Text,
-        candidates: Sequence[Text],
-        *,
-        reference: str | None = None,
-        group: str | None = None,
-    ) -> Verdict:
-        """Rank several answers to a prompt: `verdict.ranking`, best first, by `verdict.scores`.
-
-        Raises:
-            BackendError: If a call failed.
-            ItemError: If there are fewer than two candidates.
-        """
-        item = listing(prompt, candidates, reference=reference, group=group)
-        return self._run(partial(self.ajudge, item))
-
-    @checked
-    async def arank(
-        self,
-        prompt: Text,
-        candidates: Sequence[Text],
-        *,
-        reference: str | None = None,
-        group: str | None = None,
-    ) -> Verdict:
-        """`rank` in async code."""
-        return await self.ajudge(listing(prompt, candidates, reference=reference, group=group))
-
-    @checked
-    def score(
-        self,
-        prompt: Text,
-        response: str,
-        levels: Mapping[float, str],
-        *,
-        reference: str | None = None,
-        group: str | None = None,
-    ) -> Verdict:
-        """Score a response to a prompt on a scale: `verdict.score`, with `verdict.sd`.
-
-        Args:
-            prompt: What the response answers.
-            response: The text that is scored.
-            levels: What each score means, in words, by its value: `{1: "poor", 2: "fair"}`;
-                `dict(enumerate(texts, start=1))` of a list. `verdict.choice` and
-                `verdict.scores` count the levels in the order given.
-            reference: A reference answer.
-            group: For methods that learn by group.
-
-        Raises:
-            BackendError: If a call failed.
-            ItemError: If the levels are no scale.
-        """
-        item = rating(prompt, response, levels, reference=reference, group=group)
-        return self._run(partial(self.ajudge, item))
-
-    @checked
-    async def ascore(
-        self,
-        prompt: Text,
-        response: str,
-        levels: Mapping[float, str],
-        *,
-        reference: str | None = None,
-        group: str | None = None,
-    ) -> Verdict:
-        """`score` in async code."""
-        return await self.ajudge(rating(prompt, response, levels, reference=reference, group=group))
+    compare, acompare = _asking("compare", faces.pair)
+    answer, aanswer = _asking("answer", faces.choice)
+    rank, arank = _asking("rank", faces.listing)
+    score, ascore = _asking("score", faces.rating)
 
     async def ajudge(self, item: Item) -> Verdict:
         """Judge one item, or one criterion of it.
@@ -306,29 +224,42 @@ class Judge:
                 yield verdict
 
     def price(self, items: Iterable[Item]) -> CallPlan:
-        """The calls that judging items can make at most, and what they cost; none is made.
+        """Price the calls that judging items can make at most; none is made.
 
         Methods that stop early make fewer.
 
         Raises:
             UsageError: If the method cannot work on an item.
         """
-        return self._rounds.price(items)
+        return self._caller.price(self._every(items))
+
+    def _every(self, items: Iterable[Item]) -> Iterator[Question]:
+        for item in map(blind, by_criterion(items)):
+            self._judging.check(item)
+            yield from (Question(item, ask) for ask in askable(item, self._judging.asks(item)))
+            if self._shadow.draws(item):
+                yield from self._shadow.questions([item])
 
     def budget_for(self, items: Iterable[Item]) -> float:
-        """A budget that reaches for the rest of the items, and for one more call than now."""
-        return self._rounds.budget_for(items)
+        """Return a budget that reaches for the rest of the items, and for one more call than now."""
+        spent = max(self._caller.flights.spent, self._caller.settings.budget_usd or 0.0)
+        plan = self.price(items)
+        most = (plan.most_cost_usd or 0.0) + (plan.most_more_usd or 0.0)
+        return max(spent + most, 2 * spent)
 
     def was_asked(self, item: Item) -> bool:
-        """Whether every call that judging an item begins with is recorded, answered or failed."""
-        return self._rounds.was_asked(item)
+        """Return True if every call that judging an item begins with is recorded, answered or failed."""
+        shown = blind(item)
+        return self._caller.was_asked(
+            Question(shown, ask) for ask in self._judging.wanted(shown, [])
+        )
 
     def drift_report(self) -> list[str]:
-        """What the judged items say about the fitted file, in sentences; empty without a shadow.
+        """Say what the judged items tell about the fitted file; empty without one and without a shadow.
 
-        All the numbers of the file are one test at 5 %.
+        All the numbers of the file are one test at 5%.
         """
-        return self._rounds.drift_report()
+        return self._shadow.report()
 
     async def aclose(self) -> None:
         """Release connections, memory and the store. A closed judge makes no more calls.
@@ -336,9 +267,9 @@ class Judge:
         Calls under way in this event loop get three seconds to be recorded.
         """
         self._closed = True
-        await self._rounds.caller.close()
+        await self._caller.close()
         await self._backend.close()
-        self._rounds.caller.pool.close()
+        self._caller.pool.close()
 
     def close(self) -> None:
         """`aclose` for synchronous code."""

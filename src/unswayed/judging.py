@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from unswayed.backends import Backend
 from unswayed.calibration import evidence_of
@@ -51,11 +51,18 @@ class JudgeFailure:
         return f"{self.item_id}: no verdict, {calls} {lost}: {self.reason}"
 
 
-class Case(NamedTuple):
-    """An item, blind, and what was decided about it."""
+@dataclass(slots=True, eq=False)
+class Case:
+    """An item that is judged, blind: what was decided and what was asked about it so far."""
 
     item: Item
-    decisions: Sequence[Decision]
+    decisions: list[Decision]
+    asked: set[Ask] = field(default_factory=set)
+
+    @property
+    def missing(self) -> int:
+        """How many answers it lacks."""
+        return len(self.asked) - len(self.decisions)
 
 
 def _kind(item: Item, decisions: Sequence[Decision]) -> tuple[object, ...]:
@@ -75,27 +82,12 @@ def _kind(item: Item, decisions: Sequence[Decision]) -> tuple[object, ...]:
     return item.task, item.n, item.permutable, item.values is None, *evidence
 
 
-def _table(
-    items: Sequence[Item], decisions: Iterable[Decision], asks: Sequence[Ask]
-) -> DecisionTable:
-    """The decisions under the questions of a method."""
-    if all(ask.is_settled for ask in asks):  # the columns mean the same for every item
-        return DecisionTable.of(items, decisions, asks=asks)
-    return DecisionTable.of(items, decisions).select(asks)
-
-
 @dataclass(frozen=True, eq=False)
 class Judging:
-    """A method that judges items one by one, checked against the model and the prompt.
-
-    Attributes:
-        method: Fitted where it learns.
-        file: What it was fitted from, if that is a file.
-        prompts: How items are asked.
-    """
+    """A method that judges items one by one, checked against the model and the prompt."""
 
     method: Method
-    file: FittedFile | None
+    file: FittedFile | None  # that the method was fitted from
     backend: Backend
     prompts: PromptSettings
     _checked: set[tuple[Task, int]] = field(default_factory=set)
@@ -104,14 +96,31 @@ class Judging:
     def by(
         cls, method: str | Method | FittedFile, backend: Backend, prompts: PromptSettings
     ) -> Judging:
-        """The method that decides.
+        """Check the method that decides.
 
         Raises:
             MethodError: If a fitted file belongs to another model, prompt or label set.
             UsageError: If it has learned nothing yet, or cannot work with this model.
         """
-        chosen = _method_for(method, backend, prompts)
+        fingerprint = prompt_fingerprint(prompts)  # an unknown prompt is found now
         file = method if isinstance(method, FittedFile) else None
+        if file is not None:
+            file.check(model=backend.model)
+            # labels before the prompt, whose fingerprint differs as well
+            size = len(file.label_set)
+            file.check(label_set=(prompts.label_set or label_set_of(size, prompts))[:size])
+            file.check(prompt_fingerprint=fingerprint)
+            chosen = file.load()
+        else:
+            chosen = parse_method(method) if isinstance(method, str) else method
+        if not is_fitted(chosen):
+            name = spec_name(chosen)
+            raise UsageError(
+                f"{name} has learned nothing yet: fit it with `unswayed calibrate {name} ...` and "
+                "give the file that it writes."
+            )
+        if Evidence.PROBS in chosen.reads and not chosen.or_reads and not backend.gives_logprobs:
+            raise _no_logprobs(chosen, backend.model)
         return cls(chosen, file, backend, prompts)
 
     def check(self, item: Item) -> None:
@@ -182,8 +191,12 @@ class Judging:
     def _decide_alike(self, cases: Sequence[Case]) -> list[Verdict]:
         first = cases[0].item
         method = self.method if self._reads(first) else SINGLE
+        items, asks = [case.item for case in cases], method.asks(first.n)
         decisions = chain.from_iterable(case.decisions for case in cases)
-        table = _table([case.item for case in cases], decisions, method.asks(first.n))
+        if all(ask.is_settled for ask in asks):  # the columns mean the same for every item
+            table = DecisionTable.of(items, decisions, asks=asks)
+        else:
+            table = DecisionTable.of(items, decisions).select(asks)
         decided = method.decide_table(table)
         return [
             decided.verdict(row, item_id=case.item.id, method=self.method.name)
@@ -209,36 +222,6 @@ class Judging:
         It may not where an item must keep its order and the method needs others.
         """
         return item.permutable or self.method.keeps_order(item.n)
-
-
-def _method_for(
-    method: str | Method | FittedFile, backend: Backend, prompts: PromptSettings
-) -> Method:
-    """The method that decides, checked against the model and the prompt.
-
-    Raises:
-        MethodError: If a fitted file belongs to another model, prompt or label set.
-        UsageError: If it has learned nothing yet, or cannot work with this model.
-    """
-    fingerprint = prompt_fingerprint(prompts)  # an unknown prompt is found now
-    if isinstance(method, FittedFile):
-        method.check(model=backend.model)
-        # labels before the prompt, whose fingerprint differs as well
-        size = len(method.label_set)
-        method.check(label_set=(prompts.label_set or label_set_of(size, prompts))[:size])
-        method.check(prompt_fingerprint=fingerprint)
-        chosen = method.load()
-    else:
-        chosen = parse_method(method) if isinstance(method, str) else method
-    if not is_fitted(chosen):
-        name = spec_name(chosen)
-        raise UsageError(
-            f"{name} has learned nothing yet: fit it with `unswayed calibrate {name} ...` and "
-            "give the file that it writes."
-        )
-    if Evidence.PROBS in chosen.reads and not chosen.or_reads and not backend.gives_logprobs:
-        raise _no_logprobs(chosen, backend.model)
-    return chosen
 
 
 def _no_logprobs(method: Method, model: str, item: Item | None = None) -> UsageError:

@@ -11,6 +11,7 @@ from unswayed.items import Item, unit_of, units_of
 from unswayed.methods import Method
 from unswayed.methods.drift import drift
 from unswayed.methods.estimation import FEW_ITEMS
+from unswayed.methods.files import FittedFile
 from unswayed.runner import Question
 
 
@@ -19,34 +20,40 @@ class Shadow:
 
     Args:
         method: The fitted method.
-        share: Share of the questions, drawn by a hash, each with all its items; 0 for none; also an
-            attribute.
+        share: Share of the questions, drawn by a hash, each with all its items; 0 for none.
+        file: What it was fitted from: judging the same items is told of.
 
     Raises:
         UsageError: If the share is not one from 0 to 1, or the method learns nothing.
     """
 
-    def __init__(self, method: Method, share: float) -> None:
+    def __init__(self, method: Method, share: float, file: FittedFile | None = None) -> None:
         if not 0 <= share <= 1:
             raise UsageError(f"shadow {share}: give a share from 0 to 1, such as 0.02.")
         if share and not method.fitted_from:
             raise UsageError(f"{method.name} learns nothing, so there is no drift to check.")
         self._method = method
-        self.share = share
+        self._share = share
+        self._file = file
+        self._fitted_on: dict[str, None] = {}
         self._items: dict[str, Item] = {}
         self._decisions: list[Decision] = []
 
     def draws(self, item: Item) -> bool:
-        """Whether an item is of the share that is asked again."""
-        drawn = int.from_bytes(digest("shadow", unit_of(item))[:6], "big") < self.share * 2**48
+        """Return True if an item is of the share that is asked again."""
+        drawn = int.from_bytes(digest("shadow", unit_of(item))[:6], "big") < self._share * 2**48
         return item.permutable and drawn
 
-    def wants(self, item: Item) -> bool:
-        """Whether an item is drawn and was not asked again yet."""
-        return item.id not in self._items and self.draws(item)
+    def draw(self, items: Sequence[Item]) -> list[Item]:
+        """Return the judged items that are drawn and were not asked again yet."""
+        if self._file is not None:
+            self._fitted_on.update(dict.fromkeys(self._file.overlap(items)))
+        if not self._share:
+            return []
+        return [item for item in items if item.id not in self._items and self.draws(item)]
 
     def questions(self, items: Sequence[Item]) -> list[Question]:
-        """What asking items again asks."""
+        """Return what asking items again asks."""
         return [Question(item, ask) for item, ask in self._method.plan_fit(items)]
 
     def add(self, items: Iterable[Item], decisions: Iterable[Decision]) -> None:
@@ -55,12 +62,19 @@ class Shadow:
         self._decisions.extend(decisions)
 
     def report(self) -> list[str]:
-        """What the items say about the fitted file, in sentences; empty without a share.
+        """Say what the judged items tell about the fitted file.
 
-        All the numbers of the file are one test at 5 %.
+        All the numbers of the file are one test at 5%.
         """
-        if not self.share:
-            return []
+        overlap = []
+        if self._fitted_on:
+            overlap.append(
+                f"{len(self._fitted_on)} judged items (such as {next(iter(self._fitted_on))}) were "
+                "used to fit the method; figures on them flatter it."
+            )
+        return overlap + (self._drift() if self._share else [])
+
+    def _drift(self) -> list[str]:
         items = list(self._items.values())
         count = len(set(units_of(items)[0]))
         if count < FEW_ITEMS:

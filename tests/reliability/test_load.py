@@ -29,7 +29,7 @@ def backend() -> Counting:
 
 
 def remembered(judge: Judge) -> Memory:
-    pool = judge._rounds.answers.pool
+    pool = judge._caller.pool
     assert isinstance(pool, Memory)
     return pool
 
