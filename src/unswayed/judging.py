@@ -104,13 +104,13 @@ class Judging:
         """
         fingerprint = prompt_fingerprint(prompts)  # an unknown prompt is found now
         file = method if isinstance(method, FittedFile) else None
-        if file is not None:
-            file.check(model=backend.model)
+        if isinstance(method, FittedFile):
+            method.check(model=backend.model)
             # labels before the prompt, whose fingerprint differs as well
-            size = len(file.label_set)
-            file.check(label_set=(prompts.label_set or label_set_of(size, prompts))[:size])
-            file.check(prompt_fingerprint=fingerprint)
-            chosen = file.load()
+            size = len(method.label_set)
+            method.check(label_set=(prompts.label_set or label_set_of(size, prompts))[:size])
+            method.check(prompt_fingerprint=fingerprint)
+            chosen = method.load()
         else:
             chosen = parse_method(method) if isinstance(method, str) else method
         if not is_fitted(chosen):
@@ -178,8 +178,8 @@ class Judging:
             return self._decide_alike(cases)
         alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
         kinds: Counter[tuple[object, ...]] = Counter()
-        for place, (item, decisions) in enumerate(cases):
-            kind = (item.id, *_kind(item, decisions))
+        for place, case in enumerate(cases):
+            kind = (case.item.id, *_kind(case.item, case.decisions))
             kinds[kind] += 1  # one table has an id once
             alike[(kinds[kind], *kind[1:])].append(place)
         verdicts: dict[int, Verdict] = {}
