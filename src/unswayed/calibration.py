@@ -58,15 +58,6 @@ def evidence_of(item: Item, prompts: PromptSettings, *, logprobs: bool) -> froze
     """What one call about an item can tell: what the task's reply gives and this prompt leaves of it.
 
     Where the prompt asks for a label alone its token probabilities are the verdict's.
-
-    Args:
-        item: Of the task in question.
-        prompts: How it is asked.
-        logprobs: Whether the model gives log-probabilities.
-
-    Raises:
-        TemplateError: If the item cannot be asked.
-        UnknownNameError: If there is no such prompt.
     """
     gives = task_of(item.task).gives
     alone = render(blind(item), Ask(canonical(item.n)), prompts).answer_only
@@ -76,12 +67,7 @@ def evidence_of(item: Item, prompts: PromptSettings, *, logprobs: bool) -> froze
 def check_calibration(
     method: Method, items: ItemSet, backend: Backend, prompts: PromptSettings
 ) -> None:
-    """Check that a method can be fitted here, before any call is made.
-
-    Raises:
-        UsageError: If the method learns nothing, or cannot work on this task or model.
-        TemplateError: If the first item cannot be asked.
-    """
+    """Check that a method can be fitted here, before any call is made."""
     items = expanded(items)
     if is_fitted(method):
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
@@ -106,10 +92,6 @@ async def calibrate(
     """Ask what the method needs to know about these items, and fit it.
 
     Gold is never looked at.
-
-    Raises:
-        UsageError: If the method learns nothing, or cannot work on this task or model.
-        BackendError: If calls failed, so that the fit would rest on an unknown part of the items.
     """
     prompts, items = caller.settings.prompts, expanded(items)
     check_calibration(method, items, caller.backend, prompts)

@@ -96,12 +96,7 @@ class Judging:
     def by(
         cls, method: str | Method | FittedFile, backend: Backend, prompts: PromptSettings
     ) -> Judging:
-        """Check the method that decides.
-
-        Raises:
-            MethodError: If a fitted file belongs to another model, prompt or label set.
-            UsageError: If it has learned nothing yet, or cannot work with this model.
-        """
+        """Check the method that decides."""
         fingerprint = prompt_fingerprint(prompts)  # an unknown prompt is found now
         file = method if isinstance(method, FittedFile) else None
         if isinstance(method, FittedFile):
@@ -124,12 +119,7 @@ class Judging:
         return cls(chosen, file, backend, prompts)
 
     def check(self, item: Item) -> None:
-        """Refuse what the method, the file or the prompt is not for, before any call.
-
-        Raises:
-            UsageError: If the method cannot work on the item.
-            MethodError: If the fitted file is for other labels.
-        """
+        """Refuse what the method, the file or the prompt is not for, before any call."""
         kind = (item.task, item.n)
         if kind in self._checked:
             return
@@ -250,11 +240,7 @@ def _remedies(item: Item | None) -> list[str]:
 
 
 def alone(item: Item) -> Item:
-    """The item, if it has one verdict.
-
-    Raises:
-        UsageError: If it has several criteria.
-    """
+    """The item, if it has one verdict."""
     if item.criteria and item.criterion is None:
         raise UsageError(
             f"{item.id}: has {len(item.criteria)} criteria, each with a verdict of its own. Use "

@@ -25,11 +25,7 @@ class Rounds:
         self._together = _Together(judging)
 
     async def judge(self, items: Sequence[Item]) -> list[Verdict | JudgeFailure]:
-        """Return the verdicts on items with different ids.
-
-        Raises:
-            UsageError: If the method cannot work on an item, before any call.
-        """
+        """Return the verdicts on items with different ids."""
         for item in items:
             self._judging.check(item)
         self._together.n_callers += 1

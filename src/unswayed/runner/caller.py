@@ -76,11 +76,7 @@ class Caller:
         return Caller(self.backend, pool, self.settings, drafter=self._drafter)
 
     def price(self, questions: Iterable[Question]) -> CallPlan:
-        """Count and price the distinct calls, making none and writing nothing.
-
-        Raises:
-            TemplateError: If a question cannot be rendered.
-        """
+        """Count and price the distinct calls, making none and writing nothing."""
         return plan_calls(questions, self.backend, self.pool, self._drafter)
 
     def missing(self, questions: Iterable[Question]) -> Iterator[Query]:
@@ -161,12 +157,6 @@ class Caller:
         """Answer a few questions; what is answered is recorded before it is returned.
 
         If cancelled, it sends no further call; calls under way are still recorded.
-
-        Raises:
-            UsageError: If there is a budget and no price is known.
-            TemplateError: If a question cannot be rendered.
-            StoreError: If answers cannot be recorded.
-            RunDirectoryError: If the directory of recorded calls was moved or deleted.
         """
         self._settle()
         window = Kept(questions, self._drafter, self.pool, self.counts)
@@ -210,10 +200,6 @@ class Caller:
 
         The answer of a second call replaces an unread answer; the decision then carries the tokens and
         the cost of both calls. Questions without a recorded answer are left out.
-
-        Raises:
-            TemplateError: If a question cannot be rendered.
-            StoreError: If a recorded call is damaged.
         """
         return read_decisions(questions, self.pool, self._drafter)
 

@@ -32,33 +32,22 @@ MOST_QUOTED: Final = 8000
 
 
 class ReplyLayout(NamedTuple):
-    """Data for reading all answers to one prompt about items of one size.
+    """Data for reading all answers to one prompt about items of one size."""
 
-    Attributes:
-        labels: The label set in canonical order.
-        answer_only: The answer is the label itself.
-        reask: Sentence that asks again for the label of an answer that could not be read, or None.
-        form: Where the label is wanted, as in `ReplySpec`.
-    """
-
-    labels: tuple[str, ...]
-    answer_only: bool
-    reask: str | None = None
-    form: str | None = None
+    labels: tuple[str, ...]  # in canonical order
+    answer_only: bool  # the answer is the label itself
+    reask: str | None = None  # asks again for the label of an answer that could not be read
+    form: str | None = None  # where the label is wanted, as in `ReplySpec`
 
 
 class Draft(NamedTuple):
-    """Question put into words: its request, its key and the layout that reads its answer.
-
-    Attributes:
-        after: Ending of the unread answer that this call follows; None for a first call.
-    """
+    """Question put into words: its request, its key and the layout that reads its answer."""
 
     question: Question
     request: Request
     key: bytes
     layout: ReplyLayout
-    after: Ending | None = None
+    after: Ending | None = None  # of the unread answer that this call follows
 
     @property
     def is_reask(self) -> bool:

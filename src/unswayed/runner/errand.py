@@ -64,11 +64,7 @@ class Errand:
         return bool(left) or not self._window.exhausted
 
     async def carry_out(self) -> None:
-        """Go on until all is answered or nothing more may be sent.
-
-        Raises:
-            UnswayedError: If a question cannot be rendered, or the writer is broken.
-        """
+        """Go on until all is answered or nothing more may be sent."""
         try:
             while not self.is_abandoned:
                 draft = self._next() if self._goes_on() else None
@@ -96,11 +92,7 @@ class Errand:
                 self._flights.land(flight, None)
 
     async def complete(self) -> None:
-        """Carry out, whoever waits for it, and close.
-
-        Raises:
-            UnswayedError: If answers cannot be recorded.
-        """
+        """Carry out, whoever waits for it, and close."""
         try:
             await self.carry_out()
         finally:

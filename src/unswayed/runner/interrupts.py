@@ -54,11 +54,8 @@ def catch_interrupt(
 ) -> Iterator[threading.Event]:
     """An event that the first Ctrl-C sets; the second raises KeyboardInterrupt.
 
-    Args:
-        first: Also called at the first; in the middle of anything, so it may do very little.
-        again: Called at every later one.
-        signals: What counts as Ctrl-C.
-        insistent: Those of `signals` that count when they come again.
+    `first` is also called at the first, in the middle of anything, so it may do very little; `again` at
+    every later one of the `insistent` signals.
     """
     interrupt = threading.Event()
     if threading.current_thread() is not threading.main_thread():

@@ -106,11 +106,7 @@ def price_of(backend: Backend, tokens_in: int, tokens_out: int) -> float | None:
 
 
 def check_budget(settings: RunSettings, backend: Backend) -> None:
-    """Refuse a budget that cannot be kept.
-
-    Raises:
-        UsageError: If no price is known.
-    """
+    """Refuse a budget that cannot be kept."""
     if settings.budget_usd is not None and price_of(backend, 1, 1) is None:
         raise UsageError(
             f"no price is known for {backend.model}, so a budget cannot be kept. Give its price "
@@ -140,17 +136,7 @@ def enough_usd(usd: float) -> float:
 def plan_calls(
     questions: Iterable[Question], backend: Backend, store: Pool, drafter: Drafter
 ) -> CallPlan:
-    """Count and price the distinct calls, making none and writing nothing.
-
-    Args:
-        questions: Everything the run will ask.
-        backend: Used for its name and prices only; it may be one that was never connected.
-        store: What is recorded; may be read-only or empty.
-        drafter: Puts questions into words, and keeps what is to be made while there is room.
-
-    Raises:
-        TemplateError: If a question cannot be rendered.
-    """
+    """Count and price the distinct calls, making none and writing nothing."""
     counts = RunCounts()
     window = Window(questions, drafter, store, counts)
     estimator = Estimator.learned(store.totals())

@@ -30,20 +30,12 @@ MOST_FRAMES: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """How calls are made.
-
-    Attributes:
-        prompts: How items are put into words.
-        sample_temperature: Temperature of repeated samples (`Ask.sample` > 0); sample 0 is greedy.
-        budget_usd: Most USD that all calls recorded in the run directory may cost together,
-            earlier runs included; None for no limit.
-        reask: If True, ask once more for the label of a reply that could not be read.
-    """
+    """How calls are made."""
 
     prompts: PromptSettings
-    sample_temperature: float = 1.0
-    budget_usd: float | None = None
-    reask: bool = True
+    sample_temperature: float = 1.0  # of repeated samples (`Ask.sample` > 0); sample 0 is greedy
+    budget_usd: float | None = None  # for all calls recorded in the run directory, earlier runs too
+    reask: bool = True  # once more for the label of a reply that could not be read
 
 
 class Drafter:
@@ -104,10 +96,6 @@ class Drafter:
         """Render a question and address its call, or take the draft that was kept.
 
         Its key is not computed again if it is given.
-
-        Raises:
-            TemplateError: If it cannot be rendered.
-            ItemError: If its text is not valid Unicode.
         """
         if key is None:
             (key,) = self._keys.get((question,))
@@ -128,12 +116,7 @@ class Drafter:
         return Draft(question, request, key, self._layout(question, rendered))
 
     def addresses(self, questions: Sequence[Question]) -> list[tuple[bytes, Draft | None]]:
-        """The key of each question, and its draft where the key cannot be told without.
-
-        Raises:
-            TemplateError: If one cannot be rendered.
-            ItemError: If a text is not valid Unicode.
-        """
+        """The key of each question, and its draft where the key cannot be told without."""
         addresses: list[tuple[bytes, Draft | None]] = []
         last: Item | None = None
         texts: list[bytes] | None = None
@@ -211,11 +194,6 @@ class Drafter:
         """Return the one call that follows an answer without a verdict; None if there is none.
 
         The call is returned even if the settings leave it out (`leaves_out`).
-
-        Args:
-            draft: The question that was asked.
-            response: The answer.
-            decision: The decision read from it.
         """
         if draft.after is not None or not is_unread(response, decision):
             return None
@@ -267,15 +245,10 @@ def _not_unicode(item: Item, error: UnicodeEncodeError) -> ItemError:
 
 
 def agreed_logprobs(store: Pool, model: str, backend: Backend | None = None) -> bool:
-    """Whether the calls of this store ask for logprobs: the first run settles it.
+    """Return True if the calls of this store ask for logprobs: the first run settles it.
 
     A server may turn out not to give logprobs, halfway or in a later run. Asking differently from
     then on would change the keys and so pay again for everything recorded.
-
-    Args:
-        store: Where it is settled.
-        model: Full model name.
-        backend: What to go by if nothing was settled; None for True.
     """
     settled = store.noted(_logprobs_note(model))
     if settled is not None:
@@ -297,11 +270,7 @@ def _logprobs_note(model: str) -> str:
 def requests_for(
     questions: Iterable[Question], backend: Backend, settings: RunSettings
 ) -> Iterator[tuple[Question, Request]]:
-    """The request of every question, in order; equal questions give equal requests.
-
-    Raises:
-        TemplateError: If a question cannot be rendered.
-    """
+    """The request of every question, in order; equal questions give equal requests."""
     drafter = Drafter(
         backend.model, backend.gives_logprobs, settings, keyed_by_item=backend.keyed_by_item
     )

@@ -51,11 +51,7 @@ class Window:
         self._rows = _Rows()
 
     def look(self) -> None:
-        """Look at one chunk of questions; afterwards drafts may be ready.
-
-        Raises:
-            TemplateError: If a question cannot be rendered.
-        """
+        """Look at one chunk of questions; afterwards drafts may be ready."""
         chunk = list(itertools.islice(self._questions, CHUNK))
         if not chunk:
             self.exhausted = True

@@ -50,14 +50,6 @@ class BatchWriter:
     Rows that cannot be committed together are committed one by one. An answer that is refused
     alone becomes a failed call with the reason. An error that is not the row's own, or
     `MOST_REFUSED` refusals without an answer between them, break the writer.
-
-    Args:
-        store: Where to.
-        on_commit: Called after every commit.
-
-    Attributes:
-        broken: Set when rows were lost; the run must stop. `check` raises the reason, and what is
-            still added is tried once more when the writer is closed.
     """
 
     def __init__(
@@ -65,7 +57,7 @@ class BatchWriter:
         store: CallStore,
         on_commit: OnCommit,
     ) -> None:
-        self.broken = asyncio.Event()
+        self.broken = asyncio.Event()  # set when rows were lost: the run must stop
         self._store = store
         self._on_commit = on_commit
         self._rows: list[Row] = []
@@ -88,23 +80,14 @@ class BatchWriter:
             self._batch.set()
 
     async def room(self) -> None:
-        """Wait until so little is uncommitted that more may come.
-
-        Raises:
-            UnswayedError: As `check`.
-        """
+        """Wait until so little is uncommitted that more may come."""
         while self._error is None and self._n_writing + len(self._rows) >= MOST_UNCOMMITTED:
             self._room.clear()
             await self._room.wait()
         self.check()
 
     def check(self) -> None:
-        """Raise what broke the writer.
-
-        Raises:
-            StoreError: If answers could not be recorded.
-            RunDirectoryError: If the run directory is no longer in its place.
-        """
+        """Raise what broke the writer."""
         if self._error is None:
             return
         lost = f" Answers that were lost by it: {self._n_lost:,}." if self._n_lost else ""

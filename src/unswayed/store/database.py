@@ -20,13 +20,7 @@ NARROW: Final = -2_048
 
 
 class Database:
-    """A connection that one thread at a time uses.
-
-    Args:
-        connection: Opened.
-        path: The file.
-        read_only: Whether every transaction is refused.
-    """
+    """A connection that one thread at a time uses."""
 
     def __init__(
         self, connection: sqlite3.Connection, path: Path, *, read_only: bool = False
@@ -51,11 +45,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """What is done within is committed at the end, all or nothing.
-
-        Raises:
-            StoreError: If it cannot be written.
-        """
+        """What is done within is committed at the end, all or nothing."""
         if self.read_only:
             raise StoreError(f"{self.path} was opened for reading only.")
         with self._guard, explained(self.path, "write"), all_or_nothing(self._connection):

@@ -128,9 +128,6 @@ class CallStore(Lookup):
         """Check that the file and its journal are still the ones that were opened.
 
         SQLite goes on writing to a file that was moved or deleted, so nothing else would notice.
-
-        Raises:
-            RunDirectoryError: If one of them was moved, deleted or replaced.
         """
         check_places(self._places)
 
@@ -141,11 +138,7 @@ class CallStore(Lookup):
         return {key for (key,) in self.rows("SELECT key FROM calls")}
 
     def get(self, key: bytes) -> tuple[Request, Response] | None:
-        """One call, or None if it is not committed.
-
-        Raises:
-            StoreError: If the row is damaged.
-        """
+        """One call, or None if it is not committed."""
         rows = self.rows("SELECT request, response FROM calls WHERE key = ?", (key,))
         if not rows:
             return None
@@ -153,11 +146,7 @@ class CallStore(Lookup):
         return decode_request(request, key), decode_response(response, key)
 
     def calls(self) -> Iterator[RecordedCall]:
-        """Every committed call in the order it was recorded.
-
-        Raises:
-            StoreError: If a row is damaged.
-        """
+        """Every committed call in the order it was recorded."""
         last = 0
         sql = "SELECT id, key, request, response, made_at FROM calls WHERE id > ? ORDER BY id"
         while rows := self.rows(f"{sql} LIMIT {CHUNK}", (last,)):
@@ -234,11 +223,7 @@ class CallStore(Lookup):
     # --- failures ----------------------------------------------------------------------------
 
     def put_failures(self, rows: Sequence[tuple[bytes, Request, Failure]]) -> None:
-        """Record calls that failed for good; a later answer to the same key clears them.
-
-        Raises:
-            StoreError: If they cannot be written.
-        """
+        """Record calls that failed for good; a later answer to the same key clears them."""
         now = time.time()
         encoded = [
             (key, now, encode_request(request, key), encode_failure(failure, key), failure.error)
@@ -254,11 +239,7 @@ class CallStore(Lookup):
             self._failed.update(key for key, _, _ in rows)
 
     def failures(self) -> Iterator[CallFailure]:
-        """Every failure that no later answer cleared, over all runs, oldest first.
-
-        Raises:
-            StoreError: If a row is damaged.
-        """
+        """Every failure that no later answer cleared, over all runs, oldest first."""
         for key, request, failure, failed_at in self.rows(
             "SELECT key, request, failure, failed_at FROM failures ORDER BY id"
         ):
@@ -279,10 +260,6 @@ class CallStore(Lookup):
         The same data may grow or shrink (`--limit`): every item of the smaller set must be in the
         larger one, and what is asked of it must be the same. Gold, group and meta may change:
         no call depends on them.
-
-        Raises:
-            RunDirectoryError: If it belongs to another model or to other data.
-            StoreError: If it cannot be written.
         """
         bind(self, model, items)
 
@@ -303,10 +280,5 @@ class CallStore(Lookup):
         return self.noted("fingerprint")
 
     def items(self) -> ItemSet:
-        """The items of the latest run, with gold, in their order.
-
-        Raises:
-            RunDirectoryError: If no run was bound to this directory.
-            StoreError: If they are not those that were bound.
-        """
+        """The items of the latest run, with gold, in their order."""
         return bound_items(self)

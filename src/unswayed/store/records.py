@@ -24,15 +24,11 @@ LOWEST_LOGPROB: Final = -9999.0
 
 
 class Recorded(NamedTuple):
-    """A committed call.
+    """A committed call."""
 
-    Attributes:
-        row: Its number in the file; None where there is no file.
-        unread: True if its answer states no verdict, so that a second call may follow (the file's
-            column `truncated`), or may state none: marks of older rules of reading are not trusted.
-    """
-
-    row: int | None
+    row: int | None  # its number in the file; None where there is no file
+    # True if its answer states no verdict, so that a second call may follow (the file's column
+    # `truncated`), or may state none: marks of older rules of reading are not trusted
     unread: bool
 
 
@@ -55,21 +51,15 @@ class CallFailure(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Sums over everything the run directory has paid for.
+    """Sums over everything the run directory has paid for."""
 
-    Attributes:
-        calls: Answers received (a call that two processes paid for counts twice).
-        prompt_bytes: UTF-8 bytes of the prompts, to learn tokens per byte from.
-        max_tokens: Sum of the caps on generated tokens, to learn the used share from.
-    """
-
-    calls: int
+    calls: int  # answers received; a call that two processes paid for counts twice
     input_tokens: int
     cached_tokens: int
     output_tokens: int
     cost_usd: float
-    prompt_bytes: int
-    max_tokens: int
+    prompt_bytes: int  # to learn tokens per byte from
+    max_tokens: int  # the caps on generated tokens, to learn the used share from
 
     def plus(self, more: Totals) -> Totals:
         """Add the sums of more calls."""
@@ -151,20 +141,12 @@ def is_whole(data: bytes, key: bytes) -> bool:
 
 
 def decode_request(data: bytes, key: bytes) -> Request:
-    """The request of a row.
-
-    Raises:
-        StoreError: If the row is damaged; the message names its key.
-    """
+    """The request of a row."""
     return _decoded(_REQUEST, data, key)
 
 
 def decode_response(data: bytes, key: bytes) -> Response:
-    """The response of a row.
-
-    Raises:
-        StoreError: If the row is damaged; the message names its key.
-    """
+    """The response of a row."""
     return _decoded(_RESPONSE, data, key)
 
 
@@ -181,11 +163,7 @@ def decode_whole_responses(rows: Sequence[tuple[bytes, bytes]]) -> list[Response
 
 
 def decode_failure(data: bytes, key: bytes) -> Failure:
-    """The failure of a row.
-
-    Raises:
-        StoreError: If the row is damaged; the message names its key.
-    """
+    """The failure of a row."""
     return _decoded(_FAILURE, data, key)
 
 

@@ -45,11 +45,7 @@ TABLES: Final = (
 
 
 def database_file(path: Path) -> tuple[Path, bool]:
-    """The file that is meant by a file or a run directory, and whether it exists.
-
-    Raises:
-        RunDirectoryError: If it cannot be looked for.
-    """
+    """The file that is meant by a file or a run directory, and whether it exists."""
     try:
         # directories are named after models, such as `gpt-4.1-mini`: a dot does not make a file
         is_file = path.is_file() or path.suffix == ".sqlite"
@@ -73,11 +69,7 @@ def places_of(path: Path) -> tuple[Place, ...]:
 
 
 def check_places(places: Iterable[Place]) -> None:
-    """Check that the files are still in their places.
-
-    Raises:
-        RunDirectoryError: If one was moved, deleted or replaced.
-    """
+    """Check that the files are still in their places."""
     gone = next((path for path, file in places if _file_number(path) != file), None)
     if gone is not None:
         raise RunDirectoryError(
@@ -96,15 +88,7 @@ def _file_number(path: Path) -> tuple[int, int] | None:
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
-    """Open for reading and writing, making the tables where the file is new.
-
-    Args:
-        path: The database file.
-
-    Raises:
-        RunDirectoryError: If the file belongs to something else or to another version.
-        StoreError: If it is damaged, or the disk is full.
-    """
+    """Open for reading and writing, making the tables where the file is new."""
     with explained(path, "open"):
         connection = sqlite3.connect(
             path,
@@ -135,12 +119,7 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 
 
 def connect_readonly(path: Path) -> sqlite3.Connection:
-    """Open for reading only; also from a directory that cannot be written.
-
-    Raises:
-        RunDirectoryError: If there is no such file, or it belongs to something else.
-        StoreError: If it is damaged.
-    """
+    """Open for reading only; also from a directory that cannot be written."""
     if not path.exists():
         raise RunDirectoryError(
             f"there are no recorded calls in {path.parent} ({path.name} is missing). "
@@ -248,13 +227,7 @@ def _base_code(error: sqlite3.Error) -> int:
 
 
 def explain(error: sqlite3.Error, path: Path, doing: str) -> UnswayedError:
-    """What an SQLite error means for the run and what to do about it.
-
-    Args:
-        error: As SQLite raised it.
-        path: The database file.
-        doing: Verb for the message: open, read, write.
-    """
+    """What an SQLite error means for the run and what to do about it."""
     where = str(path)
     code = _base_code(error)
     if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
