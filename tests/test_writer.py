@@ -14,10 +14,13 @@ import pytest
 
 from test_runner import SETTINGS, FakeBackend, label_by_content, questions
 from unswayed.backends.protocol import Backend
-from unswayed.calls import Failure, Query, Response
+from unswayed.calls import Failure, Query, Request, Response
 from unswayed.errors import RunDirectoryError, StoreError
 from unswayed.runner import Caller, Question, RunCounts, writer
 from unswayed.store import CallStore, pool
+from unswayed.store.records import encode
+
+Record = Request | Response | Failure
 
 MOST_ASKED = writer.MOST_UNCOMMITTED + 8 + writer.BATCH
 """Calls that may be under way while the first commit fails: uncommitted, in flight, a batch."""
@@ -61,10 +64,12 @@ def test_a_row_that_sqlite_refuses_costs_one_call_and_says_why(store: CallStore)
 def test_an_encoder_that_raises_for_every_answer_stops_the_run(
     store: CallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(response: Response, key: bytes) -> bytes:
-        raise ValueError("planned defect")
+    def broken(record: Record, key: bytes) -> bytes:
+        if isinstance(record, Response):
+            raise ValueError("planned defect")
+        return encode(record, key)
 
-    monkeypatch.setattr(pool, "encode_response", broken)
+    monkeypatch.setattr(pool, "encode", broken)
     backend = FakeBackend()
     with pytest.raises(StoreError, match="ValueError: planned defect"):
         run(questions(2000), backend, store)
@@ -86,18 +91,20 @@ def test_refusals_far_from_each_other_do_not_stop_a_run(store: CallStore) -> Non
 def test_a_lack_of_memory_stops_the_run_and_keeps_what_can_be_written(
     store: CallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, n_encoded = pool.encode_response, 0
+    n_encoded = 0
 
-    def hungry(response: Response, key: bytes) -> bytes:
+    def hungry(record: Record, key: bytes) -> bytes:
         nonlocal n_encoded
+        if not isinstance(record, Response):
+            return encode(record, key)
         n_encoded += 1
         if n_encoded == 30:  # a lack that passes: one by one they can be written
             raise MemoryError
         if n_encoded > 1000:
             raise MemoryError
-        return real(response, key)
+        return encode(record, key)
 
-    monkeypatch.setattr(pool, "encode_response", hungry)
+    monkeypatch.setattr(pool, "encode", hungry)
     backend = FakeBackend()
     with pytest.raises(StoreError, match=r"MemoryError.*lost by it: \d+"):
         run(questions(2000), backend, store)
@@ -186,15 +193,17 @@ def test_a_machine_without_threads_records_all_the_same(
 def test_failures_that_cannot_be_recorded_stop_the_run(
     store: CallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(failure: Failure, key: bytes) -> bytes:
-        raise TypeError("planned defect")
+    def broken(record: Record, key: bytes) -> bytes:
+        if isinstance(record, Failure):
+            raise TypeError("planned defect")
+        return encode(record, key)
 
     def reply(query: Query) -> Response | Failure:
         if query.item.id == "q3":
             return Failure(error="ServerError", message="q3: 500")
         return label_by_content(query)
 
-    monkeypatch.setattr(pool, "encode_failure", broken)
+    monkeypatch.setattr(pool, "encode", broken)
     backend = FakeBackend(reply)
     with pytest.raises(StoreError, match="TypeError: planned defect"):
         run(questions(2000), backend, store)

@@ -28,7 +28,7 @@ from unswayed.calibration import prompts_for
 from unswayed.decisions import Verdict
 from unswayed.errors import BackendError, UsageError
 from unswayed.items import Item, blind, by_criterion
-from unswayed.judging import JudgeFailure, Judging, alone, windows
+from unswayed.judging import JudgeFailure, Judging, windows
 from unswayed.methods import JUDGING, Method
 from unswayed.methods.files import FittedFile
 from unswayed.presentation import askable
@@ -202,7 +202,12 @@ class Judge:
             UsageError: If the item has several criteria, each with a verdict of its own.
         """
         self._check_usable()
-        (verdict,) = await self._rounds.judge([alone(item)])
+        if item.criteria and item.criterion is None:
+            raise UsageError(
+                f"{item.id}: has {len(item.criteria)} criteria, each with a verdict of its own. Use "
+                "verdicts([item])."
+            )
+        (verdict,) = await self._rounds.judge([item])
         if isinstance(verdict, JudgeFailure):
             raise BackendError(str(verdict))
         return verdict
@@ -236,7 +241,8 @@ class Judge:
     def _every(self, items: Iterable[Item]) -> Iterator[Question]:
         for item in map(blind, by_criterion(items)):
             self._judging.check(item)
-            yield from (Question(item, ask) for ask in askable(item, self._judging.asks(item)))
+            asks = self._judging.method_for(item).asks(item.n)
+            yield from (Question(item, ask) for ask in askable(item, asks))
             if self._shadow.draws(item):
                 yield from self._shadow.questions([item])
 
@@ -251,7 +257,7 @@ class Judge:
         """Return True if every call that judging an item begins with is recorded, answered or failed."""
         shown = blind(item)
         return self._caller.was_asked(
-            Question(shown, ask) for ask in self._judging.wanted(shown, [])
+            Question(shown, ask) for ask in self._judging.method_for(shown).plan(shown, [])
         )
 
     def drift_report(self) -> list[str]:

@@ -148,15 +148,12 @@ class Judging:
             )
         self._checked.add(kind)
 
-    def asks(self, item: Item) -> Sequence[Ask]:
-        """Everything that may be asked about an item."""
-        return (self.method if self._reads(item) else SINGLE).asks(item.n)
+    def method_for(self, item: Item) -> Method:
+        """Return the method that decides; the single call, as in audits, where it may not ask.
 
-    def wanted(self, item: Item, seen: Sequence[Decision]) -> Sequence[Ask]:
-        """What is asked next about an item."""
-        if self._reads(item):
-            return self.method.plan(item, seen)
-        return SINGLE.plan(item, seen)
+        It may not where an item must keep its order and the method needs others.
+        """
+        return self.method if item.permutable or self.method.keeps_order(item.n) else SINGLE
 
     def decide(self, cases: Sequence[Case]) -> list[Verdict]:
         """The verdicts on items, each by its own decisions alone.
@@ -180,7 +177,7 @@ class Judging:
 
     def _decide_alike(self, cases: Sequence[Case]) -> list[Verdict]:
         first = cases[0].item
-        method = self.method if self._reads(first) else SINGLE
+        method = self.method_for(first)
         items, asks = [case.item for case in cases], method.asks(first.n)
         decisions = chain.from_iterable(case.decisions for case in cases)
         if all(ask.is_settled for ask in asks):  # the columns mean the same for every item
@@ -206,13 +203,6 @@ class Judging:
         words = sorted(repr(word) for word in ends if not ending(word).is_read)
         return f"with finish reason {', '.join(words)}" if words else "with unread answers"
 
-    def _reads(self, item: Item) -> bool:
-        """Whether the method may ask what it needs; if not the single call decides, as in audits.
-
-        It may not where an item must keep its order and the method needs others.
-        """
-        return item.permutable or self.method.keeps_order(item.n)
-
 
 def _no_logprobs(method: Method, model: str, item: Item | None = None) -> UsageError:
     return UsageError(
@@ -237,16 +227,6 @@ def _remedies(item: Item | None) -> list[str]:
     ]
     audited = [name for name in AUDITED if Evidence.PROBS not in METHODS.load(name).reads]
     return own or [name for name in audited if name != BASE]
-
-
-def alone(item: Item) -> Item:
-    """The item, if it has one verdict."""
-    if item.criteria and item.criterion is None:
-        raise UsageError(
-            f"{item.id}: has {len(item.criteria)} criteria, each with a verdict of its own. Use "
-            "verdicts([item])."
-        )
-    return item
 
 
 def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:

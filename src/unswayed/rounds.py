@@ -41,7 +41,7 @@ class Rounds:
             questions: list[Question] = []
             owners: list[Case] = []
             for case in waiting:
-                wanted = self._judging.wanted(case.item, case.decisions)
+                wanted = self._judging.method_for(case.item).plan(case.item, case.decisions)
                 new = [ask for ask in wanted if ask not in case.asked]
                 case.asked.update(new)
                 questions.extend([Question(case.item, ask) for ask in new])

@@ -15,7 +15,6 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
 from unswayed.importers import line_of, read_decisions_file, read_recording, write_decisions
 from unswayed.items import Item, ItemSet
-from unswayed.runner import RunCounts
 
 TURNED = {"order": (1, 0)}
 
@@ -135,14 +134,6 @@ def test_record_keeps_every_count() -> None:
     assert converted(written, Metrics).calls == calls
     assert written["calls"]["broken"] == {"OTHER": 1, "abort": 2}
     assert "reread" not in as_json(Metrics())["calls"]
-
-
-def test_counts_of_two_runs_add_broken_endings() -> None:
-    first, second, none = RunCounts(), RunCounts(), RunCounts()
-    first.broken.update({"abort": 2})
-    second.broken.update({"abort": 1, "other": 4})
-    assert first.plus(second).broken == {"abort": 3, "other": 4}
-    assert none.plus(none).broken == {}
 
 
 # --- without the items of which a reply was asked again ---------------------------------------

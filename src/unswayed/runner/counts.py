@@ -56,16 +56,6 @@ class RunCounts:
     last_failure: str | None = None
     waiting: Wait | None = None
 
-    def plus(self, later: RunCounts) -> RunCounts:
-        """The counts of two runs one after the other."""
-        pairs = ((name, getattr(self, name), getattr(later, name)) for name in self.__slots__)
-        return RunCounts(
-            **{
-                name: mine + theirs if type(mine) in (int, float, Counter) else mine or theirs
-                for name, mine, theirs in pairs
-            }
-        )
-
     def add(self, answered: Iterable[Answered], failed: Iterable[Failed]) -> None:
         """Count calls that were committed."""
         for row in answered:

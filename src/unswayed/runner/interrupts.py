@@ -1,26 +1,9 @@
 """Ctrl-C once: stop and keep what was done. Twice: leave at once.
 
-One handler for all that runs long. A loop of steps asks between them:
-
-    with catch_interrupt() as interrupt:
-        for step in steps:
-            ...
-            if interrupt.is_set():
-                break
-
-Calls in an event loop are told by an event:
-
-    with stop_on_interrupt() as stop:
-        await caller.ask(..., stop=stop)
-
-A process whose main thread may be blocked outside Python (in a collective of several processes) hears
-its signals in another thread:
-
-    with signal_stream() as next_signal:
-        number = next_signal(timeout_s)
-
-Outside the main thread, where Python delivers no signals (a notebook's event loop), nothing is caught:
-the events stay unset, and Ctrl-C cancels the run, which commits what it has.
+`catch_interrupt` is for a loop of steps, which asks between them; `stop_on_interrupt` for calls in an event
+loop; `signal_stream` for a process whose main thread may be blocked outside Python (in a collective of
+several processes). Outside the main thread, where Python delivers no signals (a notebook's event loop),
+nothing is caught: the events stay unset, and Ctrl-C cancels the run, which commits what it has.
 """
 
 from __future__ import annotations

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+import msgspec
+
 from unswayed.calls import Failure, Request, Response
-from unswayed.errors import RunDirectoryError
-from unswayed.items import ItemSet
+from unswayed.errors import ItemError, RunDirectoryError, StoreError
+from unswayed.items import Item, ItemSet, decode_item, encode_item
 from unswayed.parsing import READER
-from unswayed.store.data import bind, bound_items
+from unswayed.store.database import NOTE
 from unswayed.store.lock import WriterLock
 from unswayed.store.lookup import Lookup
 from unswayed.store.records import (
     CallFailure,
     RecordedCall,
     Totals,
-    decode_failure,
-    decode_request,
-    decode_response,
-    encode_failure,
-    encode_request,
-    encode_response,
+    decode,
+    encode,
     totals_of,
 )
 from unswayed.store.schema import (
@@ -37,6 +36,7 @@ from unswayed.store.schema import (
 )
 
 CHUNK: Final = 500  # keys per query
+AT_ONCE: Final = 2_000  # items per query
 OLDER: Final = "last row of older readers"
 """Under which it is noted, behind the reader's version."""
 
@@ -143,7 +143,7 @@ class CallStore(Lookup):
         if not rows:
             return None
         request, response = rows[0]
-        return decode_request(request, key), decode_response(response, key)
+        return decode(Request, request, key), decode(Response, response, key)
 
     def calls(self) -> Iterator[RecordedCall]:
         """Every committed call in the order it was recorded."""
@@ -153,7 +153,7 @@ class CallStore(Lookup):
             for row_id, key, request, response, made_at in rows:
                 last = row_id
                 yield RecordedCall(
-                    key, decode_request(request, key), decode_response(response, key), made_at
+                    key, decode(Request, request, key), decode(Response, response, key), made_at
                 )
 
     def put_many(
@@ -176,8 +176,8 @@ class CallStore(Lookup):
             (
                 key,
                 now,
-                encode_request(request, key),
-                encode_response(response, key),
+                encode(request, key),
+                encode(response, key),
                 key in unread,
             )
             for key, request, response in rows
@@ -226,7 +226,7 @@ class CallStore(Lookup):
         """Record calls that failed for good; a later answer to the same key clears them."""
         now = time.time()
         encoded = [
-            (key, now, encode_request(request, key), encode_failure(failure, key), failure.error)
+            (key, now, encode(request, key), encode(failure, key), failure.error)
             for key, request, failure in rows
         ]
         with self._guard:
@@ -244,7 +244,7 @@ class CallStore(Lookup):
             "SELECT key, request, failure, failed_at FROM failures ORDER BY id"
         ):
             yield CallFailure(
-                key, decode_request(request, key), decode_failure(failure, key), failed_at
+                key, decode(Request, request, key), decode(Failure, failure, key), failed_at
             )
 
     def failed(self, keys: Iterable[bytes]) -> set[bytes]:
@@ -261,7 +261,30 @@ class CallStore(Lookup):
         larger one, and what is asked of it must be the same. Gold, group and meta may change:
         no call depends on them.
         """
-        bind(self, model, items)
+        bound = self.noted("model")
+        if bound is not None and bound != model:
+            raise RunDirectoryError(
+                f"{self.directory} holds calls of model {bound!r}, not {model!r}. "
+                "Give another --out."
+            )
+        if bound is not None and self._holds(items):
+            return
+        asked = {item.id: _what_is_asked(item) for item in items}
+        stored: dict[str, bytes] = dict(self.rows("SELECT id, asked FROM items"))
+        _check_same_data(stored, asked, name=items.name, directory=self.directory)
+        with self.transaction() as connection:
+            connection.execute("UPDATE items SET place = NULL")
+            connection.executemany(
+                "INSERT INTO items VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET place = excluded.place, json = excluded.json",
+                (
+                    (item.id, place, asked[item.id], encode_item(item))
+                    for place, item in enumerate(items)
+                ),
+            )
+            connection.executemany(
+                NOTE, [("model", model), ("data", items.name), ("fingerprint", items.fingerprint)]
+            )
 
     @property
     def keyed_by_item(self) -> bool:
@@ -281,4 +304,57 @@ class CallStore(Lookup):
 
     def items(self) -> ItemSet:
         """The items of the latest run, with gold, in their order."""
-        return bound_items(self)
+        rows = self.rows("SELECT json FROM items WHERE place IS NOT NULL ORDER BY place")
+        if not rows:
+            raise RunDirectoryError(f"{self.directory} holds no items: no run was made in it.")
+        try:
+            kept = (decode_item(row) for (row,) in rows)
+            items = ItemSet.of(kept, name=self.noted("data") or "")
+        except ItemError as error:
+            raise StoreError(f"the items in {self.directory} are damaged ({error}).") from None
+        if items.fingerprint != self.noted("fingerprint"):
+            raise StoreError(
+                f"the items in {self.directory} are damaged: their fingerprint has changed. Run "
+                "the audit again in it: recorded calls are not made again."
+            )
+        return items
+
+    def _holds(self, items: ItemSet) -> bool:
+        """Whether the file has these very items under their name, none of them damaged."""
+        if (self.noted("data"), self.noted("fingerprint")) != (items.name, items.fingerprint):
+            return False
+        whole, last, count = hashlib.sha256(), 0, 0
+        sql = "SELECT rowid, place, json FROM items WHERE rowid > ? AND place IS NOT NULL ORDER BY rowid"
+        while rows := self.rows(f"{sql} LIMIT {AT_ONCE}", (last,)):
+            last = rows[-1][0]
+            for _, place, line in rows:
+                if place != count or not isinstance(line, bytes):
+                    return False  # an earlier run had them in another order
+                whole.update(line)
+                whole.update(b"\n")
+                count += 1
+        return f"sha256:{whole.hexdigest()}" == items.fingerprint
+
+
+def _what_is_asked(item: Item) -> bytes:
+    """Hash of what calls can depend on: the item without gold, group and meta, 32 bytes."""
+    asked = msgspec.structs.replace(item, gold=None, group=None, meta={})
+    return hashlib.sha256(encode_item(asked)).digest()
+
+
+def _check_same_data(
+    stored: Mapping[str, bytes], asked: Mapping[str, bytes], *, name: str, directory: str
+) -> None:
+    """Check that the same data have only grown or shrunk (`--limit`), by item id."""
+    shared = stored.keys() & asked.keys()
+    changed = sorted(item_id for item_id in shared if stored[item_id] != asked[item_id])
+    if changed:
+        raise RunDirectoryError(
+            f"{directory} holds calls on other data: item {changed[0]!r} of {name} has changed "
+            f"since ({len(changed)} of {len(shared)} changed). Give another --out."
+        )
+    if len(shared) < min(len(stored), len(asked)):
+        raise RunDirectoryError(
+            f"{directory} holds calls on other data: {len(shared)} of its {len(stored)} items are "
+            f"among the {len(asked)} of {name}. Give another --out."
+        )

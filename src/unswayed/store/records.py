@@ -71,9 +71,7 @@ NO_TOTALS: Final = Totals(0, 0, 0, 0, 0.0, 0, 0)
 Record = TypeVar("Record", Request, Response, Failure)
 
 _ENCODER = msgspec.json.Encoder()
-_REQUEST = msgspec.json.Decoder(Request)
 _RESPONSE = msgspec.json.Decoder(Response)
-_FAILURE = msgspec.json.Decoder(Failure)
 
 
 def prompt_bytes(request: Request) -> int:
@@ -98,14 +96,17 @@ def totals_of(rows: Sequence[tuple[bytes, Request, Response]]) -> Totals:
     )
 
 
-def encode_request(request: Request, key: bytes) -> bytes:
-    """JSON, compressed where long, behind a check sum."""
-    return _packed(_ENCODER.encode(request), key)
-
-
-def encode_response(response: Response, key: bytes) -> bytes:
+def encode(record: Request | Response | Failure, key: bytes) -> bytes:
     """JSON, compressed where long, behind a check sum; of what is `readable`."""
-    return _packed(_written(response)[0], key)
+    if isinstance(record, Response):
+        encoded = _written(record)[0]
+    elif isinstance(record, Failure):
+        mended = msgspec.structs.replace(record, message=mended_text(record.message))
+        encoded = _ENCODER.encode(mended)
+    else:
+        encoded = _ENCODER.encode(record)
+    # JSON objects begin with "{" and zlib streams with 0x78, so a row says what it is
+    return sealed(encoded if len(encoded) < COMPRESS_FROM else zlib.compress(encoded, 1), key)
 
 
 def readable(response: Response) -> Response:
@@ -129,29 +130,24 @@ def _written(response: Response) -> tuple[bytes, Response]:
     return encoded, response
 
 
-def encode_failure(failure: Failure, key: bytes) -> bytes:
-    """JSON behind a check sum."""
-    mended = msgspec.structs.replace(failure, message=mended_text(failure.message))
-    return _packed(_ENCODER.encode(mended), key)
-
-
 def is_whole(data: bytes, key: bytes) -> bool:
     """Whether a row is what was written (0.5 us per kB)."""
     return isinstance(data, bytes) and data[:SEALED] == _check_sum(data[SEALED:], key)
 
 
-def decode_request(data: bytes, key: bytes) -> Request:
-    """The request of a row."""
-    return _decoded(_REQUEST, data, key)
+def decode(kind: type[Record], data: bytes, key: bytes) -> Record:
+    """Read a row.
 
-
-def decode_response(data: bytes, key: bytes) -> Response:
-    """The response of a row."""
-    return _decoded(_RESPONSE, data, key)
+    Raises:
+        StoreError: If the row is damaged; the message names its key.
+    """
+    if not is_whole(data, key):
+        raise _damaged(key, "its check sum does not fit")
+    return _opened(kind, data, key)
 
 
 def decode_whole_responses(rows: Sequence[tuple[bytes, bytes]]) -> list[Response]:
-    """The responses of keys and rows that are `is_whole`, at once; see `decode_response`."""
+    """The responses of keys and rows that are `is_whole`, at once; see `decode`."""
     try:
         lines = [_json(data) for _, data in rows]
         responses = _RESPONSE.decode_lines(b"\n".join(lines))
@@ -159,18 +155,7 @@ def decode_whole_responses(rows: Sequence[tuple[bytes, bytes]]) -> list[Response
         responses = []
     if len(responses) == len(rows):
         return responses
-    return [_opened(_RESPONSE, data, key) for key, data in rows]  # which says what is wrong
-
-
-def decode_failure(data: bytes, key: bytes) -> Failure:
-    """The failure of a row."""
-    return _decoded(_FAILURE, data, key)
-
-
-def _packed(encoded: bytes, key: bytes) -> bytes:
-    # JSON objects begin with "{" and zlib streams with 0x78, so a row says what it is
-    data = encoded if len(encoded) < COMPRESS_FROM else zlib.compress(encoded, 1)
-    return sealed(data, key)
+    return [_opened(Response, data, key) for key, data in rows]  # which says what is wrong
 
 
 def sealed(data: bytes, key: bytes) -> bytes:
@@ -185,15 +170,9 @@ def _check_sum(data: bytes, key: bytes) -> bytes:
     return zlib.crc32(data, zlib.crc32(key)).to_bytes(SEALED, "big")
 
 
-def _decoded(decoder: msgspec.json.Decoder[Record], data: bytes, key: bytes) -> Record:
-    if not is_whole(data, key):
-        raise _damaged(key, "its check sum does not fit")
-    return _opened(decoder, data, key)
-
-
-def _opened(decoder: msgspec.json.Decoder[Record], data: bytes, key: bytes) -> Record:
+def _opened(kind: type[Record], data: bytes, key: bytes) -> Record:
     try:
-        return decoder.decode(_json(data))
+        return msgspec.json.decode(_json(data), type=kind)
     except (msgspec.MsgspecError, zlib.error, ValueError, RecursionError) as error:
         raise _damaged(key, error) from error
 
