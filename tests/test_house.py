@@ -89,7 +89,7 @@ def test_a_file_fits_a_head(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 4000,
+    ".": 3900,
     "auditing": 4600,
     "backends": 6800,
     "benchmarks": 1800,
@@ -103,8 +103,8 @@ BUDGETS: Final = {
     "prompts": 1850,
     "report": 4000,
     "rewards": 750,
-    "runner": 2300,
-    "store": 1550,
+    "runner": 2100,
+    "store": 1400,
     "tasks": 850,
     "tiny": 1300,
     "training": 8550,

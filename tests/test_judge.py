@@ -208,23 +208,6 @@ def test_the_mean_score_needs_probabilities_on_a_scale_and_the_error_names_what_
             assert judge.score("Explain rain.", "It falls.", SCALE).score is not None
 
 
-def test_async_faces_rank_and_score_alike() -> None:
-    async def asynchronous() -> list[Verdict]:
-        judge = Judge("simulated/judge", method="vote")
-        verdicts = [
-            await judge.arank("q", ["a", "b", "c"]),
-            await judge.ascore("q", "r", SCALE),
-        ]
-        await judge.aclose()
-        return verdicts
-
-    with Judge("simulated/judge", method="vote") as judge:
-        assert asyncio.run(asynchronous()) == [
-            judge.rank("q", ["a", "b", "c"]),
-            judge.score("q", "r", SCALE),
-        ]
-
-
 def test_equal_questions_get_equal_verdicts_from_every_face() -> None:
     async def asynchronous() -> list[Verdict]:
         judge = Judge("simulated/judge", method="vote")
@@ -672,17 +655,6 @@ def test_a_loop_that_is_closed_leaves_nobody_waiting() -> None:
     thread.join(30)
     ask()  # by a thread that was too late
     assert ended == ["tidied", *2 * ["the judge was closed while it was asked."]]
-
-
-def test_a_judge_is_an_asynchronous_context_that_closes_it() -> None:
-    async def work() -> Judge:
-        async with Judge("simulated/judge", method="average") as judge:
-            assert (await judge.acompare("q", "a", "b")).n_calls == 2
-        return judge
-
-    judge = asyncio.run(work())
-    with pytest.raises(UsageError, match="closed"):
-        judge.compare("q", "a", "b")
 
 
 def test_settings_of_one_judge_are_values() -> None:

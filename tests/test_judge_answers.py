@@ -17,7 +17,7 @@ from unswayed.backends.protocol import Outcome
 from unswayed.backends.simulated import simulated_items
 from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
 from unswayed.decisions import Verdict
-from unswayed.errors import BackendError, StoreError, UsageError
+from unswayed.errors import BackendError, StoreError
 from unswayed.items import Item, Task
 from unswayed.judge import Judge
 from unswayed.judging import Case, JudgeFailure, Judging
@@ -322,15 +322,6 @@ def test_a_failure_is_shared_and_the_next_question_tries_again() -> None:
     assert len(backend.asked) == 2
 
 
-def test_one_question_after_the_other_in_event_loops_of_their_own() -> None:
-    backend = Slow()
-    judge = Judge(backend, method="direct")
-    for number in range(3):
-        asyncio.run(judge.acompare(f"q{number % 2}", "a", "b"))
-    assert len(backend.asked) == 2
-    judge.close()
-
-
 def test_a_backend_that_gives_no_outcome_is_a_failure() -> None:
     class Mute(Slow):
         async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Outcome]]:
@@ -486,16 +477,6 @@ def test_a_budget_for_one_call_makes_one_in_event_loops_of_two_threads() -> None
     assert len(backend.asked) == judge.counts.made == 1
     assert sorted(type(verdict).__name__ for verdict in verdicts) == ["BackendError", "Verdict"]
     judge.close()
-
-
-def test_a_budget_without_a_price_is_refused_before_any_call() -> None:
-    backend = Slow(per_token=None)
-    with (
-        Judge(backend, method="direct", budget=1.0) as judge,
-        pytest.raises(UsageError, match="no price is known for fake/one"),
-    ):
-        judge.compare("q", "a", "b")
-    assert not backend.asked
 
 
 # --- what is recorded ----------------------------------------------------------------------------

@@ -44,7 +44,6 @@ from unswayed.runner import caller as engine
 from unswayed.runner.interrupts import catch_interrupt
 from unswayed.runner.planning import Estimator, most_tokens
 from unswayed.runner.progress import describe
-from unswayed.runner.window import Window
 from unswayed.store import CallStore, Memory
 
 SETTINGS = RunSettings(prompts=PromptSettings())
@@ -556,60 +555,6 @@ def test_an_error_in_a_question_keeps_what_was_answered(store: CallStore) -> Non
     assert len(store) == 400
 
 
-# --- cut-off answers -------------------------------------------------------------------------
-
-
-def cut_off_below(limit: int) -> Callable[[Query], Response]:
-    def reply(query: Query) -> Response:
-        if query.request.max_tokens < limit:
-            return Response(
-                text="I was about to", finish_reason="length", cost_usd=0.01, output_tokens=5
-            )
-        return Response(text=query.request.labels[1], cost_usd=0.02, output_tokens=9)
-
-    return reply
-
-
-def test_a_cut_off_answer_is_asked_again_once_with_a_larger_cap(store: CallStore) -> None:
-    cap = render(pair(0), Ask(X0), SETTINGS.prompts).max_tokens
-    backend = FakeBackend(cut_off_below(2 * cap))
-    counts = run(questions(3), backend, store)
-    assert sorted({request.max_tokens for request in backend.asked}) == [cap, 4 * cap]
-    assert (counts.planned, counts.made, counts.seconds, counts.unparsed) == (
-        12,
-        12,
-        6,
-        0,
-    )
-    decisions = list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(3)))
-    assert [decision.choice for decision in decisions] == [1, 0] * 3
-    assert {(d.output_tokens, d.cost_usd) for d in decisions} == {(14, 0.03)}
-    assert run(questions(3), FakeBackend(), store).made == 0
-
-
-def test_an_answer_that_stays_cut_off_is_unparsed(store: CallStore) -> None:
-    backend = FakeBackend(cut_off_below(10**6))
-    counts = run(questions(3), backend, store)
-    assert (counts.made, counts.seconds, counts.unparsed) == (12, 6, 6)
-    decisions = list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(3)))
-    assert [decision.choice for decision in decisions] == [None] * 6
-    assert run(questions(3), FakeBackend(), store).made == 0  # not a third time
-
-
-def test_a_retry_that_a_kill_prevented_is_made_by_the_next_run(
-    store: CallStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cap = render(pair(0), Ask(X0), SETTINGS.prompts).max_tokens
-    backend = FakeBackend(cut_off_below(2 * cap))
-    with monkeypatch.context() as killed:
-        killed.setattr(Window, "_follow", lambda *_: None)
-        counts = run(questions(3), backend, store)
-    assert (counts.made, counts.seconds, counts.unparsed) == (6, 0, 6)
-    assert Caller(backend, store, SETTINGS).price(questions(3)).n_to_make == 6
-    counts = run(questions(3), backend, store)
-    assert (counts.planned, counts.cached, counts.made, counts.seconds) == (12, 6, 6, 6)
-
-
 # --- stopping --------------------------------------------------------------------------------
 
 
@@ -964,19 +909,13 @@ def test_a_log_gets_plain_lines_now_and_then_and_the_last_one() -> None:
     assert "\r" not in stream.getvalue()
 
 
-def test_a_run_shows_its_final_counts(store: CallStore) -> None:
-    stream = io.StringIO()
-    run(questions(20), FakeBackend(), store, progress=Progress(40, stream=stream))
-    assert stream.getvalue().splitlines()[-1].startswith("40/40 calls")
-
-
 def test_the_progress_line_goes_to_standard_error_by_default(
     capsys: pytest.CaptureFixture[str], store: CallStore
 ) -> None:
-    run(questions(1), FakeBackend(), store, progress=Progress())
+    run(questions(20), FakeBackend(), store, progress=Progress(40))
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("2 calls · ")
+    assert err.splitlines()[-1].startswith("40/40 calls")  # the final counts
 
 
 def test_decisions_do_not_depend_on_the_order_of_answers(tmp_path: Path) -> None:

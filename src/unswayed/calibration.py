@@ -30,21 +30,12 @@ RESAMPLES: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A fitted method and how the fit went.
-
-    Attributes:
-        method: Fitted.
-        label_set: Of the item with most candidates.
-        item_ids: Of the items that were shown; none where it learned from content-free text.
-        diagnostics: Counts, estimates with intervals and warnings, ready for JSON.
-        counts: Calls made.
-        warnings: What fitting warned about.
-    """
+    """A fitted method and how the fit went."""
 
     method: Method
-    label_set: tuple[str, ...]
-    item_ids: tuple[str, ...]
-    diagnostics: dict[str, Any]
+    label_set: tuple[str, ...]  # of the item with most candidates
+    item_ids: tuple[str, ...]  # of the items shown; none where it learned from content-free text
+    diagnostics: dict[str, Any]  # counts, estimates with intervals and warnings, ready for JSON
     counts: RunCounts
     warnings: tuple[str, ...]
 
@@ -72,10 +63,7 @@ def check_calibration(
     if is_fitted(method):
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
     gives = evidence_of(items[0], prompts_for(backend, prompts), logprobs=backend.gives_logprobs)
-    sizes = [item.n for item in items.items]
-    for n, item_id in sorted(
-        dict(zip(sizes, [item.id for item in items.items], strict=True)).items()
-    ):
+    for n, item_id in sorted({item.n: item.id for item in items}.items()):
         reason = why_not(method, task=items.task, n=n, gives=gives, fitting=True)
         if reason is not None:
             raise UsageError(f"{item_id}: {spec_name(method)} cannot be calibrated here: {reason}.")
@@ -112,17 +100,13 @@ async def calibrate(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MethodWarning)
         fitted = method.fit(seen, decisions)
-    said = [entry.message for entry in caught if isinstance(entry.message, MethodWarning)]
-    told = any(warning.all_equal for warning in said)
-    messages = tuple(
-        dict.fromkeys(
-            [
-                *filter(None, [items.counted[1]]),
-                *map(str, said),
-                *(() if told else _all_equal(decisions)),
-            ]
-        )
-    )
+    told = [entry.message for entry in caught if isinstance(entry.message, MethodWarning)]
+    counted = items.counted[1]
+    sentences = [counted] if counted else []
+    sentences += map(str, told)
+    if not any(warning.all_equal for warning in told):
+        sentences += _all_equal(decisions)
+    messages = tuple(dict.fromkeys(sentences))
     return Calibration(
         method=fitted,
         label_set=label_set_of(max(item.n for item in items.items), prompts),

@@ -13,48 +13,31 @@ from unswayed.runner.writer import Answered, Failed
 
 @dataclass(slots=True)
 class RunCounts:
-    """What a run did. The runner counts up while it works; only committed calls are counted.
+    """What a run did. The runner counts up while it works; only committed calls are counted."""
 
-    Attributes:
-        planned: Distinct calls met so far, recorded or not, including second calls after unread answers.
-        made: Answered and committed in this run.
-        cached: Recorded by an earlier run.
-        failed: Given up in this run; they are in the store's error table.
-        retried: Attempts beyond the first, over all calls.
-        seconds: Calls that follow an unread answer: with a larger cap, or for its label alone.
-        left_out: Recorded calls that ask again and that the settings leave out.
-        unparsed: Answers of this run that could not be read, refusals among them.
-        refused: Answers of this run that the model or a content filter refused.
-        broken: Answers of this run with an unknown finish reason, by that reason.
-        input_tokens, output_tokens, cost_usd: Of the calls made in this run.
-        unknown_usage: Answers of this run whose tokens the server did not state, or stated
-            impossibly; they are in no token count, and in the cost with the most they can cost.
-        budget_spent: True if the next call could have exceeded the budget.
-        interrupted: True if it was stopped before it was done.
-        fatal: Why no further call can succeed; None if all is well.
-        last_failure: What the last failed call says.
-        waiting: What holds up all calls just now.
-    """
-
-    planned: int = 0
-    made: int = 0
-    cached: int = 0
-    failed: int = 0
-    retried: int = 0
-    seconds: int = 0
-    left_out: int = 0
-    unparsed: int = 0
-    refused: int = 0
-    broken: Counter[str] = field(default_factory=Counter)
+    planned: int = 0  # distinct calls met so far, recorded or not, second calls among them
+    made: int = 0  # answered and committed in this run
+    cached: int = 0  # recorded by an earlier run
+    failed: int = 0  # given up in this run; they are in the store's error table
+    retried: int = 0  # attempts beyond the first, over all calls
+    seconds: int = (
+        0  # calls that follow an unread answer: with a larger cap, or for its label alone
+    )
+    left_out: int = 0  # recorded calls that ask again and that the settings leave out
+    unparsed: int = 0  # answers that could not be read, refusals among them
+    refused: int = 0  # by the model or a content filter
+    broken: Counter[str] = field(default_factory=Counter)  # by an unknown finish reason
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+    # answers whose tokens the server did not state, or stated impossibly; they are in no token count,
+    # and in the cost with the most they can cost
     unknown_usage: int = 0
-    budget_spent: bool = False
-    interrupted: bool = False
-    fatal: str | None = None
-    last_failure: str | None = None
-    waiting: Wait | None = None
+    budget_spent: bool = False  # the next call could have exceeded the budget
+    interrupted: bool = False  # it was stopped before it was done
+    fatal: str | None = None  # why no further call can succeed
+    last_failure: str | None = None  # what the last failed call says
+    waiting: Wait | None = None  # what holds up all calls just now
 
     def add(self, answered: Iterable[Answered], failed: Iterable[Failed]) -> None:
         """Count calls that were committed."""

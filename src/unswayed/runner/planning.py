@@ -27,44 +27,25 @@ ENOUGH_CALLS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """What a run would do.
-
-    Attributes:
-        n_questions: Questions asked.
-        n_distinct: Distinct calls behind them.
-        n_cached: Of these, recorded already.
-        n_seconds: Of these, second calls after unread replies.
-        n_to_make: Of these, still to be made.
-        est_input_tokens, est_output_tokens: Of the calls to make; see `Estimator`.
-        est_cost_usd: Of the calls to make; None where no price is known.
-        most_cost_usd: The most they can cost: a budget that is sure to reach (see `most_tokens`).
-        n_reasks, most_reasks_usd: Calls to make that ask again about recorded replies, and the most
-            that they can cost.
-        n_more, most_more_usd: Additional calls that ask again, or for a longer answer, if no reply
-            can be read, and the most that they can cost.
-        n_left_out: Recorded calls that ask again and that the settings leave out.
-        remarks: How the model would answer them, in sentences (see `Backend.forecast`).
-        per_item: Of an audit, by method: calls that scoring it takes for one item.
-        skipped: Methods that are left out, with the reason.
-    """
+    """What a run would do."""
 
     n_questions: int
-    n_distinct: int
-    n_cached: int
+    n_distinct: int  # calls behind the questions
+    n_cached: int  # of these, recorded already
     n_to_make: int
-    est_input_tokens: int
+    est_input_tokens: int  # of the calls to make; see `Estimator`
     est_output_tokens: int
-    est_cost_usd: float | None
-    most_cost_usd: float | None
-    n_seconds: int = 0
-    n_reasks: int = 0
+    est_cost_usd: float | None  # None where no price is known
+    most_cost_usd: float | None  # a budget that is sure to reach (see `most_tokens`)
+    n_seconds: int = 0  # of the distinct calls, second ones after unread replies
+    n_reasks: int = 0  # calls to make that ask again about recorded replies
     most_reasks_usd: float | None = 0.0
-    n_more: int = 0
+    n_more: int = 0  # calls on top that ask again, or for a longer answer, if no reply can be read
     most_more_usd: float | None = 0.0
-    n_left_out: int = 0
-    remarks: tuple[str, ...] = ()
-    per_item: Mapping[str, int] = field(default_factory=dict)
-    skipped: Mapping[str, str] = field(default_factory=dict)
+    n_left_out: int = 0  # recorded calls that ask again and that the settings leave out
+    remarks: tuple[str, ...] = ()  # how the model would answer them (see `Backend.forecast`)
+    per_item: Mapping[str, int] = field(default_factory=dict)  # by method, of an audit
+    skipped: Mapping[str, str] = field(default_factory=dict)  # methods left out, with the reason
 
 
 @dataclass(frozen=True, slots=True)
