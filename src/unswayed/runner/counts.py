@@ -39,9 +39,14 @@ class RunCounts:
     last_failure: str | None = None  # what the last failed call says
     waiting: Wait | None = None  # what holds up all calls just now
 
-    def add(self, answered: Iterable[Answered], failed: Iterable[Failed]) -> None:
+    def add(self, rows: Iterable[Answered | Failed]) -> None:
         """Count calls that were committed."""
-        for row in answered:
+        for row in rows:
+            if isinstance(row, Failed):
+                self.failed += 1
+                self.retried += row.failure.attempts - 1
+                self.last_failure = row.failure.message
+                continue
             response = row.response
             self.made += 1
             self.retried += response.retries
@@ -54,10 +59,6 @@ class RunCounts:
             self.input_tokens += response.input_tokens
             self.output_tokens += response.output_tokens
             self.cost_usd += response.cost_usd or 0.0
-        for lost in failed:
-            self.failed += 1
-            self.retried += lost.failure.attempts - 1
-            self.last_failure = lost.failure.message
 
     @property
     def exit_code(self) -> int:

@@ -15,7 +15,7 @@ from unswayed.runner.drafts import Draft
 from unswayed.runner.flights import Flight, Flights
 from unswayed.runner.planning import with_cost
 from unswayed.runner.window import Window
-from unswayed.runner.writer import Answered, BatchWriter, Failed, Remembering
+from unswayed.runner.writer import BatchWriter, Failed, Remembering, Row
 from unswayed.store import Memory
 
 MOST_LOOKS: Final = 8
@@ -231,11 +231,11 @@ class Errand:
             if outcome.fatal:
                 self._stop(outcome.message)
 
-    def _recorded(self, answered: Sequence[Answered], failed: Sequence[Failed]) -> None:
+    def _recorded(self, rows: Sequence[Row]) -> None:
         """Count what was recorded, and hand it to those who wait for it."""
-        self._counts.add(answered, failed)
-        for key in [row.key for row in answered] + [row.key for row in failed]:
-            flight = self._unrecorded.pop(key, None)
+        self._counts.add(rows)
+        for row in rows:
+            flight = self._unrecorded.pop(row.key, None)
             if flight is not None:
                 self._n_landed += 1
                 self._flights.land(*flight)

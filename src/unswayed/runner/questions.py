@@ -18,7 +18,7 @@ from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, Rendered, Wording, Wordings, plain_texts, render
 from unswayed.runner.drafts import Draft, ReplyLayout, read_by
 from unswayed.runner.keys import KeyBook, Question
-from unswayed.store import Pool, prompt_bytes
+from unswayed.store import Memory, Pool, prompt_bytes
 
 MOST_KEPT: Final = 64 << 20
 """Bytes of prompts kept between pricing and asking; the rest is rendered again."""
@@ -271,8 +271,6 @@ def requests_for(
     questions: Iterable[Question], backend: Backend, settings: RunSettings
 ) -> Iterator[tuple[Question, Request]]:
     """The request of every question, in order; equal questions give equal requests."""
-    drafter = Drafter(
-        backend.model, backend.gives_logprobs, settings, keyed_by_item=backend.keyed_by_item
-    )
+    drafter = Drafter.of(backend, Memory(), settings)
     for question in questions:
         yield question, drafter.draft(question).request

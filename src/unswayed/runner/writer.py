@@ -40,7 +40,7 @@ class Failed(NamedTuple):
 
 Row = Answered | Failed
 
-OnCommit = Callable[[Sequence[Answered], Sequence[Failed]], None]
+OnCommit = Callable[[Sequence[Row]], None]
 """Called in the event loop with what was committed."""
 
 
@@ -52,11 +52,7 @@ class BatchWriter:
     `MOST_REFUSED` refusals without an answer between them, break the writer.
     """
 
-    def __init__(
-        self,
-        store: CallStore,
-        on_commit: OnCommit,
-    ) -> None:
+    def __init__(self, store: CallStore, on_commit: OnCommit) -> None:
         self.broken = asyncio.Event()  # set when rows were lost: the run must stop
         self._store = store
         self._on_commit = on_commit
@@ -80,7 +76,7 @@ class BatchWriter:
             self._batch.set()
 
     async def room(self) -> None:
-        """Wait until so little is uncommitted that more may come."""
+        """Wait until so little is uncommitted that more may come; raise as `check`."""
         while self._error is None and self._n_writing + len(self._rows) >= MOST_UNCOMMITTED:
             self._room.clear()
             await self._room.wait()
@@ -130,10 +126,7 @@ class BatchWriter:
                 committed = await asyncio.to_thread(self._commit, rows)
             except Exception:  # the machine has no thread or no memory to give
                 committed = self._commit(rows)
-            self._on_commit(
-                [row for row in committed if isinstance(row, Answered)],
-                [row for row in committed if isinstance(row, Failed)],
-            )
+            self._on_commit(committed)
         except Exception as error:  # whatever it is, a run that records nothing must not go on
             self._break(error)
         if self._error is not None:
@@ -159,25 +152,22 @@ class BatchWriter:
     def _commit_alike(self, rows: Sequence[Row]) -> list[Row]:
         if not rows:
             return []
+        answered = [row for row in rows if isinstance(row, Answered)]
         try:
-            self._put(rows)
+            if answered:
+                self._store.put_many(
+                    [(row.key, row.request, row.response) for row in answered],
+                    unread={row.key for row in answered if row.unread},
+                )
+            else:
+                self._store.put_failures([row for row in rows if isinstance(row, Failed)])
         except Exception as error:
             if len(rows) == 1:
                 return self._refused(rows[0], error)
             return [committed for row in rows for committed in self._commit_alike([row])]
-        if isinstance(rows[0], Answered):
+        if answered:
             self._n_refused = 0
         return list(rows)
-
-    def _put(self, rows: Sequence[Row]) -> None:
-        answered = [row for row in rows if isinstance(row, Answered)]
-        if answered:
-            self._store.put_many(
-                [(row.key, row.request, row.response) for row in answered],
-                unread={row.key for row in answered if row.unread},
-            )
-        else:
-            self._store.put_failures([row for row in rows if isinstance(row, Failed)])
 
     def _refused(self, row: Row, error: Exception) -> list[Row]:
         if isinstance(row, Failed) or isinstance(error, UnswayedError | MemoryError | OSError):
@@ -205,11 +195,10 @@ class Remembering:
         """Keep an outcome."""
         if isinstance(row, Failed):
             self._memory.put_failures((row,))
-            self._on_commit((), (row,))
         else:
             unread = (row.key,) if row.unread else ()
             self._memory.put_many(((row.key, row.request, row.response),), unread=unread)
-            self._on_commit((row,), ())
+        self._on_commit((row,))
 
     async def room(self) -> None:
         """There is always some."""
