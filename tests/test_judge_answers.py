@@ -1,6 +1,7 @@
 """How a judge's questions get their answers: remembered, shared, cut off, failed, within a budget."""
 
 import asyncio
+import gc
 import math
 import threading
 import time
@@ -268,6 +269,50 @@ def test_a_budget_is_not_waited_for_where_answers_cannot_be_recorded(
                 await asyncio.wait_for(judge.acompare("q", "a", "b"), 20)
 
     asyncio.run(work())
+
+
+def test_lost_answer_is_paid_once_by_all_who_share_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StoreError("the disk is full.")
+
+    backend = Slow()
+
+    async def work() -> list[object]:
+        monkeypatch.setattr(CallStore, "put_many", fail)
+        async with Judge(backend, method="direct", calls=tmp_path) as judge:
+            return list(
+                await asyncio.gather(
+                    *(judge.acompare("q", "a", "b") for _ in range(4)), return_exceptions=True
+                )
+            )
+
+    first, *others = asyncio.run(work())
+    assert len(backend.asked) == 1
+    assert isinstance(first, StoreError)
+    assert {type(other) for other in others} == {BackendError}
+
+
+def test_error_of_abandoned_call_is_not_reported_by_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StoreError("the disk is full.")
+
+    reported: list[object] = []
+
+    async def work() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: reported.append(told))
+        monkeypatch.setattr(CallStore, "put_many", fail)
+        async with Judge(Slow(delay_s=0.05), method="direct", calls=tmp_path) as judge:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(judge.acompare("q", "a", "b"), 0.01)
+        gc.collect()
+        await asyncio.sleep(0.01)
+
+    asyncio.run(work())
+    assert reported == []
 
 
 def test_threads_that_begin_together_share_one_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:

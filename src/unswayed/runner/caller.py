@@ -172,7 +172,7 @@ class Caller:
             shown = asyncio.create_task(keep_showing(progress, self.backend, self.counts))
         carrying = asyncio.create_task(errand.complete())
         self._carrying.add(carrying)
-        carrying.add_done_callback(self._carrying.discard)
+        carrying.add_done_callback(self._carried)
         try:
             await asyncio.shield(carrying)
         except asyncio.CancelledError:
@@ -186,6 +186,11 @@ class Caller:
         if self.flights.is_closed and errand.is_unfinished:
             return errand.fatal or "the judge was closed while it was asked."
         return errand.fatal
+
+    def _carried(self, carrying: asyncio.Task[None]) -> None:
+        self._carrying.discard(carrying)
+        if not carrying.cancelled():
+            carrying.exception()  # who asked may be gone
 
     async def close(self) -> None:
         """Stop sending; give calls under way in this event loop a few seconds to be recorded."""

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Final
 
 from unswayed.backends.protocol import Outcome, unanswered
-from unswayed.calls import Query, Request, Response
+from unswayed.calls import Failure, Query, Request, Response
 from unswayed.runner.counts import RunCounts
 from unswayed.runner.drafts import Draft
 from unswayed.runner.flights import Flight, Flights
@@ -20,6 +20,10 @@ from unswayed.store import Memory
 
 MOST_LOOKS: Final = 8
 """Chunks of recorded calls skipped in one go while calls are in flight (about 40 ms)."""
+LOST: Final = Failure(
+    error="StoreError", message="its answer came and could not be recorded.", fatal=True
+)
+"""For others who wait for a call whose answer is lost: if they asked again, each would pay again."""
 POLL_S: Final = 0.01
 """Between two looks at a budget that is reserved by others."""
 
@@ -89,7 +93,7 @@ class Errand:
             await self.writer.close()
         finally:
             for flight, _ in self._unrecorded.values():
-                self._flights.land(flight, None)
+                self._flights.land(flight, LOST)
 
     async def complete(self) -> None:
         """Carry out, whoever waits for it, and close."""
