@@ -198,9 +198,7 @@ class Drafter:
         if draft.after is not None or not is_unread(response, decision):
             return None
         second = draft.second(response)
-        if second is None:
-            return None
-        return self._take(second.key) or second
+        return second and (self._take(second.key) or second)
 
     def leaves_out(self, second: Draft) -> bool:
         """Return True if the settings leave a second call out, recorded or not."""

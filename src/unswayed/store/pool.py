@@ -133,10 +133,6 @@ class CallStore(Lookup):
 
     # --- calls -------------------------------------------------------------------------------
 
-    def keys(self) -> set[bytes]:
-        """The keys of all committed calls (1e6 in about a second)."""
-        return {key for (key,) in self.rows("SELECT key FROM calls")}
-
     def get(self, key: bytes) -> tuple[Request, Response] | None:
         """One call, or None if it is not committed."""
         rows = self.rows("SELECT request, response FROM calls WHERE key = ?", (key,))
@@ -296,11 +292,6 @@ class CallStore(Lookup):
     def model(self) -> str | None:
         """The model the run directory is bound to."""
         return self.noted("model")
-
-    @property
-    def fingerprint(self) -> str | None:
-        """Fingerprint of the items of the latest run."""
-        return self.noted("fingerprint")
 
     def items(self) -> ItemSet:
         """The items of the latest run, with gold, in their order."""
