@@ -53,9 +53,7 @@ class Window:
     def look(self) -> None:
         """Look at one chunk of questions; afterwards drafts may be ready."""
         chunk = list(itertools.islice(self._questions, CHUNK))
-        if not chunk:
-            self.exhausted = True
-            return
+        self.exhausted = len(chunk) < CHUNK
         self.n_questions += len(chunk)
         first: dict[bytes, Question] = {}
         drafted: dict[bytes, Draft] = {}

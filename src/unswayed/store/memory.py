@@ -13,14 +13,13 @@ import msgspec
 
 from unswayed.calls import Failure, Request, Response
 from unswayed.items import ItemSet
-from unswayed.store.records import NO_TOTALS, Recorded, Totals, readable, totals_of
+from unswayed.store.records import Recorded, Totals, prompt_bytes, written
 
 ENTRY_BYTES: Final = 220
 """What a key and its answer take besides the answer's own bytes (measured: 173 to 212)."""
 LOST: Final = b""
 """Stands for the answer of a call that failed."""
 
-_ENCODER: Final = msgspec.json.Encoder()
 _RESPONSE: Final = msgspec.json.Decoder(Response)
 
 
@@ -44,7 +43,7 @@ class Memory:
         self._answers: OrderedDict[bytes, bytes] = OrderedDict()
         self._unread: set[bytes] = set()
         self._notes: dict[str, str] = {}
-        self._totals = NO_TOTALS
+        self._totals = Totals(0, 0, 0, 0, 0.0, 0, 0)
         self._guard = threading.Lock()
 
     def __len__(self) -> int:
@@ -99,14 +98,21 @@ class Memory:
         unread: Collection[bytes] = (),
     ) -> None:
         """Keep answers, and count what they cost."""
-        for key, _, response in rows:
-            encoded = _ENCODER.encode(readable(response))
+        for key, request, response in rows:
+            encoded, response = written(response)
             with self._guard:
                 # as encoded it has room to spare
                 self._keep(key, bytes(bytearray(encoded)), is_unread=key in unread)
-        sums = totals_of(rows)
-        with self._guard:
-            self._totals = self._totals.plus(sums)
+                before = self._totals
+                self._totals = Totals(
+                    before.calls + 1,
+                    before.input_tokens + response.input_tokens,
+                    before.cached_tokens + response.cached_tokens,
+                    before.output_tokens + response.output_tokens,
+                    before.cost_usd + (response.cost_usd or 0.0),
+                    before.prompt_bytes + prompt_bytes(request),
+                    before.max_tokens + request.max_tokens,
+                )
 
     def put_failures(self, rows: Sequence[tuple[bytes, Request, Failure]]) -> None:
         """Keep that calls failed; a later answer clears it."""

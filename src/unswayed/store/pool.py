@@ -25,7 +25,7 @@ from unswayed.store.records import (
     Totals,
     decode,
     encode,
-    totals_of,
+    prompt_bytes,
 )
 from unswayed.store.schema import (
     check_places,
@@ -194,7 +194,15 @@ class CallStore(Lookup):
                     "cached_tokens = cached_tokens + ?, output_tokens = output_tokens + ?, "
                     "cost_usd = cost_usd + ?, prompt_bytes = prompt_bytes + ?, "
                     "max_tokens = max_tokens + ?",
-                    totals_of(rows),
+                    (
+                        len(rows),
+                        sum(response.input_tokens for _, _, response in rows),
+                        sum(response.cached_tokens for _, _, response in rows),
+                        sum(response.output_tokens for _, _, response in rows),
+                        sum(response.cost_usd or 0.0 for _, _, response in rows),
+                        sum(prompt_bytes(request) for _, request, _ in rows),
+                        sum(request.max_tokens for _, request, _ in rows),
+                    ),
                 )
                 if healed:
                     connection.executemany(

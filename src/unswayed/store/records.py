@@ -61,12 +61,6 @@ class Totals(NamedTuple):
     prompt_bytes: int  # to learn tokens per byte from
     max_tokens: int  # the caps on generated tokens, to learn the used share from
 
-    def plus(self, more: Totals) -> Totals:
-        """Add the sums of more calls."""
-        return Totals(*(old + new for old, new in zip(self, more, strict=True)))  # type: ignore[arg-type]
-
-
-NO_TOTALS: Final = Totals(0, 0, 0, 0, 0.0, 0, 0)
 
 Record = TypeVar("Record", Request, Response, Failure)
 
@@ -83,23 +77,10 @@ def prompt_bytes(request: Request) -> int:
     return total
 
 
-def totals_of(rows: Sequence[tuple[bytes, Request, Response]]) -> Totals:
-    """Sum up calls."""
-    return Totals(
-        calls=len(rows),
-        input_tokens=sum(response.input_tokens for _, _, response in rows),
-        cached_tokens=sum(response.cached_tokens for _, _, response in rows),
-        output_tokens=sum(response.output_tokens for _, _, response in rows),
-        cost_usd=sum(response.cost_usd or 0.0 for _, _, response in rows),
-        prompt_bytes=sum(prompt_bytes(request) for _, request, _ in rows),
-        max_tokens=sum(request.max_tokens for _, request, _ in rows),
-    )
-
-
 def encode(record: Request | Response | Failure, key: bytes) -> bytes:
     """JSON, compressed where long, behind a check sum; of what is `readable`."""
     if isinstance(record, Response):
-        encoded = _written(record)[0]
+        encoded = written(record)[0]
     elif isinstance(record, Failure):
         mended = msgspec.structs.replace(record, message=mended_text(record.message))
         encoded = _ENCODER.encode(mended)
@@ -115,14 +96,15 @@ def readable(response: Response) -> Response:
     What JSON cannot hold is replaced rather than losing a paid answer: minus infinity by
     `LOWEST_LOGPROB`, lone surrogates by U+FFFD.
     """
-    return _written(response)[1]
+    return written(response)[1]
 
 
-def _written(response: Response) -> tuple[bytes, Response]:
+def written(response: Response) -> tuple[bytes, Response]:
+    """Return a response as JSON, and as it is when it is read again."""
     try:
         encoded = _ENCODER.encode(response)
     except UnicodeEncodeError:
-        return _written(_mended(response))
+        return written(_mended(response))
     # unset fields are omitted, so a null is either text or a number that JSON does not have
     if b"null" in encoded and response.top_logprobs is not None:
         response = _mended(response)
