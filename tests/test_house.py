@@ -25,6 +25,7 @@ NOT_NOUNS: Final = frozenset({"found", "made", "known", "one", "how"})
 
 OTHER_THINGS: Final = {
     ("methods/", "canonical"): "label sequences that a prior is estimated for (`Layouts`)",
+    ("testing/", "direct"): "the prompt",
     ("prompts/", "direct"): "the prompt, and the `answer:` of a template",
     ("training/recipe_parts.py", "direct"): "the prompt",
     ("cli/judge.py", "canonical"): "the value of --order",
@@ -95,6 +96,7 @@ BUDGETS: Final = {
     "benchmarks": 1800,
     "cli": 2550,
     "decisions": 1800,
+    "ext": 120,
     "importers": 4400,
     "items": 1300,
     "methods": 5050,
@@ -106,6 +108,7 @@ BUDGETS: Final = {
     "runner": 2100,
     "store": 1400,
     "tasks": 850,
+    "testing": 1450,
     "tiny": 1300,
     "training": 8550,
 }

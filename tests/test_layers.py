@@ -47,7 +47,7 @@ LAYERS = (
         "shadow",
     },
     {"training", "tiny", "report"},
-    {"cli", "api", "result", "audits", "sources", "__main__"},
+    {"cli", "api", "result", "audits", "sources", "__main__", "ext", "testing"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HEAVY = {"torch", "scipy", "matplotlib", "pandas", "transformers", "trl", "aiohttp", "numpy"}
@@ -150,7 +150,7 @@ ROOMS = {
     "auditing": "auditing",
     "training": "training",
     "report": "report",
-    "faces": "__init__ __main__ api audits cli result sources unswayed",
+    "faces": "__init__ __main__ api audits cli ext result sources testing unswayed",
 }
 """Rooms of the house, by the folders and files that belong into each."""
 

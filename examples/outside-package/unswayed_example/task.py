@@ -1,10 +1,16 @@
-"""A task of somebody else: name the best and the worst of n texts by their labels."""
+"""A task: name the best and the worst of n texts by their labels."""
 
 import re
 
-from unswayed.decisions import Evidence
-from unswayed.parsing import ReplySpec, decision_of, ending
-from unswayed.tasks import TaskSpec, check_gold, right_candidates
+from unswayed.ext.tasks import (
+    Evidence,
+    ReplySpec,
+    TaskSpec,
+    check_gold,
+    decision_of,
+    ending,
+    right_candidates,
+)
 
 
 class BestAndWorst:

@@ -1,0 +1,25 @@
+"""Rules: functions that raise where a registered thing breaks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+def hold(subject: str, rules: Iterable[Callable[..., None]], *arguments: Any) -> None:
+    """Check every rule.
+
+    Raises:
+        AssertionError: Naming the thing, the rule and what was found.
+    """
+    if not __debug__:
+        raise AssertionError("unswayed.testing needs assertions: run Python without -O.")
+    for rule in rules:
+        try:
+            rule(*arguments)
+        except Exception as error:
+            sentence = (rule.__doc__ or "").partition("\n")[0]
+            problem = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise AssertionError(
+                f"{subject} breaks the rule {rule.__name__}: {sentence} ({problem})"
+            ) from error

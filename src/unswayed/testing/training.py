@@ -1,0 +1,124 @@
+"""What every reward, objective and engine must do, without a model."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import get_args
+
+import msgspec
+import numpy as np
+
+from unswayed.errors import UnswayedError
+from unswayed.items import Task
+from unswayed.reward_settings import Reward, RewardSettings
+from unswayed.testing.rules import hold
+from unswayed.training.card import PARTIAL
+from unswayed.training.protocol import Engine, Objective
+from unswayed.training.recipe_parts import Layouts, Recipe
+from unswayed.training.sampling import Split
+
+
+def check_reward(reward: Reward) -> None:
+    """Check a reward: shape, finite values, and symmetry.
+
+    Raises:
+        AssertionError: Naming the rule.
+    """
+    hold("reward", (pays_every_sample, ignores_the_numbers_of_candidates), reward)
+
+
+def _choices(n: int) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(n)
+    right = np.eye(n, dtype=bool)[draw.integers(0, n, 50)]
+    return draw.integers(-1, n, (50, 3, 4)), right
+
+
+def pays_every_sample(reward: Reward) -> None:
+    """Every sample gets a finite value, alone as in a batch; what it pays for is told in a sentence."""
+    assert reward.about.strip()
+    for n in (2, 3, 4):
+        choices, right = _choices(n)
+        paid = reward.sampled(choices, right)
+        assert paid.shape == choices.shape
+        assert np.isfinite(paid).all()
+        alone = [reward.sampled(*item) for item in zip(choices, right, strict=True)]
+        np.testing.assert_allclose(paid, np.stack(alone))
+        if reward.expected is not None:
+            probs = np.random.default_rng(n).dirichlet(np.ones(n), (50, 3))
+            expected = reward.expectation(probs, right)
+            assert expected.shape == probs.shape
+            assert np.isfinite(expected).all()
+
+
+def ignores_the_numbers_of_candidates(reward: Reward) -> None:
+    """Renumbered candidates are paid alike, and so are presentations in another order."""
+    for n in (2, 3, 4):
+        choices, right = _choices(n)
+        paid = reward.sampled(choices, right)
+        turned = np.where(choices >= 0, (choices + 1) % n, choices)
+        np.testing.assert_allclose(reward.sampled(turned, np.roll(right, 1, axis=1)), paid)
+        np.testing.assert_allclose(reward.sampled(choices[:, ::-1], right), paid[:, ::-1])
+
+
+def check_objective(objective: Objective) -> None:
+    """Check what an objective says of itself.
+
+    Raises:
+        AssertionError: Naming the rule.
+    """
+    hold("objective", (is_a_frozen_value, names_what_it_uses, gives_settings), objective)
+
+
+def is_a_frozen_value(objective: Objective) -> None:
+    """An objective is a frozen dataclass that says whether it samples, needs gold, and what moves."""
+    assert dataclasses.is_dataclass(objective)
+    assert type(objective).__dataclass_params__.frozen
+    assert objective.card_text.strip()
+    assert isinstance(objective.sampled, bool)
+    assert isinstance(objective.needs_gold, bool)
+    assert objective.layouts in get_args(Layouts)
+    for name in ("check", "largest_pass", "steps_per_epoch", "build"):
+        assert callable(getattr(objective, name)), name
+
+
+def names_what_it_uses(objective: Objective) -> None:
+    """`uses` names tables and fields of a recipe, which are its options on the command line."""
+    for name in objective.uses:
+        parts = [part for part in PARTIAL if name == part or name.startswith(f"{part}.")]
+        assert parts, f"{name} is no part of a recipe that objectives choose from"
+
+
+def gives_settings(objective: Objective) -> None:
+    """`settings` gives the numbers of a reward, or None for an objective without one."""
+    settings = objective.settings(_recipe(), consistency=None, advantage=None)
+    assert settings is None or isinstance(settings, RewardSettings)
+
+
+def check_engine(engine: Engine) -> None:
+    """Check how an engine divides a step.
+
+    Raises:
+        AssertionError: Naming the rule.
+    """
+    hold("engine", (divides_a_step_or_refuses,), engine)
+
+
+def divides_a_step_or_refuses(engine: Engine) -> None:
+    """A step is divided without a rest, or refused by an error with the numbers."""
+    recipe = _recipe()
+    for items in (1, 4, 7, 8):
+        optimiser = msgspec.structs.replace(recipe.optimiser, items_per_step=items)
+        asked = msgspec.structs.replace(recipe, optimiser=optimiser)
+        try:
+            split = engine.split(asked, 2, 1)
+        except UnswayedError as error:
+            assert any(letter.isdigit() for letter in str(error)), error
+            continue
+        assert isinstance(split, Split)
+        assert split.micro * split.passes == items * 2 * recipe.rollout.samples
+    for name in ("check", "run", "answer"):
+        assert callable(getattr(engine, name)), name
+
+
+def _recipe() -> Recipe:
+    return Recipe("recipe", Task.PAIRWISE)

@@ -1,0 +1,226 @@
+"""Everything registered, and the example of an outside package, keep the rules of `unswayed.testing`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from example_package import EXAMPLE, installed
+from unswayed.backends import BACKENDS
+from unswayed.decisions import DecisionTable, Evidence
+from unswayed.errors import UnknownNameError
+from unswayed.items import TASKS
+from unswayed.methods import METHODS
+from unswayed.methods.apoc import SKIPS
+from unswayed.methods.estimation import MethodWarning
+from unswayed.methods.names import parse_method, spec_name
+from unswayed.methods.vote import Vote
+from unswayed.metrics import METRICS
+from unswayed.presentation import presentations
+from unswayed.prompts import PROMPTS
+from unswayed.reward_settings import REWARDS
+from unswayed.testing import (
+    check_backend,
+    check_engine,
+    check_method,
+    check_metric,
+    check_objective,
+    check_prompt,
+    check_reward,
+    check_skip,
+    methods,
+    metrics,
+    tasks,
+)
+from unswayed.testing.judges import make_items, pool
+from unswayed.training.table import ENGINES, OBJECTIVES
+
+VARIANTS = (
+    "vote:layouts=all",
+    "vote:orders=balanced",
+    "average:space=logit",
+    "average:layouts=all",
+    "contextual:layouts=all",
+    "contextual:strings=N/A:per_item=true",
+    "pride:prior=cell",
+    "pride:prior=group",
+    "pride:mean=geometric",
+    "cell-median:layouts=all",
+    "additive:orders=auto",
+    "additive:design=coupled",
+    "additive:centre=median",
+    "calibraeval:solver=noa:epochs=20",
+    "calibraeval:objective=l1",
+    "sequential:rule=lead:lead=2",
+    "sequential:rule=agree",
+    "sequential:orders=random:5",
+    "balanced-rubric:orders=cyclic",
+    "balanced-rubric:layouts=all",
+    "repeat-score:samples=3",
+    "bias-cost:search=all",
+    "apoc:skip=never",
+    "pcf:orders=cyclic",
+    "pcf:runs=3",
+    "label-shift:strength=0.5",
+)
+with installed():
+    SPECS = (*METHODS, *VARIANTS)
+    NAMES = {table.kind: tuple(table) for table in (METRICS, TASKS, PROMPTS, SKIPS, REWARDS)}
+    TRAINING = [(table.kind, name) for table in (OBJECTIVES, ENGINES) for name in table]
+CHECKS = {"objective": check_objective, "engine": check_engine}
+
+
+def by_name(rule):
+    return rule.__name__
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _example() -> Iterator[None]:
+    with installed():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Small estimation sets are warned about; the tests of each method check that."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MethodWarning)
+        yield
+
+
+def test_example_is_among_those_tested() -> None:
+    assert {"first-two", "label-shift"} <= {*SPECS}
+    assert EXAMPLE["metric"] <= {*NAMES["metric"]}
+    assert EXAMPLE["task"] <= {*NAMES["task"]}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("rule", methods.RULES, ids=by_name)
+def test_method_keeps_rule(rule, spec) -> None:
+    rule(parse_method(spec))
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_method_is_displayed_as_it_was_asked_for(spec) -> None:
+    assert spec_name(parse_method(spec)) == spec
+
+
+@pytest.mark.parametrize("name", NAMES["metric"])
+@pytest.mark.parametrize("rule", metrics.RULES, ids=by_name)
+def test_metric_keeps_rule(rule, name) -> None:
+    rule(METRICS.load(name))
+
+
+@pytest.mark.parametrize("name", NAMES["task"])
+@pytest.mark.parametrize("rule", tasks.RULES, ids=by_name)
+def test_task_keeps_rule(rule, name) -> None:
+    rule(TASKS.load(name))
+
+
+@pytest.mark.parametrize("name", NAMES["prompt"])
+def test_prompt_keeps_rules(name) -> None:
+    check_prompt(PROMPTS.load(name))
+
+
+@pytest.mark.parametrize("name", NAMES["skip"])
+def test_skip_keeps_rules(name) -> None:
+    check_skip(SKIPS.load(name))
+
+
+@pytest.mark.parametrize("name", NAMES["reward"])
+def test_reward_keeps_rules(name) -> None:
+    check_reward(REWARDS.load(name))
+
+
+@pytest.mark.parametrize(("kind", "name"), TRAINING)
+def test_objective_or_engine_keeps_rules(kind, name) -> None:
+    table = OBJECTIVES if kind == "objective" else ENGINES
+    CHECKS[kind](table.load(name))
+
+
+@pytest.mark.parametrize("name", ["simulated", "longest"])
+def test_backend_keeps_rules(name) -> None:
+    check_backend(BACKENDS.load(name), "judge")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "canonical",
+        "vote",
+        "average",
+        "average:space=logit",
+        "sequential",
+        "balanced-rubric",
+        "balanced-rubric:orders=cyclic",
+        "bias-cost",
+        "pcf:orders=cyclic",
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_method_of_every_order_answers_alike_under_every_view(spec, n, seed) -> None:
+    method = methods.fitted(parse_method(spec), n)
+    items = make_items(method, 8, n)
+    calls = [call for item in items for call in pool(method, [item], seed)]
+    table = DecisionTable.of(items, calls)
+    own = method.decide_table(table.select(method.asks(n)))
+    for shape in presentations("cyclic", n):
+        seen = method.decide_table(table.select(method.asks(n), through=shape))
+        mapped = np.where(seen.choices >= 0, np.array(shape.order)[seen.choices], seen.choices)
+        np.testing.assert_array_equal(mapped, own.choices)
+        np.testing.assert_array_equal(seen.tied, own.tied[:, list(shape.order)])
+
+
+class ReadsPosition(Vote):
+    """A vote that always names the first candidate."""
+
+    def decide_table(self, table):
+        verdicts = super().decide_table(table)
+        verdicts.choices[verdicts.choices >= 0] = 0
+        return verdicts
+
+
+class SilentlyNeedsMore(Vote):
+    reads = frozenset({Evidence.CHOICE, Evidence.PROBS})
+
+
+@pytest.mark.parametrize(
+    ("check", "broken", "rule"),
+    [
+        (check_method, ReadsPosition(), "is_read_by_its_name|has_a_full_description"),
+        (check_metric, replace(METRICS.load("accuracy"), meaning=""), "says_what_it_is"),
+        (check_reward, replace(REWARDS.load("con"), sampled=lambda z, right: z * np.nan), "pays_e"),
+        (check_reward, replace(REWARDS.load("con"), sampled=lambda z, right: z * 1.0), "ignores_"),
+        (check_backend, lambda model, settings: None, "says_what_it_is"),
+        (check_skip, lambda item: item.gold, "is_a_function_of_blind_items"),
+    ],
+)
+def test_broken_rule_is_named(check, broken, rule) -> None:
+    with pytest.raises(AssertionError, match=f"breaks the rule ({rule})"):
+        check(broken)
+
+
+@pytest.mark.parametrize(
+    ("rule", "broken"),
+    [
+        (methods.keeps_the_verdict_of_a_fair_judge, ReadsPosition()),
+        (methods.never_falls_back_to_the_raw_choice, SilentlyNeedsMore()),
+        (methods.declares_what_it_reads, SilentlyNeedsMore()),
+        (metrics.adds_up, replace(METRICS.load("accuracy"), statistics=lambda o: np.ones((40, 2)))),
+        (metrics.names_its_needs, replace(METRICS.load("label_mass"), needs=())),
+    ],
+)
+def test_rule_is_broken_by_what_it_is_against(rule, broken) -> None:
+    with pytest.raises((AssertionError, ValueError)):
+        rule(broken)
+
+
+def test_metric_knows_the_name_it_is_registered_under() -> None:
+    assert [METRICS.name_of(METRICS.load(name)) for name in METRICS] == list(METRICS)
+    with pytest.raises(UnknownNameError, match="no metric is"):
+        METRICS.name_of(replace(METRICS.load("accuracy"), title="a copy"))
