@@ -167,8 +167,8 @@ def bench_keys(directory: Path, n: int) -> None:
         wall, cpu = timed(fill)
         show(f"filled with {n:,} rows", n / wall, "rows/s", f"{cpu / n * 1e6:.0f} CPU-us/row")
     with CallStore.open(directory / "keys") as store:
-        wall, _ = timed(store.keys)
-        show(f"keys() of {n:,}", wall, "s", f"{wall / n * 1e6:.2f} us/key")
+        wall, _ = timed(lambda: sum(1 for _ in store.calls()))
+        show(f"calls() of {n:,}", wall, "s", f"{wall / n * 1e6:.2f} us/key")
         keys = [hashlib.sha256(number.to_bytes(8, "big")).digest() for number in range(n)]
         wall, _ = timed(lambda: store.recorded(keys))
         show(f"recorded() of {n:,}, looked up by key", wall, "s", f"{wall / n * 1e6:.2f} us/key")

@@ -115,7 +115,7 @@ BUDGETS: Final = {
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
 ONCE: Final = {
-    ".": 5,
+    ".": 3,
     "auditing": 14,
     "backends": 17,
     "benchmarks": 5,
@@ -130,7 +130,7 @@ ONCE: Final = {
     "report": 5,
     "rewards": 2,
     "runner": 1,
-    "store": 2,
+    "store": 1,
     "tasks": 1,
     "tiny": 1,
     "training": 12,

@@ -71,6 +71,10 @@ def answers_of(backend: Backend, settings: RunSettings = SETTINGS) -> Caller:
     return Caller(backend, Memory(1 << 20), settings, remembers=False)
 
 
+def on_full_disk(*_: object, **__: object) -> None:
+    raise StoreError("the disk is full.")
+
+
 # --- shared calls --------------------------------------------------------------------------------
 
 
@@ -258,13 +262,10 @@ def test_a_shared_answer_is_recorded_before_anybody_has_its_verdict(
 def test_a_budget_is_not_waited_for_where_answers_cannot_be_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise StoreError("the disk is full.")
-
     async def work() -> None:
         spends_all = Narrow(lambda query: Response(text="A", cost_usd=1.0), per_token=1e-9)
         async with Judge(spends_all, method="vote", calls=tmp_path, budget=1.0) as judge:
-            monkeypatch.setattr(CallStore, "put_many", fail)
+            monkeypatch.setattr(CallStore, "put_many", on_full_disk)
             with pytest.raises(StoreError, match="the disk is full"):
                 await asyncio.wait_for(judge.acompare("q", "a", "b"), 20)
 
@@ -274,13 +275,10 @@ def test_a_budget_is_not_waited_for_where_answers_cannot_be_recorded(
 def test_lost_answer_is_paid_once_by_all_who_share_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise StoreError("the disk is full.")
-
     backend = Slow()
 
     async def work() -> list[object]:
-        monkeypatch.setattr(CallStore, "put_many", fail)
+        monkeypatch.setattr(CallStore, "put_many", on_full_disk)
         async with Judge(backend, method="direct", calls=tmp_path) as judge:
             return list(
                 await asyncio.gather(
@@ -297,14 +295,11 @@ def test_lost_answer_is_paid_once_by_all_who_share_it(
 def test_error_of_abandoned_call_is_not_reported_by_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise StoreError("the disk is full.")
-
     reported: list[object] = []
 
     async def work() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, told: reported.append(told))
-        monkeypatch.setattr(CallStore, "put_many", fail)
+        monkeypatch.setattr(CallStore, "put_many", on_full_disk)
         async with Judge(Slow(delay_s=0.05), method="direct", calls=tmp_path) as judge:
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(judge.acompare("q", "a", "b"), 0.01)
@@ -530,10 +525,7 @@ def test_a_budget_for_one_call_makes_one_in_event_loops_of_two_threads() -> None
 def test_a_directory_that_cannot_be_written_is_an_error_and_no_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise StoreError("the disk is full.")
-
-    monkeypatch.setattr(CallStore, "put_many", full)
+    monkeypatch.setattr(CallStore, "put_many", on_full_disk)
     with (
         Judge(Slow(), method="direct", calls=tmp_path) as judge,
         pytest.raises(StoreError, match=r"the disk is full. Answers that were lost by it: 1"),

@@ -436,6 +436,26 @@ def test_a_budget_is_never_exceeded_and_used_while_a_call_fits(
         assert counts.made == 40
 
 
+def test_a_budget_holds_for_64_calls_in_flight_in_two_event_loops(store: CallStore) -> None:
+    most = 0.0001 * sum(most_tokens(next(requests_for(questions(1), FakeBackend(), SETTINGS))[1]))
+    backend = FakeBackend(
+        lambda query: Response(text="A", cost_usd=0.9 * most),
+        per_token=0.0001,
+        connections=64,
+        delay_s=0.001,
+    )
+    caller = Caller(backend, store, replace(SETTINGS, budget_usd=40 * most))
+
+    def asked(number: int) -> RunCounts:
+        return asyncio.run(caller.ask(questions(100)[number::2]))
+
+    with ThreadPoolExecutor(2) as threads:
+        counts = list(threads.map(asked, range(2)))
+    assert sum(one.made for one in counts) == len(backend.asked) == len(store)
+    assert 39 * most < store.totals().cost_usd <= 40 * most
+    assert any(one.budget_spent for one in counts)
+
+
 def test_a_budget_counts_what_earlier_runs_of_the_directory_spent(tmp_path: Path) -> None:
     how = RunSettings(prompts=PromptSettings(), budget_usd=0.305)
     free_to_reserve = FakeBackend(per_token=0.0)  # every answer is billed 0.01

@@ -123,16 +123,22 @@ store.close()
 # --- calls -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(st.lists(st.tuples(REQUESTS, RESPONSES), min_size=1, max_size=4, unique_by=lambda r: r[0]))
-def test_calls_come_back_as_they_were(pairs: list[tuple[Request, Response]]) -> None:
+def test_calls_come_back_as_they_were(
+    store: CallStore, pairs: list[tuple[Request, Response]]
+) -> None:
+    store._connection.execute("DELETE FROM calls")  # of the example before
     rows = [(key_of(asked), asked, response) for asked, response in pairs]
-    with TemporaryDirectory() as folder, CallStore.open(folder) as store:
-        store.put_many(rows)
-        keys = [key for key, _, _ in rows]
-        assert [store.get(key) for key in keys] == pairs
-        assert list(store.responses(keys)) == [(key, response) for key, _, response in rows]
-        assert [(call.key, call.request, call.response) for call in store.calls()] == rows
+    store.put_many(rows)
+    keys = [key for key, _, _ in rows]
+    assert [store.get(key) for key in keys] == pairs
+    assert list(store.responses(keys)) == [(key, response) for key, _, response in rows]
+    assert [(call.key, call.request, call.response) for call in store.calls()] == rows
 
 
 def test_calls_survive_reopening(tmp_path: Path) -> None:
@@ -182,10 +188,7 @@ def test_totals_add_up_over_runs(tmp_path: Path) -> None:
     assert totals[:5] == (3, 15, 4, 3, 0.75)
     assert totals.prompt_bytes == 3 * len("Which is better? 1")
     assert totals.max_tokens == 3 * 5
-
-
-def test_prompt_bytes_are_utf8_bytes() -> None:
-    assert prompt_bytes(request(1, content="é")) == 2 + len(" 1")
+    assert prompt_bytes(request(1, content="é")) == 2 + len(" 1")  # of UTF-8
 
 
 def test_unread_answers_are_found_without_reading(store: CallStore) -> None:
@@ -280,14 +283,10 @@ def test_the_same_data_may_grow_shrink_and_get_gold(store: CallStore) -> None:
     assert store.items() == items("a", "b", "c", gold=1)
 
 
-def test_another_model_is_refused(store: CallStore) -> None:
-    store.bind(model="fake/one", items=items("a"))
-    with pytest.raises(RunDirectoryError, match=r"'fake/one', not 'fake/two'.*--out"):
-        store.bind(model="fake/two", items=items("a"))
-
-
-def test_other_data_are_refused_and_leave_the_directory_as_it_was(store: CallStore) -> None:
+def test_another_model_and_other_data_are_refused_and_change_nothing(store: CallStore) -> None:
     store.bind(model="fake/one", items=items("a", "b"))
+    with pytest.raises(RunDirectoryError, match=r"'fake/one', not 'fake/two'.*--out"):
+        store.bind(model="fake/two", items=items("a", "b"))
     with pytest.raises(RunDirectoryError, match="item 'a' of pairs has changed"):
         store.bind(model="fake/one", items=items("a", "b", prompt="another question"))
     with pytest.raises(RunDirectoryError, match="1 of its 2 items are among the 2 of pairs"):
@@ -297,11 +296,17 @@ def test_other_data_are_refused_and_leave_the_directory_as_it_was(store: CallSto
     assert store.items() == items("a", "b")
 
 
-def test_facts_are_remembered(store: CallStore) -> None:
-    assert store.noted("seed") is None
+def test_facts_are_remembered(tmp_path: Path) -> None:
+    (tmp_path / "calls.sqlite").touch()  # an empty file is a new store
+    store = CallStore.open(tmp_path)
+    assert (len(store), store.noted("seed")) == (0, None)
     store.note("seed", "0")
     store.note("seed", "1")
     assert store.noted("seed") == "1"
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        len(store)
 
 
 def test_a_missing_run_is_an_error_for_readers(tmp_path: Path) -> None:
@@ -525,12 +530,6 @@ def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path, content
     assert (tmp_path / "calls.sqlite").read_bytes() == content
 
 
-def test_an_empty_file_is_a_new_store(tmp_path: Path) -> None:
-    (tmp_path / "calls.sqlite").touch()
-    with CallStore.open(tmp_path) as store:
-        assert len(store) == 0
-
-
 def test_a_damaged_page_is_a_clear_error(tmp_path: Path) -> None:
     with CallStore.open(tmp_path) as store:
         store.put_many([row(n, text="x" * 3000) for n in range(200)])
@@ -735,11 +734,3 @@ def test_a_database_of_another_program_is_refused_untouched(tmp_path: Path) -> N
     with pytest.raises(RunDirectoryError, match="not a file of recorded calls"):
         CallStore.open(tmp_path)
     assert path.read_bytes() == before
-
-
-def test_a_closed_store_says_so(tmp_path: Path) -> None:
-    store = CallStore.open(tmp_path)
-    store.close()
-    store.close()
-    with pytest.raises(StoreError, match="closed"):
-        len(store)

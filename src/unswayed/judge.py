@@ -18,7 +18,6 @@ from collections.abc import (
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from unswayed import faces
@@ -145,7 +144,10 @@ class Judge:
         judging = Judging.by(method, self._backend, self.prompts)
         self._judging = judging
         self._shadow = Shadow(judging.method, shadow, judging.file)
-        pool = _pool(calls)
+        if calls is None or str(calls) == ":memory:":
+            pool: Pool = Memory(MOST_IN_MEMORY)
+        else:
+            pool = calls if isinstance(calls, CallStore) else CallStore.open(calls)
         settings = RunSettings(prompts=self.prompts, budget_usd=budget, reask=reask)
         self._caller = Caller(self._backend, pool, settings, remembers=False, progress=progress)
         self._rounds = Rounds(judging, self._caller, self._shadow)
@@ -291,27 +293,11 @@ class Judge:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
-
-
-def _pool(calls: str | Path | CallStore | None) -> Pool:
-    if calls is None or str(calls) == ":memory:":
-        return Memory(MOST_IN_MEMORY)
-    return calls if isinstance(calls, CallStore) else CallStore.open(calls)

@@ -150,6 +150,7 @@ def judge(
 
 def _recorded(pool: Path | None) -> CallStore | None:
     from unswayed.auditing.opening import recorded_calls
+    from unswayed.store import CallStore
 
     held = recorded_calls(pool)
     return held if isinstance(held, CallStore) else None

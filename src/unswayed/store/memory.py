@@ -6,7 +6,6 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
@@ -130,12 +129,7 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def _keep(self, key: bytes, answer: bytes, *, is_unread: bool) -> None:

@@ -7,18 +7,16 @@ import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
 
 from unswayed.calls import Failure, Request, Response
 from unswayed.errors import ItemError, RunDirectoryError, StoreError
-from unswayed.items import Item, ItemSet, decode_item, encode_item
+from unswayed.items import ItemSet, decode_item, encode_item
 from unswayed.parsing import READER
-from unswayed.store.database import NOTE
 from unswayed.store.lock import WriterLock
-from unswayed.store.lookup import Lookup
+from unswayed.store.lookup import NOTE, Lookup
 from unswayed.store.records import (
     CallFailure,
     RecordedCall,
@@ -113,12 +111,7 @@ class CallStore(Lookup):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def __len__(self) -> int:
@@ -273,7 +266,13 @@ class CallStore(Lookup):
             )
         if bound is not None and self._holds(items):
             return
-        asked = {item.id: _what_is_asked(item) for item in items}
+        # calls can depend on the item without gold, group and meta: 32 bytes of hash
+        asked = {
+            item.id: hashlib.sha256(
+                encode_item(msgspec.structs.replace(item, gold=None, group=None, meta={}))
+            ).digest()
+            for item in items
+        }
         stored: dict[str, bytes] = dict(self.rows("SELECT id, asked FROM items"))
         _check_same_data(stored, asked, name=items.name, directory=self.directory)
         with self.transaction() as connection:
@@ -333,12 +332,6 @@ class CallStore(Lookup):
                 whole.update(b"\n")
                 count += 1
         return f"sha256:{whole.hexdigest()}" == items.fingerprint
-
-
-def _what_is_asked(item: Item) -> bytes:
-    """Hash of what calls can depend on: the item without gold, group and meta, 32 bytes."""
-    asked = msgspec.structs.replace(item, gold=None, group=None, meta={})
-    return hashlib.sha256(encode_item(asked)).digest()
 
 
 def _check_same_data(
