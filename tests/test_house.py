@@ -141,7 +141,6 @@ SAME_CLASS_NAMES: Final = frozenset(
     {
         "Answered",
         "Answers",
-        "Asked",
         "Batch",
         "Block",
         "Calls",
@@ -151,7 +150,6 @@ SAME_CLASS_NAMES: Final = frozenset(
         "Estimate",
         "Example",
         "Flips",
-        "Frame",
         "Groups",
         "Place",
         "Prompt",

@@ -11,7 +11,7 @@ from judges import est, figures, method, plain_run, sample_run
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.frontier import FRAMES, dots_of, panels, scale_of, shortened
-from unswayed.report.labels import CHARACTER, Box, Frame, Label, Spot, covers, place
+from unswayed.report.labels import CHARACTER, Box, Label, LabelBox, Spot, covers, place
 from unswayed.report.page import render_report
 
 
@@ -150,7 +150,7 @@ CROWD = {  # twelve methods as they usually lie: most of them near one call and 
 
 
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame.kind or "screen")
-def test_a_crowd_is_numbered_every_dot_once_and_nothing_covers_anything(frame: Frame) -> None:
+def test_a_crowd_is_numbered_every_dot_once_and_nothing_covers_anything(frame: LabelBox) -> None:
     methods = {k: method((v, v - 0.02, v + 0.02), calls) for k, (v, calls) in CROWD.items()}
     shown = panels([Finding(advising("average", methods))])
     assert {dot.name for dot in shown.key} == set(CROWD)

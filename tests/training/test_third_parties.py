@@ -1,100 +1,13 @@
 """A reward, an objective and an engine of another package: one file and one line each."""
 
 import json
-import os
-import sys
 from pathlib import Path
 
 import pytest
 from forks import ended
 
-REWARD = '''
-import numpy as np
+from example_package import describe, environment
 
-from unswayed.reward_settings import Reward
-
-def unanimous(choices, right):
-    """+3 where all samples of the group name one candidate, else -3."""
-    z = np.asarray(choices)
-    flat = z.reshape(*z.shape[:-2], -1)
-    same = (flat == flat[..., :1]).all(axis=-1) & (flat[..., 0] >= 0)
-    return np.where(np.broadcast_to(same[..., None, None], z.shape), 3.0, -3.0)
-
-UNANIMOUS = Reward("three times as much where all samples of the group agree", sampled=unanimous)
-'''
-OBJECTIVE = """
-from dataclasses import dataclass, replace
-
-import msgspec
-
-from unswayed.training.pif import PIF
-from unswayed.training.recipe_parts import Pif
-
-@dataclass(frozen=True)
-class SymbolOnly:
-    card_text: str = "cross-entropy on the symbol alone"
-    sampled: bool = False
-    needs_gold: bool = True
-    layouts: str = "coupled"
-    uses: tuple[str, ...] = ()
-
-    def settings(self, recipe, *, consistency, advantage):
-        return None
-
-    def check(self, recipe, groups, settings):
-        PIF.check(recipe, groups, settings)
-
-    def largest_pass(self, recipe, groups, chat):
-        return PIF.largest_pass(recipe, groups, chat)
-
-    def steps_per_epoch(self, recipe, groups):
-        return PIF.steps_per_epoch(recipe, groups)
-
-    def build(self, plan, out):
-        symbol = Pif(negatives=0, content_weight=0.0, separator=" : ")
-        return PIF.build(replace(plan, recipe=msgspec.structs.replace(plan.recipe, pif=symbol)), out)
-
-SYMBOL_ONLY = SymbolOnly()
-"""
-ENGINE = """
-import json
-
-import torch
-from safetensors.torch import save_file
-
-from unswayed.errors import UsageError
-from unswayed.training.held_out import measure_held_out
-from unswayed.training.protocol import Stop
-from unswayed.training.sampling import Split
-
-class Counting:
-    # Trains nothing: writes the length of each prompt as the model, and answers its first label.
-    def check(self, recipe, settings, *, sampled):
-        if not sampled:
-            raise UsageError("the counting engine needs an objective that samples responses.")
-
-    def split(self, recipe, n_presentations, world):
-        responses = recipe.optimiser.items_per_step * n_presentations * recipe.rollout.samples
-        if responses % 7:
-            raise UsageError(f"the counting engine counts in sevens, not {responses}.")
-        return Split(7, responses // 7)
-
-    def run(self, plan, folder, resume, report):
-        lengths = [len(plan.chat.ids(row.messages)) for row in plan.groups.rows]
-        for step in (0, plan.steps):
-            answers = lambda prompts: self.answer(lengths, plan, prompts, greedy=True)
-            line = {"step": step, "steps": plan.steps, **measure_held_out(plan, answers)}
-            folder.append(line)
-            report(line)
-        save_file({"lengths": torch.tensor(lengths)}, folder.path / "model.safetensors")
-        (folder.path / "model.json").write_text(json.dumps([*plan.split, *lengths]))
-        return Stop(plan.steps, interrupted=False)
-
-    def answer(self, training, plan, prompts, *, greedy):
-        return [plan.groups.symbols[0] for _ in prompts]
-
-COUNTING = Counting()
-"""
 SMALL = (
     "data.held_out=4",
     "optimiser.steps=2",
@@ -107,30 +20,14 @@ SMALL = (
 
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory):
-    """A folder of installed packages that holds one of a third party."""
+    """A folder of installed packages that describes the example of an outside package."""
     folder = tmp_path_factory.mktemp("site")
-    (folder / "others_reward.py").write_text(REWARD)
-    (folder / "others_objective.py").write_text(OBJECTIVE)
-    (folder / "others_engine.py").write_text(ENGINE)
-    info = folder / "others-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[unswayed.rewards]\nunanimous = others_reward:UNANIMOUS\n\n"
-        "[unswayed.objectives]\nsymbol-only = others_objective:SYMBOL_ONLY\n\n"
-        "[unswayed.engines]\ncounting = others_engine:COUNTING\n"
-    )
+    describe(folder)
     return folder
 
 
 def unswayed(plugin, *arguments):
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(plugin), *filter(None, sys.path)]),
-        "OMP_NUM_THREADS": "1",
-        "COLUMNS": "200",
-    }
-    (process,) = ended(["-m", "unswayed", *arguments], [environment])
+    (process,) = ended(["-m", "unswayed", *arguments], [environment(plugin)])
     return process
 
 

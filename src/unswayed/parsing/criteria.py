@@ -16,7 +16,7 @@ from typing import Final
 
 from unswayed.parsing.listwise import closed, own_replies
 from unswayed.parsing.listwise_json import Json, JsonList, JsonObject
-from unswayed.parsing.listwise_objects import Reply, plain, shown
+from unswayed.parsing.listwise_objects import ListObject, plain, shown
 from unswayed.parsing.places import alone
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten, symbols_of
 
@@ -67,8 +67,8 @@ def _only(labels: set[float | bool | None]) -> int | None:
     return None if label is None else int(label)
 
 
-def _reply_of(root: JsonObject | JsonList, places: dict[str, int], symbols: Symbols) -> Reply:
-    reply = Reply([], [], [])
+def _reply_of(root: JsonObject | JsonList, places: dict[str, int], symbols: Symbols) -> ListObject:
+    reply = ListObject([], [], [])
     for place, value in _named(root, places):
         label = _label_of(value, symbols)
         reply.marks.append((place, _LABEL, None if label == NO_LABEL else label))

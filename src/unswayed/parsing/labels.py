@@ -28,7 +28,7 @@ from unswayed.parsing.listwise_json import JsonObject, json_texts
 from unswayed.parsing.places import (
     DECLARED_TIE,
     UNCLEAR,
-    Asked,
+    Sought,
     alone,
     is_reason,
     listed,
@@ -147,7 +147,7 @@ def read_label(
         text, truncated = text[-LONGEST:].partition("\n")[2] or text[-LONGEST:], True
     if scale and not values and all(label.isdecimal() for label in symbols.labels):
         values = [float(label) for label in symbols.labels]
-    asked = Asked(symbols, texts, scale, values)
+    asked = Sought(symbols, texts, scale, values)
     is_whole = text.startswith("{") or _TAG.fullmatch(text.strip("`*")) is not None
     is_whole = is_whole or (
         scale and "\n" not in text and place(text, asked) >= 0
@@ -157,7 +157,7 @@ def read_label(
     return code if code >= 0 or code == DECLARED_TIE else NO_LABEL
 
 
-def _strongest(own: str, text: str, asked: Asked, form: str | None, truncated: bool) -> int:
+def _strongest(own: str, text: str, asked: Sought, form: str | None, truncated: bool) -> int:
     """What the strongest place says; `own` is the text without its quotations."""
     for name, pattern in (("tag", _TAG), ("mark", _MARK)):
         matches = deque(() if text.startswith("{") else pattern.finditer(own), maxlen=50)
@@ -181,7 +181,7 @@ def _strongest(own: str, text: str, asked: Asked, form: str | None, truncated: b
     return UNCLEAR if _UNCLOSED.search(own) else _plain(own, asked)
 
 
-def _inside(match: re.Match[str], asked: Asked, truncated: bool) -> int:
+def _inside(match: re.Match[str], asked: Sought, truncated: bool) -> int:
     """What a tag or mark holds; for two labels also `A>B`, `A=B`, and `C` as a tie."""
     if truncated and match.end() == len(match.string) and match[0][-1] not in ">]}":
         return UNCLEAR  # more of it may have followed
@@ -199,7 +199,7 @@ def _inside(match: re.Match[str], asked: Asked, truncated: bool) -> int:
     return UNCLEAR if code == NO_LABEL else code
 
 
-def _is_mentioned(text: str, match: re.Match[str], asked: Asked) -> bool:
+def _is_mentioned(text: str, match: re.Match[str], asked: Sought) -> bool:
     """True if a tag or mark is spoken of: reported, denied, conditional, amid a sentence."""
     line = text.rfind("\n", 0, match.start()) + 1
     before = _SENTENCE.split(text[max(line, match.start() - 200) : match.start()])[-1]
@@ -224,7 +224,7 @@ def _hands_over(before: str) -> bool:
     return 2 < len(said.split()) < 13 and _reports(said)
 
 
-def _json(text: str, asked: Asked, form: str | None) -> int:
+def _json(text: str, asked: Sought, form: str | None) -> int:
     """What the last JSON object says; `NO_LABEL` if more than a remark on lines of its own follows."""
     nests = json_texts(text) if "}" in text else ()
     roots = [root for root in nests if isinstance(root, JsonObject) and root.is_whole]
@@ -241,7 +241,7 @@ def _json(text: str, asked: Asked, form: str | None) -> int:
     return UNCLEAR if len(set(codes) - {UNCLEAR}) > 1 and form != "json" else codes[-1]
 
 
-def _of_object(root: JsonObject, asked: Asked) -> int:
+def _of_object(root: JsonObject, asked: Sought) -> int:
     """What the verdict keys of an object say; those that are marked as final win over the others."""
     codes: set[int] = set()
     final: set[int] = set()
@@ -261,7 +261,7 @@ def _of_object(root: JsonObject, asked: Asked) -> int:
     return UNCLEAR if code == NO_LABEL else code
 
 
-def _plain(text: str, asked: Asked) -> int:
+def _plain(text: str, asked: Sought) -> int:
     """What lines and sentences say, in a reply without tag, mark or JSON."""
     text = _EMPHASIS.sub(r"\2", text)
     rows = [row.strip() for row in text.split("\n") if not _RULE.fullmatch(row)]
@@ -285,7 +285,7 @@ def _plain(text: str, asked: Asked) -> int:
     return stated.pop()
 
 
-def _row(k: int, rows: Sequence[str], heading: set[int], asked: Asked) -> int:
+def _row(k: int, rows: Sequence[str], heading: set[int], asked: Sought) -> int:
     """What row k says; `NO_LABEL` for one without the head of a verdict, but the first and the last."""
     row, is_last = rows[k], k == len(rows) - 1
     head = _HEAD.match(row)
@@ -299,7 +299,7 @@ def _row(k: int, rows: Sequence[str], heading: set[int], asked: Asked) -> int:
     return UNCLEAR if k and code >= 0 and _hands_over(rows[k - 1]) else code
 
 
-def _headed(row: str, head: re.Match[str], asked: Asked, is_last: bool, rows: int) -> int:
+def _headed(row: str, head: re.Match[str], asked: Sought, is_last: bool, rows: int) -> int:
     """What a row says behind its head: `NO_LABEL` if the head or the row is none of a verdict."""
     name, inside = _NUMBERED.sub("", head[1]).strip(places.EDGES), row[head.end() :]
     words = words_of(name)
@@ -328,7 +328,7 @@ def _headed(row: str, head: re.Match[str], asked: Asked, is_last: bool, rows: in
     )
 
 
-def _headings(rows: Iterable[str], asked: Asked) -> tuple[set[int], set[int]]:
+def _headings(rows: Iterable[str], asked: Sought) -> tuple[set[int], set[int]]:
     """The labels that are a line of their own, and those that head a line."""
     alone: set[int] = set()
     leading: set[int] = set()
@@ -347,7 +347,7 @@ def _headings(rows: Iterable[str], asked: Asked) -> tuple[set[int], set[int]]:
     return alone, leading
 
 
-def _sentence(text: str, asked: Asked) -> int:
+def _sentence(text: str, asked: Sought) -> int:
     """What the last sentence says, or one that concludes; `UNCLEAR` if an earlier one differs."""
     parts = [p for p in _SENTENCE.split(text[-2000:])[-16:] if p.strip(places.EDGES + ")")][-8:]
     if not parts or (len(text) > 2000 and len(parts) == 1) or text.rstrip(" _\"”').").endswith("?"):
@@ -378,7 +378,7 @@ def _turns(sentence: str) -> bool:
     return not (TURNING.isdisjoint(words[:3]) and OTHERS.isdisjoint(words))
 
 
-def _of_sentence(sentence: str, asked: Asked) -> int:
+def _of_sentence(sentence: str, asked: Sought) -> int:
     """What a sentence says if all of its words are listed and one of them points."""
     head, colon, _ = sentence.partition(":")
     if "?" in sentence or "¿" in sentence or (colon and not DENIED.isdisjoint(words_of(head))):

@@ -29,7 +29,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from unswayed.parsing.listwise_json import JsonList, JsonObject, json_texts
-from unswayed.parsing.listwise_objects import FLAGS, SCORE, Reply, reply_of
+from unswayed.parsing.listwise_objects import FLAGS, SCORE, ListObject, reply_of
 from unswayed.parsing.places import alone
 from unswayed.parsing.quoting import spoken, without_thinking
 from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
@@ -92,7 +92,7 @@ class ListwiseReading:
     problems: tuple[str, ...] = ()
 
 
-ReadsObject = Callable[[JsonObject | JsonList], Reply]
+ReadsObject = Callable[[JsonObject | JsonList], ListObject]
 """What one object, or a list of them, says."""
 
 
@@ -100,7 +100,7 @@ class _Place(NamedTuple):
     """An object in the text, and what it says."""
 
     root: JsonObject | JsonList
-    reply: Reply
+    reply: ListObject
 
 
 def read_listwise(
@@ -163,7 +163,7 @@ def read_listwise(
 
 def own_replies(
     text: str, symbols: Symbols, read: ReadsObject, quoted: tuple[str, ...], problems: list[str]
-) -> list[Reply]:
+) -> list[ListObject]:
     """What the judge itself says, in order, without what it corrects.
 
     Args:
@@ -180,7 +180,7 @@ def own_replies(
     own = without_thinking(_prose(text, places)).strip()
     prose = spoken(_unfenced(own), symbols, quoted)
     marks = list(_PLACE.finditer(prose))
-    replies: list[Reply] = []
+    replies: list[ListObject] = []
     end = 0
     for mark in marks:
         place = int(mark[1])

@@ -32,7 +32,7 @@ _BETTER: Final = re.compile(r">+|≻|,")
 _LONGEST: Final = 4_000
 
 
-class Reply(NamedTuple):
+class ListObject(NamedTuple):
     """What one object says, in order; anything may be said twice.
 
     Attributes:
@@ -57,13 +57,13 @@ class Reply(NamedTuple):
         return frozenset(self.marks), frozenset(self.rankings)
 
 
-def reply_of(root: JsonObject | JsonList, symbols: Symbols) -> Reply:
+def reply_of(root: JsonObject | JsonList, symbols: Symbols) -> ListObject:
     """What an object, or a list of candidates, says."""
     if isinstance(root, JsonList):
-        reply = Reply([], [], [])
+        reply = ListObject([], [], [])
         _read_candidates(root, symbols, reply)
         return reply
-    reply = Reply([], [], [], is_part=any(plain(key) in _FIELDS for key, _ in root.pairs))
+    reply = ListObject([], [], [], is_part=any(plain(key) in _FIELDS for key, _ in root.pairs))
     is_wrapped = False
     for key, value in root.pairs:
         if plain(key) == "candidates":
@@ -78,7 +78,7 @@ def reply_of(root: JsonObject | JsonList, symbols: Symbols) -> Reply:
     return reply
 
 
-def _read_candidates(candidates: Json, symbols: Symbols, reply: Reply) -> None:
+def _read_candidates(candidates: Json, symbols: Symbols, reply: ListObject) -> None:
     if isinstance(candidates, JsonObject):
         for key, value in candidates.pairs:
             label = _label(key, symbols)
@@ -97,7 +97,7 @@ def _read_candidates(candidates: Json, symbols: Symbols, reply: Reply) -> None:
         reply.problems.append(f"candidates are neither an object nor a list: {shown(candidates)}")
 
 
-def _read_candidate(label: int, name: str, value: Json, reply: Reply) -> None:
+def _read_candidate(label: int, name: str, value: Json, reply: ListObject) -> None:
     """What is said of the label that `name` stands for."""
     if label == NO_LABEL:
         reply.problems.append(f"{shown(name)} names no candidate")
@@ -133,7 +133,7 @@ def _flag_of(said: Json) -> bool | None:
     return said if isinstance(said, bool) else None
 
 
-def _read_ranking(value: Json, symbols: Symbols, reply: Reply) -> None:
+def _read_ranking(value: Json, symbols: Symbols, reply: ListObject) -> None:
     if isinstance(value, JsonObject | JsonList) and not value.is_whole:
         reply.problems.append("the ranking was not finished")
         return

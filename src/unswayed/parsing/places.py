@@ -77,7 +77,7 @@ def takes_back(text: str) -> bool:
     )
 
 
-class Asked(NamedTuple):
+class Sought(NamedTuple):
     """What a judge was asked for.
 
     Attributes:
@@ -155,13 +155,13 @@ def alone(text: str, symbols: Symbols) -> int:
     """The label that is all a text says, with nouns before it at most; `NO_LABEL` if it is not."""
     if "," in text.strip(_FRONT):
         return NO_LABEL
-    code = place(text, Asked(symbols), behind=NOTHING)
+    code = place(text, Sought(symbols), behind=NOTHING)
     if code < 0:
-        code = place(text.strip(EDGES + _BRACKETS), Asked(symbols), behind=NOTHING)
+        code = place(text.strip(EDGES + _BRACKETS), Sought(symbols), behind=NOTHING)
     return max(code, NO_LABEL)
 
 
-def place(text: str, asked: Asked, *, behind: int = INSIDE) -> int:
+def place(text: str, asked: Sought, *, behind: int = INSIDE) -> int:
     """Read the inside of a place.
 
     Args:
@@ -212,7 +212,7 @@ def _is_odd(text: str, signs: str) -> bool:
     return any(text.count(sign) % 2 for sign in signs)
 
 
-def _wordless(core: str, asked: Asked) -> int:
+def _wordless(core: str, asked: Sought) -> int:
     """A tie, a value or a level's name, in a place that names no label."""
     words = set(words_of(core))
     if words & TIE and words <= TIE | TIE_BESIDE | PLAIN | POINTING:
@@ -226,7 +226,7 @@ def _wordless(core: str, asked: Asked) -> int:
 
 
 def _ends(
-    after: str, code: int, asked: Asked, behind: int, *, points: bool = False, told: bool = False
+    after: str, code: int, asked: Sought, behind: int, *, points: bool = False, told: bool = False
 ) -> bool:
     """True if what stands behind a label leaves it a verdict.
 
@@ -281,7 +281,7 @@ def _ends(
     return is_apart and behind >= LINE and is_reason(gap.lstrip("-–—(（"), code, asked)
 
 
-def _counted(rest: str, asked: Asked) -> int | None:
+def _counted(rest: str, asked: Sought) -> int | None:
     """The end of "/5" or "stars" behind a level; -1 where it is none, None where nothing counts."""
     part = _OVER.match(rest) or (_UNIT.match(rest) if asked.scale else None)
     if part is None:
@@ -300,7 +300,7 @@ def _shown(rest: str, code: int, texts: Sequence[str]) -> bool | None:
     return False if any(text and said.startswith(text[:40]) for text in shown) else None
 
 
-def is_reason(text: str, code: int, asked: Asked, *, alone: bool = True) -> bool:
+def is_reason(text: str, code: int, asked: Sought, *, alone: bool = True) -> bool:
     """True if a text is a reason for a label: it denies and withdraws nothing, and names no other
     label unless that is allowed.
     """
@@ -311,6 +311,6 @@ def is_reason(text: str, code: int, asked: Asked, *, alone: bool = True) -> bool
     return not alone or _names_only(code, text, asked)
 
 
-def _names_only(code: int, text: str, asked: Asked) -> bool:
+def _names_only(code: int, text: str, asked: Sought) -> bool:
     """True if a text names no label but this one."""
     return all(asked.symbols.index(match[0]) == code for match in named(text[:2000], asked.symbols))

@@ -15,7 +15,7 @@ from typing import Final
 from unswayed.decisions import Estimate
 from unswayed.metrics.table import compared_metrics
 from unswayed.report.findings import ACCURACY, ACCURACY_FRACTIONAL, SPEARMAN, Finding
-from unswayed.report.labels import Box, Frame, Label, Spot, place
+from unswayed.report.labels import Box, Label, LabelBox, Spot, place
 from unswayed.report.numerals import calls_text, share
 from unswayed.report.words import plain, say
 from unswayed.visible import one_line
@@ -27,8 +27,8 @@ NICE_CALLS = (
     240, 300, 400, 500, 720, 1000,
 )  # fmt: skip
 FRAMES: Final = (
-    Frame("", 520, 420, Box(34, 16, 506, 380)),
-    Frame("narrow", 358, 420, Box(34, 16, 344, 380)),
+    LabelBox("", 520, 420, Box(34, 16, 506, 380)),
+    LabelBox("narrow", 358, 420, Box(34, 16, 344, 380)),
 )
 Point = tuple[float, float]
 
@@ -64,7 +64,7 @@ class Scale:
         bottom: The share at the lower edge; 1 is at the upper.
     """
 
-    frame: Frame
+    frame: LabelBox
     bottom: float
     fewest: float
     most: float
@@ -151,7 +151,7 @@ def dots_of(finding: Finding, metric: str) -> list[Dot]:
     ]
 
 
-def scale_of(frame: Frame, dots: Sequence[Dot]) -> Scale:
+def scale_of(frame: LabelBox, dots: Sequence[Dot]) -> Scale:
     """The scale that all panels share: down to the lowest interval end, floored to fives."""
     lowest = min(dot.value if dot.estimate.low is None else dot.estimate.low for dot in dots)
     bottom = min(0.95, math.floor(round(lowest * 20, 6)) / 20)
@@ -159,7 +159,7 @@ def scale_of(frame: Frame, dots: Sequence[Dot]) -> Scale:
     return Scale(frame, max(0.0, bottom), fewest, most if most / fewest >= 1.25 else fewest * 2)
 
 
-def panels(findings: Sequence[Finding], *, frames: Sequence[Frame] = FRAMES) -> Frontier:
+def panels(findings: Sequence[Finding], *, frames: Sequence[LabelBox] = FRAMES) -> Frontier:
     """A panel per metric and run, all on one scale; none with fewer than two methods.
 
     The metrics are the shares in which methods are compared jointly and more is better; where they

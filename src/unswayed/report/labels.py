@@ -34,7 +34,7 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class LabelBox:
     """A drawing's size in px, and the rectangle between its axes."""
 
     kind: str
@@ -107,7 +107,7 @@ class Label:
         middle = self.y - 4
         return Box(left - 1, middle - HALF_LINE, left + width + 1, middle + HALF_LINE)
 
-    def inside(self, frame: Frame) -> bool:
+    def inside(self, frame: LabelBox) -> bool:
         """Whether it lies inside the drawing, above its axis."""
         right = frame.width + (10 if self.anchor == "start" else 2)
         left, top, end, bottom = self.box
@@ -131,7 +131,7 @@ def _places(spot: Spot) -> Iterator[Label]:
         yield Label(spot, "end", x + 6, side)
 
 
-def place(spots: Sequence[Spot], frame: Frame, lines: Sequence[Box]) -> tuple[Label, ...] | None:
+def place(spots: Sequence[Spot], frame: LabelBox, lines: Sequence[Box]) -> tuple[Label, ...] | None:
     """Choose a place for every label.
 
     Args:
