@@ -16,7 +16,7 @@ from unswayed.runner.keys import Question
 from unswayed.runner.planning import CallPlan, check_budget, plan_calls
 from unswayed.runner.progress import ShowsProgress, keep_showing
 from unswayed.runner.questions import Drafter, RunSettings, settle_logprobs
-from unswayed.runner.reading import read_answers, read_decisions
+from unswayed.runner.reading import read_decisions
 from unswayed.runner.window import Kept, Window
 from unswayed.store import Pool
 
@@ -210,9 +210,12 @@ class Caller:
 
     def calls(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Request, Response]]:
         """Yield what was sent and what counts as the answer, unread; what is missing is left out."""
-        for answer in read_answers(questions, self.pool, self._drafter):
-            draft = answer.second or self._drafter.draft(answer.question, answer.key)
-            yield answer.question, draft.request, answer.response
+        for question in questions:
+            ((key, _),) = self._drafter.addresses((question,))
+            second = self._drafter.second_key(key)
+            call = (second and self.pool.get(second)) or self.pool.get(key)
+            if call is not None:
+                yield question, *call
 
     def was_asked(self, questions: Iterable[Question]) -> bool:
         """Return True if every question is recorded, answered or failed."""

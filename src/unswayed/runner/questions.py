@@ -73,6 +73,7 @@ class Drafter:
         self._wordings = Wordings(settings.prompts)
         self._frames: dict[tuple[Wording, int], Frame] = {}
         self._converses = converses
+        self._seconds: dict[bytes, bytes] = {}
         self._layouts: dict[tuple[str, str, int], ReplyLayout] = {}
         self._kept: dict[bytes, Draft] = {}
         self._room = MOST_KEPT if remembers else 0
@@ -184,6 +185,11 @@ class Drafter:
             kind, ReplyLayout(prompt.labels, prompt.answer_only, prompt.reask, prompt.form)
         )
 
+    def recorded(self, question: Question, key: bytes, request: Request) -> Draft:
+        """Return the draft of a question whose key is known and whose request was recorded."""
+        item, ask = question
+        return Draft(question, request, key, self._layouts[ask.prompt_id, item.task, item.n])
+
     def read(self, question: Question, response: Response) -> Decision:
         """The decision that an answer to a question whose key is known stands for."""
         item, ask = question
@@ -198,7 +204,15 @@ class Drafter:
         if draft.after is not None or not is_unread(response, decision):
             return None
         second = draft.second(response)
-        return second and (self._take(second.key) or second)
+        if second is None:
+            return None
+        if self._remembers and not self.leaves_out(second):
+            self._seconds[draft.key] = second.key
+        return self._take(second.key) or second
+
+    def second_key(self, key: bytes) -> bytes | None:
+        """Return the key of the second call after a call, if one was drafted."""
+        return self._seconds.get(key)
 
     def leaves_out(self, second: Draft) -> bool:
         """Return True if the settings leave a second call out, recorded or not."""

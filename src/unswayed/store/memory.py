@@ -19,6 +19,7 @@ ENTRY_BYTES: Final = 220
 LOST: Final = b""
 """Stands for the answer of a call that failed."""
 
+_REQUEST: Final = msgspec.json.Decoder(Request)
 _RESPONSE: Final = msgspec.json.Decoder(Response)
 
 
@@ -26,21 +27,23 @@ class Memory:
     """The answers used last, by key; the ones not used for longest are forgotten.
 
     Answers are kept as JSON, whose size is known: one label with five logprobs counts about 0.5 kB
-    and with twenty 0.8 kB, `ENTRY_BYTES` included. Requests are not kept: a question gives them anew.
+    and with twenty 0.8 kB, `ENTRY_BYTES` included.
     All methods may be called from any thread; they are those of a `CallStore`.
 
     Args:
         most_bytes: What keys and answers may take together.
+        keeps_requests: Whether `get` finds calls; they take no part in `most_bytes`.
     """
 
     read_only: Final = False
     damaged: Final = 0
 
-    def __init__(self, most_bytes: float = math.inf) -> None:
+    def __init__(self, most_bytes: float = math.inf, *, keeps_requests: bool = False) -> None:
         self.n_bytes = 0
         self._most_bytes = most_bytes
         self._answers: OrderedDict[bytes, bytes] = OrderedDict()
         self._unread: set[bytes] = set()
+        self._requests: dict[bytes, bytes] | None = {} if keeps_requests else None
         self._notes: dict[str, str] = {}
         self._totals = Totals(0, 0, 0, 0, 0.0, 0, 0)
         self._guard = threading.Lock()
@@ -78,6 +81,12 @@ class Memory:
                 self._answers.move_to_end(key)
             yield key, _RESPONSE.decode(answer)
 
+    def get(self, key: bytes) -> tuple[Request, Response] | None:
+        """Return one call, or None if its request or its answer is not kept."""
+        request = (self._requests or {}).get(key)
+        answers = dict(self.responses((key,)))
+        return (_REQUEST.decode(request), answers[key]) if request and answers else None
+
     def totals(self) -> Totals:
         """Return what all calls have cost so far, those that are forgotten included."""
         return self._totals
@@ -102,6 +111,8 @@ class Memory:
             with self._guard:
                 # as encoded it has room to spare
                 self._keep(key, bytes(bytearray(encoded)), is_unread=key in unread)
+                if self._requests is not None:
+                    self._requests[key] = msgspec.json.encode(request)
                 before = self._totals
                 self._totals = Totals(
                     before.calls + 1,
@@ -124,6 +135,7 @@ class Memory:
         with self._guard:
             self._answers.clear()
             self._unread.clear()
+            self._requests = None
             self.n_bytes = 0
 
     def __enter__(self) -> Self:
