@@ -101,7 +101,7 @@ BUDGETS: Final = {
     "items": 1300,
     "methods": 5050,
     "metrics": 4850,
-    "parsing": 2750,
+    "parsing": 2700,
     "prompts": 1850,
     "report": 4000,
     "rewards": 750,
