@@ -211,11 +211,7 @@ class BiasCost(Method):
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """The order learned, levels counted by value; before `fit` all that may be learned.
-
-        Raises:
-            UsageError: If that is too much.
-        """
+        """The order learned, levels counted by value; before `fit` all that may be learned."""
         if self.probes is not None:
             probe = self._probe_of(n)
             return (_by_value(probe.order) if probe else content_ask(n),)

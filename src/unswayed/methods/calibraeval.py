@@ -115,11 +115,7 @@ class Curve(Learned):
 
 
 def objective_presentations(n: int, objective: Objective) -> tuple[Presentation, ...]:
-    """What the objective compares, canonical first: X0, X2, X1; the coupled rotations for n > 2.
-
-    Raises:
-        MethodError: For `l2`, which is order-only, with more than two candidates.
-    """
+    """What the objective compares, canonical first: X0, X2, X1; the coupled rotations for n > 2."""
     if n > 2 and objective == "l2":
         raise MethodError(
             f"calibraeval:objective=l2 needs 2 candidates, got {n}. Use objective=both."

@@ -24,11 +24,7 @@ def check_numbers(
     least: float = -math.inf,
     most: float = math.inf,
 ) -> None:
-    """Check how many numbers there are, and that all are finite and in a range.
-
-    Raises:
-        UnsoundError: Naming the field.
-    """
+    """Check how many numbers there are, and that all are finite and in a range."""
     if len(numbers) != size:
         raise UnsoundError(f"{name}: {len(numbers)} numbers where {size} are needed")
     for number in numbers:
@@ -37,22 +33,14 @@ def check_numbers(
 
 
 def check_rising(name: str, numbers: Sequence[float], *, strictly: bool) -> None:
-    """Check that numbers rise, or at least never fall.
-
-    Raises:
-        UnsoundError: Naming the field.
-    """
+    """Check that numbers rise, or at least never fall."""
     for before, after in itertools.pairwise(numbers):
         if after < before or (strictly and after == before):
             raise UnsoundError(f"{name}: {before} is followed by {after}")
 
 
 def check_layout(name: str, layout: Order, n: int) -> None:
-    """Check that a label sequence has each of n labels once.
-
-    Raises:
-        UnsoundError: Naming the field.
-    """
+    """Check that a label sequence has each of n labels once."""
     try:
         invert(layout)
     except ShapeError:

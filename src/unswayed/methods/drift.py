@@ -75,10 +75,6 @@ def drift(
         tables: `method.estimation_tables` of the items asked again.
         resamples: Bootstrap resamples of questions.
         seed: Seed of the bootstrap.
-
-    Raises:
-        MethodError: If the answers give none of the numbers that were learned, or questions repeat
-            that the file did not count.
     """
     filed = method.estimates()
     repeated = any(table.subjects.clusters().count < len(table) for table in tables.values())

@@ -72,11 +72,7 @@ def _floored(table: DecisionTable) -> DecisionTable:
 def split(
     items: Sequence[Item | Decision], decisions: Sequence[Decision] | None
 ) -> tuple[list[Item], Sequence[Decision]]:
-    """Blind items and decisions, from both or from the decisions alone (items without texts).
-
-    Raises:
-        MethodError: If there are items and no decisions.
-    """
+    """Blind items and decisions, from both or from the decisions alone (items without texts)."""
     if decisions is not None:
         return [blind(item) for item in items if isinstance(item, Item)], decisions
     recorded = [entry for entry in items if isinstance(entry, Decision)]

@@ -57,12 +57,7 @@ class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     version: str = ""
 
     def load(self) -> Method:
-        """The method itself.
-
-        Raises:
-            UnknownNameError: If the method is not installed.
-            MethodError: If a field is missing, unknown or not what a fit makes.
-        """
+        """The method itself."""
         return from_json(self.method)
 
     def check(
@@ -72,11 +67,7 @@ class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         prompt_fingerprint: str | None = None,
         label_set: Sequence[str] | None = None,
     ) -> None:
-        """Refuse another model, prompt or label set; what is None is not compared.
-
-        Raises:
-            MethodError: Naming what differs and what to do.
-        """
+        """Refuse another model, prompt or label set; what is None is not compared."""
         name = self.method.get("name", "method")
         if model is not None and model != self.model:
             raise MethodError(
@@ -117,12 +108,7 @@ def to_json(method: Method) -> Json:
 
 
 def from_json(data: Json) -> Method:
-    """The method that `to_json` wrote, checked field by field.
-
-    Raises:
-        UnknownNameError: If there is no such method.
-        MethodError: If a field is missing, unknown or of the wrong type.
-    """
+    """The method that `to_json` wrote, checked field by field."""
     values = dict(data)
     name = values.pop("name", None)
     if not isinstance(name, str) or name not in METHODS:

@@ -32,11 +32,7 @@ FEWEST: Final = 1e-12
 
 
 def values_of(table: DecisionTable, name: str) -> FloatArray:
-    """The values of the levels by candidate, shape (I, n).
-
-    Raises:
-        MethodError: If an item has none.
-    """
+    """The values of the levels by candidate, shape (I, n)."""
     values = table.values
     if values is not None and not np.isnan(values).any():
         return values
@@ -60,9 +56,6 @@ def decide_by_mean_value(
         table: The table decided on.
         name: Name of the method, for errors and warnings.
         weights: By column; 1 each by default.
-
-    Raises:
-        MethodError: If levels have no values.
     """
     values = values_of(table, name)
     weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)

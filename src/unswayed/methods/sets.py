@@ -41,10 +41,6 @@ def presentation_set(
         layouts: What moves; `all` is the union of coupled, order-only and label-only (X0, X2, X1,
             X3 for two candidates).
         seed: Seed of `random:K`.
-
-    Raises:
-        UsageError: If the set does not exist for n.
-        UnknownNameError: If there is no such set.
     """
     name = "cyclic" if orders == "auto" else orders
     if layouts != "all" or name == "graeco-latin":

@@ -87,9 +87,6 @@ def best_threshold(p_a: FloatArray, a_is_right: BoolArray) -> Oracle:
     Returns:
         The middle of the best gap between neighbouring probabilities; the lowest gap if several
         are best.
-
-    Raises:
-        MethodError: If there are no probabilities.
     """
     if not len(p_a):
         raise MethodError("a best threshold needs at least one item with gold and probabilities.")

@@ -7,7 +7,7 @@ from unswayed.metrics.exact import (
     majority_error_bound,
     sign_test,
 )
-from unswayed.metrics.flips import Flips, flips
+from unswayed.metrics.flips import FlipShare, flips
 from unswayed.metrics.groups import measure_groups
 from unswayed.metrics.improvements import Improvements, improved_regressed
 from unswayed.metrics.levels import level_choices
@@ -23,7 +23,7 @@ from unswayed.metrics.table import METRICS
 
 __all__ = [
     "METRICS",
-    "Flips",
+    "FlipShare",
     "Impossible",
     "ImpossibleTableError",
     "Improvements",

@@ -10,7 +10,7 @@ from unswayed.metrics.outcomes import Outcomes
 
 
 @dataclass(frozen=True, slots=True)
-class Flips:
+class FlipShare:
     """How many verdicts change, as `metrics.json` has it.
 
     Attributes:
@@ -31,7 +31,7 @@ class Flips:
     ties: int
 
 
-def flips(strata: Sequence[Outcomes]) -> Flips:
+def flips(strata: Sequence[Outcomes]) -> FlipShare:
     """Count the flips of some outcomes; items that lack a presentation are left out."""
     total = n = first = last = unread = ties = 0
     for outcomes in (part.tally for part in strata):
@@ -46,4 +46,4 @@ def flips(strata: Sequence[Outcomes]) -> Flips:
             always = (picks == outcomes.n_views) & outcomes.complete[:, None]
             first += outcomes.count(always[:, 0])
             last += outcomes.count(always[:, -1])
-    return Flips(total=total, n=n, first=first, last=last, unread=unread, ties=ties)
+    return FlipShare(total=total, n=n, first=first, last=last, unread=unread, ties=ties)

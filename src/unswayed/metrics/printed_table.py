@@ -142,10 +142,6 @@ def check_table(
             table is in percent if a value is above 1 or a `%` stands at one.
         only: Check what has one of these words in the name of its row or columns; all if none.
         design: How items were shown and printed.
-
-    Raises:
-        UsageError: If no row has the three columns, a value or number of candidates is out of
-            range, or the unit of a column or row cannot be told.
     """
     lines = list(lines)
     words = [word.casefold() for word in only]
@@ -206,11 +202,7 @@ def _why_none(headings: Sequence[str], only: Sequence[str]) -> str:
 
 
 def _check_units(full: Sequence[_Triple]) -> None:
-    """Check that no column and no row of a table in percent can be meant as fractions.
-
-    Raises:
-        UsageError: If one can.
-    """
+    """Check that no column and no row of a table in percent can be meant as fractions."""
     columns = [(f"column {term}", [triple.terms[term] for triple in full]) for term in _TERMS]
     rows = [(f"row {triple.row}", list(triple.terms.values())) for triple in full]
     for place, cells in (*columns, *rows):

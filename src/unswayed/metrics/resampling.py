@@ -353,12 +353,7 @@ def _drawn(
 
 
 def prepared(strata: Sequence[Outcomes], gold_ties: GoldTies) -> tuple[Outcomes, ...]:
-    """The strata under one reading of gold ties; those without items are left out.
-
-    Raises:
-        ShapeError: If two strata have the same number of candidates, or there are no items.
-        UsageError: If `gold_ties` is neither reading.
-    """
+    """The strata under one reading of gold ties; those without items are left out."""
     if gold_ties not in ("exclude", "class"):
         raise UsageError(f"gold ties {gold_ties!r}: write exclude or class.")
     tie_is_class = gold_ties == "class"

@@ -160,9 +160,6 @@ def contrasts(
         name: A registered metric.
         seed: Seed of the draws.
         gold_ties: As in `measure`.
-
-    Raises:
-        ShapeError: If the methods are not about the same items, or the metric is not a mean.
     """
     metric = METRICS.load(name)
     low, high = metric.limits(2) if metric.limits else (0.0, 1.0)

@@ -44,12 +44,6 @@ def read_criteria(
 
     >>> read_criteria('{"Fluency": "b", "coherence": "maybe"}', "AB", ["coherence", "fluency"])
     (None, 1)
-
-    Args:
-        text: The reply.
-        labels: The label set in canonical order.
-        criteria: Their names.
-        quoted: Texts that the judge may have quoted (the item's).
     """
     symbols = symbols_of(labels)
     places = {criterion_key(name): place for place, name in enumerate(criteria)}

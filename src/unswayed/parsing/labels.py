@@ -127,15 +127,8 @@ def read_label(
 ) -> int:
     """The label as an index; -1 for none, -2 for a declared tie.
 
-    Args:
-        text: The reply.
-        symbols: The label set.
-        quoted: Texts the judge may have quoted.
-        texts: The candidate's text by label, where known.
-        scale: The labels are levels of a scale.
-        values: The score of each level, where it differs from its label.
-        form: What the prompt asked for (`tag`, `mark`, `json`): the last of several such counts.
-        truncated: The reply was cut off.
+    `form` is what the prompt asked for (`tag`, `mark`, `json`): the last of several such counts.
+    `values` are the scores of levels, where they differ from their labels.
     """
     code = symbols.index(text.lstrip(" \t\r\n*_`\"'“(") if truncated else text.strip())
     if code >= 0:

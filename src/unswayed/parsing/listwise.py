@@ -115,12 +115,8 @@ def read_listwise(
     >>> read_listwise('{"candidates": {"A": {"score": "73/100"}}, "ranking": "B > A"}', "AB").scores
     (73.0, None)
 
-    Args:
-        text: The reply.
-        symbols: The label set in canonical order.
-        quoted: Texts that the judge may have quoted (the item's).
-        truncated: The reply was cut off: said among the problems. What counts is the same, for
-            only what was closed does.
+    That a reply was cut off (`truncated`) is said among the problems; what counts is the same, for only
+    what was closed does.
     """
     if not isinstance(symbols, Symbols):
         symbols = symbols_of(symbols)
@@ -166,12 +162,7 @@ def own_replies(
 ) -> list[ListObject]:
     """What the judge itself says, in order, without what it corrects.
 
-    Args:
-        text: The reply.
-        symbols: The label set.
-        read: What one object of the reply says.
-        quoted: Texts that the judge may have quoted.
-        problems: What is left out is added here.
+    What is left out is added to `problems`.
     """
     places = _places(text, read, problems)
     if not 0 < sum(place.reply.answers for place in places) <= _MOST_PLACES:
@@ -309,11 +300,7 @@ def listwise_schema(labels: Sequence[str]) -> str:
     `maximum` and `uniqueItems` are refused by some; `minItems` and `maxItems`, which keep a model
     from ranking without end, are refused by few (fine-tuned models, older servers).
 
-    Args:
-        labels: The labels in the order in which they are displayed, which the reply then keeps.
-
-    Returns:
-        The schema as text, the same for the same labels.
+    `labels` are in displayed order, which the reply then keeps.
     """
     fields = {SCORE: {"type": "integer"}, "rationale": {"type": "string"}}
     candidate = closed({**fields, **{flag: {"type": "boolean"} for flag in FLAGS}})

@@ -162,15 +162,9 @@ def alone(text: str, symbols: Symbols) -> int:
 
 
 def place(text: str, asked: Sought, *, behind: int = INSIDE) -> int:
-    """Read the inside of a place.
+    """The label's index in the inside of a place, `DECLARED_TIE`, `UNCLEAR`, or `NO_LABEL` if it is empty.
 
-    Args:
-        text: The inside.
-        asked: The labels and what they stood for.
-        behind: What may stand behind the label: `NOTHING`, `LISTED`, `LINE` or `INSIDE`.
-
-    Returns:
-        The label's index, `DECLARED_TIE`, `UNCLEAR`, or `NO_LABEL` where the place is empty.
+    `behind` says what may stand behind the label: `NOTHING`, `LISTED`, `LINE` or `INSIDE`.
     """
     if "\\" in text:
         text = _LATEX.sub(r"\1", text)

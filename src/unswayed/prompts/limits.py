@@ -47,10 +47,6 @@ except Exception:
 def check_limits(source: str, fields: Mapping[str, object], *, where: str) -> None:
     """Check that a template ends soon and stays small.
 
-    Args:
-        source: The template.
-        fields: What it is given, as JSON values.
-        where: The template's name, for the message.
 
     Raises:
         TemplateError: If it takes more than 5 s or 512 MiB.
