@@ -90,27 +90,27 @@ def test_a_file_fits_a_head(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 3850,
-    "auditing": 4600,
-    "backends": 6800,
+    ".": 3800,
+    "auditing": 4450,
+    "backends": 6650,
     "benchmarks": 1800,
     "cli": 2550,
-    "decisions": 1800,
+    "decisions": 1750,
     "ext": 120,
     "importers": 4400,
     "items": 1300,
     "methods": 5000,
-    "metrics": 4850,
+    "metrics": 4750,
     "parsing": 2700,
-    "prompts": 1850,
-    "report": 4000,
+    "prompts": 1800,
+    "report": 3850,
     "rewards": 750,
     "runner": 2100,
     "store": 1400,
     "tasks": 850,
     "testing": 1450,
-    "tiny": 1300,
-    "training": 8550,
+    "tiny": 1250,
+    "training": 8250,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

@@ -31,18 +31,13 @@ SINGLE: Final = parse_method(BASE)
 
 @dataclass(frozen=True, slots=True)
 class JudgeFailure:
-    """An item without a verdict because calls failed; never a default verdict.
-
-    Attributes:
-        missing: How many of its calls failed.
-        reason: Why one of them failed.
-        fatal: Whether no other call can be answered either (a wrong key, a server that is down,
-            the budget is spent).
-    """
+    """An item without a verdict because calls failed; never a default verdict."""
 
     item_id: str
-    missing: int
-    reason: str
+    missing: int  # how many of its calls failed
+    reason: str  # why one of them failed
+    # whether no other call can be answered either (a wrong key, a server that is down, the budget
+    # is spent)
     fatal: bool = False
 
     def __str__(self) -> str:

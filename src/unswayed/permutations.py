@@ -54,12 +54,9 @@ def invert(order: Order) -> Order:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """How often a set of orders shows each candidate at each position.
+    """How often a set of orders shows each candidate at each position."""
 
-    Attributes:
-        counts: `counts[c][p]` = orders that show candidate c at position p.
-    """
-
+    # `counts[c][p]` = orders that show candidate c at position p
     counts: tuple[tuple[int, ...], ...]
 
     @property

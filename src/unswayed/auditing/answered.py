@@ -28,13 +28,9 @@ ITEMS_AT_ONCE = 128
 
 @dataclass(frozen=True, eq=False)
 class AnswerSource:
-    """Reads recorded decisions again where they lie; what was never asked is left out.
+    """Reads recorded decisions again where they lie; what was never asked is left out."""
 
-    Attributes:
-        recording: The decisions; the last one for a question is its answer.
-    """
-
-    recording: Recording
+    recording: Recording  # the decisions; the last one for a question is its answer
 
     @cached_property
     def _item_codes(self) -> Mapping[str, int]:

@@ -52,20 +52,14 @@ from unswayed.visible import one_line
 
 
 class Exchange(NamedTuple):
-    """A question as it was put and answered, word for word.
-
-    Attributes:
-        messages: The prompt; for recorded decisions, whose prompt is not known, the layout.
-        spans: By candidate, where its text stands in them.
-        text: The answer.
-        finish_reason: Why it ended.
-    """
+    """A question as it was put and answered, word for word."""
 
     question: Question
+    # the prompt; for recorded decisions, whose prompt is not known, the layout
     messages: tuple[Message, ...]
-    spans: Spans
-    text: str | None
-    finish_reason: str | None = None
+    spans: Spans  # by candidate, where its text stands in them
+    text: str | None  # the answer
+    finish_reason: str | None = None  # why it ended
 
 
 ExchangeSource = Callable[[Iterable[Question]], Iterator[Exchange]]
@@ -74,38 +68,24 @@ ExchangeSource = Callable[[Iterable[Question]], Iterator[Exchange]]
 
 @dataclass(frozen=True, eq=False)
 class AuditRecord:
-    """What an audit says.
+    """What an audit says."""
 
-    Attributes:
-        metrics: `metrics.json`.
-        run: `run.json`.
-        plan: What was asked.
-        tables: The pool, one table per stratum.
-        source: Reads single decisions back.
-        exchanges: Reads prompts and answers back.
-    """
-
-    metrics: Metrics
-    run: Run
-    plan: AuditPlan
-    tables: tuple[DecisionTable, ...]
-    source: DecisionSource
-    exchanges: ExchangeSource
+    metrics: Metrics  # `metrics.json`
+    run: Run  # `run.json`
+    plan: AuditPlan  # what was asked
+    tables: tuple[DecisionTable, ...]  # the pool, one table per stratum
+    source: DecisionSource  # reads single decisions back
+    exchanges: ExchangeSource  # reads prompts and answers back
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedCalls:
-    """What came of asking.
-
-    Attributes:
-        warnings: What the user should know, in sentences.
-        failures: What went wrong, in sentences; empty if nothing did.
-        needed_usd: A budget that reaches for the calls that a stopped run did not make.
-    """
+    """What came of asking."""
 
     counts: RunCounts
-    warnings: tuple[str, ...]
-    failures: tuple[str, ...]
+    warnings: tuple[str, ...]  # what the user should know, in sentences
+    failures: tuple[str, ...]  # what went wrong, in sentences; empty if nothing did
+    # a budget that reaches for the calls that a stopped run did not make
     needed_usd: float | None = None
 
 
@@ -143,19 +123,12 @@ def plan_for(
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """An audit of the calls of a model, from its plan to its record.
+    """An audit of the calls of a model, from its plan to its record."""
 
-    Attributes:
-        plan: What is asked; see `plan_for`.
-        caller: The model, the pool of recorded calls, and how it is asked.
-        created: When it began, ISO 8601.
-        started: The same on the monotonic clock, in seconds.
-    """
-
-    plan: AuditPlan
-    caller: Caller
-    created: str
-    started: float
+    plan: AuditPlan  # what is asked; see `plan_for`
+    caller: Caller  # the model, the pool of recorded calls, and how it is asked
+    created: str  # when it began, ISO 8601
+    started: float  # the same on the monotonic clock, in seconds
 
     @classmethod
     def begin(cls, plan: AuditPlan, caller: Caller) -> Audit:

@@ -27,24 +27,18 @@ ANSWERS_FILE: Final = "answers.json"
 
 
 class Answers(msgspec.Struct, frozen=True):
-    """Single calls of items with n candidates, by candidate, under every coupled presentation.
-
-    Attributes:
-        orders, labels: Of the V presentations.
-        choices: I lists of V codes as in `decisions`.
-        gold: I lists of right candidates.
-        gold_kind: I codes as in `metrics.outcomes`.
-        units: What each item counts once with; empty in files from before that was kept.
-    """
+    """Single calls of items with n candidates, by candidate, under every coupled presentation."""
 
     label_set: tuple[str, ...]
+    # orders, labels: of the V presentations
     orders: tuple[Order, ...]
     labels: tuple[Order, ...]
     item_ids: tuple[str, ...]
-    choices: tuple[tuple[int, ...], ...]
-    gold: tuple[tuple[int, ...], ...]
-    gold_kind: tuple[int, ...]
+    choices: tuple[tuple[int, ...], ...]  # i lists of V codes as in `decisions`
+    gold: tuple[tuple[int, ...], ...]  # i lists of right candidates
+    gold_kind: tuple[int, ...]  # i codes as in `metrics.outcomes`
     permutable: tuple[bool, ...]
+    # what each item counts once with; empty in files from before that was kept
     units: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

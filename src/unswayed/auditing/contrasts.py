@@ -30,20 +30,15 @@ MOST_LACKING: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What comparing methods says.
+    """What comparing methods says."""
 
-    Attributes:
-        beside: By method and metric: what is measured beside the yardstick that stands in for gold;
-            empty with gold, or where there is no yardstick.
-        differences: By pair of methods, first minus second, and metric, on common items.
-        left_out: Why methods are not compared.
-        recommendation: What to use and why.
-    """
-
+    # by method and metric: what is measured beside the yardstick that stands in for gold; empty
+    # with gold, or where there is no yardstick
     beside: Mapping[str, dict[str, Estimate]]
+    # by pair of methods, first minus second, and metric, on common items
     differences: Mapping[tuple[str, str], dict[str, Estimate]]
-    left_out: Mapping[str, str]
-    recommendation: Recommendation
+    left_out: Mapping[str, str]  # why methods are not compared
+    recommendation: Recommendation  # what to use and why
 
 
 def compare_methods(

@@ -48,23 +48,17 @@ CALLS_PER_CANDIDATE: Final = 3
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """Items with the same number of candidates and the ways they are shown.
-
-    Attributes:
-        items: With gold.
-        protocols: The presentations of each protocol; the coupled ones are the views. Those of
-            `criteria` are all the item's own, one for each rotation of the criteria.
-        folds: Fold of each item, shape (I,).
-        rank: Items in estimation order (a seeded shuffle that does not change as data grow).
-        clusters: Items of the same unit; None where no two share one.
-    """
+    """Items with the same number of candidates and the ways they are shown."""
 
     n: int
-    items: Sequence[Item]
+    items: Sequence[Item]  # with gold
+    # The presentations of each protocol; the coupled ones are the views. Those of `criteria` are
+    # all the item's own, one for each rotation of the criteria.
     protocols: Mapping[Protocol, tuple[Presentation, ...]]
-    folds: NDArray[np.int8]
+    folds: NDArray[np.int8]  # fold of each item, shape (I,)
+    # items in estimation order (a seeded shuffle that does not change as data grow)
     rank: NDArray[np.intp]
-    clusters: Clusters | None = None
+    clusters: Clusters | None = None  # items of the same unit; None where no two share one
 
     @property
     def views(self) -> tuple[Presentation, ...]:

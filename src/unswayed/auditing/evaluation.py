@@ -46,38 +46,28 @@ FEWEST_VOTES = 3
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a method costs in calls.
+    """What a method costs in calls."""
 
-    Attributes:
-        calls_per_item: What one more item costs.
-        calls_per_item_amortised: Distinct calls to fit it and to judge every item once, per item.
-        estimation_calls: Distinct calls that fitting needs.
-    """
-
-    calls_per_item: float
+    calls_per_item: float  # what one more item costs
+    # distinct calls to fit it and to judge every item once, per item
     calls_per_item_amortised: float
-    estimation_calls: int
+    estimation_calls: int  # distinct calls that fitting needs
 
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """One method's verdicts under every view, per stratum.
+    """One method's verdicts under every view, per stratum."""
 
-    Attributes:
-        outcomes: By candidate of the item itself.
-        costs: In calls.
-        by_construction: True if every view reads the same questions, so that the verdict cannot
-            depend on the view whatever the judge does.
-        fitted: The method fitted for each (stratum, fold); empty if it learns nothing.
-        cautions: What fitting warned about, or orders that are not even, each sentence once.
-        exposures: By number of candidates, of a method that reads a set of orders that may be cut.
-    """
-
-    outcomes: tuple[Outcomes, ...]
-    costs: Costs
+    outcomes: tuple[Outcomes, ...]  # by candidate of the item itself
+    costs: Costs  # in calls
+    # true if every view reads the same questions, so that the verdict cannot depend on the view
+    # whatever the judge does
     by_construction: bool
+    # the method fitted for each (stratum, fold); empty if it learns nothing
     fitted: tuple[Method, ...] = ()
+    # what fitting warned about, or orders that are not even, each sentence once
     cautions: tuple[str, ...] = ()
+    # by number of candidates, of a method that reads a set of orders that may be cut
     exposures: Mapping[int, Exposure] = field(default_factory=dict)
 
 

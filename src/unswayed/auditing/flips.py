@@ -28,69 +28,46 @@ MOST_EXAMPLES: Final = 3
 
 
 class Shown(msgspec.Struct, frozen=True, gc=False):
-    """One presentation of an item and what the judge made of it.
+    """One presentation of an item and what the judge made of it."""
 
-    Attributes:
-        order: `order[p]` = candidate shown at position p.
-        labels: `labels[p]` = the symbol printed at position p.
-        messages: The rendered prompt.
-        choice: Candidate, "tie", or None (unparsed).
-        label: The label the judge named, as printed; None where it named none.
-        prob: Probability of the choice; None if unknown.
-        text: The judge's answer as it came back.
-        reasoning: Its reasoning, where the answer carries any.
-        spans: By candidate, where its text stands in the prompt; empty where that is not known.
-        scores: By candidate, null where it was given none; absent where candidates are not scored.
-    """
-
-    order: tuple[int, ...]
-    labels: tuple[str, ...]
-    messages: tuple[Message, ...]
-    choice: Choice
-    label: str | None = None
-    prob: float | None = None
-    text: str | None = None
-    reasoning: str | None = None
+    order: tuple[int, ...]  # `order[p]` = candidate shown at position p
+    labels: tuple[str, ...]  # `labels[p]` = the symbol printed at position p
+    messages: tuple[Message, ...]  # the rendered prompt
+    choice: Choice  # candidate, "tie", or None (unparsed)
+    label: str | None = None  # the label the judge named, as printed; None where it named none
+    prob: float | None = None  # probability of the choice; None if unknown
+    text: str | None = None  # the judge's answer as it came back
+    reasoning: str | None = None  # its reasoning, where the answer carries any
+    # by candidate, where its text stands in the prompt; empty where that is not known
     spans: Spans = ()
+    # by candidate, null where it was given none; absent where candidates are not scored
     scores: tuple[float | None, ...] | UnsetType = UNSET
 
 
 class FlippedItem(msgspec.Struct, frozen=True, gc=False):
-    """An item whose verdict changed with the presentation.
-
-    Attributes:
-        candidates: The candidates' texts, by candidate.
-        gold: Candidate, several candidates, "tie" or None.
-        shown: Its presentations, the item's own order first.
-        stability: Of candidates with scores, how well the rankings of two presentations agree.
-        first_gain: By candidate, its score when shown first less its mean elsewhere.
-        values: Of the levels of a scale, by candidate.
-        human: The score that people gave.
-    """
+    """An item whose verdict changed with the presentation."""
 
     item_id: str
     group: str | None
-    gold: Choice | tuple[int, ...]
-    candidates: tuple[str, ...]
-    shown: tuple[Shown, ...]
+    gold: Choice | tuple[int, ...]  # candidate, several candidates, "tie" or None
+    candidates: tuple[str, ...]  # the candidates' texts, by candidate
+    shown: tuple[Shown, ...]  # its presentations, the item's own order first
+    # of candidates with scores, how well the rankings of two presentations agree
     stability: float | UnsetType = UNSET
+    # by candidate, its score when shown first less its mean elsewhere
     first_gain: tuple[float | None, ...] | UnsetType = UNSET
-    values: tuple[float, ...] | UnsetType = UNSET
-    human: float | UnsetType = UNSET
+    values: tuple[float, ...] | UnsetType = UNSET  # of the levels of a scale, by candidate
+    human: float | UnsetType = UNSET  # the score that people gave
 
 
 class Flips(msgspec.Struct, frozen=True):
-    """What a report needs beyond `run.json` and `metrics.json`.
+    """What a report needs beyond `run.json` and `metrics.json`."""
 
-    Attributes:
-        n_flipped: Items without the same verdict in every order.
-        flipped: Surest first, at most `MOST_FLIPS`; where candidates are scored, the least stable
-            ranking first.
-        unparsed_examples: Raw answers that could not be read, after a finish reason that is the cause.
-    """
-
-    n_flipped: int
+    n_flipped: int  # items without the same verdict in every order
+    # surest first, at most `MOST_FLIPS`; where candidates are scored, the least stable ranking
+    # first
     flipped: tuple[FlippedItem, ...] = ()
+    # raw answers that could not be read, after a finish reason that is the cause
     unparsed_examples: tuple[str, ...] = ()
 
 

@@ -39,26 +39,17 @@ from unswayed.tasks import task_of
 
 @dataclass(frozen=True, eq=False)
 class AuditPlan:
-    """What an audit will do.
+    """What an audit will do."""
 
-    Attributes:
-        items: With gold where it is known.
-        orders: Name of the set of orders.
-        strata: Items by number of candidates.
-        methods: By display name, in the order they were asked for, the base first.
-        skipped: Methods that cannot run here, with the reason.
-        samples: R of `sampled:R`, else None.
-        remarks: What the user should know about the prompts, in sentences.
-    """
-
-    items: ItemSet
+    items: ItemSet  # with gold where it is known
     settings: AuditSettings
-    orders: str
-    strata: tuple[Stratum, ...]
+    orders: str  # name of the set of orders
+    strata: tuple[Stratum, ...]  # items by number of candidates
+    # by display name, in the order they were asked for, the base first
     methods: Mapping[str, Method]
-    skipped: Mapping[str, str]
-    samples: int | None
-    remarks: tuple[str, ...] = ()
+    skipped: Mapping[str, str]  # methods that cannot run here, with the reason
+    samples: int | None  # r of `sampled:R`, else None
+    remarks: tuple[str, ...] = ()  # what the user should know about the prompts, in sentences
 
     def questions(self) -> Iterator[Question]:
         """Every question of the audit, each once."""
@@ -230,15 +221,10 @@ def without_probabilities(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Answered:
-    """Which questions were answered about the items of a stratum.
+    """Which questions were answered about the items of a stratum."""
 
-    Attributes:
-        sets: The sets of questions that occur.
-        of_item: The set of each item, shape (I,).
-    """
-
-    sets: tuple[frozenset[Ask], ...]
-    of_item: NDArray[np.intp]
+    sets: tuple[frozenset[Ask], ...]  # the sets of questions that occur
+    of_item: NDArray[np.intp]  # the set of each item, shape (I,)
 
 
 def choose_methods(

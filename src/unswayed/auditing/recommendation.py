@@ -29,38 +29,31 @@ _POWER: Final = 0.84
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """What to use and why.
+    """What to use and why."""
 
-    Attributes:
-        state: A method is "better" than a single call; that is "enough"; reading every order is
-            "worse"; both are the "same" sum; the question is "open"; nothing may be said ("none").
-        method: What to use; None: keep what you have.
-        cheapest: In the open state and near chance a single call; where a method is better, the
-            highest measured of those below its price, none shown to be within the margin.
-        most_accurate: What is measured to be most accurate: all orders, or what is shown above it;
-            where no method is named, a single call if all orders are more than the margin below it.
-        top: All orders, or what is shown above them: what decides whether a single call will do.
-        gain: Over a single call: of `method` where it is better, else of `top`. In the state
-            "enough" its high end is one-sided.
-        margin: The smallest difference that matters, a fraction.
-        items, units: Compared, with every answer that every compared method reads.
-        needed: More items that would decide an open question, about.
-        criterion: Key of the metric by which methods were compared.
-        reason: Part of a sentence, where there is more to say.
-    """
-
+    # a method is "better" than a single call; that is "enough"; reading every order is "worse";
+    # both are the "same" sum; the question is "open"; nothing may be said ("none")
     state: Literal["better", "enough", "worse", "same", "open", "none"] = "none"
-    method: str | None = None
+    method: str | None = None  # what to use; None: keep what you have
+    # in the open state and near chance a single call; where a method is better, the highest
+    # measured of those below its price, none shown to be within the margin
     cheapest: str | None = None
+    # what is measured to be most accurate: all orders, or what is shown above it; where no method
+    # is named, a single call if all orders are more than the margin below it
     most_accurate: str | None = None
+    # all orders, or what is shown above them: what decides whether a single call will do
     top: str | None = None
+    # Over a single call: of `method` where it is better, else of `top`. In the state "enough" its
+    # high end is one-sided.
     gain: Estimate | None = None
+    # the smallest difference that matters, a fraction
     margin: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.01
+    # items, units: compared, with every answer that every compared method reads
     items: Count = 0
     units: Count = 0
-    needed: Count | None = None
-    criterion: str = ""
-    reason: str = ""
+    needed: Count | None = None  # more items that would decide an open question, about
+    criterion: str = ""  # key of the metric by which methods were compared
+    reason: str = ""  # part of a sentence, where there is more to say
 
     def __post_init__(self) -> None:
         if self.state == "none" and self.method is not None:  # a file from before the ladder

@@ -39,13 +39,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class RecordedAudit(AuditRecord):
-    """An audit of recorded decisions.
+    """An audit of recorded decisions."""
 
-    Attributes:
-        answers: The decisions that were audited.
-    """
-
-    answers: AnswerSource
+    answers: AnswerSource  # the decisions that were audited
 
 
 def audit_decisions(

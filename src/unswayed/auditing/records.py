@@ -28,21 +28,17 @@ SECTIONS: Final = ("data", "protocol", "calls", "protocols", "methods", "recomme
 
 
 class Data(Struct, frozen=True, kw_only=True):
-    """What was audited, and how many items are unusual.
-
-    Attributes:
-        n_units: Distinct questions; 0 in a file that does not count them.
-        criteria: Items by criterion, where several are asked at once: `n_items` counts each.
-    """
+    """What was audited, and how many items are unusual."""
 
     name: str = "unnamed data"
     n_items: Count = 0
-    n_units: Count = 0
+    n_units: Count = 0  # distinct questions; 0 in a file that does not count them
     task: str | None = None
     bad_lines: Count = 0
     not_permutable: Count = 0
     no_gold: Count = 0
     gold_ties: Count = 0
+    # items by criterion, where several are asked at once: `n_items` counts each
     criteria: dict[str, Count] | UnsetType = UNSET
 
     @property
@@ -61,17 +57,11 @@ class Data(Struct, frozen=True, kw_only=True):
 
 
 class LevelChoices(Struct, frozen=True, kw_only=True):
-    """Which level single calls chose at which position; rows are levels, the lowest value first.
+    """Which level single calls chose at which position; rows are levels, the lowest value first."""
 
-    Attributes:
-        values: Of the levels; None where they differ between items.
-        chosen: Choices of each level at each position.
-        shown: Answers that were read in which it stood there.
-    """
-
-    values: tuple[float, ...] | None
-    chosen: tuple[tuple[Count, ...], ...]
-    shown: tuple[tuple[Count, ...], ...]
+    values: tuple[float, ...] | None  # of the levels; None where they differ between items
+    chosen: tuple[tuple[Count, ...], ...]  # choices of each level at each position
+    shown: tuple[tuple[Count, ...], ...]  # answers that were read in which it stood there
 
 
 class Protocol(Struct, frozen=True, kw_only=True):
@@ -93,29 +83,22 @@ class Reread(Struct, frozen=True, kw_only=True):
 
 
 class Calls(Struct, frozen=True, kw_only=True):
-    """What was asked and what came back; counts as in `RunCounts`.
-
-    Attributes:
-        replies: Replies about the candidates; all other counts of replies are parts of it.
-        awaiting: Unread replies whose second call is still to come; not part of `replies`.
-        broken: Unread replies with an unknown finish reason, by that reason.
-        disagree: Replies whose text states a label other than the likeliest.
-        reasked, reasked_read: Replies that were asked again, and how many could then be read.
-        disagree_positions, reasked_positions: Verdicts of these replies, by displayed position.
-        label_mass: Mean probability on the labels before it was renormalised.
-    """
+    """What was asked and what came back; counts as in `RunCounts`."""
 
     planned: Count = 0
     made: Count = 0
     cached: Count = 0
     failed: Count = 0
+    # replies about the candidates; all other counts of replies are parts of it
     replies: Count | None = None
-    awaiting: Count = 0
+    awaiting: Count = 0  # unread replies whose second call is still to come; not part of `replies`
     unparsed: Count = 0
     refused: Count = 0
-    broken: dict[str, Count] = {}
-    disagree: Count = 0
+    broken: dict[str, Count] = {}  # unread replies with an unknown finish reason, by that reason
+    disagree: Count = 0  # replies whose text states a label other than the likeliest
+    # disagree_positions, reasked_positions: verdicts of these replies, by displayed position
     disagree_positions: tuple[Count, ...] = ()
+    # reasked, reasked_read: replies that were asked again, and how many could then be read
     reasked: Count = 0
     reasked_read: Count = 0
     reasked_positions: tuple[Count, ...] = ()
@@ -124,7 +107,7 @@ class Calls(Struct, frozen=True, kw_only=True):
     output_tokens: Count = 0
     cost_usd: float | None = None
     unknown_usage: Count = 0
-    label_mass: float | None = None
+    label_mass: float | None = None  # mean probability on the labels before it was renormalised
 
     @property
     def answered(self) -> int:
@@ -143,56 +126,42 @@ class Calls(Struct, frozen=True, kw_only=True):
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
-    """`metrics.json`: what is absent in an older file is unknown, what is unknown is left out.
+    """`metrics.json`: what is absent in an older file is unknown, what is unknown is left out."""
 
-    Attributes:
-        unswayed: The version that wrote it.
-        protocols: Any of coupled, order, label.
-        differences: "a-b" to metric to the paired difference a minus b.
-        groups: Group to method to row.
-        macro: Method to averages over groups.
-        skipped: Methods that were asked for and left out, with the reason.
-        cautions: Method to what fitting warned about, or orders that are not even.
-        estimation_curve: Method to a row for every number of estimation items.
-        order_curve: Method to a row for every number of its orders.
-        flips: Items without the same verdict in every presentation, and what became of them.
-        improvements: "a-b" to the items that a gets right and b wrong, and the reverse, where
-            candidates are scored.
-        repeats: What changes where the same presentation was asked again.
-        level_choices: By number of levels, where candidates are the levels of a scale.
-        without_reasked: Accuracy and consistency by method, without items of which a reply was
-            asked again; given only if such replies are many.
-    """
-
-    unswayed: str = ""
+    unswayed: str = ""  # the version that wrote it
     model: str = "recorded decisions"
     data: Data = Data()
     protocol: Protocol = Protocol()
     calls: Calls = Calls()
-    protocols: dict[str, Row] = {}
+    protocols: dict[str, Row] = {}  # any of coupled, order, label
     methods: dict[str, Row] = {}
+    # "a-b" to metric to the paired difference a minus b
     differences: dict[str, dict[str, Estimate]] = {}
     recommendation: Recommendation | None = None
-    groups: dict[str, dict[str, Row]] = {}
-    macro: dict[str, Row] = {}
-    skipped: dict[str, str] = {}
+    groups: dict[str, dict[str, Row]] = {}  # group to method to row
+    macro: dict[str, Row] = {}  # method to averages over groups
+    skipped: dict[str, str] = {}  # methods that were asked for and left out, with the reason
+    # method to what fitting warned about, or orders that are not even
     cautions: dict[str, tuple[str, ...]] = {}
+    # items without the same verdict in every presentation, and what became of them
     flips: dict[str, Count] = {}
     thresholds: ThresholdView | UnsetType = UNSET
+    # method to a row for every number of estimation items
     estimation_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
+    # method to a row for every number of its orders
     order_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
+    # "a-b" to the items that a gets right and b wrong, and the reverse, where candidates are scored
     improvements: dict[str, Improvements] | UnsetType = UNSET
-    repeats: Repeats | UnsetType = UNSET
+    repeats: Repeats | UnsetType = UNSET  # what changes where the same presentation was asked again
+    # by number of levels, where candidates are the levels of a scale
     level_choices: dict[int, LevelChoices] | UnsetType = UNSET
+    # accuracy and consistency by method, without items of which a reply was asked again; given only
+    # if such replies are many
     without_reasked: dict[str, Row] | UnsetType = UNSET
 
 
 class RunItems(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The data as `run.json` names them; counts of unusual items where there are any.
-
-    Attributes:
-        origin: Of a benchmark: address, revision and commit, licence, paper, seed of its own order.
-    """
+    """The data as `run.json` names them; counts of unusual items where there are any."""
 
     name: str = ""
     n_items: Count = 0
@@ -201,6 +170,7 @@ class RunItems(Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_permutable: Count = msgspec.field(default=0, name="not permutable")
     no_gold: Count = msgspec.field(default=0, name="no gold")
     gold_ties: Count = msgspec.field(default=0, name="gold ties")
+    # of a benchmark: address, revision and commit, licence, paper, seed of its own order
     origin: dict[str, str | int] = {}
 
 
@@ -213,56 +183,40 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """`run.json`: what a reader needs to repeat an audit.
-
-    Attributes:
-        command: As it was typed, without keys.
-        settings: Those that determine the figures.
-        recorded: True if recorded decisions were audited and no call was made.
-        planned: The methods that were to be measured, also those that no answer allowed.
-        labels: The label set, in label order.
-        created: When it began, ISO 8601.
-        time_s: How long it took, in seconds.
-        server: The address calls went to; None for local models.
-        reader: Version number of the reading rules; 1 in files without it.
-        planted: Whether the model told that its bias was planted.
-        fatal: Why no further call could succeed.
-        failures: Why calls are missing, in sentences.
-        budget_to_finish: USD that reach for all calls, after a spent budget.
-        warnings: What the user should know, in sentences.
-        asked: Model, data, directory, prompt options and those of local models as they were given.
-        last_finished: Of a run that did not finish, the last one in its directory that did.
-    """
+    """`run.json`: what a reader needs to repeat an audit."""
 
     version: str = ""
-    command: str = ""
+    command: str = ""  # as it was typed, without keys
     model: str = ""
     data: RunItems = RunItems()
     task: str = ""
     protocol: Protocol = Protocol()
     intervals: str = ""
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {}  # those that determine the figures
     seed: Count = 0
     packages: dict[str, str] = {}
-    recorded: bool = False
+    recorded: bool = False  # true if recorded decisions were audited and no call was made
     prompt: Prompt | None = None
     prompt_settings: dict[str, Any] = {}
+    # the methods that were to be measured, also those that no answer allowed
     planned: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    created: str = ""
-    time_s: float | None = None
+    labels: tuple[str, ...] = ()  # the label set, in label order
+    created: str = ""  # when it began, ISO 8601
+    time_s: float | None = None  # how long it took, in seconds
     calls: Calls = Calls()
-    server: str | None = None
-    reader: int = 1
-    planted: bool = False
+    server: str | None = None  # the address calls went to; None for local models
+    reader: int = 1  # version number of the reading rules; 1 in files without it
+    planted: bool = False  # whether the model told that its bias was planted
     finished: bool = True
-    fatal: str | None = None
+    fatal: str | None = None  # why no further call could succeed
     interrupted: bool = False
     budget_spent: bool = False
-    failures: tuple[str, ...] = ()
-    budget_to_finish: float | None = None
-    warnings: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()  # why calls are missing, in sentences
+    budget_to_finish: float | None = None  # USD that reach for all calls, after a spent budget
+    warnings: tuple[str, ...] = ()  # what the user should know, in sentences
+    # model, data, directory, prompt options and those of local models as they were given
     asked: dict[str, str | int | float | bool] = {}
+    # of a run that did not finish, the last one in its directory that did
     last_finished: Run | UnsetType = UNSET
 
     def to_json(self) -> dict[str, Any]:

@@ -36,53 +36,42 @@ Rate = Annotated[float, msgspec.Meta(gt=0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendSettings:
-    """How to reach and drive a model; a backend uses what applies to it.
+    """How to reach and drive a model; a backend uses what applies to it."""
 
-    Attributes:
-        base_url: Address of an OpenAI-compatible server, over the provider's own.
-        max_connections: Most requests in flight; concurrency adapts below it.
-        requests_per_minute, tokens_per_minute: Limits to stay under; None for what the server says.
-        timeout: Longest wait for one attempt, in seconds.
-        max_retries: Further attempts after a call fails; one more follows when all others are done.
-            Attempts that find no server, or a server that turns every call away, do not count:
-            `patience` limits them.
-        patience: For how many seconds such a server is waited for before the run stops.
-        prices: Path of a price table that overrides the shipped one.
-        device: torch device of local models; None picks one.
-        device_map: How a local model is laid over several devices, such as "auto", in place of
-            `device` (needs accelerate).
-        attn_implementation: Attention of a local model, such as "sdpa" or "eager"; None leaves it
-            to transformers.
-        dtype: torch dtype of local models; None for float32 on CPU, bfloat16 on a GPU (`vllm/`: what
-            the model was saved in). One that is given is part of the model's name and of every key.
-        batch_tokens: Padded tokens per batch of local models.
-        memory_gb: Most memory in GB that a local model's passes take beside its weights; None for
-            half of what is free when it is loaded. For `vllm/` that of keys and values on each GPU;
-            None for what vLLM leaves them.
-        threads: torch threads on CPU; None for what OMP_NUM_THREADS says, or else one.
-        tensor_parallel: GPUs over which vLLM lays every layer of a `vllm/` model.
-        trust_remote_code: Let a local model run code that it ships, with a warning. Off by default.
-        pricing_only: No call will be made (`--dry-run`), so a missing key is no error.
-    """
-
-    base_url: str | None = None
+    base_url: str | None = None  # address of an OpenAI-compatible server, over the provider's own
+    # most requests in flight; concurrency adapts below it
     max_connections: Annotated[int, msgspec.Meta(ge=1)] = 64
+    # requests_per_minute, tokens_per_minute: limits to stay under; None for what the server says
     requests_per_minute: Rate | None = None
     tokens_per_minute: Rate | None = None
-    timeout: Seconds = 120.0
+    timeout: Seconds = 120.0  # longest wait for one attempt, in seconds
+    # Further attempts after a call fails; one more follows when all others are done. Attempts that
+    # find no server, or a server that turns every call away, do not count: `patience` limits them.
     max_retries: Annotated[int, msgspec.Meta(ge=0)] = 5
+    # for how many seconds such a server is waited for before the run stops
     patience: Seconds = 180.0
-    prices: str | None = None
-    device: str | None = None
+    prices: str | None = None  # path of a price table that overrides the shipped one
+    device: str | None = None  # torch device of local models; None picks one
+    # how a local model is laid over several devices, such as "auto", in place of `device` (needs
+    # accelerate)
     device_map: str | None = None
+    # attention of a local model, such as "sdpa" or "eager"; None leaves it to transformers
     attn_implementation: str | None = None
+    # torch dtype of local models; None for float32 on CPU, bfloat16 on a GPU (`vllm/`: what the
+    # model was saved in). One that is given is part of the model's name and of every key.
     dtype: str | None = None
-    batch_tokens: int = 8192
+    batch_tokens: int = 8192  # padded tokens per batch of local models
+    # Most memory in GB that a local model's passes take beside its weights; None for half of what
+    # is free when it is loaded. For `vllm/` that of keys and values on each GPU; None for what vLLM
+    # leaves them.
     memory_gb: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    # torch threads on CPU; None for what OMP_NUM_THREADS says, or else one
     threads: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    # GPUs over which vLLM lays every layer of a `vllm/` model
     tensor_parallel: Annotated[int, msgspec.Meta(ge=1)] = 1
+    # Let a local model run code that it ships, with a warning. Off by default.
     trust_remote_code: bool = False
-    pricing_only: bool = False
+    pricing_only: bool = False  # no call will be made (`--dry-run`), so a missing key is no error
 
 
 LOCAL: Final = (

@@ -59,14 +59,10 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A provider: the names of its variables and its own address.
+    """A provider: the names of its variables and its own address."""
 
-    Attributes:
-        name: Prefix of the variables, e.g. `OPENAI` for `OPENAI_API_KEY`, `OPENAI_BASE_URL`.
-        own_url: The provider's address; None for a service that exists only by its variables.
-    """
-
-    name: str
+    name: str  # Prefix of the variables, e.g. `OPENAI` for `OPENAI_API_KEY`, `OPENAI_BASE_URL`.
+    # the provider's address; None for a service that exists only by its variables
     own_url: str | None = None
 
     @property
@@ -87,21 +83,13 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A base address and the key for it.
+    """A base address and the key for it."""
 
-    Attributes:
-        url: Base URL without a trailing slash; may carry a query (not shown).
-        key: The key to send; empty for none.
-        is_loopback: True if the server runs on this machine.
-        is_own: True if this is the provider's own address, whose prices are known.
-        no_key_reason: Why no key is sent although one may be wanted; for the 401 message.
-    """
-
-    url: str = field(repr=False)
-    key: Secret
-    is_loopback: bool
-    is_own: bool
-    no_key_reason: str = ""
+    url: str = field(repr=False)  # base URL without a trailing slash; may carry a query (not shown)
+    key: Secret  # the key to send; empty for none
+    is_loopback: bool  # true if the server runs on this machine
+    is_own: bool  # true if this is the provider's own address, whose prices are known
+    no_key_reason: str = ""  # why no key is sent although one may be wanted; for the 401 message
 
     @property
     def shown(self) -> str:

@@ -54,26 +54,23 @@ _HELD: Final[dict[ReplyFormat, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What a model's server accepts: known by model family, or learned from its refusals.
+    """What a model's server accepts: known by model family, or learned from its refusals."""
 
-    Attributes:
-        tokens_field: Name of the field that caps generated tokens.
-        temperature, seed, system: Whether the field, or the role, may be sent.
-        logprobs: Most alternatives per token; 0 for none at all, None if no limit is known.
-        thinking_tokens: Added to the cap on generated tokens for models that think before they
-            answer and count that against the cap; without it a one-word answer never comes.
-        reply_format: The strictest form in which an answer can be held to its schema: by the
-            schema, by the schema beside `json_object` (llama-cpp-python), to any JSON object, or
-            not at all. Like all traits it is no part of a call's key: a server that learns to
-            take schemas is not asked anew for what it has answered.
-    """
-
+    # name of the field that caps generated tokens
     tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    # temperature, seed, system: whether the field, or the role, may be sent
     temperature: bool = True
     seed: bool = True
     system: bool = True
+    # most alternatives per token; 0 for none at all, None if no limit is known
     logprobs: int | None = None
+    # added to the cap on generated tokens for models that think before they answer and count that
+    # against the cap; without it a one-word answer never comes
     thinking_tokens: int = 0
+    # The strictest form in which an answer can be held to its schema: by the schema, by the schema
+    # beside `json_object` (llama-cpp-python), to any JSON object, or not at all. Like all traits it
+    # is no part of a call's key: a server that learns to take schemas is not asked anew for what it
+    # has answered.
     reply_format: ReplyFormat = "json_schema"
 
     def changes(self, since: Traits) -> tuple[str, ...]:
@@ -96,15 +93,10 @@ class Traits:
 
 
 class Dialect(Protocol):
-    """One API: how a request is written and an answer is read.
+    """One API: how a request is written and an answer is read."""
 
-    Attributes:
-        path: Endpoint below the base address.
-        traits: What is known of the model by its name.
-    """
-
-    path: str
-    traits: Traits
+    path: str  # endpoint below the base address
+    traits: Traits  # what is known of the model by its name
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Headers of every request; `key` may be empty."""

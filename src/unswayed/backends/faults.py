@@ -72,31 +72,18 @@ class TimedOutError(ServerError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A failed attempt.
+    """A failed attempt."""
 
-    Attributes:
-        error: Class of `unswayed.errors`.
-        message: What happened, without keys.
-        status: HTTP status; None if there was no response.
-        again: Whether another attempt may succeed.
-        fatal: Whether every other call would fail as well.
-        busy: Whether all calls should wait and fewer be under way at once.
-        retry_after_s: How long it asks to wait.
-        unreachable: Whether no connection came about.
-        lost: True if no connection came about, or it was lost.
-        detail: The server's own words, for adapting the request.
-    """
-
-    error: type[BackendError]
-    message: str
-    status: int | None = None
-    again: bool = False
-    fatal: bool = False
-    busy: bool = False
-    retry_after_s: float | None = None
-    unreachable: bool = False
-    lost: bool = False
-    detail: str = ""
+    error: type[BackendError]  # class of `unswayed.errors`
+    message: str  # what happened, without keys
+    status: int | None = None  # HTTP status; None if there was no response
+    again: bool = False  # whether another attempt may succeed
+    fatal: bool = False  # whether every other call would fail as well
+    busy: bool = False  # whether all calls should wait and fewer be under way at once
+    retry_after_s: float | None = None  # how long it asks to wait
+    unreachable: bool = False  # whether no connection came about
+    lost: bool = False  # true if no connection came about, or it was lost
+    detail: str = ""  # the server's own words, for adapting the request
 
     @property
     def turned_away(self) -> bool:

@@ -48,19 +48,12 @@ def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBacken
 
 @dataclass(slots=True)
 class _Read:
-    """What label prompts took to read.
+    """What label prompts took to read."""
 
-    Attributes:
-        prompts: How many were read.
-        shared: Of them, those in trees.
-        given: Their tokens.
-        tokens: The tokens that went through the model.
-    """
-
-    prompts: int = 0
-    shared: int = 0
-    given: int = 0
-    tokens: int = 0
+    prompts: int = 0  # how many were read
+    shared: int = 0  # of them, those in trees
+    given: int = 0  # their tokens
+    tokens: int = 0  # the tokens that went through the model
 
     def add(self, jobs: Sequence[Job], batch: Batch) -> None:
         """Count a batch."""

@@ -31,15 +31,10 @@ Sets = list[set[int]]
 
 
 class Written(NamedTuple):
-    """One prompt as the model reads it.
+    """One prompt as the model reads it."""
 
-    Attributes:
-        text: The rendered chat, up to where the answer begins.
-        tokens: Its token ids.
-    """
-
-    text: str
-    tokens: list[int]
+    text: str  # the rendered chat, up to where the answer begins
+    tokens: list[int]  # its token ids
 
 
 class ChatWriter:

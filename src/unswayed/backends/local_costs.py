@@ -55,29 +55,17 @@ FREE_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What forward passes of one model cost, and the memory that they may take.
+    """What forward passes of one model cost, and the memory that they may take."""
 
-    Attributes:
-        token: Operations of a token outside attention.
-        pair: Operations of a query and a key in all layers.
-        call: Operations that starting a pass is worth.
-        hidden: Bytes of a token in the layer that computes.
-        cached: Bytes of a token's keys and values in all layers.
-        repeated: Bytes of a token's keys and values in one layer, for every query head.
-        scores: Bytes of a pair of tokens in one layer; 0 where attention works in tiles.
-        logits: Bytes of a row's logits while it is scored.
-        budget: Bytes that a pass may take beside the weights.
-    """
-
-    token: float
-    pair: float
-    call: float
-    hidden: int
-    cached: int
-    repeated: int
-    scores: int
-    logits: int
-    budget: float
+    token: float  # operations of a token outside attention
+    pair: float  # operations of a query and a key in all layers
+    call: float  # operations that starting a pass is worth
+    hidden: int  # bytes of a token in the layer that computes
+    cached: int  # bytes of a token's keys and values in all layers
+    repeated: int  # bytes of a token's keys and values in one layer, for every query head
+    scores: int  # bytes of a pair of tokens in one layer; 0 where attention works in tiles
+    logits: int  # bytes of a row's logits while it is scored
+    budget: float  # bytes that a pass may take beside the weights
 
     @classmethod
     def of(

@@ -31,25 +31,18 @@ the one thread is remarked."""
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model in memory with what is needed to ask it.
-
-    Attributes:
-        pad: An id to pad with.
-        costs: Of forward passes, with the budget of memory.
-        longest: Most tokens of prompt and answer together; None if the model does not say.
-        remarks: What its user should know of how it was loaded, in sentences.
-    """
+    """A model in memory with what is needed to ask it."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     writer: ChatWriter
     labels: LabelTokens
     scorer: LabelScorer
-    costs: Costs
+    costs: Costs  # of forward passes, with the budget of memory
     grammars: Grammars
-    pad: int
-    longest: int | None
-    remarks: tuple[str, ...] = ()
+    pad: int  # an id to pad with
+    longest: int | None  # most tokens of prompt and answer together; None if the model does not say
+    remarks: tuple[str, ...] = ()  # what its user should know of how it was loaded, in sentences
 
 
 def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> LoadedModel:

@@ -263,15 +263,10 @@ def attends_to_all(model: PreTrainedModel) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Trunk:
-    """Keys and values of a beginning, as they were when it had been read.
+    """Keys and values of a beginning, as they were when it had been read."""
 
-    Attributes:
-        tokens: How many it is.
-        layers: Keys and values of each layer.
-    """
-
-    tokens: int
-    layers: list[tuple[torch.Tensor, torch.Tensor]]
+    tokens: int  # how many it is
+    layers: list[tuple[torch.Tensor, torch.Tensor]]  # keys and values of each layer
 
     @classmethod
     def of(cls, cache: Any, tokens: int) -> _Trunk:

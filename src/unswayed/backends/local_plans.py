@@ -45,18 +45,13 @@ batch is answered as a whole."""
 
 
 class Step(NamedTuple):
-    """One pass of a model over trees; see `Tree`.
+    """One pass of a model over trees; see `Tree`."""
 
-    Attributes:
-        trees: Which prompts of the batch each tree holds: from, up to. More than one only without
-            a cache.
-        kept: Leading tokens of these prompts that are in the cache.
-        trunk: Where a beginning ends that is read and kept in the cache; 0 for prompts read to
-            their ends, whose last tokens are scored.
-    """
-
+    # Which prompts of the batch each tree holds: from, up to. More than one only without a cache.
     trees: tuple[tuple[int, int], ...]
-    kept: int = 0
+    kept: int = 0  # leading tokens of these prompts that are in the cache
+    # where a beginning ends that is read and kept in the cache; 0 for prompts read to their ends,
+    # whose last tokens are scored
     trunk: int = 0
 
     def moved(self, by: int) -> Step:
@@ -65,17 +60,11 @@ class Step(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Prompts that run together.
+    """Prompts that run together."""
 
-    Attributes:
-        rows: Their indices; those of a tree in lexicographic order.
-        tokens: That are read, padding left out.
-        steps: The passes that make up a tree; none where every prompt is a row.
-    """
-
-    rows: list[int]
-    tokens: int
-    steps: tuple[Step, ...] = ()
+    rows: list[int]  # their indices; those of a tree in lexicographic order
+    tokens: int  # that are read, padding left out
+    steps: tuple[Step, ...] = ()  # the passes that make up a tree; none where every prompt is a row
 
     @property
     def form(self) -> Form:
@@ -209,20 +198,14 @@ def by_length(
 
 
 class _GroupTree(NamedTuple):
-    """How one group is read.
+    """How one group is read."""
 
-    Attributes:
-        rows: Its prompts, in lexicographic order.
-        nodes: Tokens of its tree.
-        work: Operations that it takes, its share of the start-up cost of common passes included.
-        shared: Whether it is read as a tree; by rows otherwise.
-        steps: The passes of a walk; none for a tree that is one row of a pass, or for rows.
-    """
-
-    rows: list[int]
-    nodes: int
+    rows: list[int]  # its prompts, in lexicographic order
+    nodes: int  # tokens of its tree
+    # operations that it takes, its share of the start-up cost of common passes included
     work: float
-    shared: bool
+    shared: bool  # whether it is read as a tree; by rows otherwise
+    # the passes of a walk; none for a tree that is one row of a pass, or for rows
     steps: tuple[Step, ...] = ()
 
 
@@ -317,19 +300,12 @@ class _Walk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Growth:
-    """How the tree of sorted prompts may be walked.
+    """How the tree of sorted prompts may be walked."""
 
-    Attributes:
-        lengths: Tokens of each.
-        shared: Tokens that each shares with the one before it.
-        costs: Of the model.
-        cap: Most tokens of a pass over more than one prompt.
-    """
-
-    lengths: list[int]
-    shared: list[int]
-    costs: Costs
-    cap: int
+    lengths: list[int]  # tokens of each
+    shared: list[int]  # tokens that each shares with the one before it
+    costs: Costs  # of the model
+    cap: int  # most tokens of a pass over more than one prompt
 
     @classmethod
     def of(

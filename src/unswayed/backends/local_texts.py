@@ -18,17 +18,11 @@ if TYPE_CHECKING:
 
 
 class Generated(NamedTuple):
-    """What came out.
+    """What came out."""
 
-    Attributes:
-        text: Without special tokens.
-        tokens: How many were generated, the end token included.
-        finish_reason: "stop", or "length" if the cap cut it off.
-    """
-
-    text: str
-    tokens: int
-    finish_reason: str
+    text: str  # without special tokens
+    tokens: int  # how many were generated, the end token included
+    finish_reason: str  # "stop", or "length" if the cap cut it off
 
 
 def seed_of(request: Request) -> int:

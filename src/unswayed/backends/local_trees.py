@@ -31,36 +31,22 @@ def shared_lengths(prompts: Sequence[Sequence[int]]) -> list[int]:
 
 
 class Branch(NamedTuple):
-    """The tokens that one prompt adds to a tree.
+    """The tokens that one prompt adds to a tree."""
 
-    Attributes:
-        first: Its first node.
-        length: Its nodes, which follow each other.
-        ancestors: The nodes it grows from, those in the cache left out.
-    """
-
-    first: int
-    length: int
-    ancestors: IntArray
+    first: int  # its first node
+    length: int  # its nodes, which follow each other
+    ancestors: IntArray  # the nodes it grows from, those in the cache left out
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What sorted prompts have beyond a beginning that is in the cache.
+    """What sorted prompts have beyond a beginning that is in the cache."""
 
-    Attributes:
-        kept: Leading tokens that are in the cache; every node sees them.
-        ids: Tokens, depth first, shape (nodes,).
-        positions: Where each stands in its prompt, shape (nodes,).
-        last: The node of each prompt's last token, shape (prompts,).
-        branches: Of prompts that add something.
-    """
-
-    kept: int
-    ids: IntArray
-    positions: IntArray
-    last: IntArray
-    branches: tuple[Branch, ...]
+    kept: int  # leading tokens that are in the cache; every node sees them
+    ids: IntArray  # tokens, depth first, shape (nodes,)
+    positions: IntArray  # where each stands in its prompt, shape (nodes,)
+    last: IntArray  # the node of each prompt's last token, shape (prompts,)
+    branches: tuple[Branch, ...]  # of prompts that add something
 
     @classmethod
     def of(cls, prompts: Sequence[Sequence[int]], kept: int = 0) -> Tree:

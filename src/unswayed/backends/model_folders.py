@@ -53,24 +53,18 @@ CACHED_FROM_BYTES: Final = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A model on disk.
+    """A model on disk."""
 
-    Attributes:
-        path: Folder with config, weights and tokenizer.
-        name: What was asked for, with revision or fingerprint; without the provider.
-        prompt: How the model was trained to be asked: the adapter's, or else the folder's own.
-        adapter: Folder of a LoRA adapter to put on top.
-        bits: Of its weights once they are rounded: 8, 4, or None for what the dtype says. It is part
-            of the name, since answers change with it.
-        dtype: What it computes in; None for the default of where it runs. What was asked for is part
-            of the name, since label probabilities change with it (by the rounding of 16 bits).
-    """
-
-    path: Path
-    name: str
+    path: Path  # folder with config, weights and tokenizer
+    name: str  # what was asked for, with revision or fingerprint; without the provider
+    # how the model was trained to be asked: the adapter's, or else the folder's own
     prompt: OwnPrompt
-    adapter: Path | None = None
+    adapter: Path | None = None  # folder of a LoRA adapter to put on top
+    # Of its weights once they are rounded: 8, 4, or None for what the dtype says. It is part of the
+    # name, since answers change with it.
     bits: Literal[4, 8] | None = None
+    # What it computes in; None for the default of where it runs. What was asked for is part of the
+    # name, since label probabilities change with it (by the rounding of 16 bits).
     dtype: str | None = None
 
 

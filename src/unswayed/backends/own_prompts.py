@@ -36,26 +36,21 @@ Tag = Annotated[str, Meta(max_length=MOST_LETTERS)]
 
 
 class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a model is asked unless its user says otherwise.
+    """How a model is asked unless its user says otherwise."""
 
-    Attributes:
-        style: A prompt of `unswayed.prompts`; None where nothing was settled.
-        labels: The answer symbols; None for A, B, ...
-        template: Path of the template that goes before the style; in the file its name alone.
-        only_template: Whether the model understands no other sentences than its template's.
-        think_tags, answer_tags: Tags that well-formed reasoning answers were trained to use.
-        max_response_tokens: Cap on a response; None for the prompt's own.
-        enable_thinking: What the chat template is told; None leaves it to the prompt: False where
-            the reply has no place for reasoning, else left out.
-    """
-
-    style: str | None = None
-    labels: tuple[str, ...] | None = None
+    style: str | None = None  # a prompt of `unswayed.prompts`; None where nothing was settled
+    labels: tuple[str, ...] | None = None  # the answer symbols; None for A, B,
+    # path of the template that goes before the style; in the file its name alone
     template: str | None = None
+    # whether the model understands no other sentences than its template's
     only_template: bool = False
+    # think_tags, answer_tags: tags that well-formed reasoning answers were trained to use
     think_tags: tuple[Tag, Tag] = ("<think>", "</think>")
     answer_tags: tuple[Tag, Tag] = ("<answer>", "</answer>")
+    # cap on a response; None for the prompt's own
     max_response_tokens: Annotated[int, Meta(ge=1, lt=2**31)] | None = None
+    # what the chat template is told; None leaves it to the prompt: False where the reply has no
+    # place for reasoning, else left out
     enable_thinking: bool | None = None
 
     def settings(self, given: PromptSettings) -> PromptSettings:

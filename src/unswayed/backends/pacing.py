@@ -22,19 +22,12 @@ LONGEST_PAUSE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time and chance, so that tests can do without either.
+    """Time and chance, so that tests can do without either."""
 
-    Attributes:
-        now: Monotonic seconds.
-        wall: Seconds since the epoch, for HTTP dates.
-        sleep: Wait for some seconds.
-        random: Uniform in [0, 1).
-    """
-
-    now: Callable[[], float] = time.monotonic
-    wall: Callable[[], float] = time.time
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    random: Callable[[], float] = random.random
+    now: Callable[[], float] = time.monotonic  # monotonic seconds
+    wall: Callable[[], float] = time.time  # seconds since the epoch, for HTTP dates
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep  # wait for some seconds
+    random: Callable[[], float] = random.random  # uniform in [0, 1)
 
 
 def backoff_s(failures: int, clock: Clock) -> float:

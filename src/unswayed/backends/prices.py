@@ -58,9 +58,9 @@ class Price(_Rates, frozen=True, kw_only=True):
         input: Fresh input tokens.
         cached_input: Input tokens read from the provider's cache; None prices them as fresh.
         output: Generated tokens, reasoning included.
-        long_prompt: Other rates for prompts above a number of input tokens, on all their tokens.
     """
 
+    # other rates for prompts above a number of input tokens, on all their tokens
     long_prompt: _LongRates | None = None
 
     def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
@@ -83,19 +83,12 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """List prices by full model name.
+    """List prices by full model name."""
 
-    Attributes:
-        as_of: When the shipped prices were last looked at; a date.
-        shipped: Valid at the providers' own addresses only.
-        given: The user's own, valid wherever the model is called.
-        source: The user's file, or "".
-    """
-
-    as_of: str
-    shipped: Mapping[str, Price]
-    given: Mapping[str, Price]
-    source: str = ""
+    as_of: str  # when the shipped prices were last looked at; a date
+    shipped: Mapping[str, Price]  # valid at the providers' own addresses only
+    given: Mapping[str, Price]  # the user's own, valid wherever the model is called
+    source: str = ""  # the user's file, or ""
 
     def find(self, model: str, *, own_address: bool) -> Price | None:
         """The price of a model; None if unknown.

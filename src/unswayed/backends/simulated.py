@@ -44,35 +44,26 @@ Link = Literal["linear", "saturating"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedJudge:
-    """What is planted; logits unless said otherwise.
+    """What is planted; logits unless said otherwise."""
 
-    Attributes:
-        slot: One number: by how much the first position is favoured over the last, falling evenly
-            in between (two candidates: over the second). Several: the effect of each position.
-        label: The same for labels, A first.
-        content: Weight of the candidates' utilities.
-        noise: Standard deviation of the log-odds of any two candidates over presentations.
-        link: "saturating" stretches the favoured side threefold and shrinks the other to 0.7: the
-            log-odds of the first label for two candidates, each centred logit for more.
-        unparsed: Share of answers that state no verdict.
-        tie: Share of answers that declare a tie.
-        logprobs: Whether label logprobs come with the answer.
-        criteria: Where several criteria are asked at once: one number is by how much more, between
-            the lowest and the highest level, the first of them is favoured over the last, falling
-            evenly in between; several: the effect of each place.
-        seed: Another seed draws other noise.
-    """
-
+    # One number: by how much the first position is favoured over the last, falling evenly in
+    # between (two candidates: over the second). Several: the effect of each position.
     slot: tuple[float, ...] = (0.6,)
-    label: tuple[float, ...] = (0.4,)
-    content: float = 1.2
+    label: tuple[float, ...] = (0.4,)  # the same for labels, A first
+    content: float = 1.2  # weight of the candidates' utilities
+    # standard deviation of the log-odds of any two candidates over presentations
     noise: float = 0.4
+    # "saturating" stretches the favoured side threefold and shrinks the other to 0.7: the log-odds
+    # of the first label for two candidates, each centred logit for more
     link: Link = "linear"
-    unparsed: float = 0.0
-    tie: float = 0.0
-    logprobs: bool = True
+    unparsed: float = 0.0  # share of answers that state no verdict
+    tie: float = 0.0  # share of answers that declare a tie
+    logprobs: bool = True  # whether label logprobs come with the answer
+    # where several criteria are asked at once: one number is by how much more, between the lowest
+    # and the highest level, the first of them is favoured over the last, falling evenly in between;
+    # several: the effect of each place
     criteria: tuple[float, ...] = ()
-    seed: int = 0
+    seed: int = 0  # another seed draws other noise
 
     @property
     def name(self) -> str:

@@ -40,21 +40,13 @@ class Line:
 
 
 class Wire(Protocol):
-    """What a run needs of the client: one attempt at a time, and what is learned from it.
+    """What a run needs of the client: one attempt at a time, and what is learned from it."""
 
-    Attributes:
-        settings: Limits on connections and attempts.
-        dialect: Reads refusals.
-        traits: What the server is known to accept.
-        patience: How long a server that answers nothing is put up with.
-        clock: Chance.
-    """
-
-    settings: BackendSettings
-    dialect: Dialect
-    traits: Traits
-    patience: Patience
-    clock: Clock
+    settings: BackendSettings  # limits on connections and attempts
+    dialect: Dialect  # reads refusals
+    traits: Traits  # what the server is known to accept
+    patience: Patience  # how long a server that answers nothing is put up with
+    clock: Clock  # chance
 
     async def attempt(
         self, request: Request, traits: Traits, line: Line

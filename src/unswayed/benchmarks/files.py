@@ -54,17 +54,11 @@ out.buffer.write(fault_of().encode())
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The files of a benchmark on this machine.
+    """The files of a benchmark on this machine."""
 
-    Attributes:
-        files: By part.
-        commit: The commit that was fetched, or None if it is not told.
-        place: The folder of a local copy as it was given, or None if it was fetched.
-    """
-
-    files: Mapping[str, tuple[Path, ...]]
-    commit: str | None
-    place: str | None
+    files: Mapping[str, tuple[Path, ...]]  # by part
+    commit: str | None  # the commit that was fetched, or None if it is not told
+    place: str | None  # the folder of a local copy as it was given, or None if it was fetched
 
 
 def files_of(

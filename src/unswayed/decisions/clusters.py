@@ -17,15 +17,10 @@ from unswayed.decisions.codes import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Which items belong together.
+    """Which items belong together."""
 
-    Attributes:
-        of_item: The cluster of each item, 0 to `count` - 1; shape (I,).
-        count: Clusters to draw from; some may have no item here.
-    """
-
-    of_item: NDArray[np.intp]
-    count: int
+    of_item: NDArray[np.intp]  # the cluster of each item, 0 to `count` - 1; shape (I,)
+    count: int  # clusters to draw from; some may have no item here
 
     @classmethod
     def of(cls, names: Sequence[Hashable]) -> Self | None:

@@ -32,15 +32,10 @@ class Originals(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ByCandidate:
-    """Numbers by candidate of the rows that have them, one row after the other.
+    """Numbers by candidate of the rows that have them, one row after the other."""
 
-    Attributes:
-        start: Where those of a row begin, -1 where it has none; shape (R,).
-        values: NaN where one is unknown.
-    """
-
-    start: NDArray[np.int64]
-    values: FloatArray
+    start: NDArray[np.int64]  # where those of a row begin, -1 where it has none; shape (R,)
+    values: FloatArray  # naN where one is unknown
 
     def rows(self, index: NDArray[np.intp]) -> ByCandidate:
         """Those of some rows."""
@@ -67,43 +62,27 @@ class ByCandidate:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Recorded decisions as columns, R rows in the order they were recorded.
+    """Recorded decisions as columns, R rows in the order they were recorded."""
 
-    Attributes:
-        kinds: What rows share: decisions without item and answer, in order of appearance.
-        item_ids: The items, in order of appearance.
-        kind: The kind of each row, shape (R,).
-        item: The item of each row, shape (R,).
-        choices: Candidate, UNPARSED or TIE; shape (R,).
-        finish: Why each answer ended, by number; shape (R,).
-        finish_reasons: By number.
-        label_mass: NaN where unknown, shape (R,).
-        marks: `Decision.marks`, shape (R,).
-        probs: By candidate.
-        ratings: `Decision.ratings` by name.
-        places: Where a row lies among the originals, shape (R,).
-        units: `Item.unit` by item id, where decisions name one.
-        originals: Where the decisions can be read again; None if they were not kept.
-        bad_lines: What was left out when they were read.
-        is_changed: Whether the questions of some kinds are others than those recorded.
-    """
-
+    # what rows share: decisions without item and answer, in order of appearance
     kinds: tuple[Decision, ...]
-    item_ids: tuple[str, ...]
-    kind: NDArray[np.int32]
-    item: NDArray[np.int32]
-    choices: IntArray
-    finish: NDArray[np.int32]
-    label_mass: FloatArray
-    marks: IntArray
-    probs: ByCandidate
-    ratings: Mapping[str, ByCandidate]
-    places: NDArray[np.int64]
-    finish_reasons: tuple[str | None, ...]
+    item_ids: tuple[str, ...]  # the items, in order of appearance
+    kind: NDArray[np.int32]  # the kind of each row, shape (R,)
+    item: NDArray[np.int32]  # the item of each row, shape (R,)
+    choices: IntArray  # candidate, UNPARSED or TIE; shape (R,)
+    finish: NDArray[np.int32]  # why each answer ended, by number; shape (R,)
+    label_mass: FloatArray  # naN where unknown, shape (R,)
+    marks: IntArray  # `Decision.marks`, shape (R,)
+    probs: ByCandidate  # by candidate
+    ratings: Mapping[str, ByCandidate]  # `Decision.ratings` by name
+    places: NDArray[np.int64]  # where a row lies among the originals, shape (R,)
+    finish_reasons: tuple[str | None, ...]  # by number
+    # `Item.unit` by item id, where decisions name one
     units: Mapping[str, str] = field(default_factory=dict)
+    # where the decisions can be read again; None if they were not kept
     originals: Originals | None = None
-    bad_lines: tuple[BadLine, ...] = ()
-    is_changed: bool = False
+    bad_lines: tuple[BadLine, ...] = ()  # what was left out when they were read
+    is_changed: bool = False  # whether the questions of some kinds are others than those recorded
 
     def __len__(self) -> int:
         return len(self.kind)

@@ -31,32 +31,24 @@ from unswayed.presentation import through as seen_through
 
 @dataclass(frozen=True, eq=False)
 class DecisionTable:
-    """Decisions of items with the same number of candidates, as columns.
+    """Decisions of items with the same number of candidates, as columns."""
 
-    Attributes:
-        items: The I items, blind.
-        asks: The T questions, one per column, as the reader of the table asked them.
-        shown: The T presentations really shown (equal to the asks' own unless the items are seen
-            through a view); label and position effects belong to these.
-        label_set: The n symbols.
-        choices: Candidate or UNPARSED, TIE, MISSING; shape (I, T).
-        probs: Probability by candidate, NaN where unknown; shape (I, T, n). None if there are none.
-        label_mass: Shape (I, T), NaN where unknown; None if there is none.
-        marks: `Decision.marks`, 0 where nothing was answered; shape (I, T). None if there are none.
-        ratings: What the judge rated each candidate with, by name (`Decision.ratings`), NaN where
-            unknown; shape (I, T, n) each.
-        outer: The view the table is seen through; candidate j is `items[i].candidates[outer[j]]`.
-    """
-
-    items: Sequence[Item]
-    asks: tuple[Ask, ...]
+    items: Sequence[Item]  # the I items, blind
+    asks: tuple[Ask, ...]  # the T questions, one per column, as the reader of the table asked them
+    # the T presentations really shown (equal to the asks' own unless the items are seen through a
+    # view); label and position effects belong to these
     shown: tuple[Presentation, ...]
-    label_set: tuple[str, ...]
-    choices: IntArray
+    label_set: tuple[str, ...]  # the n symbols
+    choices: IntArray  # candidate or UNPARSED, TIE, MISSING; shape (I, T)
+    # Probability by candidate, NaN where unknown; shape (I, T, n). None if there are none.
     probs: FloatArray | None = None
-    label_mass: FloatArray | None = None
+    label_mass: FloatArray | None = None  # shape (I, T), NaN where unknown; None if there is none
+    # `Decision.marks`, 0 where nothing was answered; shape (I, T). None if there are none.
     marks: IntArray | None = None
+    # what the judge rated each candidate with, by name (`Decision.ratings`), NaN where unknown;
+    # shape (I, T, n) each
     ratings: Mapping[str, FloatArray] = field(default_factory=dict)
+    # the view the table is seen through; candidate j is `items[i].candidates[outer[j]]`
     outer: Order | None = None
 
     def __post_init__(self) -> None:

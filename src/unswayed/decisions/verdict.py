@@ -20,32 +20,26 @@ ROUNDING: Final = 1e-9
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A method's answer for one item.
-
-    Attributes:
-        choice: Candidate, "tie", or None where no verdict was possible.
-        tie: The tied candidates where `choice` is "tie".
-        scores: What the method ranks the candidates by; `ranking` is the order it makes.
-        confidence: Mean corrected probability of the chosen candidate over the presentations
-            read; without probabilities its vote share.
-        consistent: Whether all presentations read named the same candidate; None for one call.
-        n_calls: Decisions read for this item.
-        score: The score of the response, where the candidates are levels with values.
-        sd: Standard deviation (n - 1) of the scores of the decisions read; None for one.
-        parts: What `scores` are made of and what was recorded beside them, by name, by candidate;
-            None where no decision said.
-    """
+    """A method's answer for one item."""
 
     item_id: str
-    choice: int | Literal["tie"] | None
+    choice: int | Literal["tie"] | None  # candidate, "tie", or None where no verdict was possible
     method: str
-    tie: tuple[int, ...] | None = None
+    tie: tuple[int, ...] | None = None  # the tied candidates where `choice` is "tie"
+    # what the method ranks the candidates by; `ranking` is the order it makes
     scores: tuple[float, ...] | None = None
+    # mean corrected probability of the chosen candidate over the presentations read; without
+    # probabilities its vote share
     confidence: float | None = None
+    # whether all presentations read named the same candidate; None for one call
     consistent: bool | None = None
-    n_calls: int = 0
+    n_calls: int = 0  # decisions read for this item
+    # the score of the response, where the candidates are levels with values
     score: float | None = None
+    # standard deviation (n - 1) of the scores of the decisions read; None for one
     sd: float | None = None
+    # what `scores` are made of and what was recorded beside them, by name, by candidate; None where
+    # no decision said
     parts: dict[str, tuple[float | None, ...]] | None = None
 
     @property
@@ -80,32 +74,26 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclass(frozen=True, eq=False)
 class VerdictTable:
-    """A method's verdicts for the rows of a `DecisionTable`.
+    """A method's verdicts for the rows of a `DecisionTable`."""
 
-    Attributes:
-        choices: Candidate, TIE, UNPARSED (no verdict possible) or MISSING (a call that the method
-            needs is missing); shape (I,).
-        tied: Which candidates are tied where `choices` is TIE, False elsewhere; shape (I, n).
-        scores: Shape (I, n), NaN where unknown; None if the method has none.
-        confidence: Shape (I,), NaN where unknown.
-        consistent: 1 yes, 0 no, -1 not defined (fewer than two decisions); shape (I,).
-        n_calls: Decisions read; shape (I,).
-        score: Score of the response where the candidates are levels with values, NaN where there
-            is none; shape (I,). None if levels have no values.
-        sd: Standard deviation (n - 1) of the scores of the decisions read, NaN for fewer than two;
-            shape (I,).
-        parts: What `scores` are made of and what was recorded beside them, by name; shape (I, n)
-            each, NaN where unknown.
-    """
-
+    # candidate, TIE, UNPARSED (no verdict possible) or MISSING (a call that the method needs is
+    # missing); shape (I,)
     choices: IntArray
+    # which candidates are tied where `choices` is TIE, False elsewhere; shape (I, n)
     tied: BoolArray
-    scores: FloatArray | None
-    confidence: FloatArray
+    scores: FloatArray | None  # shape (I, n), NaN where unknown; None if the method has none
+    confidence: FloatArray  # shape (I,), NaN where unknown
+    # 1 yes, 0 no, -1 not defined (fewer than two decisions); shape (I,)
     consistent: NDArray[np.int8]
-    n_calls: NDArray[np.int32]
+    n_calls: NDArray[np.int32]  # decisions read; shape (I,)
+    # Score of the response where the candidates are levels with values, NaN where there is none;
+    # shape (I,). None if levels have no values.
     score: FloatArray | None = None
+    # standard deviation (n - 1) of the scores of the decisions read, NaN for fewer than two; shape
+    # (I,)
     sd: FloatArray | None = None
+    # what `scores` are made of and what was recorded beside them, by name; shape (I, n) each, NaN
+    # where unknown
     parts: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def verdict(self, row: int, *, item_id: str, method: str) -> Verdict:

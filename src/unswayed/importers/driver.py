@@ -34,20 +34,15 @@ OWN_LOG: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What foreign files hold.
+    """What foreign files hold."""
 
-    Attributes:
-        items: In order of appearance; empty where the format only names them.
-        decisions: In order of appearance; empty where the records are items alone.
-        counts: records, items, decisions, unparsed, ties, bad_records, `left_out: <reason>`, and
-            what else must be known about the decisions.
-        bad_records: Records left out with `on_bad_item="skip"`.
-    """
-
-    items: tuple[Item, ...]
+    items: tuple[Item, ...]  # in order of appearance; empty where the format only names them
+    # in order of appearance; empty where the records are items alone
     decisions: tuple[Decision, ...]
+    # records, items, decisions, unparsed, ties, bad_records, `left_out: <reason>`, and what else
+    # must be known about the decisions
     counts: Mapping[str, int]
-    bad_records: tuple[BadLine, ...] = ()
+    bad_records: tuple[BadLine, ...] = ()  # records left out with `on_bad_item="skip"`
 
 
 @dataclass(slots=True)

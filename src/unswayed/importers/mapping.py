@@ -28,68 +28,52 @@ LETTERS: Final = ("A", "B")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMap:
-    """Where the parts of a judge call stand in a foreign record.
+    """Where the parts of a judge call stand in a foreign record."""
 
-    Attributes:
-        id: Field with the item's id; the same in all orders.
-        verdict: Field with the answer: one of `labels` (or a name), one of `tie`; anything else is
-            unparsed. None: what `scores` and `ranking` put first, or else what `text` says, read as
-            the task's replies are.
-        verdict_is: "label": the symbol displayed beside the chosen answer (its position, where the
-            symbols are positions). "candidate": the symbol of the candidate in the item's own order.
-            "name": one of `names`.
-        labels: The symbols, first position (or candidate) first. By default A and B; where there
-            are `values` these, each of which is printed beside its level wherever that stands, so
-            that a verdict is a value.
-        tie: Words for a tie.
-        order: Field with the order shown: a list of candidates by position, a string of symbols, or
-            a flag that is true where two candidates were swapped. None: always the own order.
-        names: Fields with the names of what was shown (models), first position first; the own order
-            is the alphabet's, and an item is a pair of names under an id.
-        gold: Field with the right answer: a symbol, a name, a word for a tie, or an index.
-        gold_is: As `verdict_is`; by default gold is by candidate.
-        candidates: One field with a list, or one field for each text.
-        candidates_are: "own": in the item's own order, whatever was shown. "shown": first position
-            first; without `order` the own order is that of the texts.
-        prompt: Field with the question.
-        group: Field with the group.
-        unit: Field with the unit of an item, such as the id of its question.
-        model: Field with the judge's name.
-        text: Field with the judge's answer as written.
-        finish_reason: Field with the finish reason: stop, length, refusal, ...
-        sample: Field with the number of the repetition, from 0.
-        task: The items' task. None: `rubric` with `values`, `listwise` with `scores` or `ranking`,
-            else `pairwise` or `mcq` by the number of candidates.
-        scores: One field with a list (or an object by symbol), or one field for each score; in the
-            order that `verdict_is` says.
-        ranking: Field with the symbols, best first: a list, or a string such as BCA.
-        values: The values of the levels, first candidate first.
-        response: Field with the text that is scored.
-    """
-
-    id: str
+    id: str  # field with the item's id; the same in all orders
+    # Field with the answer: one of `labels` (or a name), one of `tie`; anything else is unparsed.
+    # None: what `scores` and `ranking` put first, or else what `text` says, read as the task's
+    # replies are.
     verdict: str | None = None
+    # "label": the symbol displayed beside the chosen answer (its position, where the symbols are
+    # positions). "candidate": the symbol of the candidate in the item's own order. "name": one of
+    # `names`.
     verdict_is: Meaning = "label"
+    # The symbols, first position (or candidate) first. By default A and B; where there are `values`
+    # these, each of which is printed beside its level wherever that stands, so that a verdict is a
+    # value.
     labels: tuple[str, ...] = LETTERS
-    tie: tuple[str, ...] = ("tie",)
+    tie: tuple[str, ...] = ("tie",)  # words for a tie
+    # Field with the order shown: a list of candidates by position, a string of symbols, or a flag
+    # that is true where two candidates were swapped. None: always the own order.
     order: str | None = None
+    # field with the right answer: a symbol, a name, a word for a tie, or an index
     gold: str | None = None
-    gold_is: Meaning = "candidate"
-    prompt: str | None = None
-    candidates: tuple[str, ...] = ()
+    gold_is: Meaning = "candidate"  # as `verdict_is`; by default gold is by candidate
+    prompt: str | None = None  # field with the question
+    candidates: tuple[str, ...] = ()  # one field with a list, or one field for each text
+    # "own": in the item's own order, whatever was shown. "shown": first position first; without
+    # `order` the own order is that of the texts.
     candidates_are: Arrangement = "own"
+    # fields with the names of what was shown (models), first position first; the own order is the
+    # alphabet's, and an item is a pair of names under an id
     names: tuple[str, ...] = ()
-    group: str | None = None
-    unit: str | None = None
-    model: str | None = None
-    text: str | None = None
-    finish_reason: str | None = None
-    sample: str | None = None
+    group: str | None = None  # field with the group
+    unit: str | None = None  # field with the unit of an item, such as the id of its question
+    model: str | None = None  # field with the judge's name
+    text: str | None = None  # field with the judge's answer as written
+    finish_reason: str | None = None  # field with the finish reason: stop, length, refusal,
+    sample: str | None = None  # field with the number of the repetition, from 0
+    # The items' task. None: `rubric` with `values`, `listwise` with `scores` or `ranking`, else
+    # `pairwise` or `mcq` by the number of candidates.
     task: str | None = None
+    # one field with a list (or an object by symbol), or one field for each score; in the order that
+    # `verdict_is` says
     scores: tuple[str, ...] = ()
+    # field with the symbols, best first: a list, or a string such as BCA
     ranking: str | None = None
-    values: tuple[str, ...] = ()
-    response: str | None = None
+    values: tuple[str, ...] = ()  # the values of the levels, first candidate first
+    response: str | None = None  # field with the text that is scored
 
     def __post_init__(self) -> None:
         """Check what a record cannot show.

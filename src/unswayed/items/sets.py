@@ -14,20 +14,13 @@ from unswayed.items.item import BadLine, Item, Task, fingerprint, units_of
 
 @dataclass(frozen=True)
 class ItemSet(Sequence[Item]):
-    """Items of one task, with where they came from.
+    """Items of one task, with where they came from."""
 
-    Attributes:
-        name: Name for reports and run directories.
-        items: In file order; ids are unique.
-        fingerprint: sha256 over the items' canonical JSON.
-        bad_lines: Lines left out with `on_bad_item="skip"`.
-        origin: Of a benchmark: where it was fetched, revision, licence, as `run.json` keeps them.
-    """
-
-    name: str
-    items: Sequence[Item]
-    fingerprint: str
-    bad_lines: tuple[BadLine, ...] = field(default=())
+    name: str  # name for reports and run directories
+    items: Sequence[Item]  # in file order; ids are unique
+    fingerprint: str  # sha256 over the items' canonical JSON
+    bad_lines: tuple[BadLine, ...] = field(default=())  # lines left out with `on_bad_item="skip"`
+    # of a benchmark: where it was fetched, revision, licence, as `run.json` keeps them
     origin: Mapping[str, str | int] = field(default_factory=dict)
 
     @property

@@ -42,19 +42,14 @@ _CONSTANT: Final = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The distinct pairs (x, y) of two scores, sorted by x and then by y.
+    """The distinct pairs (x, y) of two scores, sorted by x and then by y."""
 
-    Attributes:
-        items: The K items that have both scores, in the order of their pairs.
-        starts: Where each pair begins among them, shape (C,).
-        x, y: The distinct scores, ascending, as shares of the largest; shapes (X,), (Y,).
-        x_codes, y_codes: Which of them each pair has, shape (C,).
-    """
-
-    items: Index
-    starts: Index
+    items: Index  # the K items that have both scores, in the order of their pairs
+    starts: Index  # where each pair begins among them, shape (C,)
+    # x, y: the distinct scores, ascending, as shares of the largest; shapes (X,), (Y,)
     x: FloatArray
     y: FloatArray
+    # x_codes, y_codes: which of them each pair has, shape (C,)
     x_codes: Index
     y_codes: Index
 

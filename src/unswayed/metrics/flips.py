@@ -11,24 +11,16 @@ from unswayed.metrics.outcomes import Outcomes
 
 @dataclass(frozen=True, slots=True)
 class FlipShare:
-    """How many verdicts change, as `metrics.json` has it.
+    """How many verdicts change, as `metrics.json` has it."""
 
-    Attributes:
-        total: Items whose answers are not all the same (unparsed agrees with nothing).
-        n: Items with an answer under every presentation.
-        first: Items that picked the first position in every presentation although the candidates
-            moved: pure position picks.
-        last: Items that picked the last position in every presentation.
-        unread: Flipped items with an answer that could not be read.
-        ties: Flipped items, all of them read, with a declared tie.
-    """
-
-    total: int
-    n: int
+    total: int  # items whose answers are not all the same (unparsed agrees with nothing)
+    n: int  # items with an answer under every presentation
+    # items that picked the first position in every presentation although the candidates moved: pure
+    # position picks
     first: int
-    last: int
-    unread: int
-    ties: int
+    last: int  # items that picked the last position in every presentation
+    unread: int  # flipped items with an answer that could not be read
+    ties: int  # flipped items, all of them read, with a declared tie
 
 
 def flips(strata: Sequence[Outcomes]) -> FlipShare:

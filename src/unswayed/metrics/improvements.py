@@ -16,24 +16,16 @@ from unswayed.metrics.pairing import paired_by_item
 
 @dataclass(frozen=True, slots=True)
 class Improvements:
-    """Items that changed between right and wrong, each in its own order of candidates.
+    """Items that changed between right and wrong, each in its own order of candidates."""
 
-    Attributes:
-        n: Items with gold that both methods answered.
-        improved: Right where the other is wrong; a tie is wrong.
-        regressed: Wrong where the other is right.
-        p: Two-sided exact sign test of the two.
-        improved_shared: Credit gained where a tie between k candidates, one of them right, is 1/k
-            right; the sum over the items that gained.
-        regressed_shared: Credit lost.
-    """
-
-    n: int
-    improved: int
-    regressed: int
-    p: float
+    n: int  # items with gold that both methods answered
+    improved: int  # right where the other is wrong; a tie is wrong
+    regressed: int  # wrong where the other is right
+    p: float  # two-sided exact sign test of the two
+    # credit gained where a tie between k candidates, one of them right, is 1/k right; the sum over
+    # the items that gained
     improved_shared: float
-    regressed_shared: float
+    regressed_shared: float  # credit lost
 
 
 def improved_regressed(first: Sequence[Outcomes], other: Sequence[Outcomes]) -> Improvements:

@@ -28,19 +28,12 @@ _ROUNDING: Final = 1e-13
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """The first two moments of one metric's statistics, shape (I, k) before.
+    """The first two moments of one metric's statistics, shape (I, k) before."""
 
-    Attributes:
-        items: Items n, those that do not count in the metric included.
-        counted: Items that count.
-        mean: Mean of the statistics over all n, shape (k,).
-        scatter: Sum of the products of their deviations from it, shape (k, k).
-    """
-
-    items: int
-    counted: int
-    mean: FloatArray
-    scatter: FloatArray
+    items: int  # items n, those that do not count in the metric included
+    counted: int  # items that count
+    mean: FloatArray  # mean of the statistics over all n, shape (k,)
+    scatter: FloatArray  # sum of the products of their deviations from it, shape (k, k)
 
     @classmethod
     def of(cls, statistics: FloatArray) -> Moments:

@@ -41,19 +41,16 @@ _KNOWN: Final = {
 
 
 class Design(TypedDict, total=False):
-    """Design of a published table: how its items were shown and printed.
+    """Design of a published table: how its items were shown and printed."""
 
-    Attributes:
-        tolerance: Rounding allowed in the table's unit; by default the rounding of the printed digits.
-        views: Presentations per item; by default 2 for two candidates, and any number for more.
-        candidates: Candidates per item for rows that do not give the number: neither as a whole number
-            in a column "candidates" or "options", nor by a known benchmark in the row or column names.
-        decided: Every answer names a candidate: no ties, none unparsed. Two candidates in two orders.
-    """
-
+    # rounding allowed in the table's unit; by default the rounding of the printed digits
     tolerance: float | None
+    # presentations per item; by default 2 for two candidates, and any number for more
     views: int | None
+    # candidates per item for rows that do not give the number: neither as a whole number in a
+    # column "candidates" or "options", nor by a known benchmark in the row or column names
     candidates: int | None
+    # Every answer names a candidate: no ties, none unparsed. Two candidates in two orders.
     decided: bool
 
 

@@ -54,55 +54,34 @@ _SLACK: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """A row of a published table that cannot be.
+    """A row of a published table that cannot be."""
 
-    Attributes:
-        row: Its number, from 1.
-        name: Its name, where the table has one.
-        rule: The rule it breaks.
-        excess: By how much, in the table's unit, rounding not deducted.
-        rounding: How much of it the rounding of the printed digits could explain.
-    """
-
-    row: int
-    name: str
-    rule: str
-    excess: float
-    rounding: float = 0.0
+    row: int  # its number, from 1
+    name: str  # its name, where the table has one
+    rule: str  # the rule it breaks
+    excess: float  # by how much, in the table's unit, rounding not deducted
+    rounding: float = 0.0  # how much of it the rounding of the printed digits could explain
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Rows (or triples, if a row has several) with one number of candidates.
+    """Rows (or triples, if a row has several) with one number of candidates."""
 
-    Attributes:
-        candidates: That number; None if it is unknown, so that only rules for any number were checked.
-        rules: The rules that were checked.
-        n: Number of rows with all three terms.
-        impossible: Number of these rows that break a rule.
-    """
-
+    # that number; None if it is unknown, so that only rules for any number were checked
     candidates: int | None
-    rules: tuple[str, ...]
-    n: int
-    impossible: int
+    rules: tuple[str, ...]  # the rules that were checked
+    n: int  # number of rows with all three terms
+    impossible: int  # number of these rows that break a rule
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of checking a table.
+    """What came of checking a table."""
 
-    Attributes:
-        kinds: Checked rows by number of candidates, unknown last.
-        passed_over: The lines of those that lack one.
-        unit: 100 if the table is in percent, else 1.
-        impossible: The rows that break a rule, worst first.
-    """
-
-    kinds: tuple[Kind, ...]
-    passed_over: tuple[int, ...]
-    unit: float
-    impossible: tuple[Impossible, ...]
+    kinds: tuple[Kind, ...]  # checked rows by number of candidates, unknown last
+    passed_over: tuple[int, ...]  # the lines of those that lack one
+    unit: float  # 100 if the table is in percent, else 1
+    impossible: tuple[Impossible, ...]  # the rows that break a rule, worst first
 
 
 class _Printed(NamedTuple):

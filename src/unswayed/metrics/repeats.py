@@ -22,19 +22,12 @@ FEWEST: Final = 2
 
 
 class Repeats(Struct, frozen=True, kw_only=True):
-    """How often a verdict differs between two samples, mean over the items that have both kinds.
+    """How often a verdict differs between two samples, mean over the items that have both kinds."""
 
-    Attributes:
-        changed: Samples of the same presentation.
-        across: Samples of different presentations.
-        beyond: The second less the first, paired by item: what is due to the order.
-        temperature: That of the samples, where it is known.
-    """
-
-    changed: Estimate
-    across: Estimate
-    beyond: Estimate
-    temperature: float | UnsetType = UNSET
+    changed: Estimate  # samples of the same presentation
+    across: Estimate  # samples of different presentations
+    beyond: Estimate  # the second less the first, paired by item: what is due to the order
+    temperature: float | UnsetType = UNSET  # that of the samples, where it is known
 
 
 def repeats(

@@ -38,17 +38,11 @@ Names = tuple[str, ...]
 
 
 class Options(TypedDict):
-    """How everything of one audit is measured.
+    """How everything of one audit is measured."""
 
-    Attributes:
-        resamples: Bootstrap resamples.
-        seed: Seed of the resamples.
-        gold_ties: "exclude" items whose gold is a tie, or score the tie as a "class".
-    """
-
-    resamples: int
-    seed: int
-    gold_ties: GoldTies
+    resamples: int  # bootstrap resamples
+    seed: int  # seed of the resamples
+    gold_ties: GoldTies  # "exclude" items whose gold is a tie, or score the tie as a "class"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +50,13 @@ class Sums:
     """The statistics of one metric, summed over the items of one stratum.
 
     Of a weighted metric: the items that count, and its value.
-
-    Attributes:
-        point: Over all items, shape (k,).
-        samples: Over each resample, shape (B, k).
-        n_items: Items that count in the metric, those of a cluster as one.
-        units: Statistics before they are summed, and how often each row occurs; None of a weighted
-            metric, or of several strata.
     """
 
-    point: FloatArray
-    samples: FloatArray
-    n_items: int
+    point: FloatArray  # over all items, shape (k,)
+    samples: FloatArray  # over each resample, shape (B, k)
+    n_items: int  # items that count in the metric, those of a cluster as one
+    # statistics before they are summed, and how often each row occurs; None of a weighted metric,
+    # or of several strata
     units: tuple[FloatArray, NDArray[np.int64]] | None = None
 
     def __add__(self, other: Sums) -> Sums:
@@ -78,30 +67,18 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Bootstrapped:
-    """A metric's values.
+    """A metric's values."""
 
-    Attributes:
-        point: The estimate, shape (m,); m = 1 unless the metric is a list.
-        samples: Its bootstrap values, shape (B, m).
-        n: What the metric counts: items, or calls.
-        n_items: Items behind it, those of a cluster as one.
-        limits: Range of one item's share, if the value is a mean over items.
-        reason: Why a value is undefined, where one is.
-        by_construction: The value holds for any judge, and so in every resample; its interval is
-            the value.
-        ends: The intervals, where the metric has its own.
-        inflated: As in `Metric`.
-    """
-
-    point: FloatArray
-    samples: FloatArray
-    n: int
-    n_items: int
-    limits: Limits | None
-    reason: str
+    point: FloatArray  # the estimate, shape (m,); m = 1 unless the metric is a list
+    samples: FloatArray  # its bootstrap values, shape (B, m)
+    n: int  # what the metric counts: items, or calls
+    n_items: int  # items behind it, those of a cluster as one
+    limits: Limits | None  # range of one item's share, if the value is a mean over items
+    reason: str  # why a value is undefined, where one is
+    # the value holds for any judge, and so in every resample; its interval is the value
     by_construction: bool = False
-    ends: Sequence[Ends] | None = None
-    inflated: int = 0
+    ends: Sequence[Ends] | None = None  # the intervals, where the metric has its own
+    inflated: int = 0  # as in `Metric`
 
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -129,19 +106,12 @@ class Bootstrapped:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Outcomes and the resampled sums of their metrics.
+    """Outcomes and the resampled sums of their metrics."""
 
-    Attributes:
-        metrics: By name.
-        strata: Outcomes, one entry per number of candidates.
-        sums: Of the metrics that apply, for each stratum.
-        constructed: All presentations read the same questions, and some answer was read.
-    """
-
-    metrics: Mapping[str, Metric]
-    strata: tuple[Outcomes, ...]
-    sums: tuple[Mapping[str, Sums], ...]
-    constructed: bool
+    metrics: Mapping[str, Metric]  # by name
+    strata: tuple[Outcomes, ...]  # outcomes, one entry per number of candidates
+    sums: tuple[Mapping[str, Sums], ...]  # of the metrics that apply, for each stratum
+    constructed: bool  # all presentations read the same questions, and some answer was read
 
     @property
     def parts(self) -> list[Sample]:

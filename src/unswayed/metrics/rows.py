@@ -21,32 +21,22 @@ Rates = tuple[Estimate, ...]
 
 
 class Beside(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What stands beside the metrics of a row; None or empty where it is not known.
+    """What stands beside the metrics of a row; None or empty where it is not known."""
 
-    Attributes:
-        groups: Over how many groups it averages.
-        estimation_items: Items that a method learned from, in a row of the estimation curve.
-        calls_per_item: What one more item costs in calls.
-        calls_per_item_amortised: Distinct calls to fit a method and to judge every item once, per
-            item.
-        estimation_calls: Distinct calls that fitting needs.
-        incomplete: Items that lack a presentation.
-        set_size: Presentations per item, by stratum where they differ.
-        counts: What went in and what was left out where.
-        strata: A row for each number of candidates, where items differ in it.
-        exposure: By number of candidates: how often each candidate stands at each position in the
-            orders that a method reads, where these may be cut short.
-    """
-
-    groups: int | None = None
+    groups: int | None = None  # over how many groups it averages
+    # items that a method learned from, in a row of the estimation curve
     estimation_items: int | None = None
-    calls_per_item: float | None = None
+    calls_per_item: float | None = None  # what one more item costs in calls
+    # distinct calls to fit a method and to judge every item once, per item
     calls_per_item_amortised: float | None = None
-    estimation_calls: int | None = None
-    incomplete: int | None = None
+    estimation_calls: int | None = None  # distinct calls that fitting needs
+    incomplete: int | None = None  # items that lack a presentation
+    # presentations per item, by stratum where they differ
     set_size: int | tuple[int, ...] | None = None
-    counts: dict[str, int] | None = None
-    strata: dict[int, Row] = {}
+    counts: dict[str, int] | None = None  # what went in and what was left out where
+    strata: dict[int, Row] = {}  # a row for each number of candidates, where items differ in it
+    # by number of candidates: how often each candidate stands at each position in the orders that a
+    # method reads, where these may be cut short
     exposure: dict[int, tuple[tuple[int, ...], ...]] = {}
 
 

@@ -43,26 +43,17 @@ _ROUNDING: Final = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """Values of several methods on the same items.
+    """Values of several methods on the same items."""
 
-    Attributes:
-        values: Of each method on each item; shape (I, M). Of a weighted metric, what each group of
-            items adds to it (`jackknife`).
-        names: The M methods.
-        span: The largest difference that an item can have.
-        seed: Seed of the draws.
-        clusters: The cluster of each item; None for each by itself.
-        weights: How many items each row stands for; None: one each.
-        behind: Items and distinct questions behind a weighted metric.
-    """
-
+    # Of each method on each item; shape (I, M). Of a weighted metric, what each group of items adds
+    # to it (`jackknife`).
     values: FloatArray
-    names: tuple[str, ...]
-    span: float = 1.0
-    seed: int = 0
-    clusters: Clusters | None = None
-    weights: NDArray[np.int64] | None = None
-    behind: tuple[int, int] | None = None
+    names: tuple[str, ...]  # the M methods
+    span: float = 1.0  # the largest difference that an item can have
+    seed: int = 0  # seed of the draws
+    clusters: Clusters | None = None  # the cluster of each item; None for each by itself
+    weights: NDArray[np.int64] | None = None  # how many items each row stands for; None: one each
+    behind: tuple[int, int] | None = None  # items and distinct questions behind a weighted metric
 
     @property
     def items(self) -> int:

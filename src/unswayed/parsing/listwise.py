@@ -77,19 +77,13 @@ _REPORTED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ListwiseReading:
-    """What a listwise reply says, by index of the label in its set.
+    """What a listwise reply says, by index of the label in its set."""
 
-    Attributes:
-        scores: Score of each label, 0 to 100; None where it is missing.
-        flags: Per name of `FLAGS` what is said of each label; None where nothing is.
-        ranking: All labels, best first; None where there is no such order.
-        problems: What was left out and why, in a few words each.
-    """
-
-    scores: tuple[float | None, ...]
+    scores: tuple[float | None, ...]  # score of each label, 0 to 100; None where it is missing
+    # per name of `FLAGS` what is said of each label; None where nothing is
     flags: dict[str, tuple[bool | None, ...]]
-    ranking: tuple[int, ...] | None
-    problems: tuple[str, ...] = ()
+    ranking: tuple[int, ...] | None  # all labels, best first; None where there is no such order
+    problems: tuple[str, ...] = ()  # what was left out and why, in a few words each
 
 
 ReadsObject = Callable[[JsonObject | JsonList], ListObject]

@@ -46,17 +46,13 @@ _WORDS: Final[dict[str, bool | None]] = {
 
 @dataclass(slots=True)
 class JsonObject:
-    """An object: its complete pairs in order, equal keys kept.
-
-    Attributes:
-        start, end: Where it stands in the text; of a broken one up to where it counts.
-        is_whole: It was closed.
-    """
+    """An object: its complete pairs in order, equal keys kept."""
 
     pairs: list[tuple[str, Json]] = field(default_factory=list)
+    # start, end: where it stands in the text; of a broken one up to where it counts
     start: int = field(default=0, compare=False)
     end: int = field(default=0, compare=False)
-    is_whole: bool = False
+    is_whole: bool = False  # it was closed
 
     @property
     def is_empty(self) -> bool:

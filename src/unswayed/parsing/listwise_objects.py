@@ -33,19 +33,14 @@ _LONGEST: Final = 4_000
 
 
 class ListObject(NamedTuple):
-    """What one object says, in order; anything may be said twice.
+    """What one object says, in order; anything may be said twice."""
 
-    Attributes:
-        marks: Label, name (`SCORE` or one of `FLAGS`) and value; None for one that cannot be read.
-        rankings: Each ranking that was closed; None for one that does not order all labels.
-        problems: What was left out, in a few words each.
-        is_part: The object has keys of a candidate itself.
-    """
-
+    # label, name (`SCORE` or one of `FLAGS`) and value; None for one that cannot be read
     marks: list[tuple[int, str, float | bool | None]]
+    # each ranking that was closed; None for one that does not order all labels
     rankings: list[tuple[int, ...] | None]
-    problems: list[str]
-    is_part: bool = False
+    problems: list[str]  # what was left out, in a few words each
+    is_part: bool = False  # the object has keys of a candidate itself
 
     @property
     def answers(self) -> bool:

@@ -39,16 +39,12 @@ _PREAMBLE_TOKENS: Final = 12
 
 
 class LabelProbs(NamedTuple):
-    """Probabilities of the labels at one generated position.
+    """Probabilities of the labels at one generated position."""
 
-    Attributes:
-        probs: By label, summing to 1; None if no label was seen or the numbers settle nothing.
-        mass: Probability seen on the labels before renormalising, in [0, 1].
-        unseen: Labels outside the list, which got the floor; all labels if the list has none.
-    """
-
+    # by label, summing to 1; None if no label was seen or the numbers settle nothing
     probs: tuple[float, ...] | None
-    mass: float
+    mass: float  # probability seen on the labels before renormalising, in [0, 1]
+    # labels outside the list, which got the floor; all labels if the list has none
     unseen: frozenset[int] = frozenset()
 
     @property

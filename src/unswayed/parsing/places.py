@@ -78,19 +78,12 @@ def takes_back(text: str) -> bool:
 
 
 class Sought(NamedTuple):
-    """What a judge was asked for.
+    """What a judge was asked for."""
 
-    Attributes:
-        symbols: The labels.
-        texts: The text that each label stood for, where it is known.
-        scale: The labels are levels: "4/5", "4 stars" and the names of levels count.
-        values: The score of each level, where it has one.
-    """
-
-    symbols: Symbols
-    texts: Sequence[str] = ()
-    scale: bool = False
-    values: Sequence[float] = ()
+    symbols: Symbols  # the labels
+    texts: Sequence[str] = ()  # the text that each label stood for, where it is known
+    scale: bool = False  # the labels are levels: "4/5", "4 stars" and the names of levels count
+    values: Sequence[float] = ()  # the score of each level, where it has one
 
 
 @lru_cache(maxsize=4096)

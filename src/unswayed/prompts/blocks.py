@@ -24,29 +24,17 @@ _ROLE: Final = re.compile(r"[a-z_]{1,16}")
 
 
 class Layout(NamedTuple):
-    """What is printed, and where: the item's own texts, or content-free ones in their place.
+    """What is printed, and where: the item's own texts, or content-free ones in their place."""
 
-    Attributes:
-        task: Name of the task.
-        question: The prompt.
-        candidates: By candidate.
-        reference: The reference answer, if any.
-        response: The text that is scored, if any.
-        labels: The label set in canonical order.
-        order: `order[p]` = candidate at position p.
-        symbols: `symbols[p]` = label printed at position p.
-        criteria: What is asked at once, in displayed order (`TaskSpec.points`).
-    """
-
-    task: str
-    question: Text
-    candidates: tuple[Text, ...]
-    reference: str | None
-    response: str | None
-    labels: tuple[str, ...]
-    order: Order
-    symbols: tuple[str, ...]
-    criteria: tuple[str, ...] = ()
+    task: str  # name of the task
+    question: Text  # the prompt
+    candidates: tuple[Text, ...]  # by candidate
+    reference: str | None  # the reference answer, if any
+    response: str | None  # the text that is scored, if any
+    labels: tuple[str, ...]  # the label set in canonical order
+    order: Order  # `order[p]` = candidate at position p
+    symbols: tuple[str, ...]  # `symbols[p]` = label printed at position p
+    criteria: tuple[str, ...] = ()  # what is asked at once, in displayed order (`TaskSpec.points`)
 
     def strings(self) -> list[str]:
         """Every text of the item."""
@@ -117,14 +105,10 @@ def user_pieces(layout: Layout, task: TaskSpec, closing: str) -> list[Piece]:
 
 
 class Outline(NamedTuple):
-    """The user message of all plain items that are shown alike, with holes for their texts.
+    """The user message of all plain items that are shown alike, with holes for their texts."""
 
-    Attributes:
-        parts: What is printed, first to last; nothing yet where a text of the item goes.
-        holes: `holes[k]` = part that text k of the item fills (as `plain_texts` orders them).
-    """
-
-    parts: list[str]
+    parts: list[str]  # what is printed, first to last; nothing yet where a text of the item goes
+    # `holes[k]` = part that text k of the item fills (as `plain_texts` orders them)
     holes: tuple[int, ...]
 
     def filled(self, texts: Sequence[str]) -> str:

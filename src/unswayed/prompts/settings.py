@@ -23,27 +23,19 @@ DEFAULT_PROMPT: Final = "direct"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
-    """How a run asks. One value stands for one wording: a template file is read once per value.
+    """How a run asks. One value stands for one wording: a template file is read once per value."""
 
-    Attributes:
-        prompt: The prompt that `Ask.prompt_id == "default"` means; None for the model's own, or else
-            direct.
-        label_set: Answer symbols in canonical order, at least as many as candidates; None for
-            A, B, C, ... (1, 2, 3, ... for more than 26 candidates).
-        template: Path of the user's template file, used for "default".
-        shots: Worked examples shown before the question: items with their gold.
-        max_tokens: Cap on generated tokens, over the prompt's own.
-        default_max_tokens: The same for "default" alone, where there is no `max_tokens`.
-        top_logprobs: Alternatives per token to ask for where the answer is the label itself.
-    """
-
+    # the prompt that `Ask.prompt_id == "default"` means; None for the model's own, or else direct
     prompt: str | None = None
+    # Answer symbols in canonical order, at least as many as candidates; None for A, B, C, ... (1,
+    # 2, 3, ... for more than 26 candidates).
     label_set: tuple[str, ...] | None = None
-    template: str | None = None
-    shots: tuple[Item, ...] = ()
-    max_tokens: int | None = None
+    template: str | None = None  # path of the user's template file, used for "default"
+    shots: tuple[Item, ...] = ()  # worked examples shown before the question: items with their gold
+    max_tokens: int | None = None  # cap on generated tokens, over the prompt's own
+    # the same for "default" alone, where there is no `max_tokens`
     default_max_tokens: int | None = None
-    top_logprobs: int = 20
+    top_logprobs: int = 20  # alternatives per token to ask for where the answer is the label itself
 
     @property
     def style(self) -> str:
@@ -88,16 +80,11 @@ def prompt_settings(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wording:
-    """What asks about all plain items that are shown alike: everything but their texts.
+    """What asks about all plain items that are shown alike: everything but their texts."""
 
-    Attributes:
-        before: The messages before the last one, which is the user's.
-        outline: The last message, with holes for the texts.
-        labels, max_tokens, top_logprobs, answer_only, schema, reask, form: As in `Rendered`.
-    """
-
-    before: tuple[Message, ...]
-    outline: Outline
+    before: tuple[Message, ...]  # the messages before the last one, which is the user's
+    outline: Outline  # the last message, with holes for the texts
+    # labels, max_tokens, top_logprobs, answer_only, schema, reask, form: as in `Rendered`
     labels: tuple[str, ...]
     max_tokens: int
     top_logprobs: int
@@ -108,29 +95,18 @@ class Wording:
 
 
 class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """A prompt ready to be sent.
+    """A prompt ready to be sent."""
 
-    Attributes:
-        messages: The chat.
-        labels: The label set in canonical order, length n.
-        max_tokens: Cap on generated tokens.
-        top_logprobs: Alternatives per token to ask for; 0 for reasoning prompts.
-        answer_only: The answer is the label itself, so next-token label logits are the answer.
-        schema: JSON schema, as text, that the answer is wanted to fit; None for free text.
-        reask: Sentence that asks again for the label of an answer that could not be read, or None.
-        form: Where the label is wanted, as in `ReplySpec`.
-        locate: Finds the spans.
-    """
-
-    messages: tuple[Message, ...]
-    labels: tuple[str, ...]
-    max_tokens: int
-    top_logprobs: int
-    answer_only: bool
-    schema: str | None
+    messages: tuple[Message, ...]  # the chat
+    labels: tuple[str, ...]  # the label set in canonical order, length n
+    max_tokens: int  # cap on generated tokens
+    top_logprobs: int  # alternatives per token to ask for; 0 for reasoning prompts
+    answer_only: bool  # the answer is the label itself, so next-token label logits are the answer
+    schema: str | None  # JSON schema, as text, that the answer is wanted to fit; None for free text
+    # sentence that asks again for the label of an answer that could not be read, or None
     reask: str | None
-    form: str | None
-    locate: Callable[[], Spans]
+    form: str | None  # where the label is wanted, as in `ReplySpec`
+    locate: Callable[[], Spans]  # finds the spans
 
     def __eq__(self, other: object) -> bool:
         """Whether the same is sent, read in the same way."""

@@ -88,19 +88,12 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template that has been read and compiled.
+    """A template that has been read and compiled."""
 
-    Attributes:
-        path: Where it came from, for messages.
-        source: The whole file.
-        reply: What it asks of the server for one label.
-        sections: Role and compiled text of each message.
-    """
-
-    path: str
-    source: str
-    reply: ReplySpec
-    sections: tuple[tuple[str, jinja2.Template], ...]
+    path: str  # where it came from, for messages
+    source: str  # the whole file
+    reply: ReplySpec  # what it asks of the server for one label
+    sections: tuple[tuple[str, jinja2.Template], ...]  # role and compiled text of each message
 
     def messages(self, layout: Layout) -> tuple[Message, ...]:
         """Render every message.

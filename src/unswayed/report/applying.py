@@ -40,17 +40,12 @@ TINY_CALLS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """How to use a method.
+    """How to use a method."""
 
-    Attributes:
-        title: Its heading.
-        shell: Command lines to run one after the other; empty where the data have no name.
-        python: The same as lines of Python, for one comparison.
-    """
-
-    title: str
+    title: str  # its heading
+    # command lines to run one after the other; empty where the data have no name
     shell: tuple[str, ...]
-    python: tuple[str, ...]
+    python: tuple[str, ...]  # the same as lines of Python, for one comparison
 
     @property
     def command(self) -> str:

@@ -25,31 +25,22 @@ ABOUT_THE_SAME = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """A position or label that is spoken about.
-
-    Attributes:
-        excluded: Its own interval does not hold 1/n.
-        wins: Its joint interval lies above 1/n.
-    """
+    """A position or label that is spoken about."""
 
     index: int
     rate: Estimate
-    excluded: bool
-    wins: bool
+    excluded: bool  # its own interval does not hold 1/n
+    wins: bool  # its joint interval lies above 1/n
 
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """What position and label do: together, and each alone where both were measured.
-
-    Attributes:
-        winning: Every label whose joint interval lies above 1/n.
-    """
+    """What position and label do: together, and each alone where both were measured."""
 
     together: Aim | None = None
     position: Aim | None = None
     label: Aim | None = None
-    winning: tuple[int, ...] = ()
+    winning: tuple[int, ...] = ()  # every label whose joint interval lies above 1/n
     measured: bool = True
 
 
@@ -123,14 +114,10 @@ class Trend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Groups by consistency under the base method, the least consistent first.
-
-    Attributes:
-        differ: Whether worst and best may be named.
-    """
+    """Groups by consistency under the base method, the least consistent first."""
 
     rows: tuple[tuple[str, Row], ...]
-    differ: bool = False
+    differ: bool = False  # whether worst and best may be named
     trend: Trend = Trend.NONE
 
     @property

@@ -26,20 +26,14 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class View(Struct, frozen=True, array_like=True, gc=False):
-    """One prompt and the judge's answer to it.
-
-    Attributes:
-        choice: Candidate that was chosen, -1 if none.
-        said: The pieces of the verdict with whether each is emphasised.
-        details: Closed texts below the verdict: title and text.
-    """
+    """One prompt and the judge's answer to it."""
 
     heading: str
     parts: tuple[Part, ...]
-    choice: int
-    said: tuple[tuple[str, bool], ...]
+    choice: int  # candidate that was chosen, -1 if none
+    said: tuple[tuple[str, bool], ...]  # the pieces of the verdict with whether each is emphasised
     quiet: str
-    details: tuple[tuple[str, str], ...]
+    details: tuple[tuple[str, str], ...]  # closed texts below the verdict: title and text
 
     def numbered(self, number: Number) -> tuple[object, ...]:
         """Its fields with numbers for their texts."""
@@ -54,22 +48,16 @@ class View(Struct, frozen=True, array_like=True, gc=False):
 
 
 class ItemView(Struct, frozen=True, array_like=True, gc=False):
-    """A flipped item ready to show, by the page and by its script (`page.js`, in this order).
-
-    Attributes:
-        views: One per distinct answer, at most four.
-        others: The remaining presentations.
-        noun: What its candidates are called.
-    """
+    """A flipped item ready to show, by the page and by its script (`page.js`, in this order)."""
 
     item_id: str
     group: str
     run: int
-    noun: str
+    noun: str  # what its candidates are called
     candidates: tuple[str, ...]
     summary: str
-    views: tuple[View, ...]
-    others: tuple[View, ...]
+    views: tuple[View, ...]  # one per distinct answer, at most four
+    others: tuple[View, ...]  # the remaining presentations
 
     def numbered(self, number: Number) -> tuple[object, ...]:
         """Its fields with numbers for their texts."""
@@ -181,17 +169,11 @@ def _view(
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The items inside the page.
+    """The items inside the page."""
 
-    Attributes:
-        first: The item that is shown before any script runs; None if there are none.
-        data: What the script reads.
-        count: How many items are inside, and of how many.
-    """
-
-    first: ItemView | None
-    data: str
-    count: str
+    first: ItemView | None  # the item that is shown before any script runs; None if there are none
+    data: str  # what the script reads
+    count: str  # how many items are inside, and of how many
 
 
 class _Texts(dict[str, int]):

@@ -72,14 +72,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A run, the state that its figures put the report in, and the numbers that decided it.
-
-    Attributes:
-        name: What tells the run from the others of a report; empty where it stands alone.
-    """
+    """A run, the state that its figures put the report in, and the numbers that decided it."""
 
     run: RunData
-    name: str = ""
+    name: str = ""  # what tells the run from the others of a report; empty where it stands alone
 
     @property
     def metrics(self) -> Metrics:

@@ -58,14 +58,10 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Data to px: x is the logarithm of calls per item, y a share.
-
-    Attributes:
-        bottom: The share at the lower edge; 1 is at the upper.
-    """
+    """Data to px: x is the logarithm of calls per item, y a share."""
 
     frame: LabelBox
-    bottom: float
+    bottom: float  # the share at the lower edge; 1 is at the upper
     fewest: float
     most: float
 
@@ -102,17 +98,12 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """One drawing of a panel.
-
-    Attributes:
-        stair: Corners of the frontier in px.
-        labels: None where they do not all find a place.
-    """
+    """One drawing of a panel."""
 
     scale: Scale
     dots: tuple[Dot, ...]
-    stair: tuple[Point, ...]
-    labels: tuple[Label, ...] | None
+    stair: tuple[Point, ...]  # corners of the frontier in px
+    labels: tuple[Label, ...] | None  # none where they do not all find a place
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,19 +30,13 @@ class HeatRow:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """A heat table.
-
-    Attributes:
-        corner: What the rows are.
-        columns: Names of the positions.
-        last: What the last column counts.
-    """
+    """A heat table."""
 
     title: str
     sub: str
-    corner: str
-    columns: tuple[str, ...]
-    last: str
+    corner: str  # what the rows are
+    columns: tuple[str, ...]  # names of the positions
+    last: str  # what the last column counts
     rows: tuple[HeatRow, ...]
 
 

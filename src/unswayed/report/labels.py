@@ -55,17 +55,13 @@ def covers(first: Box, second: Box) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A dot, or several that coincide.
+    """A dot, or several that coincide."""
 
-    Attributes:
-        names: Names to write with whether each is recommended.
-        high, low: Ends of the interval in px (high is further up).
-    """
-
-    names: tuple[tuple[str, bool], ...]
+    names: tuple[tuple[str, bool], ...]  # names to write with whether each is recommended
     value: str
     x: float
     y: float
+    # high, low: ends of the interval in px (high is further up)
     high: float
     low: float
 

@@ -36,23 +36,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What the order does to scores.
+    """What the order does to scores."""
 
-    Attributes:
-        n: Candidates of the lists that places are described for.
-        gains: Places whose joint interval lies above 0, the best one first.
-        losses: Places whose joint interval lies below 0, the worst one first.
-        measured: Whether points by position were measured.
-        stability: Agreement of the rankings of single calls; None where it was not measured.
-        always_first: Lists in which whatever came first won, under every order.
-    """
-
-    n: int
-    gains: tuple[Place, ...]
-    losses: tuple[Place, ...]
-    measured: bool
+    n: int  # candidates of the lists that places are described for
+    gains: tuple[Place, ...]  # places whose joint interval lies above 0, the best one first
+    losses: tuple[Place, ...]  # places whose joint interval lies below 0, the worst one first
+    measured: bool  # whether points by position were measured
+    # agreement of the rankings of single calls; None where it was not measured
     stability: Estimate | None
-    always_first: int
+    always_first: int  # lists in which whatever came first won, under every order
 
 
 def points_of(finding: Finding) -> Rates:

@@ -14,16 +14,11 @@ LONGEST = 20_000
 
 
 class Part(NamedTuple):
-    """A piece of a prompt.
-
-    Attributes:
-        text: The text; empty for a candidate that stands there as a whole.
-        candidate: The candidate it is, for kind "candidate".
-    """
+    """A piece of a prompt."""
 
     kind: Literal["text", "role", "candidate"]
-    text: str = ""
-    candidate: int = -1
+    text: str = ""  # the text; empty for a candidate that stands there as a whole
+    candidate: int = -1  # the candidate it is, for kind "candidate"
 
 
 def cut(text: str) -> str:

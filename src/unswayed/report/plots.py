@@ -29,19 +29,14 @@ MOST_GROUPS = 60
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What the width of a row stands for, and how its numbers are written.
+    """What the width of a row stands for, and how its numbers are written."""
 
-    Attributes:
-        low, high: The values at the ends.
-        write: A value in words, without its unit.
-        unit: Behind a value that stands alone, and the last tick.
-    """
-
+    # low, high: the values at the ends
     low: float = 0.0
     high: float = 1.0
-    write: Callable[[float], str] = share
+    write: Callable[[float], str] = share  # a value in words, without its unit
     tick: Callable[[float], str] = whole
-    unit: str = "%"
+    unit: str = "%"  # behind a value that stands alone, and the last tick
 
     def at(self, value: float) -> float:
         """Where a value lies, as a fraction of the width; the ends for what lies outside."""
@@ -74,19 +69,13 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlotRow:
-    """A row: an estimate beside what it would be without bias.
-
-    Attributes:
-        estimate: Absent where nothing was measured.
-        on: Drawn in the accent: the sentence beside speaks about it.
-        flow: What was changed, below the name.
-    """
+    """A row: an estimate beside what it would be without bias."""
 
     label: str
-    estimate: Estimate | None
+    estimate: Estimate | None  # absent where nothing was measured
     expected: float | None = None
-    on: bool = False
-    flow: str = ""
+    on: bool = False  # drawn in the accent: the sentence beside speaks about it
+    flow: str = ""  # what was changed, below the name
     axis: Axis = PERCENT
 
     @property
@@ -119,21 +108,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class PlotTable:
-    """A plot table.
-
-    Attributes:
-        kind: What its rows are, which settles their height, the room for their names and whether
-            they are bars: shares that add up are, everything else is a point.
-        ticks: Axis ticks as fractions; empty for none.
-        captioned: Whether the caption is shown, or only read aloud.
-    """
+    """A plot table."""
 
     caption: str
+    # what its rows are, which settles their height, the room for their names and whether they are
+    # bars: shares that add up are, everything else is a point
     kind: Literal["shares", "protocols", "groups", "runs"]
     blocks: tuple[Block, ...]
     sub: str = ""
-    ticks: tuple[float, ...] = (0, 0.5, 1)
-    captioned: bool = True
+    ticks: tuple[float, ...] = (0, 0.5, 1)  # axis ticks as fractions; empty for none
+    captioned: bool = True  # whether the caption is shown, or only read aloud
 
     @property
     def note(self) -> Note | None:

@@ -41,23 +41,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What single calls score.
+    """What single calls score."""
 
-    Attributes:
-        now: Rank correlation of single calls with human scores; None without those.
-        then: The same of the recommended method, where that is another one.
-        others: Further correlations of single calls, by title.
-        gain: Its rank correlation less that of single calls.
-        spread: Standard deviation of the scores of one response over the orders.
-        shift: What its own order adds to a score; None where its interval holds 0.
-    """
-
-    now: Estimate | None
-    then: Estimate | None
-    others: Mapping[str, Estimate]
-    gain: Estimate | None
-    spread: Estimate | None
-    shift: Estimate | None
+    now: Estimate | None  # rank correlation of single calls with human scores; None without those
+    then: Estimate | None  # the same of the recommended method, where that is another one
+    others: Mapping[str, Estimate]  # further correlations of single calls, by title
+    gain: Estimate | None  # its rank correlation less that of single calls
+    spread: Estimate | None  # standard deviation of the scores of one response over the orders
+    shift: Estimate | None  # what its own order adds to a score; None where its interval holds 0
 
 
 def scale_of(finding: Finding) -> Scale | None:

@@ -42,11 +42,7 @@ class Gains:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A claim with its evidence and what that shows.
-
-    Attributes:
-        gains: By run; its name is empty where it stands alone.
-    """
+    """A claim with its evidence and what that shows."""
 
     claim: Claim
     caption: Markup | str = ""
@@ -54,6 +50,7 @@ class Section:
     frontier: Frontier | None = None
     examples: tuple[str, ...] = ()
     heats: tuple[Heat, ...] = ()
+    # by run; its name is empty where it stands alone
     gains: tuple[tuple[str, tuple[Gains, ...]], ...] = ()
 
 

@@ -25,18 +25,12 @@ from unswayed.report.words import plain, say, sentence
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value of the table.
-
-    Attributes:
-        below: The interval, or a word on why there is no value.
-        order: What it sorts by; empty sorts last.
-        best: "highest" or "lowest", where it is that and more, or less, is better.
-    """
+    """A value of the table."""
 
     text: str = "–"
-    below: str = ""
-    order: str = ""
-    best: str = ""
+    below: str = ""  # the interval, or a word on why there is no value
+    order: str = ""  # what it sorts by; empty sorts last
+    best: str = ""  # "highest" or "lowest", where it is that and more, or less, is better
     by_construction: bool = False
 
 

@@ -17,17 +17,11 @@ BoolArray = NDArray[np.bool_]
 
 
 class SampleKey(NamedTuple):
-    """Which sample a row of a batch is.
+    """Which sample a row of a batch is."""
 
-    Attributes:
-        item_id: The item.
-        presentation: Index of the presentation, 0 to P-1.
-        sample: Index of the sample of that presentation, 0 to N-1.
-    """
-
-    item_id: str
-    presentation: int
-    sample: int
+    item_id: str  # the item
+    presentation: int  # index of the presentation, 0 to P-1
+    sample: int  # index of the sample of that presentation, 0 to N-1
 
 
 def right_mask(gold: Sequence[int], n: int) -> BoolArray:

@@ -14,39 +14,26 @@ from unswayed.rewards.response import accuracy_reward, format_reward, length_rew
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """What was sampled for one item, or for several of the same shape.
+    """What was sampled for one item, or for several of the same shape."""
 
-    Attributes:
-        choices: Candidate or UNPARSED, shape (..., P, N).
-        right: Whether a candidate is right, shape (..., n).
-        well_formed: Whether the answer has the form that was asked for, shape (..., P, N).
-        reasoning_chars: Characters of reasoning, shape (..., P, N); not read without a band.
-    """
-
-    choices: IntArray
-    right: BoolArray
-    well_formed: BoolArray
-    reasoning_chars: IntArray
+    choices: IntArray  # candidate or UNPARSED, shape (..., P, N)
+    right: BoolArray  # whether a candidate is right, shape (..., n)
+    well_formed: BoolArray  # whether the answer has the form that was asked for, shape (..., P, N)
+    reasoning_chars: IntArray  # characters of reasoning, shape (..., P, N); not read without a band
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewards:
-    """The parts of the reward and the advantages, each of shape (..., P, N).
+    """The parts of the reward and the advantages, each of shape (..., P, N)."""
 
-    Attributes:
-        accuracy, length, format, consistency: The parts, without the weight lam.
-        total: accuracy + length + format + lam * consistency.
-        advantages: What the policy gradient is weighted with.
-        deviation: Standard deviation of the comparison set that each sample belongs to.
-    """
-
+    # accuracy, length, format, consistency: the parts, without the weight lam
     accuracy: FloatArray
     length: FloatArray
     format: FloatArray
     consistency: FloatArray
-    total: FloatArray
-    advantages: FloatArray
-    deviation: FloatArray
+    total: FloatArray  # accuracy + length + format + lam * consistency
+    advantages: FloatArray  # what the policy gradient is weighted with
+    deviation: FloatArray  # standard deviation of the comparison set that each sample belongs to
 
 
 def score(samples: Samples, settings: RewardSettings) -> Rewards:

@@ -62,32 +62,21 @@ CLOSING: Final[Mapping[Task, str]] = {
 
 
 class Examples(NamedTuple):
-    """Prompts of one length with an answer each.
+    """Prompts of one length with an answer each."""
 
-    Attributes:
-        prompts: Token ids, shape (n, tokens).
-        answers: Token ids of the labels chosen, shape (n,).
-    """
-
-    prompts: IntArray
-    answers: IntArray
+    prompts: IntArray  # token ids, shape (n, tokens)
+    answers: IntArray  # token ids of the labels chosen, shape (n,)
 
 
 class Contents(NamedTuple):
-    """What prompts are about, and what the raters think of it.
+    """What prompts are about, and what the raters think of it."""
 
-    Attributes:
-        question: Token ids, shape (n, any).
-        response: Token ids of the text that is scored, shape (n, any); None where there is none.
-        candidates: Token ids by candidate, shape (n, candidates, any).
-        quality: The raters' logits from content alone, shape (n, candidates).
-        bias: By how many logits the first position is favoured beyond the common amount, shape (n,).
-    """
-
-    question: IntArray
+    question: IntArray  # token ids, shape (n, any)
+    # token ids of the text that is scored, shape (n, any); None where there is none
     response: IntArray | None
-    candidates: IntArray
-    quality: FloatArray
+    candidates: IntArray  # token ids by candidate, shape (n, candidates, any)
+    quality: FloatArray  # the raters' logits from content alone, shape (n, candidates)
+    # by how many logits the first position is favoured beyond the common amount, shape (n,)
     bias: FloatArray
 
 

@@ -13,20 +13,14 @@ from unswayed.tiny.items import LABELS, RUBRIC_LABELS, RUBRIC_VOCABULARY, VOCABU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """One built-in model; all come from one recipe (`train`).
+    """One built-in model; all come from one recipe (`train`)."""
 
-    Attributes:
-        tasks: What it was trained on, batches of each in turn.
-        vocabulary: Every token; its place is its id.
-        labels: Those that it answers with.
-        folder: A plain Hugging Face folder, with the one prompt template that the model understands.
-        begins_from: The folder whose weights training begins from; None for random ones.
-    """
-
-    tasks: tuple[Task, ...]
-    vocabulary: tuple[str, ...]
-    labels: tuple[str, ...]
+    tasks: tuple[Task, ...]  # what it was trained on, batches of each in turn
+    vocabulary: tuple[str, ...]  # every token; its place is its id
+    labels: tuple[str, ...]  # those that it answers with
+    # a plain Hugging Face folder, with the one prompt template that the model understands
     folder: Path
+    # the folder whose weights training begins from; None for random ones
     begins_from: Path | None = None
 
 

@@ -40,20 +40,14 @@ class _Layer:
 
 @dataclass(frozen=True, slots=True)
 class TinyModel:
-    """A Llama without biases, with as many key heads as heads and tied embeddings.
+    """A Llama without biases, with as many key heads as heads and tied embeddings."""
 
-    Attributes:
-        embeddings: Shape (vocabulary, width).
-        output: Output layer with the last norm folded in, shape (width, vocabulary).
-        longest: Most tokens of a prompt and its answer.
-        epsilon, theta: Of the norms and of the rotary embedding.
-    """
-
-    embeddings: FloatArray
+    embeddings: FloatArray  # shape (vocabulary, width)
     layers: tuple[_Layer, ...]
-    output: FloatArray
+    output: FloatArray  # output layer with the last norm folded in, shape (width, vocabulary)
     heads: int
-    longest: int
+    longest: int  # most tokens of a prompt and its answer
+    # epsilon, theta: of the norms and of the rotary embedding
     epsilon: float
     theta: float
 

@@ -91,19 +91,17 @@ class Worth:
 
     The judge learned from raters with systematic errors, so even without position bias it would
     not always be right.
-
-    Attributes:
-        words, words_learned: True worth and the raters' worth of `WORDS`, shape (48,).
-        sizes, sizes_learned: True size, evenly spaced in [-1, 1], and the raters' size of
-            `NOUNS`, shape (40,).
-        topic_bias: By how many logits the raters favour the first position beyond the common
-            amount, per topic, shape (10,).
     """
 
+    # words, words_learned: true worth and the raters' worth of `WORDS`, shape (48,)
     words: FloatArray
     words_learned: FloatArray
+    # sizes, sizes_learned: true size, evenly spaced in [-1, 1], and the raters' size of `NOUNS`,
+    # shape (40,)
     sizes: FloatArray
     sizes_learned: FloatArray
+    # by how many logits the raters favour the first position beyond the common amount, per topic,
+    # shape (10,)
     topic_bias: FloatArray
 
 
@@ -139,15 +137,10 @@ def worth() -> Worth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgeContents:
-    """What judge items are about.
+    """What judge items are about."""
 
-    Attributes:
-        topics: Index into `TOPICS`, shape (n,).
-        words: Indices into `WORDS`, shape (n, 2, 3).
-    """
-
-    topics: IntArray
-    words: IntArray
+    topics: IntArray  # index into `TOPICS`, shape (n,)
+    words: IntArray  # indices into `WORDS`, shape (n, 2, 3)
 
     def quality(self, of_words: FloatArray) -> FloatArray:
         """Sum of the words' worth per candidate, shape (n, 2)."""
@@ -157,15 +150,10 @@ class JudgeContents:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RubricContents:
-    """What rubric items are about.
+    """What rubric items are about."""
 
-    Attributes:
-        topics: Index into `TOPICS`, shape (n,).
-        words: Indices into `WORDS`, shape (n, 4).
-    """
-
-    topics: IntArray
-    words: IntArray
+    topics: IntArray  # index into `TOPICS`, shape (n,)
+    words: IntArray  # indices into `WORDS`, shape (n, 4)
 
     def quality(self, of_words: FloatArray) -> FloatArray:
         """Where the answers lie on the scale of the levels, also beyond its ends, shape (n,)."""

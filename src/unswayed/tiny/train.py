@@ -38,28 +38,21 @@ CHAT_TEMPLATE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainSettings:
-    """The recipe of the built-in models.
+    """The recipe of the built-in models."""
 
-    Attributes:
-        format: Which of them.
-        steps: Optimiser steps, with batches of the format's tasks in turn.
-        batch: Prompts per step; `content_free` more have candidates without content.
-        learning_rate: Peak of a cosine that ends at 5 % of it, after `warmup` steps.
-        prompt_weight, end_weight: Weight of the language-modelling loss on the prompt and of the
-            end token, beside the answer's 1.
-        hidden, layers, heads: Of a model that begins from random weights.
-    """
-
-    format: Format = FORMATS["judge"]
+    format: Format = FORMATS["judge"]  # which of them
     seed: int = 0
-    steps: int = 700
-    batch: int = 128
+    steps: int = 700  # optimiser steps, with batches of the format's tasks in turn
+    batch: int = 128  # prompts per step; `content_free` more have candidates without content
     content_free: int = 16
-    learning_rate: float = 3e-3
+    learning_rate: float = 3e-3  # peak of a cosine that ends at 5 % of it, after `warmup` steps
     warmup: int = 50
     weight_decay: float = 0.01
+    # prompt_weight, end_weight: weight of the language-modelling loss on the prompt and of the end
+    # token, beside the answer's 1
     prompt_weight: float = 0.1
     end_weight: float = 0.1
+    # hidden, layers, heads: of a model that begins from random weights
     hidden: int = 64
     layers: int = 2
     heads: int = 4

@@ -57,59 +57,37 @@ CLOSE_ITEMS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to train.
+    """What to train."""
 
-    Attributes:
-        objective: A registered name.
-        changes: Fields of a recipe with their values, as for `--set`.
-        reasons: Sentences: what goes before any training, then the decisive one.
-        figures: What was counted and estimated; shares from 0 to 1, the ends of intervals as
-            `..._low` and `..._high`. What was not estimated is not there.
-    """
-
-    objective: str
-    changes: Mapping[str, str]
-    reasons: tuple[str, ...]
+    objective: str  # a registered name
+    changes: Mapping[str, str]  # fields of a recipe with their values, as for `--set`
+    reasons: tuple[str, ...]  # sentences: what goes before any training, then the decisive one
+    # What was counted and estimated; shares from 0 to 1, the ends of intervals as `..._low` and
+    # `..._high`. What was not estimated is not there.
     figures: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What the untrained model answers.
+    """What the untrained model answers."""
 
-    Attributes:
-        items: Items asked.
-        mass: Mean probability of all labels together.
-        steady: Share of questions with one candidate most probable in every presentation.
-    """
-
-    items: int
-    mass: float
-    steady: Estimate
+    items: int  # items asked
+    mass: float  # mean probability of all labels together
+    steady: Estimate  # share of questions with one candidate most probable in every presentation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gold:
-    """What gold and the model's own average say of each other.
+    """What gold and the model's own average say of each other."""
 
-    Attributes:
-        items: Items whose gold tells candidates apart.
-        several: Those of them with several right candidates.
-        agreement: Share of questions whose gold is most probable on average; a question counts
-            once.
-        chance: What the agreement of gold by lot would be.
-        by_lot: Probability that gold by lot agrees as often.
-        wrong: Share of gold that is wrong; None where too few can be compared.
-        surest: As `surest_contradicted`; None where too few can be compared.
-    """
-
-    items: int
-    several: int
+    items: int  # items whose gold tells candidates apart
+    several: int  # those of them with several right candidates
+    # share of questions whose gold is most probable on average; a question counts once
     agreement: Estimate
-    chance: float
-    by_lot: float
-    wrong: Estimate | None
-    surest: Estimate | None
+    chance: float  # what the agreement of gold by lot would be
+    by_lot: float  # probability that gold by lot agrees as often
+    wrong: Estimate | None  # share of gold that is wrong; None where too few can be compared
+    surest: Estimate | None  # as `surest_contradicted`; None where too few can be compared
 
     @property
     def clean(self) -> bool:

@@ -15,16 +15,11 @@ GROUPS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A figure that means that nothing is learned, if it stays what it is for some steps.
+    """A figure that means that nothing is learned, if it stays what it is for some steps."""
 
-    Attributes:
-        metric: Its name in the log.
-        text: What it means and what to do; `{recent}` stands for the number of steps.
-        holds: Whether a value means it; for a share, all of them.
-    """
-
-    metric: str
-    text: str
+    metric: str  # its name in the log
+    text: str  # what it means and what to do; `{recent}` stands for the number of steps
+    # whether a value means it; for a share, all of them
     holds: Callable[[float], bool] = lambda share: share >= 1.0
 
 
@@ -63,17 +58,12 @@ def steps_before_alarm(items_per_step: int) -> int:
 
 @dataclass(slots=True)
 class Alarms:
-    """Raises each alarm once in a run.
+    """Raises each alarm once in a run."""
 
-    Attributes:
-        recent: Logged steps in a row before an alarm.
-        streaks: Logged steps with responses in a row, by metric, in which its alarm held.
-        raised: The metrics whose alarm has been raised.
-    """
-
-    recent: int = RECENT
+    recent: int = RECENT  # logged steps in a row before an alarm
+    # logged steps with responses in a row, by metric, in which its alarm held
     streaks: dict[str, int] = field(default_factory=dict)
-    raised: set[str] = field(default_factory=set)
+    raised: set[str] = field(default_factory=set)  # the metrics whose alarm has been raised
 
     def of(self, metrics: Mapping[str, float]) -> str | None:
         """What to be told after this line of the log, if anything.

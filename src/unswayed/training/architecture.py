@@ -23,38 +23,25 @@ LONGEST: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """A causal language model, as sizes.
+    """A causal language model, as sizes."""
 
-    Attributes:
-        parameters: Of the base model; tied ones count once.
-        adapter: Of the adapter; 0 without one.
-        layers: Decoder layers.
-        hidden, intermediate: Width of a layer and of its feed-forward part.
-        heads, kv_heads, head_dim: Of attention.
-        vocabulary: Rows of the output layer.
-        largest_layer: Parameters of the largest decoder layer.
-        ends: Parameters outside the decoder layers: embeddings and output layer.
-        normed: Widths that a decoder layer normalises, added up.
-        adapted: Input widths of the adapted layers of a decoder layer, added up.
-        largest_rank: The highest rank that an adapted layer can have; 0 without an adapter.
-        context: Positions the model knows; None if it does not say.
-    """
-
-    parameters: int
-    adapter: int
-    layers: int
+    parameters: int  # of the base model; tied ones count once
+    adapter: int  # of the adapter; 0 without one
+    layers: int  # decoder layers
+    # hidden, intermediate: width of a layer and of its feed-forward part
     hidden: int
     intermediate: int
+    # heads, kv_heads, head_dim: of attention
     heads: int
     kv_heads: int
     head_dim: int
-    vocabulary: int
-    largest_layer: int
-    ends: int
-    normed: int
-    adapted: int
-    largest_rank: int
-    context: int | None
+    vocabulary: int  # rows of the output layer
+    largest_layer: int  # parameters of the largest decoder layer
+    ends: int  # parameters outside the decoder layers: embeddings and output layer
+    normed: int  # widths that a decoder layer normalises, added up
+    adapted: int  # input widths of the adapted layers of a decoder layer, added up
+    largest_rank: int  # the highest rank that an adapted layer can have; 0 without an adapter
+    context: int | None  # positions the model knows; None if it does not say
 
     @property
     def trained(self) -> int:

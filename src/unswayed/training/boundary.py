@@ -11,20 +11,14 @@ from unswayed.training.processes import process_count
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The moment between two steps that a run can be resumed at.
+    """The moment between two steps that a run can be resumed at."""
 
-    Attributes:
-        step: Optimiser steps done.
-        random: State of this process's random numbers, as transformers keeps it.
-        tokens, flos: What transformers counts as it goes.
-        written: On a GPU, the event after which the weights are those of the step.
-    """
-
-    step: int
-    random: dict[str, Any]
+    step: int  # optimiser steps done
+    random: dict[str, Any]  # state of this process's random numbers, as transformers keeps it
+    # tokens, flos: what transformers counts as it goes
     tokens: float
     flos: float
-    written: Any
+    written: Any  # on a GPU, the event after which the weights are those of the step
 
     @classmethod
     def of(cls, trainer: Any, random: dict[str, Any]) -> Boundary:

@@ -35,15 +35,10 @@ PARTIAL: Final = (
 
 
 class Base(NamedTuple):
-    """The model that was trained, as others can find it.
+    """The model that was trained, as others can find it."""
 
-    Attributes:
-        hub_id: Of the hub; None for a local folder.
-        revision: Its commit, or the fingerprint of the folder's files.
-    """
-
-    hub_id: str | None
-    revision: str
+    hub_id: str | None  # of the hub; None for a local folder
+    revision: str  # its commit, or the fingerprint of the folder's files
 
     @property
     def name(self) -> str:
@@ -58,20 +53,13 @@ class Base(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What a run was shown, and what its recipe left to be settled.
+    """What a run was shown, and what its recipe left to be settled."""
 
-    Attributes:
-        needs_gold: Whether gold was trained on.
-        golden: Items by whose gold a temperature can be chosen; 0 if they are too few.
-        temperature: As the recipe gives it; None where it does not.
-        labels_move: Whether labels changed their positions.
-        settled: What was, such as a `temperature`, by name; empty where nothing was.
-    """
-
-    needs_gold: bool
-    golden: int
-    temperature: float | None
-    labels_move: bool
+    needs_gold: bool  # whether gold was trained on
+    golden: int  # items by whose gold a temperature can be chosen; 0 if they are too few
+    temperature: float | None  # as the recipe gives it; None where it does not
+    labels_move: bool  # whether labels changed their positions
+    # what was, such as a `temperature`, by name; empty where nothing was
     settled: Mapping[str, float]
 
 

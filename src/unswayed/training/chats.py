@@ -18,15 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChatTokens:
-    """The chats of one run, whose replies are all of one kind.
+    """The chats of one run, whose replies are all of one kind."""
 
-    Attributes:
-        writer: Renders and tokenises, here as in the `hf` backend.
-        thinking: Whether the replies have a place for reasoning.
-    """
-
-    writer: ChatWriter
-    thinking: bool
+    writer: ChatWriter  # renders and tokenises, here as in the `hf` backend
+    thinking: bool  # whether the replies have a place for reasoning
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:

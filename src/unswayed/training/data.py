@@ -28,27 +28,16 @@ TokenCount = Callable[[Sequence[Message]], int]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One presentation of one item.
+    """One presentation of one item."""
 
-    Attributes:
-        item_id: The item.
-        presentation: Index within the group.
-        shown: Order and labels.
-        symbols: The answer symbols, in label order.
-        gold: The right candidates.
-        messages: The rendered chat.
-        answer_only: Whether the prompt asks for a label and nothing else.
-        max_tokens: The prompt's own cap on the response.
-    """
-
-    item_id: str
-    presentation: int
-    shown: Presentation
-    symbols: tuple[str, ...]
-    gold: tuple[int, ...]
-    messages: tuple[Message, ...]
-    answer_only: bool
-    max_tokens: int
+    item_id: str  # the item
+    presentation: int  # index within the group
+    shown: Presentation  # order and labels
+    symbols: tuple[str, ...]  # the answer symbols, in label order
+    gold: tuple[int, ...]  # the right candidates
+    messages: tuple[Message, ...]  # the rendered chat
+    answer_only: bool  # whether the prompt asks for a label and nothing else
+    max_tokens: int  # the prompt's own cap on the response
 
     @property
     def n(self) -> int:
@@ -58,50 +47,34 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of the items.
+    """What became of the items."""
 
-    Attributes:
-        given, kept: Items before and after; kept are trained on.
-        held_out: Items kept apart.
-        overlong: Items with a prompt above the limit in at least one presentation.
-        longest_prompt: Tokens of the longest prompt kept; 0 if tokens were not counted.
-        without_gold, all_right, identical: Items dropped because their gold tells no candidate
-            apart: it names none, or all, or two candidates have one text.
-        not_permutable: Items that may be shown in their own order only.
-    """
-
+    # given, kept: items before and after; kept are trained on
     given: int
     kept: int
-    held_out: int
-    overlong: int
-    longest_prompt: int
+    held_out: int  # items kept apart
+    overlong: int  # items with a prompt above the limit in at least one presentation
+    longest_prompt: int  # tokens of the longest prompt kept; 0 if tokens were not counted
+    # without_gold, all_right, identical: items dropped because their gold tells no candidate apart:
+    # it names none, or all, or two candidates have one text
     without_gold: int
     all_right: int
     identical: int
-    not_permutable: int
+    not_permutable: int  # items that may be shown in their own order only
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The training data.
+    """The training data."""
 
-    Attributes:
-        rows: P consecutive rows per item, in presentation order.
-        views: The P presentations for each number of candidates, held out or not.
-        moving: The protocols that their orders are shown in, one after another.
-        items: The items trained on, in row order.
-        held_out: Items kept apart to follow consistency.
-        fingerprint: sha256 over the items trained on and held out.
-        counts: What became of the items.
-    """
-
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # p consecutive rows per item, in presentation order
+    # the P presentations for each number of candidates, held out or not
     views: Mapping[int, tuple[Presentation, ...]]
-    moving: tuple[Protocol, ...]
-    items: tuple[Item, ...]
-    held_out: tuple[Item, ...]
-    fingerprint: str
-    counts: Counts
+    moving: tuple[Protocol, ...]  # the protocols that their orders are shown in, one after another
+    items: tuple[Item, ...]  # the items trained on, in row order
+    held_out: tuple[Item, ...]  # items kept apart to follow consistency
+    fingerprint: str  # sha256 over the items trained on and held out
+    counts: Counts  # what became of the items
 
     def __len__(self) -> int:
         return len(self.items)

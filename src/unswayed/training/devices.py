@@ -17,17 +17,11 @@ ASSUMED_BYTES: Final = 80 * 10**9
 
 
 class Device(NamedTuple):
-    """A device of one process.
+    """A device of one process."""
 
-    Attributes:
-        size: Its memory in bytes.
-        text: What it is, to follow "12 GB".
-        is_gpu: Whether it is a GPU.
-    """
-
-    size: int = ASSUMED_BYTES
-    text: str = "per GPU of 80 GB (assumed: no GPU here)"
-    is_gpu: bool = True
+    size: int = ASSUMED_BYTES  # its memory in bytes
+    text: str = "per GPU of 80 GB (assumed: no GPU here)"  # what it is, to follow "12 GB"
+    is_gpu: bool = True  # whether it is a GPU
 
 
 def device_of(recipe: Recipe) -> Device:

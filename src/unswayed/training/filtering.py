@@ -30,26 +30,17 @@ FATES: Final = ("evaluation", "incomplete", "kept", "unparsed", "consistent")
 
 @dataclass(frozen=True, slots=True)
 class FilterReport:
-    """What the filter did.
+    """What the filter did."""
 
-    Attributes:
-        given: Items given.
-        kept: Items with more than one distinct answer.
-        consistent: Items answered alike under every order, dropped.
-        unparsed: Items with fewer than two parsed answers and at least one unparsed, dropped
-            (kept with `count_unparsed`).
-        incomplete: Items with a call missing, dropped.
-        evaluation: Items that also occur in an evaluation set, dropped.
-        unparsed_answers: Unparsed answers over all items.
-    """
-
-    given: int
-    kept: int
-    consistent: int
+    given: int  # items given
+    kept: int  # items with more than one distinct answer
+    consistent: int  # items answered alike under every order, dropped
+    # items with fewer than two parsed answers and at least one unparsed, dropped (kept with
+    # `count_unparsed`)
     unparsed: int
-    incomplete: int
-    evaluation: int
-    unparsed_answers: int
+    incomplete: int  # items with a call missing, dropped
+    evaluation: int  # items that also occur in an evaluation set, dropped
+    unparsed_answers: int  # unparsed answers over all items
 
 
 @dataclass(frozen=True, slots=True)

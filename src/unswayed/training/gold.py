@@ -13,19 +13,12 @@ from unswayed.training.recipe_parts import Data
 
 @dataclass(frozen=True, slots=True)
 class Usable:
-    """The items that can be trained on, and how many of the others were dropped for what.
+    """The items that can be trained on, and how many of the others were dropped for what."""
 
-    Attributes:
-        items: Those whose gold tells candidates apart, in order.
-        without_gold: Items without a right candidate.
-        all_right: Items whose gold names every candidate: whatever is answered is right.
-        identical: Items with two candidates of one text: which of them was meant cannot be said.
-    """
-
-    items: tuple[Item, ...]
-    without_gold: int
-    all_right: int
-    identical: int
+    items: tuple[Item, ...]  # those whose gold tells candidates apart, in order
+    without_gold: int  # items without a right candidate
+    all_right: int  # items whose gold names every candidate: whatever is answered is right
+    identical: int  # items with two candidates of one text: which of them was meant cannot be said
 
 
 def usable_items(items: Sequence[Item], data: Data, *, needs_gold: bool = True) -> Usable:

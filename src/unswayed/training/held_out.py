@@ -40,14 +40,10 @@ Answer = Callable[[Sequence[Sequence[int]]], Sequence[str]]
 
 
 class Figure(NamedTuple):
-    """A held-out figure as it was logged.
+    """A held-out figure as it was logged."""
 
-    Attributes:
-        name: Such as accuracy.
-        value, low, high: With its 95 % interval, clustered by item; None where there is none.
-    """
-
-    name: str
+    name: str  # such as accuracy
+    # value, low, high: with its 95 % interval, clustered by item; None where there is none
     value: float
     low: float | None
     high: float | None

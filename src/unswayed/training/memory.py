@@ -64,55 +64,35 @@ without checkpointing, in float32 and bfloat16."""
 
 
 class Pass(NamedTuple):
-    """What a backward pass holds at most.
+    """What a backward pass holds at most."""
 
-    Attributes:
-        sequences: Prompts with a response.
-        response: Tokens of a response, sampled or given.
-        answered: Tokens of a sequence whose probabilities are computed; None for all.
-    """
-
-    sequences: int
-    response: int
+    sequences: int  # prompts with a response
+    response: int  # tokens of a response, sampled or given
+    # tokens of a sequence whose probabilities are computed; None for all
     answered: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What a run asks of one process and its GPU.
+    """What a run asks of one process and its GPU."""
 
-    Attributes:
-        shape: The model.
-        sharding: How processes share it.
-        sequences: Of one backward pass.
-        prompt, response: Most tokens of each.
-        answered: Tokens of a sequence whose logits are computed; None for all.
-        sampled_at_once: Responses that transformers samples at once; 0 where it samples none.
-        fused: Whether logits are computed in blocks and never held whole.
-        keeps_reference: Whether a second model is held to measure the distance from.
-        checkpointing: Whether activations are computed anew in backward.
-        vllm: Share of the GPU that vLLM takes in the training processes; 0 where it takes none.
-        tensor_parallel: GPUs that share one model of vLLM.
-        loaded: Bytes of a number as base weights are loaded.
-        computed: Bytes of a number as it is computed with.
-        device: What it computes on.
-    """
-
-    shape: Architecture
-    sharding: Sharding
-    sequences: int
+    shape: Architecture  # the model
+    sharding: Sharding  # how processes share it
+    sequences: int  # of one backward pass
+    # prompt, response: most tokens of each
     prompt: int
     response: int
-    answered: int | None = None
-    sampled_at_once: int
-    fused: bool
-    keeps_reference: bool
-    checkpointing: bool
+    answered: int | None = None  # tokens of a sequence whose logits are computed; None for all
+    sampled_at_once: int  # responses that transformers samples at once; 0 where it samples none
+    fused: bool  # whether logits are computed in blocks and never held whole
+    keeps_reference: bool  # whether a second model is held to measure the distance from
+    checkpointing: bool  # whether activations are computed anew in backward
+    # share of the GPU that vLLM takes in the training processes; 0 where it takes none
     vllm: float = 0.0
-    tensor_parallel: int = 1
-    loaded: int
-    computed: int
-    device: Device
+    tensor_parallel: int = 1  # GPUs that share one model of vLLM
+    loaded: int  # bytes of a number as base weights are loaded
+    computed: int  # bytes of a number as it is computed with
+    device: Device  # what it computes on
 
     @property
     def length(self) -> int:
@@ -128,17 +108,12 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Bytes that one GPU needs.
+    """Bytes that one GPU needs."""
 
-    Attributes:
-        lasting: What stays, by name.
-        passing: What comes and goes, by name, for each phase of a step; the largest phase counts.
-        device: Memory of the GPU in bytes.
-    """
-
-    lasting: Mapping[str, int]
+    lasting: Mapping[str, int]  # what stays, by name
+    # what comes and goes, by name, for each phase of a step; the largest phase counts
     passing: Mapping[str, Mapping[str, int]]
-    device: int
+    device: int  # memory of the GPU in bytes
 
     @property
     def phase(self) -> str:

@@ -40,49 +40,33 @@ TEXTS: Final = ("input_ids", "attention_mask", "position_ids")
 
 
 class Prompt(NamedTuple):
-    """One presentation.
+    """One presentation."""
 
-    Attributes:
-        ids: Token ids of the chat, up to where the answer begins.
-        labels: The token ids that stand for each candidate's label, by candidate.
-    """
-
-    ids: Sequence[int]
+    ids: Sequence[int]  # token ids of the chat, up to where the answer begins
+    # the token ids that stand for each candidate's label, by candidate
     labels: Sequence[Sequence[int]]
 
 
 class Example(NamedTuple):
-    """One item in some of its presentations.
+    """One item in some of its presentations."""
 
-    Attributes:
-        prompts: The presentations.
-        right: Whether a candidate is right, shape (n,); nowhere if gold is not looked at.
-        base: Log-probabilities before training, shape (presentations, n); None if not needed.
-        target: Distribution to train towards, shape (n,); None if there is none.
-    """
-
-    prompts: Sequence[Prompt]
-    right: BoolArray
+    prompts: Sequence[Prompt]  # the presentations
+    right: BoolArray  # whether a candidate is right, shape (n,); nowhere if gold is not looked at
+    # log-probabilities before training, shape (presentations, n); None if not needed
     base: FloatArray | None = None
+    # distribution to train towards, shape (n,); None if there is none
     target: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a loss is computed from; n candidates at most.
+    """What a loss is computed from; n candidates at most."""
 
-    Attributes:
-        log_p: Log-probability of each candidate's label among all tokens, shape
-            (items, presentations, n).
-        right: Shape (items, n).
-        base: As `log_p`, of the untrained model; None if not needed.
-        target: Shape (items, n); None if there is none.
-    """
-
+    # log-probability of each candidate's label among all tokens, shape (items, presentations, n)
     log_p: torch.Tensor
-    right: BoolArray
-    base: torch.Tensor | None
-    target: torch.Tensor | None
+    right: BoolArray  # shape (items, n)
+    base: torch.Tensor | None  # as `log_p`, of the untrained model; None if not needed
+    target: torch.Tensor | None  # shape (items, n); None if there is none
 
 
 Loss = Callable[[Batch], tuple["torch.Tensor", Mapping[str, "torch.Tensor"]]]

@@ -66,39 +66,27 @@ OWN_REWARD: Final = "inv"
 
 
 class Lesson(NamedTuple):
-    """What is learned.
+    """What is learned."""
 
-    Attributes:
-        examples: All of them with equally many presentations.
-        loss: What is minimised.
-        constants: What was settled before training, such as a `temperature`; stands in every line of the
-            log, with `run_folder.SETTLED` before its name.
-    """
-
-    examples: Sequence[Example]
-    loss: Loss
+    examples: Sequence[Example]  # all of them with equally many presentations
+    loss: Loss  # what is minimised
+    # what was settled before training, such as a `temperature`; stands in every line of the log,
+    # with `run_folder.SETTLED` before its name
     constants: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnLabels:
-    """An objective whose answers are one label.
+    """An objective whose answers are one label."""
 
-    Attributes:
-        command: What follows `train`.
-        lesson: What is learned; it may ask the untrained model.
-        grouped: Whether the presentations of an item stay in one micro batch.
-        rewarded: Whether the recipe's reward is part of the loss.
-    """
-
-    command: str
+    command: str  # what follows `train`
     card_text: str
-    lesson: Callable[[Plan, Path], Lesson]
+    lesson: Callable[[Plan, Path], Lesson]  # what is learned; it may ask the untrained model
     uses: tuple[str, ...]
     needs_gold: bool = True
     layouts: Layouts = "coupled"
-    grouped: bool = True
-    rewarded: bool = False
+    grouped: bool = True  # whether the presentations of an item stay in one micro batch
+    rewarded: bool = False  # whether the recipe's reward is part of the loss
     sampled: bool = False
 
     def settings(

@@ -38,19 +38,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupObjective:
-    """A policy gradient on permutation groups.
+    """A policy gradient on permutation groups."""
 
-    Attributes:
-        card_text: What the model card says it is.
-        consistency, advantage: Its own reward and advantage.
-        preset: The registered name, if the two are the paper's and cannot be changed.
-        sampled, needs_gold, layouts, uses: See `protocol.Objective`.
-    """
-
-    card_text: str
+    card_text: str  # what the model card says it is
+    # consistency, advantage: its own reward and advantage
     consistency: str
     advantage: Advantage
+    # the registered name, if the two are the paper's and cannot be changed
     preset: str | None = None
+    # sampled, needs_gold, layouts, uses: see `protocol.Objective`
     sampled: bool = True
     needs_gold: bool = True
     layouts: Layouts = "coupled"

@@ -52,14 +52,10 @@ CLAMP: Final = 1e-6
 
 
 class AnswerTokens(NamedTuple):
-    """A chat with one answer.
+    """A chat with one answer."""
 
-    Attributes:
-        ids: Token ids.
-        symbol, content: Positions of the answer's tokens within `ids`.
-    """
-
-    ids: tuple[int, ...]
+    ids: tuple[int, ...]  # token ids
+    # symbol, content: positions of the answer's tokens within `ids`
     symbol: tuple[int, ...]
     content: tuple[int, ...]
 

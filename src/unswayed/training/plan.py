@@ -19,42 +19,28 @@ from unswayed.training.sampling import Split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is trained, how, and for how long.
+    """What is trained, how, and for how long."""
 
-    Attributes:
-        objective, engine: Registered names.
-        recipe, settings: Every number; settings is None for an objective without a reward.
-        sampled: Whether responses are sampled.
-        base: The model as it was asked for, without `hf/`.
-        folder: Where its files lie.
-        prompt: How the result is to be asked: as it is asked here.
-        chat: How the model reads a chat.
-        groups: The data.
-        demand: What it asks of a process and its GPU.
-        record: What is written beside every checkpoint.
-        split: How a step's responses are divided; zeros where nothing is sampled.
-        steps_per_epoch, steps: Optimiser steps.
-        example: The first rendered chat, as the model reads it.
-        warnings: What to know about the prompts, in sentences.
-    """
-
+    # objective, engine: registered names
     objective: str
     engine: str
+    # recipe, settings: every number; settings is None for an objective without a reward
     recipe: Recipe
     settings: RewardSettings | None
-    sampled: bool
-    base: str
-    folder: Path
-    prompt: OwnPrompt
-    chat: ChatTokens
-    groups: Groups
-    demand: Demand
-    record: Record
-    split: Split
+    sampled: bool  # whether responses are sampled
+    base: str  # the model as it was asked for, without `hf/`
+    folder: Path  # where its files lie
+    prompt: OwnPrompt  # how the result is to be asked: as it is asked here
+    chat: ChatTokens  # how the model reads a chat
+    groups: Groups  # the data
+    demand: Demand  # what it asks of a process and its GPU
+    record: Record  # what is written beside every checkpoint
+    split: Split  # how a step's responses are divided; zeros where nothing is sampled
+    # steps_per_epoch, steps: optimiser steps
     steps_per_epoch: int
     steps: int
-    example: str
-    warnings: tuple[str, ...]
+    example: str  # the first rendered chat, as the model reads it
+    warnings: tuple[str, ...]  # what to know about the prompts, in sentences
 
     @property
     def responses_per_step(self) -> int:

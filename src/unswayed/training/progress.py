@@ -54,25 +54,18 @@ def _tells_the_user(record: LogRecord) -> bool:
 
 @dataclass(eq=False)
 class RunHooks:
-    """Mixed into `transformers.TrainerCallback` by the engine; one per run.
+    """Mixed into `transformers.TrainerCallback` by the engine; one per run."""
 
-    Attributes:
-        plan: What is trained.
-        folder: Of the run.
-        check: Measures the model on the held-out items; None if there are none.
-        publish: Logs figures as the trainer logs its own: here, in TensorBoard and wherever else.
-        report: Called with every log line on the main process.
-        checked: The held-out figures by step; empty where the check failed.
-        alarms: What has been said of steps in which nothing is learned.
-    """
-
-    plan: Plan
-    folder: RunFolder
+    plan: Plan  # what is trained
+    folder: RunFolder  # of the run
+    # measures the model on the held-out items; None if there are none
     check: Callable[[], Mapping[str, float]] | None
+    # logs figures as the trainer logs its own: here, in TensorBoard and wherever else
     publish: Callable[[dict[str, float]], None]
-    report: Report | None
+    report: Report | None  # called with every log line on the main process
+    # the held-out figures by step; empty where the check failed
     checked: dict[int, Mapping[str, float]] = field(default_factory=dict)
-    alarms: Alarms = field(init=False)
+    alarms: Alarms = field(init=False)  # what has been said of steps in which nothing is learned
 
     def __post_init__(self) -> None:
         self.alarms = Alarms(steps_before_alarm(self.plan.recipe.optimiser.items_per_step))

@@ -38,21 +38,15 @@ CALL: Final = {"input_ids", "attention_mask", "labels", "fused_lm_head"}
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The different rows of a batch, sorted by prompt.
+    """The different rows of a batch, sorted by prompt."""
 
-    Attributes:
-        ids, mask, labels: Of the U different rows, shape (U, L).
-        row_of: Which of them each row of the batch is, shape (B,).
-        prompt_of: Which prompt each of them has, shape (U,), rising from 0.
-        start: Column of the first response token.
-    """
-
+    # ids, mask, labels: of the U different rows, shape (U, L)
     ids: Tensor
     mask: Tensor
     labels: Tensor
-    row_of: Tensor
-    prompt_of: Tensor
-    start: int
+    row_of: Tensor  # which of them each row of the batch is, shape (B,)
+    prompt_of: Tensor  # which prompt each of them has, shape (U,), rising from 0
+    start: int  # column of the first response token
 
     @classmethod
     def of(cls, ids: Tensor, mask: Tensor, labels: Tensor) -> Rows | None:
@@ -97,16 +91,11 @@ class Trees:
     A response of T tokens is T columns: the prompt's last token and all but its own last, each
     labelled with the token that follows it. G prompts with up to K responses make sequences of
     W = start - 1 + K * T + 1 columns; the last one only carries a label.
-
-    Attributes:
-        rows: What is computed.
-        branch_of: Which of its prompt's responses each different row is, shape (U,).
-        branches: K.
     """
 
-    rows: Rows
-    branch_of: Tensor
-    branches: int
+    rows: Rows  # what is computed
+    branch_of: Tensor  # which of its prompt's responses each different row is, shape (U,)
+    branches: int  # K
 
     @classmethod
     def of(cls, rows: Rows) -> Trees:
@@ -193,15 +182,10 @@ class Trees:
 
 @dataclass(frozen=True, slots=True)
 class SharedForward:
-    """A model that computes equal rows once, and prompts once where trees are less work.
+    """A model that computes equal rows once, and prompts once where trees are less work."""
 
-    Attributes:
-        model: Called as trl calls it, once per call.
-        trees: Whether the model takes trees; see `trees_hold`.
-    """
-
-    model: Any
-    trees: bool
+    model: Any  # called as trl calls it, once per call
+    trees: bool  # whether the model takes trees; see `trees_hold`
 
     def __call__(self, **inputs: Any) -> Any:
         """Log-probabilities (and entropies) of every row, shape (B, L - 1).

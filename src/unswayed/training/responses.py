@@ -16,19 +16,14 @@ from unswayed.training.recipe_parts import Prompt
 
 
 class Reading(NamedTuple):
-    """A response, read.
+    """A response, read."""
 
-    Attributes:
-        label: Label index of the candidate that the response puts first, or None.
-        well_formed: Whether the response is exactly of the form that was asked for; of a task with a
-            reply of its own, whether it is complete: one candidate first and, where all are to be
-            scored, every score and a full ranking.
-        reasoning_chars: Characters of reasoning; 0 where none was asked for.
-    """
-
-    label: int | None
+    label: int | None  # label index of the candidate that the response puts first, or None
+    # whether the response is exactly of the form that was asked for; of a task with a reply of its
+    # own, whether it is complete: one candidate first and, where all are to be scored, every score
+    # and a full ranking
     well_formed: bool
-    reasoning_chars: int
+    reasoning_chars: int  # characters of reasoning; 0 where none was asked for
 
 
 Reader = Callable[[str, Sequence[str]], Reading]

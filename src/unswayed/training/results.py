@@ -17,26 +17,17 @@ from unswayed.training.teacher import golden
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """What training left behind.
+    """What training left behind."""
 
-    Attributes:
-        out: Folder of the adapter or model, its card, the log and the checkpoints.
-        model_name: Name under which the rest of the program opens it.
-        steps: Optimiser steps done.
-        interrupted: Stopped by a signal; the same command goes on from the checkpoint.
-        resumed_from: Step of the checkpoint that was resumed; None for a fresh start.
-        counts: What became of the items.
-        before, after: Figures on the held-out items as they are logged (`held_out/accuracy` with its
-            interval `held_out/accuracy/low`, `held_out/accuracy/high`; `held_out/items`), empty if
-            they were not measured.
-    """
-
-    out: Path
-    model_name: str
-    steps: int
-    interrupted: bool
-    resumed_from: int | None
-    counts: Counts
+    out: Path  # folder of the adapter or model, its card, the log and the checkpoints
+    model_name: str  # name under which the rest of the program opens it
+    steps: int  # optimiser steps done
+    interrupted: bool  # stopped by a signal; the same command goes on from the checkpoint
+    resumed_from: int | None  # step of the checkpoint that was resumed; None for a fresh start
+    counts: Counts  # what became of the items
+    # before, after: figures on the held-out items as they are logged (`held_out/accuracy` with its
+    # interval `held_out/accuracy/low`, `held_out/accuracy/high`; `held_out/items`), empty if they
+    # were not measured
     before: Mapping[str, float]
     after: Mapping[str, float]
 

@@ -35,28 +35,18 @@ DIGITS: Final = re.compile("0|[1-9][0-9]{0,17}")
 
 
 class Start(NamedTuple):
-    """Where a run begins.
+    """Where a run begins."""
 
-    Attributes:
-        resume: Step of the checkpoint to go on from; None for a fresh start.
-        finished: The steps that this very run had when it finished; None if it has not.
-        warnings: What of the folder could not be used, in sentences.
-    """
-
-    resume: int | None
-    finished: int | None
-    warnings: tuple[str, ...]
+    resume: int | None  # step of the checkpoint to go on from; None for a fresh start
+    finished: int | None  # the steps that this very run had when it finished; None if it has not
+    warnings: tuple[str, ...]  # what of the folder could not be used, in sentences
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """Where a run leaves its result, log and checkpoints.
+    """Where a run leaves its result, log and checkpoints."""
 
-    Attributes:
-        path: May not exist before `prepare`.
-    """
-
-    path: Path
+    path: Path  # may not exist before `prepare`
 
     @contextmanager
     def held(self) -> Iterator[None]:

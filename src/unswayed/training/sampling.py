@@ -13,15 +13,10 @@ from unswayed.training.recipe_parts import Recipe
 
 
 class Split(NamedTuple):
-    """How the responses (of PIF, the examples) of an optimiser step are divided.
+    """How the responses (of PIF, the examples) of an optimiser step are divided."""
 
-    Attributes:
-        micro: Of them per process and backward pass.
-        passes: Backward passes per step.
-    """
-
-    micro: int
-    passes: int
+    micro: int  # of them per process and backward pass
+    passes: int  # backward passes per step
 
 
 @dataclass(kw_only=True, eq=False)
@@ -31,31 +26,21 @@ class GroupSampler:
     A group occupies P * N consecutive places. Groups that do not fill a last batch are left out of
     the epoch, which is a different draw in every epoch. The order depends on seed and epoch alone,
     so a resumed run sees what an uninterrupted one would (trl's own sampler starts over).
-
-    Attributes:
-        n_groups: Groups in the data.
-        n_presentations: P.
-        n_samples: N.
-        groups_per_batch: Groups in one batch of responses.
-        repeats: How often trl asks for the same batch.
-        shuffle: Whether the groups are shuffled.
-        seed: Seed of the shuffle.
-        epoch: The epoch that `__iter__` yields.
-        behind: The whole epochs that the run has behind it. Several processes that resume in the
-            middle of an epoch are not told its number: accelerate's samplers do not pass it on.
-        lengths: Tokens of each group: those of a batch come by length, so that a backward pass pads
-            little; None leaves them as drawn.
     """
 
-    n_groups: int
-    n_presentations: int
-    n_samples: int
-    groups_per_batch: int
-    repeats: int
-    shuffle: bool
-    seed: int
-    epoch: int = 0
+    n_groups: int  # groups in the data
+    n_presentations: int  # P
+    n_samples: int  # N
+    groups_per_batch: int  # groups in one batch of responses
+    repeats: int  # how often trl asks for the same batch
+    shuffle: bool  # whether the groups are shuffled
+    seed: int  # seed of the shuffle
+    epoch: int = 0  # the epoch that `__iter__` yields
+    # The whole epochs that the run has behind it. Several processes that resume in the middle of an
+    # epoch are not told its number: accelerate's samplers do not pass it on.
     behind: Callable[[], int] = lambda: 0
+    # tokens of each group: those of a batch come by length, so that a backward pass pads little;
+    # None leaves them as drawn
     lengths: Sequence[int] | None = None
 
     def __post_init__(self) -> None:

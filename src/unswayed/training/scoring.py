@@ -32,23 +32,14 @@ PARTS: Final = ("accuracy", "length", "format", "consistency")
 
 @dataclass(frozen=True, slots=True)
 class GroupScorer:
-    """Scores the responses to whole permutation groups.
+    """Scores the responses to whole permutation groups."""
 
-    Attributes:
-        groups: The training data; a row's number in `groups.rows` identifies it everywhere.
-        settings: Numbers of reward and advantage.
-        n_samples: N.
-        read: Reads a response.
-        numbers: Candidates of each item, shape (items,).
-        gold: Right candidates of each item, shape (items, largest n).
-    """
-
-    groups: Groups
-    settings: RewardSettings
-    n_samples: int
-    read: Reader
-    numbers: IntArray
-    gold: BoolArray
+    groups: Groups  # the training data; a row's number in `groups.rows` identifies it everywhere
+    settings: RewardSettings  # numbers of reward and advantage
+    n_samples: int  # N
+    read: Reader  # reads a response
+    numbers: IntArray  # candidates of each item, shape (items,)
+    gold: BoolArray  # right candidates of each item, shape (items, largest n)
 
     @classmethod
     def of(cls, groups: Groups, settings: RewardSettings, recipe: Recipe) -> GroupScorer:

@@ -13,16 +13,11 @@ from unswayed.training.processes import process_count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharding:
-    """How the processes of a run share a model.
+    """How the processes of a run share a model."""
 
-    Attributes:
-        name: What users call it.
-        processes: Of the run.
-        weights, gradients, states: Parts that each is cut into; 1 where every GPU holds it whole.
-    """
-
-    name: str = "one process"
-    processes: int = 1
+    name: str = "one process"  # what users call it
+    processes: int = 1  # of the run
+    # weights, gradients, states: parts that each is cut into; 1 where every GPU holds it whole
     weights: int = 1
     gradients: int = 1
     states: int = 1

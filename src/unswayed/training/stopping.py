@@ -64,25 +64,18 @@ class NothingLeft(BaseException):
 
 @dataclass(eq=False)
 class StopHooks:
-    """Mixed into `transformers.TrainerCallback` by the engine; one per run, in front of the others.
+    """Mixed into `transformers.TrainerCallback` by the engine; one per run, in front of the others."""
 
-    Attributes:
-        plan, folder: Of the run.
-        trainer: Of transformers, which writes checkpoints.
-        saved: Step of the newest checkpoint; 0 where there is none, and nothing to save.
-        interrupt: Set by a signal.
-        boundary: The last moment that can be resumed at; None before training begins.
-        settled: Whether the weights are those of `boundary`.
-        joint: Takes the boundary where several processes have whole weights each.
-    """
-
+    # plan, folder: of the run
     plan: Plan
     folder: RunFolder
-    trainer: Any
-    saved: int
-    interrupt: threading.Event = field(default_factory=threading.Event)
+    trainer: Any  # of transformers, which writes checkpoints
+    saved: int  # step of the newest checkpoint; 0 where there is none, and nothing to save
+    interrupt: threading.Event = field(default_factory=threading.Event)  # set by a signal
+    # the last moment that can be resumed at; None before training begins
     boundary: Boundary | None = None
-    settled: bool = False
+    settled: bool = False  # whether the weights are those of `boundary`
+    # takes the boundary where several processes have whole weights each
     joint: JointStop | None = None
     _random: dict[str, Any] = field(default_factory=dict)
 

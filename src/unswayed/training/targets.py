@@ -30,15 +30,10 @@ LIKELY: Final = NORMAL**2 / 2
 
 
 class GoldNoise(NamedTuple):
-    """How far gold and the model's own average can be trusted.
+    """How far gold and the model's own average can be trusted."""
 
-    Attributes:
-        tau: Temperature of the average.
-        epsilon: Share of items whose gold is wrong.
-    """
-
-    tau: float
-    epsilon: float
+    tau: float  # temperature of the average
+    epsilon: float  # share of items whose gold is wrong
 
 
 def own_average(log_p: FloatArray, *, tau: float = 1.0) -> FloatArray:

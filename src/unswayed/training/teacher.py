@@ -25,15 +25,10 @@ ENOUGH_GOLD: Final = 20
 
 
 class Compared(NamedTuple):
-    """Items whose gold can be held against the average.
+    """Items whose gold can be held against the average."""
 
-    Attributes:
-        mean_logits: Mean over a balanced set of presentations, shape (items, n).
-        gold: The candidate that gold names.
-    """
-
-    mean_logits: FloatArray
-    gold: Sequence[int]
+    mean_logits: FloatArray  # mean over a balanced set of presentations, shape (items, n)
+    gold: Sequence[int]  # the candidate that gold names
 
 
 def own_averages(
