@@ -583,6 +583,16 @@ def test_memory_forgets_what_was_not_used_for_longest() -> None:
     }
     assert memory.n_bytes == 3 * size
     assert memory.totals().calls == 4
+    assert memory.get(kept[4][0]) == kept[4][1:]
+    assert memory.get(kept[1][0]) is None
+
+
+def test_memory_without_requests_gives_no_call() -> None:
+    memory = Memory(keeps_requests=False)
+    memory.put_many(rows(1))
+    (key, _, response) = rows(1)[0]
+    assert memory.get(key) is None
+    assert dict(memory.responses([key])) == {key: response}
 
 
 def test_memory_takes_no_answer_that_does_not_fit() -> None:

@@ -77,7 +77,7 @@ def audit_calls(
             plan = plan_for(items, settings, backend, directory)
             run_settings = run_settings_for(settings, backend, budget_usd=budget)
             if directory is None:
-                pool: Pool = Memory(keeps_requests=True)  # `decisions` reads it later
+                pool: Pool = Memory()  # `decisions` reads it later
             else:
                 prompt = prompt_fingerprint(run_settings.prompts)
                 check_kind(

@@ -145,7 +145,7 @@ class Judge:
         self._judging = judging
         self._shadow = Shadow(judging.method, shadow, judging.file)
         if calls is None or str(calls) == ":memory:":
-            pool: Pool = Memory(MOST_IN_MEMORY)
+            pool: Pool = Memory(MOST_IN_MEMORY, keeps_requests=False)
         else:
             pool = calls if isinstance(calls, CallStore) else CallStore.open(calls)
         settings = RunSettings(prompts=self.prompts, budget_usd=budget, reask=reask)

@@ -38,7 +38,7 @@ def recorded_calls(directory: Path | None) -> Pool:
     """What a directory has recorded, to price a run: read only; nothing where there is nothing."""
     path = None if directory is None else directory / "calls.sqlite"
     if path is None or not path.exists():
-        return Memory(keeps_requests=True)
+        return Memory()
     return CallStore.open(path, read_only=True)
 
 

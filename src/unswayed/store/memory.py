@@ -32,13 +32,13 @@ class Memory:
 
     Args:
         most_bytes: What keys and answers may take together.
-        keeps_requests: Whether `get` finds calls; they take no part in `most_bytes`.
+        keeps_requests: False where `get` is never asked; `most_bytes` does not count requests.
     """
 
     read_only: Final = False
     damaged: Final = 0
 
-    def __init__(self, most_bytes: float = math.inf, *, keeps_requests: bool = False) -> None:
+    def __init__(self, most_bytes: float = math.inf, *, keeps_requests: bool = True) -> None:
         self.n_bytes = 0
         self._most_bytes = most_bytes
         self._answers: OrderedDict[bytes, bytes] = OrderedDict()
@@ -111,7 +111,7 @@ class Memory:
             with self._guard:
                 # as encoded it has room to spare
                 self._keep(key, bytes(bytearray(encoded)), is_unread=key in unread)
-                if self._requests is not None:
+                if self._requests is not None and key in self._answers:
                     self._requests[key] = msgspec.json.encode(request)
                 before = self._totals
                 self._totals = Totals(
@@ -158,3 +158,5 @@ class Memory:
         if answer is not None:
             self.n_bytes -= len(answer) + ENTRY_BYTES
             self._unread.discard(key)
+            if self._requests is not None:
+                self._requests.pop(key, None)
