@@ -140,18 +140,13 @@ ONCE: Final = {
 SAME_CLASS_NAMES: Final = frozenset(
     {
         "Answered",
-        "Answers",
         "Batch",
         "Block",
         "Calls",
         "Cell",
         "Costs",
-        "Data",
-        "Estimate",
-        "Example",
         "Groups",
         "Place",
-        "Prompt",
         "Question",
         "Reply",
         "Row",

@@ -22,7 +22,7 @@ from unswayed.training.chats import load_chat
 from unswayed.training.data import build_groups, prompt_settings
 from unswayed.training.pif import PifHooks, collate, examples
 from unswayed.training.recipe import load_recipe, with_changes
-from unswayed.training.recipe_parts import Data, Prompt
+from unswayed.training.recipe_parts import DataTable, PromptTable
 
 __all__ = ["supervised_loss"]
 
@@ -32,8 +32,8 @@ def supervised_loss(
 ) -> Callable[[np.ndarray], torch.Tensor]:
     """The loss of a batch of items, by their numbers in the pool, in all their presentations."""
     recipe = with_changes(load_recipe("tiny-judge"), changes)
-    prompt = Prompt(template=str(WEIGHTS / "prompt_template.jinja"))
-    groups = build_groups(pool.items, Data(orders=job.setting.orders), prompt)
+    prompt = PromptTable(template=str(WEIGHTS / "prompt_template.jinja"))
+    groups = build_groups(pool.items, DataTable(orders=job.setting.orders), prompt)
     first = render(blind(pool.items[0]), Ask(canonical(pool.items[0].n)), prompt_settings(prompt))
     chat = load_chat(WEIGHTS, name="tiny/judge", enable_thinking=None, prompt=first)
     taught = examples(groups, recipe.pif, chat, seed=job.seed)

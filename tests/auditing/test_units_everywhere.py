@@ -25,7 +25,7 @@ from unswayed.report.collect import load_runs
 from unswayed.report.page import render_report
 from unswayed.shadow import Shadow
 from unswayed.training.data import build_groups
-from unswayed.training.recipe_parts import Data, Prompt
+from unswayed.training.recipe_parts import DataTable, PromptTable
 from unswayed.training.teacher import questions
 
 LONG = "Which of these two answers is the better one, and why is it so?"
@@ -210,7 +210,7 @@ def test_held_out_items_leave_no_copy_in_training() -> None:
         for at in range(50)
         for copy in range(4)
     ]
-    groups = build_groups(items, Data(held_out=20), Prompt())
+    groups = build_groups(items, DataTable(held_out=20), PromptTable())
     apart, trained = ({item.prompt for item in part} for part in (groups.held_out, groups.items))
     assert len(groups.held_out) == 20
     assert not apart & trained

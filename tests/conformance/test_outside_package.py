@@ -37,7 +37,7 @@ from unswayed.testing.tasks import item_of, sizes
 from unswayed.training.checks import check_task
 from unswayed.training.data import build_groups
 from unswayed.training.pif import PIF
-from unswayed.training.recipe_parts import Data, Prompt, Recipe
+from unswayed.training.recipe_parts import DataTable, PromptTable, Recipe
 from unswayed.training.responses import reader
 
 ROOT = Path(__file__).parents[2]
@@ -353,7 +353,7 @@ def test_items_of_task_load_and_keep_their_task(ranked: Path) -> None:
 
 def test_training_has_orders_of_task_and_rewards_what_its_reply_puts_first(ranked: Path) -> None:
     recipe = Recipe("r", Task("best-worst"))
-    groups = build_groups(load_items(ranked), Data(held_out=0), Prompt(style="direct"))
+    groups = build_groups(load_items(ranked), DataTable(held_out=0), PromptTable(style="direct"))
     assert groups.views[3] == presentations("cyclic", 3)
     assert groups.rows[0].answer_only is False
     check_task(groups.items, recipe)

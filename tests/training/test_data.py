@@ -16,7 +16,7 @@ from unswayed.tasks import task_of
 from unswayed.tiny.items import rubric_items
 from unswayed.training.data import build_groups, group_presentations
 from unswayed.training.filtering import filter_asks, keep_inconsistent
-from unswayed.training.recipe_parts import Data, Prompt
+from unswayed.training.recipe_parts import DataTable, PromptTable
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "pagrpo_train"
 
@@ -25,7 +25,7 @@ SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "pagrpo_train"
 
 
 def test_a_group_is_the_papers_set_of_orders_in_consecutive_rows():
-    groups = build_groups(colour_items(3, n=4), Data(), Prompt())
+    groups = build_groups(colour_items(3, n=4), DataTable(), PromptTable())
     orders = ["".join("ABCD"[c] for c in row.shown.order) for row in groups.rows[:5]]
     assert orders == ["ABCD", "BCDA", "CDAB", "DABC", "DCBA"]
     assert [row.item_id for row in groups.rows] == ["q0"] * 5 + ["q1"] * 5 + ["q2"] * 5
@@ -35,11 +35,11 @@ def test_a_group_is_the_papers_set_of_orders_in_consecutive_rows():
 def test_prompts_show_the_candidates_in_their_order_and_never_the_gold():
     item = Item(id="x", task=Task.MCQ, prompt="?", candidates=("one", "two", "three"), gold=2)
     other = Item(id="x", task=Task.MCQ, prompt="?", candidates=("one", "two", "three"), gold=0)
-    rows = build_groups([item], Data(), Prompt()).rows
+    rows = build_groups([item], DataTable(), PromptTable()).rows
     bcda = rows[1].messages[-1].content
     assert bcda.index("two") < bcda.index("three") < bcda.index("one")
     assert [row.messages for row in rows] == [
-        row.messages for row in build_groups([other], Data(), Prompt()).rows
+        row.messages for row in build_groups([other], DataTable(), PromptTable()).rows
     ]
     assert rows[0].gold == (2,)
 
@@ -49,12 +49,12 @@ def test_prompts_show_the_candidates_in_their_order_and_never_the_gold():
     [("cyclic", 4, 4), ("structured", 4, 5), ("full", 4, 24), ("swap", 2, 2), ("random:3", 4, 3)],
 )
 def test_the_size_of_a_group_follows_its_orders(orders, n, size):
-    assert len(group_presentations(Data(orders=orders), n)) == size
+    assert len(group_presentations(DataTable(orders=orders), n)) == size
 
 
 def test_a_group_of_one_is_refused():
     with pytest.raises(UsageError, match="needs at least 2"):
-        group_presentations(Data(orders="identity"), 4)
+        group_presentations(DataTable(orders="identity"), 4)
 
 
 def test_an_item_with_one_overlong_presentation_is_dropped_as_a_whole():
@@ -66,7 +66,7 @@ def test_an_item_with_one_overlong_presentation_is_dropped_as_a_whole():
         Item(id="q0", prompt="?", candidates=("red", "blue"), gold=0),
         Item(id="q1", prompt="?", candidates=("red", "longest"), gold=0),
     ]
-    groups = build_groups(items, Data(max_prompt_tokens=50), Prompt(), count_tokens=count)
+    groups = build_groups(items, DataTable(max_prompt_tokens=50), PromptTable(), count_tokens=count)
     assert {row.item_id for row in groups.rows} == {"q0"}
     assert len(groups.rows) == 2
     assert (groups.counts.overlong, groups.counts.kept) == (1, 1)
@@ -76,13 +76,13 @@ def test_an_item_with_one_overlong_presentation_is_dropped_as_a_whole():
 @pytest.mark.parametrize(
     ("data", "remedy"),
     [
-        (Data(max_prompt_tokens=5), "data.max_prompt_tokens higher"),
-        (Data(held_out=9), "data.held_out lower"),
+        (DataTable(max_prompt_tokens=5), "data.max_prompt_tokens higher"),
+        (DataTable(held_out=9), "data.held_out lower"),
     ],
 )
 def test_where_no_item_is_left_the_remedy_is_named(data, remedy):
     with pytest.raises(ItemError, match=remedy):
-        build_groups(colour_items(4), data, Prompt(), count_tokens=lambda messages: 10)
+        build_groups(colour_items(4), data, PromptTable(), count_tokens=lambda messages: 10)
 
 
 @pytest.mark.parametrize(("gold", "what"), [(None, "is missing"), ("tie", "is a tie")])
@@ -92,8 +92,8 @@ def test_missing_gold_stops_before_anything_else_or_is_counted(gold, what):
         Item(id="bad", prompt="?", candidates=("a", "b"), gold=gold),
     ]
     with pytest.raises(ItemError, match=f"bad: gold {what}; 1 of 3 items"):
-        build_groups(items, Data(), Prompt())
-    groups = build_groups(items, Data(without_gold="drop"), Prompt())
+        build_groups(items, DataTable(), PromptTable())
+    groups = build_groups(items, DataTable(without_gold="drop"), PromptTable())
     assert (groups.counts.without_gold, groups.counts.kept) == (1, 2)
 
 
@@ -104,8 +104,8 @@ def test_groups_of_different_sizes_are_refused_with_the_counts_and_a_way_out():
     ]
     message = r"1 items with 3 candidates x 4, 2 items with 4 candidates x 5.*random:4"
     with pytest.raises(UsageError, match=message):
-        build_groups(items, Data(), Prompt())
-    assert build_groups(items, Data(orders="random:4"), Prompt()).n_presentations == 4
+        build_groups(items, DataTable(), PromptTable())
+    assert build_groups(items, DataTable(orders="random:4"), PromptTable()).n_presentations == 4
 
 
 @pytest.mark.parametrize("n", [2, 3])
@@ -116,22 +116,22 @@ def test_gold_that_names_every_candidate_stops_or_is_counted(n):
     )
     items = [*colour_items(2, n=3), everything]
     with pytest.raises(ItemError, match=f"all: gold names all {n} candidates; 1 of 3 items"):
-        build_groups(items, Data(), Prompt())
-    groups = build_groups(items, Data(without_gold="drop"), Prompt())
+        build_groups(items, DataTable(), PromptTable())
+    groups = build_groups(items, DataTable(without_gold="drop"), PromptTable())
     assert (groups.counts.all_right, groups.counts.without_gold, groups.counts.kept) == (1, 0, 2)
 
 
 @pytest.mark.parametrize("texts", [("a", "a"), ("a", " a\n")])
 def test_items_that_repeat_a_candidate_are_left_out_and_counted(texts):
     items = [*colour_items(2), Item(id="twice", prompt="?", candidates=texts, gold=0)]
-    groups = build_groups(items, Data(), Prompt())
+    groups = build_groups(items, DataTable(), PromptTable())
     assert [item.id for item in groups.items] == ["q0", "q1"]
     assert (groups.counts.identical, groups.counts.kept) == (1, 2)
 
 
 def test_candidates_that_differ_in_case_alone_are_different():
     item = Item(id="case", prompt="?", candidates=("us", "US"), gold=0)
-    assert build_groups([item], Data(), Prompt()).counts.identical == 0
+    assert build_groups([item], DataTable(), PromptTable()).counts.identical == 0
 
 
 def test_items_with_different_numbers_of_candidates_train_together():
@@ -140,7 +140,7 @@ def test_items_with_different_numbers_of_candidates_train_together():
         Item(id="x", task=Task.MCQ, prompt="?", candidates=("a", "b", "c"), gold=(0, 2)),
         Item(id="y", task=Task.MCQ, prompt="?", candidates=("a", "b"), gold=1),
     ]
-    groups = build_groups(items, Data(orders="random:2"), Prompt())
+    groups = build_groups(items, DataTable(orders="random:2"), PromptTable())
     assert groups.n_presentations == 2
     assert groups.numbers == (2, 3, 4)
     assert groups.symbols == ("A", "B", "C", "D")
@@ -152,14 +152,17 @@ def test_items_with_different_numbers_of_candidates_train_together():
 
 def test_items_that_may_not_be_permuted_are_left_out_and_counted():
     fixed = Item(id="x", prompt="?", candidates=("a", "both"), gold=0, permutable=False)
-    assert build_groups([*colour_items(2), fixed], Data(), Prompt()).counts.not_permutable == 1
+    assert (
+        build_groups([*colour_items(2), fixed], DataTable(), PromptTable()).counts.not_permutable
+        == 1
+    )
 
 
 def test_held_out_items_depend_on_ids_and_seed_and_are_not_trained_on():
     items = colour_items(20)
-    first = build_groups(items, Data(held_out=5), Prompt())
-    again = build_groups(items[::-1], Data(held_out=5), Prompt())
-    other = build_groups(items, Data(held_out=5), Prompt(), seed=1)
+    first = build_groups(items, DataTable(held_out=5), PromptTable())
+    again = build_groups(items[::-1], DataTable(held_out=5), PromptTable())
+    other = build_groups(items, DataTable(held_out=5), PromptTable(), seed=1)
     apart = {item.id for item in first.held_out}
     assert len(apart) == 5
     assert apart == {item.id for item in again.held_out}
@@ -169,12 +172,12 @@ def test_held_out_items_depend_on_ids_and_seed_and_are_not_trained_on():
 
 def test_several_right_candidates_are_kept():
     item = Item(id="x", task=Task.MCQ, prompt="?", candidates=("a", "b", "c"), gold=(0, 2))
-    assert build_groups([item], Data(), Prompt()).rows[0].gold == (0, 2)
+    assert build_groups([item], DataTable(), PromptTable()).rows[0].gold == (0, 2)
 
 
 def test_nothing_left_says_where_it_went():
     with pytest.raises(ItemError, match=r"2 items given, 0 with .* 2 held out"):
-        build_groups(colour_items(2), Data(held_out=2), Prompt())
+        build_groups(colour_items(2), DataTable(held_out=2), PromptTable())
 
 
 def test_a_task_without_orders_of_a_group_is_refused(monkeypatch):
@@ -182,7 +185,7 @@ def test_a_task_without_orders_of_a_group_is_refused(monkeypatch):
     monkeypatch.setitem(TASKS._loaded, "listwise", untrained)
     item = Item(id="r", task=Task.LISTWISE, prompt="?", candidates=("1", "2"))
     with pytest.raises(ItemError, match="task listwise cannot be trained"):
-        build_groups([item], Data(), Prompt())
+        build_groups([item], DataTable(), PromptTable())
 
 
 # --- the filter -------------------------------------------------------------------------------
@@ -250,8 +253,8 @@ def test_another_response_on_the_same_levels_is_another_item():
 def test_a_score_between_levels_is_named_or_dropped():
     items = rubric_items(60).items
     with pytest.raises(ItemError, match="is the value of no level"):
-        build_groups(items, Data(), Prompt())
-    groups = build_groups(items, Data(without_gold="drop"), Prompt())
+        build_groups(items, DataTable(), PromptTable())
+    groups = build_groups(items, DataTable(without_gold="drop"), PromptTable())
     assert groups.n_presentations == 6
     assert 0 < groups.counts.without_gold < 60
     assert all(row.gold == (item.values.index(item.gold),) for item, row in first_rows(groups))
@@ -282,7 +285,7 @@ def test_the_real_training_files_load_and_group(name, count, gold, presentations
     items = import_files("pa-grpo", [SHARED / f"{name}_think_dev.jsonl.gz"]).items
     assert len(items) == count
     assert Counter(item.gold for item in items) == gold
-    groups = build_groups(items, Data(), Prompt(style="reasoning"))
+    groups = build_groups(items, DataTable(), PromptTable(style="reasoning"))
     assert groups.counts.identical == identical  # which of two equal texts is better is noise
     assert groups.counts.kept == count - identical
     assert len(groups.rows) == groups.counts.kept * presentations
@@ -290,7 +293,7 @@ def test_the_real_training_files_load_and_group(name, count, gold, presentations
 
 
 def test_layouts_that_orders_cannot_have_are_refused_and_the_default_gives_way():
-    shown = group_presentations(Data(orders="graeco-latin"), 4, layouts="all")
-    assert shown == group_presentations(Data(orders="graeco-latin", layouts="coupled"), 4)
+    shown = group_presentations(DataTable(orders="graeco-latin"), 4, layouts="all")
+    assert shown == group_presentations(DataTable(orders="graeco-latin", layouts="coupled"), 4)
     with pytest.raises(UsageError, match=r'data\.layouts "all" cannot be had.*cyclic'):
-        group_presentations(Data(orders="graeco-latin", layouts="all"), 4)
+        group_presentations(DataTable(orders="graeco-latin", layouts="all"), 4)

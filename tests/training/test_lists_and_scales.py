@@ -12,7 +12,7 @@ from unswayed.parsing import FLAGS
 from unswayed.presentation import presentations
 from unswayed.training.data import build_groups
 from unswayed.training.planning import plan_training
-from unswayed.training.recipe_parts import Data, Prompt, Recipe
+from unswayed.training.recipe_parts import DataTable, PromptTable, Recipe
 from unswayed.training.responses import reader
 from unswayed.training.scoring import GroupScorer
 
@@ -51,7 +51,7 @@ def reply(scores: dict[str, float], ranking: str) -> str:
 
 def scorer(items: list[Item], *, samples: int = 1) -> GroupScorer:
     recipe = Recipe("r", items[0].task)
-    groups = build_groups(items, Data(), Prompt())
+    groups = build_groups(items, DataTable(), PromptTable())
     rollout = type(recipe.rollout)(samples=samples)
     return GroupScorer.of(groups, recipe.reward, Recipe("r", items[0].task, rollout=rollout))
 
@@ -60,7 +60,7 @@ def scorer(items: list[Item], *, samples: int = 1) -> GroupScorer:
 
 
 def test_a_scale_is_trained_on_the_level_that_has_the_human_score() -> None:
-    groups = build_groups([scale(0), scale(1, 1)], Data(), Prompt())
+    groups = build_groups([scale(0), scale(1, 1)], DataTable(), PromptTable())
     assert groups.numbers == (3,)
     assert groups.views[3] == presentations("structured", 3)
     assert [groups.rows[0].gold, groups.rows[groups.n_presentations].gold] == [(2,), (0,)]
@@ -70,8 +70,8 @@ def test_a_scale_is_trained_on_the_level_that_has_the_human_score() -> None:
 def test_a_human_score_between_levels_stops_or_is_dropped_and_counted() -> None:
     items = [scale(0), scale(1, 3.5), scale(2, None)]
     with pytest.raises(ItemError, match=r"r1: gold 3\.5 is the value of no level; 2 of 3 items"):
-        build_groups(items, Data(), Prompt())
-    groups = build_groups(items, Data(without_gold="drop"), Prompt())
+        build_groups(items, DataTable(), PromptTable())
+    groups = build_groups(items, DataTable(without_gold="drop"), PromptTable())
     assert [item.id for item in groups.items] == ["r0"]
     assert groups.counts.without_gold == 2
 
@@ -124,12 +124,12 @@ def test_a_short_training_on_scales_runs_to_its_end(word_model, tmp_path) -> Non
     ],
 )
 def test_a_list_is_read_by_its_top_choice(text: str, label: int | None, well_formed: bool) -> None:
-    read = reader(Prompt(), answer_only=False, task=Task.LISTWISE)
+    read = reader(PromptTable(), answer_only=False, task=Task.LISTWISE)
     assert read(text, ABC) == (label, well_formed, 0)
 
 
 def test_reasoning_before_the_object_is_counted() -> None:
-    read = reader(Prompt(style="reasoning"), answer_only=False, task=Task.LISTWISE)
+    read = reader(PromptTable(style="reasoning"), answer_only=False, task=Task.LISTWISE)
     text = f"<think>abcde</think>{reply({'A': 1, 'B': 3, 'C': 2}, 'BCA')}"
     assert read(text, ABC) == (1, True, 5)
 

@@ -15,7 +15,7 @@ from unswayed.items import Item, Task
 from unswayed.reward_settings import RewardSettings
 from unswayed.rewards import Samples
 from unswayed.training.expected import variance_over_presentations
-from unswayed.training.one_token import Example, Prompt, collate, label_log_probs
+from unswayed.training.one_token import Example, LabelPrompt, collate, label_log_probs
 from unswayed.training.planning import plan_training
 from unswayed.training.sampling import GroupSampler
 from unswayed.training.table import OBJECTIVES
@@ -104,7 +104,7 @@ def test_the_spellings_of_a_label_are_summed_as_an_audit_sums_them(word_model):
     prompts = [[2, 12, 13, 3], [2, 14, 3], [2, 12, 15, 16, 17, 3]]
     labels = [((5, 20), (6,)), ((5,), (6, 21, 22)), ((5, 20), (6,), (7, 8))]
     examples = [
-        Example([Prompt(ids, spelled)], np.ones(len(spelled), dtype=bool))
+        Example([LabelPrompt(ids, spelled)], np.ones(len(spelled), dtype=bool))
         for ids, spelled in zip(prompts, labels, strict=True)
     ]
     inputs = collate(examples, pad=0)
@@ -129,7 +129,7 @@ def test_positions_are_told_to_models_that_ask_for_them(kind):
     takes = inspect.signature(model.forward).parameters
     assert ("position_ids" in takes) == (kind == "gpt2")
     prompts, labels = [[2, 12, 13, 14, 3], [2, 14, 3]], [((5,), (6,))] * 2
-    examples = [Example([Prompt(ids, labels[0])], np.ones(2, dtype=bool)) for ids in prompts]
+    examples = [Example([LabelPrompt(ids, labels[0])], np.ones(2, dtype=bool)) for ids in prompts]
     with torch.no_grad():
         log_p = label_log_probs(model, collate(examples, pad=0), takes=takes)
     np.testing.assert_allclose(log_p, LabelScorer(model, pad=0).score(prompts, labels), atol=1e-5)

@@ -15,7 +15,7 @@ from unswayed.training.chats import load_chat
 from unswayed.training.data import build_groups, prompt_settings
 from unswayed.training.pif import collate, examples, pif_loss
 from unswayed.training.planning import plan_training
-from unswayed.training.recipe_parts import Data, Pif, Prompt
+from unswayed.training.recipe_parts import DataTable, Pif, PromptTable
 
 # One example, one negative, four tokens: prompt, symbol, content, content.
 LOG_PROBS = torch.tensor([[[-9.0, -0.2, -1.0, -3.0], [-9.0, -0.5, -0.1, -0.3]]])
@@ -51,8 +51,8 @@ def test_gradients_push_the_positive_up_and_the_negative_down():
 
 
 def built(word_model, items, settings):
-    prompt = Prompt(template=str(word_model / "prompt_template.jinja"))
-    groups = build_groups(items, Data(), prompt)
+    prompt = PromptTable(template=str(word_model / "prompt_template.jinja"))
+    groups = build_groups(items, DataTable(), prompt)
     first = render(items[0], Ask(groups.rows[0].shown), prompt_settings(prompt))
     chat = load_chat(word_model, name="words", enable_thinking=None, prompt=first)
     return chat.tokenizer, groups, examples(groups, settings, chat, seed=0)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from unswayed.training.recipe_parts import Prompt
+from unswayed.training.recipe_parts import PromptTable
 from unswayed.training.responses import reader
 
 AB = ("A", "B")
-ANSWER = reader(Prompt(), answer_only=True)
-REASONING = reader(Prompt(style="reasoning"), answer_only=False)
+ANSWER = reader(PromptTable(), answer_only=True)
+REASONING = reader(PromptTable(style="reasoning"), answer_only=False)
 
 
 @pytest.mark.parametrize(
@@ -51,5 +51,7 @@ def test_candidates_that_contain_tags_in_the_reasoning_do_not_decide():
 
 
 def test_other_tags_can_be_set():
-    read = reader(Prompt(think_tags=("[r]", "[/r]"), answer_tags=("[[", "]]")), answer_only=False)
+    read = reader(
+        PromptTable(think_tags=("[r]", "[/r]"), answer_tags=("[[", "]]")), answer_only=False
+    )
     assert read("[r]why[/r][[A]]", AB) == (0, True, 3)

@@ -23,7 +23,7 @@ from unswayed.items import Item
 from unswayed.metrics.uncertainty import exact_interval
 from unswayed.rewards import FloatArray
 from unswayed.training.gold import usable_items
-from unswayed.training.recipe_parts import Data, Prompt
+from unswayed.training.recipe_parts import DataTable, PromptTable
 from unswayed.training.targets import wrong_gold
 from unswayed.training.teacher import compared, questions
 
@@ -68,7 +68,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class AdviceGround:
     """What the untrained model answers."""
 
     items: int  # items asked
@@ -169,7 +169,7 @@ def advise(
     )
 
 
-def _rule(said: Answers, gold: Gold) -> tuple[str, dict[str, str], list[str]]:
+def _rule(said: AdviceGround, gold: Gold) -> tuple[str, dict[str, str], list[str]]:
     """Objective, changes and reasons for answers of one label."""
     distill = ["It makes answers steadier without gold; what the average gets wrong stays wrong."]
     if gold.agreement.n < FEWEST:
@@ -214,12 +214,12 @@ def _rule(said: Answers, gold: Gold) -> tuple[str, dict[str, str], list[str]]:
 
 def _after_reasoning(items: Sequence[Item]) -> Advice:
     """Of answers after reasoning nothing is known before they are written."""
-    gold = usable_items(items, Data(without_gold="drop")).items
+    gold = usable_items(items, DataTable(without_gold="drop")).items
     figures = {"items": float(len(items)), "gold": float(len(gold))}
     if len(questions(gold)) < FEWEST:
         return Advice(
             objective="distill",
-            changes={"prompt.style": Prompt().style},
+            changes={"prompt.style": PromptTable().style},
             reasons=(
                 _too_little(len(questions(gold)), len(questions(items))),
                 "Answers after reasoning cannot be trained without gold, so the prompt changes to "
@@ -241,7 +241,7 @@ def _after_reasoning(items: Sequence[Item]) -> Advice:
     )
 
 
-def _warnings(said: Answers) -> Iterator[str]:
+def _warnings(said: AdviceGround) -> Iterator[str]:
     """What goes before any objective."""
     if said.mass < MASS:
         yield (
@@ -272,15 +272,17 @@ def _range(estimate: Estimate) -> str:
     return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
 
 
-def _answers(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Answers:
+def _answers(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> AdviceGround:
     mass = [float(np.exp(answers[item.id]).sum(axis=-1).mean()) for item in items]
     once = questions(items)
     steady = sum(_preferred(answers[item.id]) is not None for item in once)
-    return Answers(items=len(items), mass=sum(mass) / len(items), steady=_share(steady, len(once)))
+    return AdviceGround(
+        items=len(items), mass=sum(mass) / len(items), steady=_share(steady, len(once))
+    )
 
 
 def _gold(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Gold:
-    usable = usable_items(items, Data(without_gold="drop")).items
+    usable = usable_items(items, DataTable(without_gold="drop")).items
     asked = questions(usable)
     right = [item.gold_candidates() for item in asked]
     hits = sum(
@@ -326,7 +328,7 @@ def _share(count: int, total: int) -> Estimate:
     return Estimate(value=count / total, low=low, high=high, n=total)
 
 
-def _figures(said: Answers, gold: Gold) -> dict[str, float]:
+def _figures(said: AdviceGround, gold: Gold) -> dict[str, float]:
     """All that was counted and estimated, flat."""
     estimates = {
         "steady": said.steady,

@@ -20,7 +20,7 @@ from unswayed.presentation import Ask, Presentation, Protocol, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.tasks import task_of
 from unswayed.training.gold import usable_items
-from unswayed.training.recipe_parts import Data, Layouts, Prompt
+from unswayed.training.recipe_parts import DataTable, Layouts, PromptTable
 
 TokenCount = Callable[[Sequence[Message]], int]
 """Tokens of a rendered chat with the answer about to begin."""
@@ -116,7 +116,7 @@ class Groups:
         return max(row.max_tokens for row in self.first_rows)
 
 
-def prompt_settings(prompt: Prompt) -> PromptSettings:
+def prompt_settings(prompt: PromptTable) -> PromptSettings:
     """The settings of `unswayed.prompts` for a recipe's prompt."""
     return PromptSettings(
         prompt=prompt.style,
@@ -127,7 +127,7 @@ def prompt_settings(prompt: Prompt) -> PromptSettings:
 
 
 def group_presentations(
-    data: Data, n: int, *, default: str = "structured", layouts: Layouts = "coupled"
+    data: DataTable, n: int, *, default: str = "structured", layouts: Layouts = "coupled"
 ) -> tuple[Presentation, ...]:
     """The P presentations of a permutation group, the canonical one first.
 
@@ -152,7 +152,7 @@ def group_presentations(
     return shown
 
 
-def _moving(data: Data, default: str, layouts: Layouts) -> tuple[Protocol, ...]:
+def _moving(data: DataTable, default: str, layouts: Layouts) -> tuple[Protocol, ...]:
     """What moves with a presentation, one after another."""
     if (data.orders or default) == "graeco-latin":  # its orders have labels of their own
         if data.layouts == "all":
@@ -169,8 +169,8 @@ def _moving(data: Data, default: str, layouts: Layouts) -> tuple[Protocol, ...]:
 
 def build_groups(
     items: Sequence[Item],
-    data: Data,
-    prompt: Prompt,
+    data: DataTable,
+    prompt: PromptTable,
     *,
     seed: int = 0,
     count_tokens: TokenCount | None = None,
@@ -251,7 +251,7 @@ def _remedy(counts: Counts) -> str:
 def _lay_out(
     items: Sequence[Item],
     shown: Mapping[int, Sequence[Presentation]],
-    prompt: Prompt,
+    prompt: PromptTable,
     limit: int,
     count_tokens: TokenCount | None,
 ) -> tuple[list[tuple[Item, tuple[Row, ...]]], int]:
@@ -279,7 +279,7 @@ def _train_orders(items: Sequence[Item]) -> str:
 
 
 def _shown_by_number(
-    items: Sequence[Item], data: Data, default: str, layouts: Layouts
+    items: Sequence[Item], data: DataTable, default: str, layouts: Layouts
 ) -> dict[int, tuple[Presentation, ...]]:
     """The presentations of a group for each number of candidates; equally many for all."""
     numbers = Counter(item.n for item in items)

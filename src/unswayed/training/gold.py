@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from unswayed.errors import ItemError
 from unswayed.items import Item, text_of
 from unswayed.tasks import task_of
-from unswayed.training.recipe_parts import Data
+from unswayed.training.recipe_parts import DataTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Usable:
     identical: int  # items with two candidates of one text: which of them was meant cannot be said
 
 
-def usable_items(items: Sequence[Item], data: Data, *, needs_gold: bool = True) -> Usable:
+def usable_items(items: Sequence[Item], data: DataTable, *, needs_gold: bool = True) -> Usable:
     """Part the items whose gold tells candidates apart from those whose does not.
 
     Items with a repeated candidate are always dropped: nobody can mend them, and the released

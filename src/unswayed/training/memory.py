@@ -107,7 +107,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class MemoryEstimate:
     """Bytes that one GPU needs."""
 
     lasting: Mapping[str, int]  # what stays, by name
@@ -172,13 +172,13 @@ def demand_of(
     )
 
 
-def estimate_memory(demand: Demand) -> Estimate:
+def estimate_memory(demand: Demand) -> MemoryEstimate:
     """Estimate what one GPU needs; the formula is that of this file."""
     shape, sharding = demand.shape, demand.sharding
     loaded, computed, trained = demand.loaded, demand.computed, shape.trained
     whole = sharding.weights == 1
     gathered = 0 if whole else computed * (2 * shape.largest_layer + shape.ends)
-    return Estimate(
+    return MemoryEstimate(
         lasting={
             "weights": (loaded * shape.parameters + 4 * shape.adapter) // sharding.weights,
             "gradients": (1 + sharding.copies_gradients) * 4 * trained // sharding.gradients,

@@ -39,7 +39,7 @@ TEXTS: Final = ("input_ids", "attention_mask", "position_ids")
 """What a model reads; one that knows no positions (ALiBi) takes none."""
 
 
-class Prompt(NamedTuple):
+class LabelPrompt(NamedTuple):
     """One presentation."""
 
     ids: Sequence[int]  # token ids of the chat, up to where the answer begins
@@ -50,7 +50,7 @@ class Prompt(NamedTuple):
 class Example(NamedTuple):
     """One item in some of its presentations."""
 
-    prompts: Sequence[Prompt]  # the presentations
+    prompts: Sequence[LabelPrompt]  # the presentations
     right: BoolArray  # whether a candidate is right, shape (n,); nowhere if gold is not looked at
     # log-probabilities before training, shape (presentations, n); None if not needed
     base: FloatArray | None = None
@@ -59,7 +59,7 @@ class Example(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class LabelBatch:
     """What a loss is computed from; n candidates at most."""
 
     # log-probability of each candidate's label among all tokens, shape (items, presentations, n)
@@ -69,11 +69,11 @@ class Batch:
     target: torch.Tensor | None  # shape (items, n); None if there is none
 
 
-Loss = Callable[[Batch], tuple["torch.Tensor", Mapping[str, "torch.Tensor"]]]
+Loss = Callable[[LabelBatch], tuple["torch.Tensor", Mapping[str, "torch.Tensor"]]]
 """From a batch to the loss and its parts for the log."""
 
 
-def prompts_of(plan: Plan) -> Iterator[list[Prompt]]:
+def prompts_of(plan: Plan) -> Iterator[list[LabelPrompt]]:
     """The presentations of each item as the model reads them, with what stands for each candidate."""
     tokens, size = LabelTokens(plan.chat.writer), plan.groups.n_presentations
     texts = plan.chat.texts([row.messages for row in plan.groups.rows])
@@ -83,7 +83,7 @@ def prompts_of(plan: Plan) -> Iterator[list[Prompt]]:
         for row, text, ids in itertools.islice(written, size):
             by_label = tokens.ids(row.symbols, text)
             labels = [by_label[row.shown.label_of_candidate(k)] for k in range(row.n)]
-            prompts.append(Prompt(ids, labels))
+            prompts.append(LabelPrompt(ids, labels))
         yield prompts
 
 
@@ -142,7 +142,7 @@ class OneToken(_Base):  # type: ignore[misc]
         log_p = label_log_probs(model, inputs, takes=self.takes)
         log_p = log_p.view(len(inputs["right"]), -1, log_p.shape[-1])
         right: BoolArray = inputs["right"].cpu().numpy()
-        batch = Batch(log_p, right, inputs.get("base"), inputs.get("target"))
+        batch = LabelBatch(log_p, right, inputs.get("base"), inputs.get("target"))
         loss, parts = self.loss_of(batch)
         for name, value in parts.items():
             self.parts[name].append(value.detach())

@@ -44,7 +44,7 @@ from unswayed.training.expected import (
 )
 from unswayed.training.given_answers import given_answers_trainer, refuse_reward, split_given
 from unswayed.training.memory import Pass
-from unswayed.training.one_token import Batch, Example, Loss, OneToken, collate, prompts_of
+from unswayed.training.one_token import Example, LabelBatch, Loss, OneToken, collate, prompts_of
 from unswayed.training.plan import Plan
 from unswayed.training.processes import process_count
 from unswayed.training.recipe_parts import Layouts, Recipe
@@ -166,7 +166,7 @@ def _to_gold(plan: Plan, out: Path) -> Lesson:
         targets = weighed_gold(items, averages, epsilon=noise.epsilon)
         constants = {"temperature": noise.tau, "wrong_gold": noise.epsilon}
 
-    def loss(batch: Batch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+    def loss(batch: LabelBatch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
         assert batch.target is not None
         apart = distillation_loss(batch.log_p, batch.target)
         varies = variance_over_presentations(batch.log_p)
@@ -184,7 +184,7 @@ def _to_average(plan: Plan, out: Path) -> Lesson:
     temperature = plan.recipe.target.temperature or own_temperature(items, before)
     averages = own_averages(items, before, temperature=temperature)
 
-    def loss(batch: Batch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+    def loss(batch: LabelBatch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
         assert batch.target is not None
         return distillation_loss(batch.log_p, batch.target), {}
 
@@ -218,7 +218,7 @@ def _rewarded(plan: Plan, out: Path) -> Lesson:
         targets = own_averages(items, teachers, temperature=temperature)
         constants = {"temperature": temperature}
 
-    def loss(batch: Batch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+    def loss(batch: LabelBatch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
         gain = expected_reward(batch.log_p, batch.right, settings)
         held = regulariser(batch.log_p, batch.base, beta=optimiser.beta, entropy=optimiser.entropy)
         if batch.target is None:

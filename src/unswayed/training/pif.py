@@ -60,7 +60,7 @@ class AnswerTokens(NamedTuple):
     content: tuple[int, ...]
 
 
-class Example(NamedTuple):
+class PifExample(NamedTuple):
     """The right answer to one presentation, and wrong ones."""
 
     positive: AnswerTokens
@@ -138,7 +138,7 @@ class PifObjective:
 PIF = PifObjective()
 
 
-def examples(groups: Groups, settings: Pif, chat: ChatTokens, *, seed: int) -> list[Example]:
+def examples(groups: Groups, settings: Pif, chat: ChatTokens, *, seed: int) -> list[PifExample]:
     """One example per presentation of each item.
 
     Args:
@@ -159,7 +159,7 @@ def examples(groups: Groups, settings: Pif, chat: ChatTokens, *, seed: int) -> l
             answer(row.symbols[label], contents[candidate])
             for label, candidate in _negatives(row, len(contents), wanted, seed)
         )
-        rows.append(Example(positive, negatives))
+        rows.append(PifExample(positive, negatives))
     return rows
 
 
@@ -222,7 +222,7 @@ class PifHooks(_Base):  # type: ignore[misc]
         return (loss, logits) if return_outputs else loss
 
 
-def collate(batch: Sequence[Example], *, pad: int) -> dict[str, torch.Tensor]:
+def collate(batch: Sequence[PifExample], *, pad: int) -> dict[str, torch.Tensor]:
     """Pad on the right to tensors of shape (B, 1+m, L)."""
     import torch
 

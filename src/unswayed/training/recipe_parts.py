@@ -34,7 +34,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A table of a recipe."""
 
 
-class Data(_Part, frozen=True):
+class DataTable(_Part, frozen=True):
     """What is trained on.
 
     Attributes:
@@ -58,7 +58,7 @@ class Data(_Part, frozen=True):
     shuffle: bool = True
 
 
-class Prompt(_Part, frozen=True):
+class PromptTable(_Part, frozen=True):
     """How an item is put to the model.
 
     Attributes:
@@ -196,7 +196,7 @@ class Chat(_Part, frozen=True):
     enable_thinking: bool | None = None
 
 
-class Run(_Part, frozen=True):
+class RunTable(_Part, frozen=True):
     """Where and how it runs; nothing here changes what is learned, except seed and precision.
 
     Attributes:
@@ -243,8 +243,8 @@ class Recipe(_Part, frozen=True):
     name: str
     task: Task
     model: str | None = None
-    data: Data = Data()
-    prompt: Prompt = Prompt()
+    data: DataTable = DataTable()
+    prompt: PromptTable = PromptTable()
     reward: RewardSettings = RewardSettings()
     rollout: Rollout = Rollout()
     optimiser: Optimiser = Optimiser()
@@ -252,7 +252,7 @@ class Recipe(_Part, frozen=True):
     pif: Pif = Pif()
     target: Target = Target()
     chat: Chat = Chat()
-    run: Run = Run()
+    run: RunTable = RunTable()
 
     def identity(self) -> dict[str, object]:
         """Everything that decides what is learned, flat: `{"reward.lam": 1.0, ...}`.

@@ -12,7 +12,7 @@ from unswayed.parsing import LABEL
 from unswayed.parsing.labels import parse_label
 from unswayed.presentation import Ask, canonical
 from unswayed.tasks import TaskSpec, task_of
-from unswayed.training.recipe_parts import Prompt
+from unswayed.training.recipe_parts import PromptTable
 
 
 class Reading(NamedTuple):
@@ -30,7 +30,7 @@ Reader = Callable[[str, Sequence[str]], Reading]
 """From a response and the label symbols to what it says."""
 
 
-def reader(prompt: Prompt, *, answer_only: bool, task: Task = Task.PAIRWISE) -> Reader:
+def reader(prompt: PromptTable, *, answer_only: bool, task: Task = Task.PAIRWISE) -> Reader:
     """The reader of a prompt's responses.
 
     Args:
@@ -81,7 +81,7 @@ def _label(text: str, symbols: Sequence[str]) -> int | None:
     return None if symbol is None else list(symbols).index(symbol)
 
 
-def _parts(text: str, prompt: Prompt) -> tuple[str, str]:
+def _parts(text: str, prompt: PromptTable) -> tuple[str, str]:
     """Reasoning and answer of a response; the answer is empty unless the form is exact."""
     opening, closing = prompt.think_tags
     before, after = prompt.answer_tags
