@@ -14,17 +14,7 @@ def group_advantage(
 ) -> FloatArray:
     """Advantage of each sample against the mean of its permutation group.
 
-    Args:
-        rewards: Total reward r, shape (..., P, N): P presentations of one item, N samples of each.
-        epsilon: Added to the standard deviation.
-        delta: A group whose standard deviation is below this gets advantage 0.
-        ddof: 1 or 0.
-
-    Returns:
-        Advantages, shape (..., P, N), unitless.
-
-    Raises:
-        ShapeError: If `rewards` has fewer than two axes, or a group too few samples for `ddof`.
+    From total rewards of shape (..., P, N); `ShapeError` where a group has too few samples for `ddof`.
 
     Source: PA-GRPO (arXiv 2603.21016), Eq. 11-12. The paper does not state ddof; its code's is 1.
     """
@@ -36,10 +26,7 @@ def group_advantage(
 def prompt_advantage(
     rewards: ArrayLike, *, epsilon: float = 1e-6, delta: float = 1e-6, ddof: int = 1
 ) -> FloatArray:
-    """Advantage of each sample against the mean of its own presentation: plain GRPO.
-
-    Args and errors are those of `group_advantage`.
-    """
+    """Advantage of each sample against the mean of its own presentation: plain GRPO."""
     return standardise(_block(rewards), epsilon, delta, ddof)[0]
 
 

@@ -25,11 +25,7 @@ class SampleKey(NamedTuple):
 
 
 def right_mask(gold: Sequence[int], n: int) -> BoolArray:
-    """Which of n candidates are right, shape (n,).
-
-    Raises:
-        ShapeError: If there is no right candidate, or one is out of range.
-    """
+    """Which of n candidates are right, shape (n,); `ShapeError` if there is none."""
     mask = np.zeros(n, dtype=np.bool_)
     for candidate in gold:
         if not 0 <= candidate < n:
@@ -45,17 +41,9 @@ def block_rows(
 ) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     """Where each sample of each item stands in a batch, whatever the order of the batch.
 
-    Args:
-        keys: One per row of the batch.
-        n_presentations: P.
-        n_samples: N.
-
-    Returns:
-        The G item ids in order of first appearance, and the row of each sample, shape (G, P, N):
-        `values[rows]` are blocks, and `out[rows] = blocks` puts results back in batch order.
-
-    Raises:
-        ShapeError: If a sample is missing, repeated or out of range; names the item.
+    The G item ids in order of first appearance, and the row of each sample, shape (G, P, N):
+    `values[rows]` are blocks, and `out[rows] = blocks` puts results back in batch order. `ShapeError`
+    names the item of a sample that is missing, repeated or out of range.
     """
     items: dict[str, int] = {}
     for key in keys:
@@ -85,15 +73,7 @@ def block_rows(
 
 
 def choices_of(choices: ArrayLike, n: int | None = None) -> IntArray:
-    """Choices as integers of shape (..., P, N).
-
-    Args:
-        choices: Candidates or UNPARSED.
-        n: Number of candidates; None where it does not matter.
-
-    Raises:
-        ShapeError: If they are not, or one is out of range.
-    """
+    """Choices, candidates or UNPARSED, as integers of shape (..., P, N); without n in any range."""
     z = np.asarray(choices)
     if z.ndim < 2 or not np.issubdtype(z.dtype, np.integer):
         raise ShapeError(f"choices must be integers of shape (..., P, N), got {z.dtype}{z.shape}")
@@ -112,11 +92,7 @@ def named(z: IntArray, n: int) -> BoolArray:
 
 
 def check_presentations(reward: str, z: IntArray) -> None:
-    """Check that there is another presentation to compare with.
-
-    Raises:
-        ShapeError: Naming the reward.
-    """
+    """Check that there is another presentation to compare with."""
     if z.shape[-2] < 2:
         raise ShapeError(f"reward {reward} needs at least 2 presentations, got {z.shape[-2]}.")
 

@@ -13,14 +13,7 @@ def columnwise_reward(choices: ArrayLike, n: int) -> FloatArray:
     """r_con of the authors' released code: the i-th samples of all presentations vote.
 
     +1 for the samples that name the candidate which more than half of the P presentations name in
-    their i-th sample, else -1. For two presentations it equals `consistency_reward`.
-
-    Args:
-        choices: Shape (..., P, N).
-        n: Number of candidates.
-
-    Returns:
-        +1 or -1, shape (..., P, N).
+    their i-th sample, else -1, shape (..., P, N). For two presentations it equals `consistency_reward`.
     """
     z = choices_of(choices, n)
     hits = named(z, n)

@@ -18,13 +18,6 @@ def consistency_reward(choices: ArrayLike, n: int) -> FloatArray:
     name the group's unique mode, counted over all P * N samples; if two candidates share the
     highest count nobody gets +1 (Eq. 9-10). An unparsed answer counts for no candidate, equals
     nothing, and gets -1.
-
-    Args:
-        choices: Shape (..., P, N).
-        n: Number of candidates.
-
-    Returns:
-        +1 or -1, shape (..., P, N).
     """
     z = choices_of(choices, n)
     if z.shape[-2] == 2:

@@ -22,16 +22,7 @@ def invariance_reward(choices: ArrayLike, n: int) -> FloatArray:
     2 * (how often the other presentations name this candidate - how often the other samples of
     this presentation do): an unbiased estimate whose expected gradient is that of minus the
     variance over presentations. The paper's r_con also pays for sharper answers, right or wrong.
-
-    Args:
-        choices: Shape (..., P, N); at least two presentations and two samples.
-        n: Number of candidates.
-
-    Returns:
-        Values in [-2, 2], shape (..., P, N); 0 for an unparsed answer.
-
-    Raises:
-        ShapeError: For one presentation or one sample.
+    Values in [-2, 2], shape (..., P, N); 0 for an unparsed answer. At least two of each are needed.
     """
     z = choices_of(choices, n)
     check_presentations("inv", z)

@@ -11,14 +11,7 @@ from unswayed.rewards.response import accuracy_reward
 
 
 def joint_reward(choices: ArrayLike, right: ArrayLike) -> FloatArray:
-    """+1 where the i-th samples of all presentations are right, else -1.
-
-    Args:
-        choices: Shape (..., P, N).
-        right: Whether a candidate is right, shape (..., n).
-
-    Returns:
-        +1 or -1, shape (..., P, N): the same for all i-th samples.
+    """+1 where the i-th samples of all presentations are right, else -1: the same for all of them.
 
     Source: J1 (arXiv 2505.10320): a verdict is paid for only if it is right in both orders.
     """

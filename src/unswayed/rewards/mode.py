@@ -15,10 +15,6 @@ def mode_reward(choices: ArrayLike, n: int) -> FloatArray:
 
     If two candidates share the highest count nobody gets +1, nor does an unparsed answer.
 
-    Args:
-        choices: Shape (..., P, N).
-        n: Number of candidates.
-
     Source: PA-GRPO (arXiv 2603.21016), Eq. 9-10, here for two presentations as well.
     """
     z = choices_of(choices, n)

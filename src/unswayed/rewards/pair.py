@@ -20,13 +20,6 @@ def pair_reward(choices: ArrayLike, n: int) -> FloatArray:
 
     A share of the P - 1 others, so that values lie in [-1, 1]; -1 for an unparsed answer. For two
     presentations it is the paper's r_con (Eq. 8).
-
-    Args:
-        choices: Shape (..., P, N); at least two presentations.
-        n: Number of candidates.
-
-    Raises:
-        ShapeError: For one presentation.
     """
     z = choices_of(choices, n)
     check_presentations("pair", z)

@@ -21,13 +21,6 @@ def probability_weighted_reward(choices: ArrayLike, n: int) -> FloatArray:
 
     The expectation of `pair_reward` over which samples are paired: the same objective with less
     noise. -1 for an unparsed answer.
-
-    Args:
-        choices: Shape (..., P, N); at least two presentations.
-        n: Number of candidates.
-
-    Raises:
-        ShapeError: For one presentation.
     """
     z = choices_of(choices, n)
     check_presentations("probability-weighted", z)

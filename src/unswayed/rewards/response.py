@@ -11,10 +11,6 @@ from unswayed.rewards.blocks import FloatArray, choices_of
 def accuracy_reward(choices: ArrayLike, right: ArrayLike) -> FloatArray:
     """r_acc: +1 for a right candidate, -1 for a wrong one and for an unparsed answer.
 
-    Args:
-        choices: Shape (..., P, N).
-        right: Shape (..., n).
-
     Source: PA-GRPO, Eq. 5 and section 3.3.2.
     """
     mask = np.asarray(right, dtype=np.bool_)
@@ -39,11 +35,8 @@ def length_reward(
 ) -> FloatArray:
     """r_len: +size for reasoning inside the band, else -size; without a band 0. Unparsed: -size.
 
-    Args:
-        choices: Shape (..., P, N).
-        reasoning_chars: Characters of reasoning, shape (..., P, N).
-        band: Shortest and longest rewarded length, both inclusive; None for direct prompts.
-        size: The paper's 0.1. Its band is not stated; 500 to 5000 is the authors' code's.
+    The band is the shortest and longest rewarded length, both inclusive; None for direct prompts. The
+    paper's size is 0.1; its band is not stated, and 500 to 5000 characters are the authors' code's.
     """
     z = choices_of(choices)
     if band is None:

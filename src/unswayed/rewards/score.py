@@ -37,11 +37,7 @@ class Rewards:
 
 
 def score(samples: Samples, settings: RewardSettings) -> Rewards:
-    """Every part of the reward, the total and the advantages.
-
-    Raises:
-        ShapeError: If shapes do not agree or a choice is out of range.
-    """
+    """Every part of the reward, the total and the advantages."""
     z = samples.choices
     accuracy = accuracy_reward(z, samples.right)
     length = length_reward(

@@ -111,12 +111,8 @@ def surest_contradicted(mean_logits: FloatArray, gold: Sequence[int]) -> Estimat
     """How often gold contradicts the average on the tenth of the questions where it is surest.
 
     Gold that is wrong by lot in a share e is expected to contradict the average on at least a share
-    e of any items, whether or not the average is calibrated. Surest is where the largest mean logit
-    leads the second by most, which no temperature changes.
-
-    Args:
-        mean_logits: Mean over a balanced set of presentations, shape (items, n).
-        gold: The candidate that gold names, of each item.
+    e of any items, whether or not the average is calibrated. Surest is where the largest mean logit,
+    shape (items, n) over a balanced set, leads the second by most, which no temperature changes.
     """
     ordered = np.sort(mean_logits, axis=1)
     surest = np.argsort(ordered[:, -2] - ordered[:, -1], kind="stable")
@@ -139,15 +135,9 @@ def advise(
 ) -> Advice:
     """Name the objective for these items and this model.
 
-    Args:
-        items: What would be trained on.
-        answers: By item id, log-probabilities of the candidates' labels among all tokens over
-            `balanced(n)`, shape (presentations, n), of the untrained model. Items without are left
-            out. None where the prompt asks for reasoning.
-        answer_only: Whether the prompt asks for a label and nothing else.
-
-    Raises:
-        UsageError: If the prompt asks for a label alone and no item was answered.
+    `answers` are those of the untrained model by item id: log-probabilities of the candidates' labels
+    among all tokens over `balanced(n)`, shape (presentations, n). Items without are left out; None
+    where the prompt asks for reasoning. `UsageError` where it asks for a label and nothing was answered.
     """
     if not answer_only:
         return _after_reasoning(items)
@@ -170,7 +160,6 @@ def advise(
 
 
 def _rule(said: AdviceGround, gold: Gold) -> tuple[str, dict[str, str], list[str]]:
-    """Objective, changes and reasons for answers of one label."""
     distill = ["It makes answers steadier without gold; what the average gets wrong stays wrong."]
     if gold.agreement.n < FEWEST:
         return "distill", {}, [_too_little(gold.agreement.n, said.steady.n), *distill]
@@ -213,7 +202,6 @@ def _rule(said: AdviceGround, gold: Gold) -> tuple[str, dict[str, str], list[str
 
 
 def _after_reasoning(items: Sequence[Item]) -> Advice:
-    """Of answers after reasoning nothing is known before they are written."""
     gold = usable_items(items, DataTable(without_gold="drop")).items
     figures = {"items": float(len(items)), "gold": float(len(gold))}
     if len(questions(gold)) < FEWEST:
@@ -242,7 +230,6 @@ def _after_reasoning(items: Sequence[Item]) -> Advice:
 
 
 def _warnings(said: AdviceGround) -> Iterator[str]:
-    """What goes before any objective."""
     if said.mass < MASS:
         yield (
             f"First mend the prompt: all labels together have a probability of {said.mass:.1%}, so "
@@ -304,14 +291,12 @@ def _gold(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Gold:
 
 
 def _preferred(log_p: FloatArray) -> int | None:
-    """The candidate that is most probable in every row; None where there is none."""
     best = log_p.max(axis=-1, keepdims=True) == log_p
     first = int(best[0].argmax())
     return first if bool((best.sum(axis=-1) == 1).all() and best[:, first].all()) else None
 
 
 def _by_lot(hits: int, questions: int, chance: float) -> float:
-    """Probability of as many hits by chance; at least it, where the chances differ (Hoeffding)."""
     from scipy.special import bdtrc
 
     return float(bdtrc(hits - 1, questions, chance)) if hits else 1.0
@@ -329,7 +314,6 @@ def _share(count: int, total: int) -> Estimate:
 
 
 def _figures(said: AdviceGround, gold: Gold) -> dict[str, float]:
-    """All that was counted and estimated, flat."""
     estimates = {
         "steady": said.steady,
         "gold_preferred": gold.agreement,

@@ -24,18 +24,7 @@ def advise_training(items: Sequence[Item], *, model: str, recipe: Recipe, out: P
     """Say which objective to train with, from what the untrained model answers in a balanced set.
 
     Nothing is asked where the prompt asks for reasoning. The calls are recorded where a training into
-    `out` looks for them, so neither asks twice.
-
-    Args:
-        items: Of one task, with or without gold.
-        model: Path or hub id of the model, with or without `hf/`.
-        recipe: How items are asked, and which of them are kept apart.
-        out: Folder of the training to come.
-
-    Raises:
-        UsageError, ItemError, TemplateError: Whatever a plan refuses.
-        BackendError: If an answer is missing; the same call asks the rest.
-        KeyboardInterrupt: If a signal stopped it; what was answered is recorded.
+    `out` looks for them, so neither asks twice: after an error or an interrupt the same call asks the rest.
     """
     if not answers_with_label(items, model=model, recipe=recipe):
         return advise(items, None, answer_only=False)

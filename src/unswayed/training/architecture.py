@@ -55,15 +55,7 @@ class Architecture:
 
 
 def build_skeleton(folder: Path) -> Any:
-    """The model of a folder on the meta device: every layer in its size, and no weights.
-
-    Args:
-        folder: With config.json.
-
-    Raises:
-        UsageError: If transformers cannot build it as a causal language model, or would load
-            another class for training.
-    """
+    """The model of a folder on the meta device: every layer in its size, and no weights."""
     import transformers
     from huggingface_hub.errors import StrictDataclassError
 
@@ -86,11 +78,7 @@ def build_skeleton(folder: Path) -> Any:
 
 
 def check_quantised(model: Any, recipe: Recipe) -> None:
-    """Check that quantised weights have an adapter to train, and the package that reads them.
-
-    Raises:
-        UsageError: With what to do.
-    """
+    """Check that quantised weights have an adapter to train, and the package that reads them."""
     settings = getattr(model.config, "quantization_config", None)
     if settings is None:
         return
@@ -111,11 +99,7 @@ def check_quantised(model: Any, recipe: Recipe) -> None:
 
 
 def skeleton_of(config: Any, where: str = "the model") -> Any:
-    """The model that a config describes, on the meta device.
-
-    Raises:
-        UsageError: If transformers cannot build it as a causal language model.
-    """
+    """The model that a config describes, on the meta device."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -130,15 +114,9 @@ def skeleton_of(config: Any, where: str = "the model") -> Any:
 
 
 def shape_of(model: Any, recipe: Recipe, *, sampled: bool) -> Architecture:
-    """The sizes of a model, with the recipe's adapter put on.
+    """The sizes of a model on the meta device, on which the recipe's adapter is put.
 
-    Args:
-        model: On the meta device; the adapter is put on it.
-        recipe: Its table `lora`.
-        sampled: Whether responses are sampled by trl, which reads the output layer's own weight.
-
-    Raises:
-        UsageError: If the adapter does not fit the model.
+    trl, where it samples responses, reads the output layer's own weight, which is then not adapted.
     """
     text = model.config.get_text_config()
     stack = _decoder_layers(model)
@@ -179,11 +157,7 @@ def _decoder_layers(model: Any) -> list[Any]:
 
 
 def _adapters(model: Any, recipe: Recipe, *, sampled: bool) -> list[Any]:
-    """Put the adapter on, as training will: the layers that have it.
-
-    Raises:
-        UsageError: If it matches no layer, or one that cannot be adapted.
-    """
+    """The adapted layers, after the adapter was put on as training will."""
     import torch
     from peft import get_peft_model
     from peft.tuners.lora import LoraLayer
@@ -217,6 +191,5 @@ def _adapters(model: Any, recipe: Recipe, *, sampled: bool) -> list[Any]:
 
 
 def _sentence(error: Exception) -> str:
-    """The beginning of another package's error, on one line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

@@ -22,18 +22,9 @@ async def ask_recorded(
     *,
     reask: bool = True,
 ) -> tuple[list[Decision], RunCounts]:
-    """Ask what is not recorded yet; close the backend.
+    """Ask what is not recorded in the directory yet; close the backend.
 
-    Args:
-        items: What the directory belongs to.
-        questions: About these items.
-        backend: Who is asked.
-        directory: Of recorded calls, made if it is not there.
-        prompts: How items are asked.
-        reask: If True, ask once more for the label of a reply that could not be read.
-
-    Returns:
-        The answers, and what came of the calls.
+    With `reask` a reply that could not be read is asked for its label once more.
     """
     with CallStore.open(directory) as store, stop_on_interrupt() as stop:
         store.bind(model=backend.model, items=items)

@@ -45,19 +45,9 @@ def ask_base(
 ) -> dict[str, FloatArray]:
     """Log-probabilities of the candidates' labels among all tokens, from the untrained model.
 
-    Of several processes the first asks, for all.
-
-    Args:
-        plan: Its items and prompts, whose answer is the label alone.
-        out: The run's folder, in which the calls are recorded.
-        views: The presentations asked for, by number of candidates; None for `balanced`.
-
-    Returns:
-        By item id, shape (presentations, n), candidates in the item's own order.
-
-    Raises:
-        BackendError: If an answer is missing; the same command asks the rest.
-        KeyboardInterrupt: In all processes, if a signal stopped it; what was answered is recorded.
+    By item id, shape (presentations, n), candidates in the item's own order; the presentations are
+    `views` by number of candidates, or `balanced`. Of several processes the first asks, for all, and
+    records the calls in the run's folder `out`; a `KeyboardInterrupt` in all of them loses no answer.
     """
     asked = {n: balanced(n) for n in plan.groups.views} if views is None else views
     answers = on_main(lambda: _answers(plan, asked, out / ANSWERS), patient=True)
@@ -92,7 +82,6 @@ def _answers(
 
 
 def _failures(counts: RunCounts) -> str:
-    """Say how many calls failed, and what the last one says."""
     example = f", such as {counts.last_failure.rstrip('.')}" if counts.last_failure else ""
     return f"{counts.failed:,} calls failed or were not made{example}"
 

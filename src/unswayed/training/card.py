@@ -81,16 +81,8 @@ def model_card(
 ) -> str:
     """The README of what was trained: what it is, how it was made, what it is not.
 
-    Its front matter is what the Hugging Face hub accepts: `base_model` is an id or absent.
-
-    Args:
-        record: Of the run.
-        method: What the objective says it is.
-        uses: What it takes from the parts of a recipe that not all objectives share.
-        origin: What it was shown, and trained towards.
-        steps: Optimiser steps done.
-        before: Held-out figures of the untrained model, as a training result has them.
-        after: Those of the result.
+    Its front matter is what the Hugging Face hub accepts: `base_model` is an id or absent. `uses` is
+    what the objective takes from the parts of a recipe that not all objectives share.
     """
     data, base = record["data"], base_of(record)
     lora = "lora.rank" in record["recipe"]
@@ -196,7 +188,6 @@ def _held_out(
 
 
 def _targets(origin: Origin) -> list[str]:
-    """What was trained towards, where that was settled before training."""
     temperature = origin.settled.get("temperature")
     wrong = origin.settled.get("wrong_gold")
     lines = []
@@ -228,7 +219,6 @@ def _shown(origin: Origin) -> str:
 
 
 def _recipe(record: Record, uses: Sequence[str]) -> list[str]:
-    """The fields that the objective makes use of, with the reward as it was settled."""
     recipe = {key: value for key, value in record["recipe"].items() if not _within(key, ["reward"])}
     settings = {f"reward.{key}": value for key, value in (record["reward"] or {}).items()}
     rows = [
@@ -243,7 +233,6 @@ def _recipe(record: Record, uses: Sequence[str]) -> list[str]:
 
 
 def _within(field: str, names: Sequence[str]) -> bool:
-    """Whether a field is one of these, or of one of these tables."""
     return any(field == name or field.startswith(f"{name}.") for name in names)
 
 

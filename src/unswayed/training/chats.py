@@ -52,18 +52,7 @@ class ChatTokens:
 def load_chat(
     folder: Path, *, name: str, enable_thinking: bool | None, prompt: Rendered
 ) -> ChatTokens:
-    """The chats of a model.
-
-    Args:
-        folder: The model's.
-        name: The model's, for messages.
-        enable_thinking: What the chat template is told; None leaves it to the prompt.
-        prompt: Any of the run's prompts: it tells of what kind the replies are.
-
-    Raises:
-        UsageError: If there is no tokenizer, or it has no token to pad with, or its chat template
-            cannot write a chat.
-    """
+    """The chats of a model; any of the run's prompts tells of what kind the replies are."""
     from transformers import AutoTokenizer
 
     try:

@@ -25,12 +25,7 @@ DEEPSPEED: Final = "latest"
 
 
 def checkpoint_defect(folder: Path, step: int) -> str | None:
-    """What keeps a checkpoint from being resumed, in a few words; None if it has everything.
-
-    Args:
-        folder: Of the checkpoint.
-        step: The step that its name says.
-    """
+    """What keeps the checkpoint of a step from being resumed, in a few words; None if it has everything."""
     return next(_checkpoint_defects(folder, step), None)
 
 

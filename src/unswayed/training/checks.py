@@ -33,16 +33,7 @@ _PASSED_ON: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def check_trl(trainer: type | None = None, version: str | None = None) -> None:
-    """Check that trl is installed, of a known version, with the hooks that are overridden.
-
-    Args:
-        trainer: `trl.GRPOTrainer`, unless another is to be checked.
-        version: trl's version, unless another is to be checked.
-
-    Raises:
-        MissingExtraError: If trl or peft is not installed.
-        UsageError: If its version is unknown or a hook has changed.
-    """
+    """Check that trl is installed, of a known version, with the hooks that are overridden."""
     for module in ("torch", "trl", "peft", "datasets"):
         require(module, extra="train", feature="training")
     if version is None:
@@ -80,9 +71,6 @@ def check_labels(chat: ChatTokens, groups: Groups) -> None:
 
     Only for prompts whose answer is the label alone: there the label's probability is the answer,
     and a label of several tokens would be rewarded for its beginning.
-
-    Raises:
-        UsageError: Naming the label and its tokens.
     """
     if not groups.answer_only:
         return
@@ -105,11 +93,7 @@ def check_labels(chat: ChatTokens, groups: Groups) -> None:
 
 
 def check_context(shape: Architecture, groups: Groups, response: int) -> None:
-    """Check that the longest prompt and its response fit the model's context.
-
-    Raises:
-        UsageError: Stating the numbers.
-    """
+    """Check that the longest prompt and its response fit the model's context."""
     context, longest = shape.context, groups.counts.longest_prompt
     if context is not None and longest + response > context:
         remedy = "Lower prompt.max_response_tokens"
@@ -122,11 +106,7 @@ def check_context(shape: Architecture, groups: Groups, response: int) -> None:
 
 
 def check_vocabulary(shape: Architecture, chat: ChatTokens, groups: Groups) -> None:
-    """Check that the model has a row for the tokens of the first group and for padding.
-
-    Raises:
-        UsageError: Naming the token.
-    """
+    """Check that the model has a row for the tokens of the first group and for padding."""
     tokenizer = chat.tokenizer
     first = groups.rows[: groups.n_presentations]
     used = {token for row in first for token in chat.ids(row.messages)} | {tokenizer.pad_token_id}
@@ -139,11 +119,7 @@ def check_vocabulary(shape: Architecture, chat: ChatTokens, groups: Groups) -> N
 
 
 def check_task(items: Sequence[Item], recipe: Recipe) -> None:
-    """Check that the items are of the recipe's task.
-
-    Raises:
-        UsageError: Naming the first item of another task.
-    """
+    """Check that the items are of the recipe's task."""
     for item in items:
         if item.task is not recipe.task:
             raise UsageError(

@@ -131,14 +131,7 @@ def group_presentations(
 ) -> tuple[Presentation, ...]:
     """The P presentations of a permutation group, the canonical one first.
 
-    Args:
-        data: Names the set of orders, or leaves it to the task.
-        n: Number of candidates.
-        default: The task's set of orders.
-        layouts: What moves, where `data` leaves it open.
-
-    Raises:
-        UsageError: If the set has fewer than two orders: there would be nothing to compare.
+    `data` may leave orders and layouts open; `default` and `layouts` are those of task and objective.
     """
     name = data.orders or default
     moving = _moving(data, default, layouts)
@@ -153,7 +146,6 @@ def group_presentations(
 
 
 def _moving(data: DataTable, default: str, layouts: Layouts) -> tuple[Protocol, ...]:
-    """What moves with a presentation, one after another."""
     if (data.orders or default) == "graeco-latin":  # its orders have labels of their own
         if data.layouts == "all":
             raise UsageError(
@@ -177,20 +169,10 @@ def build_groups(
     layouts: Layouts = "coupled",
     needs_gold: bool = True,
 ) -> Groups:
-    """Lay the items out in permutation groups.
+    """Lay items of one task out in permutation groups; `UsageError` or `ItemError` says what cannot be.
 
-    Args:
-        items: Items of one task.
-        data: Orders, limits, and how many items are held out.
-        prompt: How an item is put to the model.
-        seed: Draws the held-out items; their choice depends on item ids only.
-        count_tokens: Counts the tokens of a rendered chat; None skips the length check.
-        layouts: The objective's, where `data` leaves them open.
-        needs_gold: Whether items without gold are of no use.
-
-    Raises:
-        ItemError: If gold is missing, or nothing is left.
-        UsageError: If the orders do not make a group, or groups of different sizes.
+    The held-out items are drawn by `seed` and item ids alone. Without `count_tokens` no prompt counts
+    as too long.
     """
     default = _train_orders(items)
     usable = usable_items(items, data, needs_gold=needs_gold)
@@ -240,7 +222,6 @@ def _apart(items: Sequence[Item], count: int, seed: int) -> set[str]:
 
 
 def _remedy(counts: Counts) -> str:
-    """What to do about what takes most of the items away."""
     if counts.held_out:
         return "Give more items, or set data.held_out lower."
     if counts.overlong > counts.without_gold:
@@ -268,7 +249,6 @@ def _lay_out(
 
 
 def _train_orders(items: Sequence[Item]) -> str:
-    """The set of orders that the items' task is trained in; any where there are no items."""
     trained = {name: orders for name in TASKS if (orders := task_of(name).train_orders)}
     for item in items:
         if item.task not in trained:

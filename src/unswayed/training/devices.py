@@ -63,12 +63,7 @@ def loaded_in(recipe: Recipe, *, on_gpu: bool) -> Precision:
 def check_device(recipe: Recipe, environment: Mapping[str, str]) -> None:
     """Check that the GPUs of this machine can run the recipe as it was started.
 
-    Args:
-        recipe: Its table `run`.
-        environment: Such as `os.environ`; a launcher sets LOCAL_RANK.
-
-    Raises:
-        UsageError: If several GPUs are visible to one process, or they cannot compute in bfloat16.
+    A launcher sets LOCAL_RANK in the environment.
     """
     import torch
 

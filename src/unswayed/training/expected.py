@@ -27,18 +27,9 @@ if TYPE_CHECKING:
 def reward_of_answers(
     p: FloatArray, right: BoolArray, settings: RewardSettings
 ) -> tuple[FloatArray, float]:
-    """What naming each candidate is worth in each presentation, and what an unread answer is.
+    """R of each candidate, shape (..., P, n) as `p`, and R of an unread answer.
 
-    Args:
-        p: Probability of each candidate's label, shape (..., P, n).
-        right: Whether a candidate is right, shape (..., n).
-        settings: Weights; a label alone is well formed and has no reasoning.
-
-    Returns:
-        R of shape (..., P, n), and R of an unread answer.
-
-    Raises:
-        UsageError: If the consistency reward has no expectation.
+    A label alone is well formed and has no reasoning.
     """
     consistency = REWARDS.load(settings.consistency or "con")
     own = np.where(right, 1.0, -1.0)[..., None, :] + settings.format_size
@@ -54,16 +45,8 @@ def expected_reward(
 ) -> torch.Tensor:
     """J, averaged over items: what a policy gradient climbs.
 
-    Args:
-        log_p: Log-probability of each candidate's label among all tokens, shape (items, P, n).
-        right: Whether a candidate is right, shape (items, n).
-        settings: Which reward.
-
-    Returns:
-        A scalar.
-
-    Raises:
-        UsageError: If the consistency reward has no expectation.
+    From the log-probability of each candidate's label among all tokens, shape (items, P, n), and what
+    is right, shape (items, n).
     """
     import torch
 
@@ -76,28 +59,14 @@ def expected_reward(
 
 
 def distillation_loss(log_p: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of every presentation to one target per item.
-
-    Args:
-        log_p: As in `expected_reward`.
-        target: Distribution over the candidates, shape (items, n).
-
-    Returns:
-        A scalar: the mean over items and presentations.
-    """
+    """Mean cross-entropy of every presentation to one target per item, shape (items, n)."""
     return -(target[..., None, :] * log_p).sum(-1).mean()
 
 
 def variance_over_presentations(log_p: torch.Tensor) -> torch.Tensor:
     """T/(T-1) Var of the candidates' probabilities, summed over candidates, averaged over items.
 
-    Its gradient is minus that of the expected reward `inv`.
-
-    Args:
-        log_p: As in `expected_reward`, T presentations, at least two.
-
-    Returns:
-        A scalar.
+    Its gradient is minus that of the expected reward `inv`. T is at least two.
     """
     return log_p.exp().var(dim=-2, correction=1).sum(-1).mean()
 
@@ -105,14 +74,7 @@ def variance_over_presentations(log_p: torch.Tensor) -> torch.Tensor:
 def regulariser(
     log_p: torch.Tensor, base: torch.Tensor | None, *, beta: float, entropy: float
 ) -> torch.Tensor:
-    """beta * KL(answer now || answer before) - entropy * H(answer now), a scalar.
-
-    Args:
-        log_p: As in `expected_reward`.
-        base: The same of the untrained model; None leaves the KL term out.
-        beta: Weight of the KL term.
-        entropy: Weight of the entropy bonus.
-    """
+    """beta * KL(answer now || answer before) - entropy * H(answer now); no KL term without a base."""
     now = _with_rest(log_p)
     p = now.exp()
     total: torch.Tensor = entropy * (p * now).sum(-1).mean()

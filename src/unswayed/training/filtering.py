@@ -52,12 +52,7 @@ class Filtered:
 
 
 def filter_asks(n: int, *, orders: str | None = None) -> tuple[Ask, ...]:
-    """What the filter asks about an item with n candidates.
-
-    Args:
-        n: Number of candidates.
-        orders: Set of orders; None for cyclic (for two candidates, that is the swap).
-    """
+    """What the filter asks about n candidates; the cyclic orders (of two, the swap) unless others are named."""
     return tuple(map(Ask, presentations(orders or "cyclic", n)))
 
 
@@ -72,16 +67,7 @@ async def ask_in_orders(
 ) -> tuple[list[Decision], RunCounts]:
     """Ask what `keep_inconsistent` needs, into a directory of recorded calls; close the backend.
 
-    Args:
-        items: Candidates for training; those that may not be permuted are not asked.
-        backend: Who is asked.
-        directory: Of recorded calls, made if it is not there.
-        prompts: How items are asked.
-        orders: As given to `filter_asks`.
-        reask: If True, ask once more for the label of a reply that could not be read.
-
-    Returns:
-        The answers, and what came of the calls.
+    Items that may not be permuted are not asked.
     """
     items = expanded(items)
     questions = [
@@ -103,14 +89,9 @@ def keep_inconsistent(
 ) -> Filtered:
     """Keep the items with more than one distinct candidate (or tie) among their answers.
 
-    An item with criteria is kept where the answers on any of them differ.
-
-    Args:
-        items: Candidates for training.
-        decisions: Greedy answers to `filter_asks`; others are left out.
-        orders: As given to `filter_asks`.
-        count_unparsed: Let an unparsed answer count as a distinct one.
-        evaluation: Items that must not be trained on; compared by their text, not by id.
+    An item with criteria is kept where the answers on any of them differ. Decisions that answer no ask
+    of `filter_asks` are left out; `count_unparsed` lets an unparsed answer count as a distinct one;
+    `evaluation` items must not be trained on and are compared by text, not by id.
     """
     answers = {(decision.item_id, decision.ask): decision.choice for decision in decisions}
     forbidden = {_content(item) for item in evaluation}

@@ -25,16 +25,10 @@ def given_answers_trainer(
     split: Split,
     **settings: Any,
 ) -> Any:
-    """A trainer of transformers with the model loaded.
+    """A trainer of transformers with the model loaded, with `hooks` and their loss in front of it.
 
-    Args:
-        plan: Recipe and model.
-        out: Folder of checkpoints.
-        hooks: Class in front of `transformers.Trainer`, with the loss.
-        examples: The data; whole examples only make a micro batch.
-        collate: From some examples to what the loss takes.
-        split: Examples per process and backward pass, and passes per step.
-        settings: What the class takes beside a trainer's arguments.
+    Micro batches hold whole examples only, which `collate` makes into what the loss takes; `settings`
+    are what the hooks take beside a trainer's arguments.
     """
     from transformers import AutoModelForCausalLM, Trainer, TrainingArguments, set_seed
 
@@ -66,11 +60,7 @@ def given_answers_trainer(
 
 
 def refuse_reward(objective: str, consistency: str | None, advantage: Advantage | None) -> None:
-    """Refuse a reward or an advantage where nothing is rewarded.
-
-    Raises:
-        UsageError: If one is asked for.
-    """
+    """Refuse a reward or an advantage where nothing is rewarded."""
     if consistency is not None or advantage is not None:
         raise UsageError(
             f"train {objective} has no reward and no advantage; use train rl for those."
@@ -78,16 +68,7 @@ def refuse_reward(objective: str, consistency: str | None, advantage: Advantage 
 
 
 def split_given(recipe: Recipe, examples_per_step: int, *, sequences: int) -> Split:
-    """Divide the examples of a step into equal micro batches.
-
-    Args:
-        recipe: Gives the sequences of a micro batch.
-        examples_per_step: Over all processes.
-        sequences: Of an example, which is not divided.
-
-    Raises:
-        UsageError: Stating the numbers, if a step cannot be split into the processes.
-    """
+    """Divide the examples of a step, of so many sequences each, into equal micro batches of whole examples."""
     processes = process_count()
     if examples_per_step % processes:
         raise UsageError(

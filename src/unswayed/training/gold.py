@@ -25,15 +25,8 @@ def usable_items(items: Sequence[Item], data: DataTable, *, needs_gold: bool = T
     """Part the items whose gold tells candidates apart from those whose does not.
 
     Items with a repeated candidate are always dropped: nobody can mend them, and the released
-    training files of PA-GRPO (arXiv 2603.21016) hold some.
-
-    Args:
-        items: Items of one task.
-        data: Its `without_gold` says whether gold that names no candidate, or all of them, stops.
-        needs_gold: Whether gold is looked at; if not, only items with a repeated candidate go.
-
-    Raises:
-        ItemError: Naming the first item with such gold, and how many there are.
+    training files of PA-GRPO (arXiv 2603.21016) hold some. `data.without_gold` says whether other
+    faults of gold stop (`ItemError`) or drop; without `needs_gold` gold is not looked at.
     """
     faults = [_gold_fault(item) if needs_gold else None for item in items]
     faulty = [(item, fault) for item, fault in zip(items, faults, strict=True) if fault]

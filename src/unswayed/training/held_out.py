@@ -70,9 +70,7 @@ def checked_items(plan: Plan) -> tuple[Item, ...]:
 def figures(items: Sequence[Item], decisions: Iterable[Decision]) -> dict[str, float]:
     """Accuracy, consistency and the share of unparsed answers, over the presentations that are trained.
 
-    Returns:
-        Each with the ends of its interval (`accuracy`, `accuracy/low`, `accuracy/high`), and the
-        number of items.
+    Each with the ends of its interval (`accuracy`, `accuracy/low`, `accuracy/high`), and the number of items.
     """
     outcomes = outcomes_from_decisions(items, decisions)
     row = measure(outcomes, names=list(FOLLOWED.values()), resamples=RESAMPLES)
@@ -101,12 +99,7 @@ def look_filtered(before: Iterable[Figure]) -> bool:
 
 
 def measure_held_out(plan: Plan, answer: Answer) -> dict[str, float]:
-    """What a greedy reader of the model being trained would get right, as it stands in the log.
-
-    Args:
-        plan: Its held-out items are asked in all presentations.
-        answer: Asks the model; see `protocol.Engine.answer`.
-    """
+    """What a greedy reader of the model being trained would get right, as it stands in the log."""
     recipe, groups = plan.recipe, plan.groups
     prompts = prompt_settings(recipe.prompt)
     items = checked_items(plan)

@@ -17,11 +17,7 @@ def launch_names() -> tuple[str, ...]:
 
 
 def launch_file(name: str) -> Path:
-    """Where a file lies, for `accelerate launch --config_file`.
-
-    Raises:
-        UnknownNameError: If there is none of that name.
-    """
+    """Where a file lies, for `accelerate launch --config_file`; `UnknownNameError` if there is none."""
     if name not in launch_names():
         raise UnknownNameError(
             f"unknown launch file {name!r}. {did_you_mean(name, launch_names())}"

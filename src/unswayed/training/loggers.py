@@ -16,16 +16,7 @@ UNLISTED: Final = frozenset({"flyte", "azure_ml"})
 
 
 def check_loggers(names: Sequence[str]) -> None:
-    """Check that every logger exists and that its package is installed.
-
-    Args:
-        names: `run.loggers`.
-
-    Raises:
-        UnknownNameError: If transformers has no such integration.
-        MissingExtraError: If tensorboard is not installed.
-        UsageError: If another logger's package is not installed, or not set up.
-    """
+    """Check that every logger exists and that its package is installed."""
     from transformers.integrations import integration_utils
 
     untyped: Any = integration_utils

@@ -140,16 +140,7 @@ def demand_of(
     largest: Pass,
     sampled: bool,
 ) -> Demand:
-    """What a run asks of one process and its GPU.
-
-    Args:
-        shape: The model, with its adapter.
-        recipe: How it is trained.
-        groups: The data: lengths and presentations.
-        sharding: How its processes share the model.
-        largest: What a backward pass holds.
-        sampled: Whether the objective samples responses.
-    """
+    """What a run asks of one process and its GPU."""
     device, rollout, run = device_of(recipe), recipe.rollout, recipe.run
     responses = recipe.optimiser.items_per_step * groups.n_presentations * rollout.samples
     share = -(-responses // sharding.processes)
@@ -299,7 +290,6 @@ def _activations(demand: Demand) -> int:
 
 
 def _logits(demand: Demand) -> int:
-    """What the output layer and the loss hold."""
     if not demand.fused:
         answered = demand.length if demand.answered is None else demand.answered
         tokens = demand.sequences * answered

@@ -88,16 +88,7 @@ def prompts_of(plan: Plan) -> Iterator[list[LabelPrompt]]:
 
 
 class OneToken(_Base):  # type: ignore[misc]
-    """Mixed into `transformers.Trainer`: a loss of labels, its parts in the log, whole steps.
-
-    Attributes:
-        loss_of: The loss.
-        constants: Stand in every line of the log.
-        per_step: Examples of a step, over all processes.
-        shuffle: Whether they are drawn anew in each epoch.
-        takes: The arguments of the model's forward pass.
-        parts: Values since the last line of the log.
-    """
+    """Mixed into `transformers.Trainer`: a loss of labels, its parts in the log, whole steps."""
 
     def __init__(
         self,
@@ -121,7 +112,6 @@ class OneToken(_Base):  # type: ignore[misc]
         super().__init__(**trainer)
 
     def _get_train_sampler(self, dataset: Any = None) -> GroupSampler:
-        """Examples that do not fill the last step are left out, however steps are divided."""
         examples: Sequence[Example] = self.train_dataset
         return GroupSampler(
             n_groups=len(examples),
@@ -168,12 +158,8 @@ def label_log_probs(
 ) -> torch.Tensor:
     """Log-probability of each candidate's label among all tokens, shape (prompts, n).
 
-    Args:
-        model: A causal language model.
-        inputs: `input_ids`, `attention_mask`, `position_ids` padded on the left, and `label_ids`,
-            shape (prompts, n, tokens of a label), `NO_TOKEN` where there is none.
-        takes: The arguments of its forward pass; with `logits_to_keep` the logits of the last
-            token alone are computed.
+    Prompts are padded on the left; `label_ids` have shape (prompts, n, tokens of a label), `NO_TOKEN`
+    where there is none. A model that `takes` `logits_to_keep` computes the logits of the last token alone.
     """
     import torch
 

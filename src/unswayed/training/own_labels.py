@@ -92,11 +92,7 @@ class OwnLabels:
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
     ) -> RewardSettings | None:
-        """The recipe's numbers with the reward asked for, or else inv; None where nothing is rewarded.
-
-        Raises:
-            UsageError: If an advantage is asked for, or a reward that cannot be had.
-        """
+        """The recipe's numbers with the reward asked for, or else inv; None where nothing is rewarded."""
         if not self.rewarded:
             refuse_reward(self.command, consistency, advantage)
             return None
@@ -114,11 +110,7 @@ class OwnLabels:
         return dataclasses.replace(recipe.reward, consistency=name)
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
-        """Check that answers are labels, and split a step into the processes.
-
-        Raises:
-            UsageError: If the prompt asks for more than a label, or a step cannot be split.
-        """
+        """Check that answers are labels, and split a step into the processes."""
         if not groups.answer_only or task_of(recipe.task).reply is not LABEL:
             raise UsageError(
                 f"train {self.command} needs prompts whose answer is the label alone, such as direct: "

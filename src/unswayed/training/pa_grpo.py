@@ -63,11 +63,7 @@ class GroupObjective:
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
     ) -> RewardSettings:
-        """The recipe's numbers with the reward and advantage asked for, or else its own.
-
-        Raises:
-            UsageError: If a preset is asked to be something else.
-        """
+        """The recipe's numbers with the reward and advantage asked for, or else its own."""
         asked = consistency or recipe.reward.consistency, advantage or recipe.reward.advantage
         own = self.consistency, self.advantage
         for part, wanted, fixed in zip(("reward", "advantage"), asked, own, strict=True):
@@ -82,12 +78,7 @@ class GroupObjective:
         )
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
-        """Score a made-up batch of the first item.
-
-        Raises:
-            UsageError, ShapeError: If the reward cannot be computed, or a preset is asked for
-                another loss.
-        """
+        """Check the loss of a preset, and score a made-up batch of the first item."""
         loss = recipe.optimiser.loss
         if self.preset is not None and loss != "grpo":
             raise UsageError(

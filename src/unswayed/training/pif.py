@@ -82,21 +82,12 @@ class PifObjective:
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
     ) -> RewardSettings | None:
-        """None: nothing is rewarded.
-
-        Raises:
-            UsageError: If a reward or an advantage is asked for.
-        """
+        """None: nothing is rewarded."""
         refuse_reward("pif", consistency, advantage)
         return None
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
-        """Check that replies are labels alone, and split a step into the processes.
-
-        Raises:
-            UsageError: If the task has a reply of its own, the prompt asks for reasoning, or a step
-                cannot be split.
-        """
+        """Check that replies are labels alone, and split a step into the processes."""
         if task_of(recipe.task).reply is not LABEL:
             raise UsageError(
                 f"pif teaches to name a symbol with its content, and replies of task "
@@ -139,14 +130,7 @@ PIF = PifObjective()
 
 
 def examples(groups: Groups, settings: Pif, chat: ChatTokens, *, seed: int) -> list[PifExample]:
-    """One example per presentation of each item.
-
-    Args:
-        groups: The data; with several right candidates the first is the positive.
-        settings: Number of negatives, separator.
-        chat: Of a fast tokenizer.
-        seed: Draws the negatives; those of an item do not depend on the other items.
-    """
+    """One example per presentation of each item."""
     wanted = negatives_per_example(groups, settings)
     texts = {item.id: [text_of(c) for c in item.candidates] for item in groups.items}
     rows = []
@@ -171,17 +155,8 @@ def pif_loss(
     symbol_weight: float = 1.0,
     content_weight: float = 1.0,
 ) -> torch.Tensor:
-    """The loss of a batch.
-
-    Args:
-        log_probs: Log-probability of each token, shape (B, 1+m, L); the positive comes first.
-        symbol: 1 where the token belongs to the answer's symbol, same shape.
-        content: 1 where it belongs to the content.
-        symbol_weight: w_s.
-        content_weight: w_c.
-
-    Returns:
-        Mean over the B examples, a scalar.
+    """The loss of a batch of B examples, from log-probabilities of tokens, shape (B, 1+m, L), the
+    positive first; `symbol` and `content` are 1 where a token belongs to that part of the answer.
     """
     import torch
 
@@ -247,11 +222,7 @@ def negatives_per_example(groups: Groups, settings: Pif) -> int:
 
 
 def split_examples(recipe: Recipe, groups: Groups) -> Split:
-    """Divide the examples of a step into equal micro batches; one holds its negatives, too.
-
-    Raises:
-        UsageError: Stating the numbers, if a step cannot be split into the processes.
-    """
+    """Divide the examples of a step into equal micro batches; one holds its negatives, too."""
     n_presentations = groups.n_presentations
     sequences = 1 + negatives_per_example(groups, recipe.pif)
     total = recipe.optimiser.items_per_step * n_presentations
@@ -259,7 +230,6 @@ def split_examples(recipe: Recipe, groups: Groups) -> Split:
 
 
 def _negatives(row: Row, n: int, wanted: int, seed: int) -> list[tuple[int, int]]:
-    """Distinct pairs of a symbol and a wrong content."""
     wrong = [candidate for candidate in range(n) if candidate not in row.gold]
     pairs = list(itertools.product(range(n), wrong))
     draw = random.Random(f"{seed}\x00{row.item_id}\x00{row.presentation}")
@@ -269,11 +239,7 @@ def _negatives(row: Row, n: int, wanted: int, seed: int) -> list[tuple[int, int]
 def _answer(
     chat: ChatTokens, prompt: str, separator: str, symbol: str, content: str
 ) -> AnswerTokens:
-    """The tokens of a prompt with one answer, which the content cannot end.
-
-    Raises:
-        UsageError: If a token holds both symbol and content.
-    """
+    """The tokens of a prompt with one answer, which the content cannot end."""
     content = chat.writer.broken_up(content)
     text = f"{prompt}{symbol}{separator}{content}"
     ids, spans = chat.writer.encode_placed(text)

@@ -138,16 +138,7 @@ def plan_training(
 
 
 def answers_with_label(items: Sequence[Item], *, model: str, recipe: Recipe) -> bool:
-    """Whether the prompt that a training would use asks for a label and nothing else.
-
-    Args:
-        items: Of one task.
-        model: Path or hub id of the model, with or without `hf/`.
-        recipe: How items are asked.
-
-    Raises:
-        UsageError, ItemError, TemplateError: If the model is not found, or cannot be asked like this.
-    """
+    """Whether the prompt that a training would use asks for a label and nothing else."""
     own = _with_own_prompt(recipe, locate(_base_of(model)).prompt)
     return _first_prompt(items, prompt_settings(own.prompt)).answer_only
 
@@ -163,7 +154,6 @@ def _with_own_prompt(recipe: Recipe, own: OwnPrompt) -> Recipe:
 
 
 def _result_prompt(recipe: Recipe, own: OwnPrompt) -> OwnPrompt:
-    """How what a recipe makes of a base is asked."""
     prompt = recipe.prompt
     return OwnPrompt(
         style=prompt.style,
@@ -178,11 +168,7 @@ def _result_prompt(recipe: Recipe, own: OwnPrompt) -> OwnPrompt:
 
 
 def _first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:
-    """One of the run's prompts; items of one task and style are all asked for the same reply.
-
-    Raises:
-        ItemError: If there are no items.
-    """
+    """One of the run's prompts; items of one task and style are all asked for the same reply."""
     if not items:
         raise ItemError("nothing to train on: no items given.")
     return render(blind(items[0]), Ask(canonical(items[0].n)), prompts)
@@ -206,11 +192,7 @@ def _remarks(recipe: Recipe, demand: Demand, steps: int) -> Iterator[str]:
 
 
 def _base_of(model: str) -> str:
-    """The model's path or hub id: what follows `hf/`, or the folder of a built-in judge.
-
-    Raises:
-        UsageError: If it is a model behind an API, has an adapter already, or rounded weights.
-    """
+    """The model's path or hub id: what follows `hf/`, or the folder of a built-in judge."""
     provider, slash, rest = model.partition("/")
     if provider == "tiny":
         from unswayed.tiny.formats import FORMATS

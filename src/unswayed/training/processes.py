@@ -70,15 +70,10 @@ def everyone(value: T) -> list[T]:
 
 
 def on_main(action: Callable[[], T], *, patient: bool = False) -> T:
-    """What an action returns, which the first process alone does for all.
+    """What an action returns, which the first process alone does for all, `patient` however long it takes.
 
-    Args:
-        action: What it does.
-        patient: Wait for it longer than processes do otherwise.
-
-    Raises:
-        RunDirectoryError: In the other processes, with the message of the first one's error.
-        KeyboardInterrupt: In another process that a signal reached while it waited patiently.
+    Its error is raised in the others as a `RunDirectoryError` with the same message; a signal that
+    reaches another process while it waits patiently is a `KeyboardInterrupt` there.
     """
     if not _several():
         return action()

@@ -95,8 +95,7 @@ class RunHooks:
     ) -> None:
         """Append the metrics of a step or a check to the log file and report them.
 
-        Raises:
-            UsageError: On all processes, if the loss or its gradient is not a number any more.
+        A loss or gradient that is no number any more ends the run, with a `UsageError` on all processes.
         """
         if logs is None or "train_loss" in logs:
             return  # the summary at the end is no step
@@ -137,18 +136,13 @@ class RunHooks:
             self.measure(state)
 
     def _warn(self, state: Any, text: str) -> None:
-        """Say it on standard error and in the log, once for all processes."""
         if is_main():
             self.folder.append({**_place(state), "warning": text})
             warnings.warn(TrainingWarning(text), stacklevel=2)
 
 
 def check_weights(trainer: Any) -> None:
-    """Check that the trained weights are numbers: nobody has computed with those of the last step.
-
-    Raises:
-        UsageError: On all processes, if one is not.
-    """
+    """Check that the trained weights are numbers: nobody has computed with those of the last step."""
     import torch
     from torch.distributed.tensor import DTensor
 

@@ -52,10 +52,8 @@ class Rows:
     def of(cls, ids: Tensor, mask: Tensor, labels: Tensor) -> Rows | None:
         """The different rows of a batch; None if nothing in it is scored.
 
-        Args:
-            ids: Tokens, prompts on the left and responses on the right, shape (B, L).
-            mask: 1 where a token counts, shape (B, L).
-            labels: The tokens that are scored and `UNSCORED` elsewhere, shape (B, L).
+        Tokens have prompts on the left and responses on the right, shape (B, L); `labels` are the tokens
+        that are scored and `UNSCORED` elsewhere.
         """
         import torch
 
@@ -218,12 +216,7 @@ class SharedForward:
 
 
 def trees_hold(model: Any, vocabulary: int) -> bool:
-    """Whether trees give a model's own numbers, tried on six short rows of arbitrary tokens.
-
-    Args:
-        model: Called as trl calls it, twice.
-        vocabulary: Number of tokens.
-    """
+    """Whether trees give a model's own numbers, tried on six short rows of arbitrary tokens."""
     import torch
 
     device = next(model.parameters()).device

@@ -35,76 +35,53 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class DataTable(_Part, frozen=True):
-    """What is trained on.
+    """What is trained on."""
 
-    Attributes:
-        orders: Set of orders that makes a permutation group; None for the paper's: swap for two
-            candidates, structured for more.
-        layouts: What moves with a presentation; None for the objective's own.
-        order_seed: Seed of `random:K` orders.
-        held_out: Items kept apart to follow consistency during training; 0 for none.
-        max_prompt_tokens: An item with a longer prompt in any presentation is dropped as a whole.
-        without_gold: "stop" at an item whose gold names no candidate, or all of them, or "drop" and
-            count.
-        shuffle: Whether groups are shuffled, anew in each epoch.
-    """
-
+    # set of orders that makes a permutation group; None for the paper's: swap for two candidates,
+    # structured for more
     orders: str | None = None
-    layouts: Layouts | None = None
-    order_seed: int = 0
-    held_out: Count = 0
+    layouts: Layouts | None = None  # None for the objective's own
+    order_seed: int = 0  # of `random:K` orders
+    held_out: Count = 0  # items kept apart to follow consistency during training
+    # an item with a longer prompt in any presentation is dropped as a whole
     max_prompt_tokens: Positive = 4096
+    # at an item whose gold names no candidate, or all of them
     without_gold: Literal["stop", "drop"] = "stop"
-    shuffle: bool = True
+    shuffle: bool = True  # whether groups are shuffled, anew in each epoch
 
 
 class PromptTable(_Part, frozen=True):
-    """How an item is put to the model.
+    """How an item is put to the model."""
 
-    Attributes:
-        style: A prompt of `unswayed.prompts`: direct, reasoning, ...
-        template: Path of a template file; None for the model's own (a `prompt_template.jinja` in
-            its folder, as the tiny judge has) or else the style's.
-        labels: The answer symbols; None for A, B, ...
-        think_tags, answer_tags: Tags that well-formed reasoning answers use.
-        max_response_tokens: Cap on a sampled response; None takes the prompt's own.
-    """
-
-    style: str = "direct"
+    style: str = "direct"  # a prompt of `unswayed.prompts`
+    # path of a template file; None for the model's own (a `prompt_template.jinja` in its folder, as
+    # the tiny judge has) or else the style's
     template: str | None = None
-    labels: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None = None  # None for A, B, ...
+    # tags that well-formed reasoning answers use
     think_tags: tuple[str, str] = ("<think>", "</think>")
     answer_tags: tuple[str, str] = ("<answer>", "</answer>")
-    max_response_tokens: Positive | None = None
+    max_response_tokens: Positive | None = None  # None takes the prompt's own
 
 
 class Rollout(_Part, frozen=True):
-    """How responses are sampled.
+    """How responses are sampled."""
 
-    Attributes:
-        samples: N, responses per presentation.
-        temperature: Sampling temperature.
-        engine: transformers, or vLLM in the training processes or on a server of its own.
-        server_url: Address of the vLLM server.
-        server_timeout: Seconds to wait until the server is up; trl's default.
-        gpu_memory: Share of GPU memory for vLLM in the training processes.
-        tensor_parallel: GPUs per vLLM model in the training processes; a server has its own.
-        sleep: Whether vLLM in the training processes gives its memory back while a step is
-            trained (trl's `vllm_enable_sleep_mode`); waking and sending all weights costs time.
-        correction: Importance-sampling correction for vLLM, whose probabilities are not quite the
-            trainer's (other kernels; an adapter merged in bfloat16). The paper has none; "none"
-            trains as if responses were the policy's own. The others are trl's: ratios cut off or
-            left out above `correction_cap`, by token or by sequence.
-    """
-
-    samples: Positive = 8
+    samples: Positive = 8  # N, responses per presentation
     temperature: AboveZero = 1.0
+    # transformers, or vLLM in the training processes or on a server of its own
     engine: Literal["transformers", "vllm-colocate", "vllm-server"] = "transformers"
     server_url: str | None = None
-    server_timeout: AboveZero = 240.0
-    gpu_memory: Share = 0.3
-    tensor_parallel: Positive = 1
+    server_timeout: AboveZero = 240.0  # seconds to wait until the server is up; trl's default
+    gpu_memory: Share = 0.3  # share of GPU memory for vLLM in the training processes
+    tensor_parallel: Positive = 1  # GPUs per vLLM model in the training processes
+    # whether vLLM in the training processes gives its memory back while a step is trained (trl's
+    # `vllm_enable_sleep_mode`); waking and sending all weights costs time
     sleep: bool = False
+    # importance-sampling correction for vLLM, whose probabilities are not quite the trainer's (other
+    # kernels; an adapter merged in bfloat16). The paper has none; "none" trains as if responses were
+    # the policy's own. The others are trl's: ratios cut off or left out above `correction_cap`, by
+    # token or by sequence
     correction: Literal[
         "none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"
     ] = "none"
@@ -112,35 +89,26 @@ class Rollout(_Part, frozen=True):
 
 
 class Optimiser(_Part, frozen=True):
-    """The update.
+    """The update."""
 
-    Attributes:
-        items_per_step: Permutation groups per optimiser step, over all processes.
-        learning_rate, weight_decay, max_grad_norm: AdamW and gradient clipping.
-        schedule: Learning-rate schedule; `warmup_steps` come first.
-        epochs: Passes over the data; `steps`, if given, decides instead.
-        inner_updates: Optimiser steps per batch of responses.
-        loss: How tokens are weighed. grpo is the paper's (Eq. 14 is a mean over responses: each
-            counts the same, whatever its length); dapo, bnpo and dr_grpo are trl's and let long responses
-            weigh more, so `pa-grpo` and `grpo` refuse them and `rl` takes them.
-        clip: eta of the clipped objective.
-        beta: Weight of the KL term to the untrained model.
-        entropy: Weight of the entropy bonus, trl's: its mean is over the tokens of a backward pass, so
-            long responses weigh more in it, whatever `loss` says.
-    """
-
-    items_per_step: Positive = 16
+    items_per_step: Positive = 16  # permutation groups per optimiser step, over all processes
+    # learning_rate, weight_decay, max_grad_norm: AdamW and gradient clipping
     learning_rate: AboveZero = 1e-5
     weight_decay: Weight = 0.01
     max_grad_norm: Weight = 1.0
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    schedule: Literal["constant", "linear", "cosine"] = "constant"  # after `warmup_steps`
     warmup_steps: Count = 0
     epochs: AboveZero = 2.0
-    steps: Positive | None = None
-    inner_updates: Positive = 1
+    steps: Positive | None = None  # decides in the place of `epochs`
+    inner_updates: Positive = 1  # optimiser steps per batch of responses
+    # How tokens are weighed. grpo is the paper's (Eq. 14 is a mean over responses: each counts the
+    # same, whatever its length); the others are trl's and let long responses weigh more, so `pa-grpo`
+    # and `grpo` refuse them and `rl` takes them
     loss: Literal["grpo", "dapo", "bnpo", "dr_grpo"] = "grpo"
-    clip: AboveZero = 0.2
-    beta: Weight = 0.001
+    clip: AboveZero = 0.2  # eta of the clipped objective
+    beta: Weight = 0.001  # weight of the KL term to the untrained model
+    # weight of the entropy bonus, trl's: its mean is over the tokens of a backward pass, so long
+    # responses weigh more in it, whatever `loss` says
     entropy: Weight = 0.001
 
 
@@ -154,95 +122,62 @@ class Lora(_Part, frozen=True):
 
 
 class Pif(_Part, frozen=True):
-    """The PIF-style loss; see `unswayed.training.pif`.
+    """The PIF-style loss; see `unswayed.training.pif`."""
 
-    Attributes:
-        negatives: Wrong content x random symbol pairs per example.
-        symbol_weight, content_weight: Weights of the two positive terms.
-        separator: Text between symbol and content.
-    """
-
-    negatives: Count = 3
+    negatives: Count = 3  # wrong content x random symbol pairs per example
+    # symbol_weight, content_weight: of the two positive terms
     symbol_weight: float = 1.0
     content_weight: float = 1.0
-    separator: str = ". "
+    separator: str = ". "  # between symbol and content
 
 
 class Target(_Part, frozen=True):
-    """What answers of one label are trained towards, by `rl-exact`, `distill` and `sft`.
+    """What answers of one label are trained towards, by `rl-exact`, `distill` and `sft`."""
 
-    Attributes:
-        distill: rl-exact: weight of the pull towards the model's own average before training.
-        invariance: sft: weight of the variance over presentations.
-        temperature: Of that average; None for what the gold there is speaks for, or else 1.
-        gold_noise: sft: "auto" estimates how much of the gold is wrong, and weighs it against that
-            average; "none" takes it as it is.
-    """
-
-    distill: Weight = 0.5
-    invariance: Weight = 0.0
+    distill: Weight = 0.5  # rl-exact: of the pull towards the model's own average before training
+    invariance: Weight = 0.0  # sft: of the variance over presentations
+    # of that average; None for what the gold there is speaks for, or else 1
     temperature: Temperature | None = None
+    # sft: "auto" estimates how much of the gold is wrong, and weighs it against that average
     gold_noise: Literal["none", "auto"] = "none"
 
 
 class Chat(_Part, frozen=True):
-    """Arguments of the chat template.
+    """Arguments of the chat template."""
 
-    Attributes:
-        enable_thinking: False for models whose thinking mode is on by default (Qwen3); None leaves
-            the argument out.
-    """
-
+    # False for models whose thinking mode is on by default (Qwen3); None leaves it out
     enable_thinking: bool | None = None
 
 
 class RunTable(_Part, frozen=True):
-    """Where and how it runs; nothing here changes what is learned, except seed and precision.
+    """Where and how it runs; nothing here changes what is learned, except seed and precision."""
 
-    Attributes:
-        seed: Seed of sampling, shuffling and adapters.
-        precision: auto is bfloat16 on a GPU and float32 on a CPU.
-        device: auto, or cpu.
-        attention: Attention kernel, in the words of transformers (sdpa, flash_attention_2, eager);
-            None for its own choice.
-        micro_batch: Sequences per process and backward pass: responses, or prompts with an answer.
-        gradient_checkpointing: Trade time for memory.
-        share_prompts: Compute each distinct prompt of a step once; see `training.shared_prompts`.
-        save_every: Steps between checkpoints; auto for about ten in a run, and one in fifty steps
-            at least.
-        log_every, check_every: Steps between log lines, and checks of the held-out items. 0 is
-            never, here and in `save_every`; the end is always saved and checked. A check asks at
-            most a quarter as many responses as are trained on between two.
-        keep: Checkpoints kept.
-        loggers: Where metrics go beside the log file.
-    """
-
-    seed: int = 0
+    seed: int = 0  # of sampling, shuffling and adapters
+    # auto is bfloat16 on a GPU and float32 on a CPU
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     device: Literal["auto", "cpu"] = "auto"
+    # in the words of transformers (sdpa, flash_attention_2, eager); None for its own choice
     attention: str | None = None
+    # sequences per process and backward pass: responses, or prompts with an answer
     micro_batch: Positive = 8
-    gradient_checkpointing: bool = True
-    share_prompts: bool = True
+    gradient_checkpointing: bool = True  # trade time for memory
+    share_prompts: bool = True  # compute each distinct prompt of a step once; see `shared_prompts`
+    # Steps between checkpoints (auto for about ten in a run, and one in fifty steps at least), log
+    # lines and checks of the held-out items. 0 is never; the end is always saved and checked. A
+    # check asks at most a quarter as many responses as are trained on between two
     save_every: Count | Literal["auto"] = "auto"
     log_every: Positive = 1
     check_every: Count = 0
-    keep: Positive = 2
-    loggers: tuple[str, ...] = ("tensorboard",)
+    keep: Positive = 2  # checkpoints kept
+    loggers: tuple[str, ...] = ("tensorboard",)  # where metrics go beside the log file
 
 
 class Recipe(_Part, frozen=True):
-    """A whole recipe.
+    """A whole recipe."""
 
-    Attributes:
-        name: For run directories and model cards.
-        task: The task it is for.
-        model: The model it was made for; what is trained is chosen by the caller.
-    """
-
-    name: str
-    task: Task
-    model: str | None = None
+    name: str  # for run directories and model cards
+    task: Task  # that it is for
+    model: str | None = None  # that it was made for; what is trained is chosen by the caller
     data: DataTable = DataTable()
     prompt: PromptTable = PromptTable()
     reward: RewardSettings = RewardSettings()

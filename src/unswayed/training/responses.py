@@ -31,13 +31,7 @@ Reader = Callable[[str, Sequence[str]], Reading]
 
 
 def reader(prompt: PromptTable, *, answer_only: bool, task: Task = Task.PAIRWISE) -> Reader:
-    """The reader of a prompt's responses.
-
-    Args:
-        prompt: The recipe's prompt, for its tags.
-        answer_only: Whether the prompt asks for a label and nothing else.
-        task: Whose reply is read.
-    """
+    """The reader of the responses to a task's prompt."""
     spec = task_of(task)
 
     def read_reply(text: str, symbols: Sequence[str]) -> Reading:
@@ -68,7 +62,6 @@ def reader(prompt: PromptTable, *, answer_only: bool, task: Task = Task.PAIRWISE
 
 
 def _decision(task: TaskSpec, text: str, symbols: Sequence[str]) -> Decision:
-    """What the task reads of a response, its candidates numbered as their labels."""
     n = len(symbols)
     item = Item(id="response", task=Task(task.name), prompt="", candidates=("",) * n)
     response = Response(text=text)

@@ -50,11 +50,7 @@ def result_of(
 
 
 def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
-    """Write the card and how the model is to be asked, and mark the run as finished.
-
-    Raises:
-        RunDirectoryError: If the trained weights do not lie there whole.
-    """
+    """Write the card and how the model is to be asked, and mark the run as finished."""
     folder.check_weights()
     folder.discard_older(plan.recipe.run.keep)  # else done, unless the run was killed before that
     plan.prompt.write(folder.path)  # what was trained is to be asked as it was trained

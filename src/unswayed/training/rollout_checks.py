@@ -23,17 +23,7 @@ client is also built on vLLM, for the transfer of weights."""
 
 
 def check_rollout(recipe: Recipe, *, heads: int, processes: int) -> None:
-    """Check how responses are sampled.
-
-    Args:
-        recipe: Its table `rollout`.
-        heads: Attention heads of the model.
-        processes: Processes of this run.
-
-    Raises:
-        MissingExtraError: If vLLM is wanted and not installed.
-        UsageError: If its version is not supported, or a field of `rollout` cannot work.
-    """
+    """Check how responses are sampled."""
     rollout = recipe.rollout
     if rollout.samples < LEAST_SAMPLES:
         raise UsageError(
@@ -49,15 +39,7 @@ def check_rollout(recipe: Recipe, *, heads: int, processes: int) -> None:
 
 
 def check_vllm(engine: str) -> None:
-    """Check that the packages a rollout engine uses are installed, as the installed trl wants them.
-
-    Args:
-        engine: `rollout.engine`.
-
-    Raises:
-        MissingExtraError: If one is not installed.
-        UsageError: If one has a version outside the range that trl's own metadata states.
-    """
+    """Check that what a rollout engine uses is installed, in the range that trl's own metadata states."""
     from packaging.requirements import Requirement
     from packaging.version import Version
 

@@ -50,11 +50,7 @@ class RunFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from training into the folder; a process that dies lets go of it.
-
-        Raises:
-            RunDirectoryError: If another process trains into it.
-        """
+        """Keep other processes from training into the folder; a process that dies lets go of it."""
         with ExitStack() as stack:
             with suppress(OSError):  # `prepare` says what is wrong; some file systems have no locks
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -70,14 +66,9 @@ class RunFolder:
             yield
 
     def prepare(self, record: Record, steps: int) -> Start:
-        """Create the folder, or check that it holds this run; one process does it for all.
+        """Create the folder, or check that it holds this run of so many steps; one process does it for all.
 
-        Args:
-            record: Of the run that is to begin.
-            steps: How long it goes on.
-
-        Raises:
-            RunDirectoryError: If it holds another run, or cannot be written.
+        `RunDirectoryError` if it holds another run, or cannot be written.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -123,10 +114,7 @@ class RunFolder:
     def keep_checkpoint(self, step: int, record: Record, most: int) -> None:
         """Give a checkpoint that was written aside its name; then take away all but the newest.
 
-        Args:
-            step: Of the checkpoint.
-            record: Put beside it, so that another run cannot take it for its own.
-            most: Checkpoints kept; one that cannot be read is not one of them.
+        The record is put beside it, so that another run cannot take it for its own.
         """
         written = self.aside / self.checkpoint(step).name
         self._write_json(written / RECORD, record)
@@ -143,11 +131,7 @@ class RunFolder:
         self._clear()
 
     def read_record(self, step: int | None = None) -> Record:
-        """The record of the run, or of one of its checkpoints.
-
-        Raises:
-            RunDirectoryError: If there is none, or it cannot be read.
-        """
+        """The record of the run, or of one of its checkpoints."""
         folder = self.path if step is None else self.checkpoint(step)
         try:
             record: Record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
@@ -165,11 +149,7 @@ class RunFolder:
         self._write_json(self.path / RECORD, record)
 
     def check_same_run(self, old: Record, new: Record) -> None:
-        """Check that what lies here belongs to the run that is to be resumed.
-
-        Raises:
-            RunDirectoryError: Naming every field that differs, with both values.
-        """
+        """Check that what lies here belongs to the run that is to be resumed; else name what differs."""
         differing = differing_fields(old, new)
         if differing:
             shown = "; ".join(
@@ -189,11 +169,7 @@ class RunFolder:
             )
 
     def check_weights(self) -> None:
-        """Check that the result can be read.
-
-        Raises:
-            RunDirectoryError: If it cannot; the checkpoints are still there.
-        """
+        """Check that the result can be read; if not, the checkpoints are still there."""
         defect = weights_defect(self.path)
         if defect is not None:
             raise RunDirectoryError(
@@ -234,7 +210,6 @@ class RunFolder:
         return choices
 
     def _log_lines(self) -> Iterator[dict[str, Any]]:
-        """The lines of the log that are whole."""
         path = self.path / LOG
         text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
         for line in text.splitlines(keepends=True):
@@ -246,7 +221,6 @@ class RunFolder:
                 yield logged
 
     def _defects(self) -> dict[int, str | None]:
-        """Each checkpoint, newest first, and what keeps it from being resumed."""
         names = [path.name.removeprefix("checkpoint-") for path in self.path.glob("checkpoint-*/")]
         steps = sorted((int(name) for name in names if DIGITS.fullmatch(name)), reverse=True)
         return {step: checkpoint_defect(self.checkpoint(step), step) for step in steps}
@@ -280,7 +254,6 @@ class RunFolder:
             shutil.rmtree(gone, ignore_errors=True)
 
     def _clear(self) -> None:
-        """Remove what was being written or taken away."""
         shutil.rmtree(self.aside, ignore_errors=True)
 
     @staticmethod

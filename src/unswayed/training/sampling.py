@@ -74,11 +74,7 @@ class GroupSampler:
 
 
 def check_step(n_groups: int, groups_per_step: int) -> None:
-    """Check that the data fill one step.
-
-    Raises:
-        UsageError: Stating the numbers.
-    """
+    """Check that the data fill one step."""
     if n_groups < groups_per_step:
         raise UsageError(
             f"{n_groups} items do not fill one step of {groups_per_step} items. "
@@ -87,16 +83,7 @@ def check_step(n_groups: int, groups_per_step: int) -> None:
 
 
 def split_step(recipe: Recipe, n_presentations: int, world: int) -> Split:
-    """Divide the responses of a step into equal micro batches.
-
-    Args:
-        recipe: Gives items per step, N and the micro batch.
-        n_presentations: P.
-        world: Processes that train.
-
-    Raises:
-        UsageError: Stating the numbers, if they do not divide.
-    """
+    """Divide the responses of a step into equal micro batches over the processes."""
     items, samples = recipe.optimiser.items_per_step, recipe.rollout.samples
     total = items * n_presentations * samples
     micro = min(recipe.run.micro_batch, total // world)
@@ -110,11 +97,7 @@ def split_step(recipe: Recipe, n_presentations: int, world: int) -> Split:
 
 
 def check_batch(generation_batch: int, n_rows: int, n_presentations: int, n_samples: int) -> None:
-    """Check that batches and data consist of whole groups.
-
-    Raises:
-        UsageError: Stating the numbers.
-    """
+    """Check that batches and data consist of whole groups."""
     unit = n_presentations * n_samples
     if generation_batch % unit:
         raise UsageError(

@@ -53,10 +53,9 @@ class GroupScorer:
         return cls(groups, settings, recipe.rollout.samples, read, numbers, gold)
 
     def features(self, rows: Sequence[int], texts: Sequence[str]) -> IntArray:
-        """What rewards need of each response: row, candidate, well formed, characters.
+        """Row, candidate, well formed, characters of each response, shape (responses, 4).
 
-        Returns:
-            Shape (responses, 4); small integers, so that processes can exchange them exactly.
+        Small integers, so that processes can exchange them exactly.
         """
         features = np.empty((len(rows), 4), dtype=np.int64)
         readings: dict[tuple[str, tuple[str, ...]], Reading] = {}
@@ -73,16 +72,10 @@ class GroupScorer:
         return features
 
     def rewards(self, features: IntArray) -> tuple[Rewards, IntArray]:
-        """Rewards of whole groups.
+        """Rewards of whole groups, shape (G, P, N), and the choices.
 
-        Args:
-            features: Of all processes in their order, shape (G * P * N, 4).
-
-        Returns:
-            Rewards of shape (G, P, N), and the choices.
-
-        Raises:
-            ShapeError: If a block of P * N responses is not one whole group in order.
+        The features are those of all processes in their order; `ShapeError` if a block of P * N responses
+        is not one whole group in order.
         """
         n_presentations = self.groups.n_presentations
         if len(features) % (n_presentations * self.n_samples):

@@ -31,14 +31,6 @@ class Sharding:
 def sharding_of(environment: Mapping[str, str]) -> Sharding:
     """The sharding that accelerate's launcher announces to the processes it starts.
 
-    Args:
-        environment: Such as `os.environ`: WORLD_SIZE, ACCELERATE_USE_FSDP with
-            FSDP_SHARDING_STRATEGY, FSDP_VERSION and FSDP_RESHARD_AFTER_FORWARD,
-            ACCELERATE_USE_DEEPSPEED with its stage or configuration file.
-
-    Raises:
-        UsageError: If DeepSpeed's configuration file cannot be read.
-
     Source: accelerate 1.15, `utils/launch.py` and `utils/dataclasses.py`.
     """
     world = process_count(environment)

@@ -36,12 +36,7 @@ else:
 
 
 class SharedPrompts(_Base):  # type: ignore[misc]
-    """Mixed into `trl.GRPOTrainer` between `GroupHooks` and it.
-
-    Args:
-        share_prompts: Whether prompts are shared; else trl's own path is taken everywhere.
-        **trainer: Everything `GRPOTrainer` takes.
-    """
+    """Mixed into `trl.GRPOTrainer` between `GroupHooks` and it."""
 
     def __init__(self, *, share_prompts: bool, **trainer: Any) -> None:
         super().__init__(**trainer)
@@ -77,7 +72,6 @@ class SharedPrompts(_Base):  # type: ignore[misc]
         return cut[int(trl._step) % len(cut)]
 
     def _try_trees(self, model: Any) -> bool:
-        """Whether trees give the model's own numbers; the reference is of the same architecture."""
         config = self.model.config
         if not self._prefills or config._attn_implementation != "sdpa":
             return False  # other kernels take no mask of booleans, or no mask of any form
@@ -135,9 +129,7 @@ def prefilled(model: Any, ids: Tensor, mask: Tensor) -> Any:
 def sorted_by_prompt(batches: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Micro batches of the same rows, cut after sorting them by prompt and response.
 
-    Args:
-        batches: Of equal size, as trl buffers them: tensors and lists with an entry per row, and
-            scalars.
+    Batches are of equal size, as trl buffers them: tensors and lists with an entry per row, and scalars.
     """
     import torch
 

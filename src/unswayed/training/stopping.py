@@ -210,11 +210,7 @@ class StopHooks:
 
 
 class JointStop:
-    """The gate before each update, and the threads that stop at it.
-
-    Args:
-        training: Of this process; `boundary` and `settled` are read and set under a lock.
-    """
+    """The gate before each update, and the threads that stop at it."""
 
     def __init__(self, training: StopHooks) -> None:
         import torch.distributed as dist

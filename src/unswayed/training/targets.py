@@ -37,17 +37,11 @@ class GoldNoise(NamedTuple):
 
 
 def own_average(log_p: FloatArray, *, tau: float = 1.0) -> FloatArray:
-    """The mean of the logits over a balanced set of presentations, as a distribution.
+    """The mean of the logits over a balanced set of presentations, as a distribution, shape (..., n).
 
     Whatever is added to a position's or a label's logit is the same for all candidates in the mean
-    of a set that shows each candidate equally often in each place, so it cancels.
-
-    Args:
-        log_p: Log-probabilities of the candidates, shape (..., P, n), over a balanced set.
-        tau: Temperature; below 1 sharpens.
-
-    Returns:
-        Distributions, shape (..., n).
+    of a set that shows each candidate equally often in each place, so it cancels. A temperature below
+    1 sharpens.
     """
     result: FloatArray = softmax(np.asarray(log_p, dtype=np.float64).mean(axis=-2) / tau, axis=-1)
     return result
@@ -61,16 +55,9 @@ def noise_of_gold(
 ) -> GoldNoise:
     """The temperature and the share of wrong gold under which the gold is likeliest.
 
-    The truth is drawn from the average at temperature tau; gold names it with probability
-    1 - epsilon and any other candidate equally often.
-
-    Args:
-        mean_logits: Mean over a balanced set of presentations, shape (items, n).
-        gold: The candidate that gold names, of each item.
-        taus: The temperatures tried; of equal likelihoods the first stands.
-
-    Raises:
-        ShapeError: If there is not one gold per item, or no item.
+    The truth is drawn from the average, mean logits of shape (items, n), at a temperature; gold names
+    it with probability 1 - epsilon and any other candidate equally often. Of equal likelihoods the
+    first stands.
     """
     values = _log_likelihoods(mean_logits, gold, taus, EPSILONS)
     row, column = np.unravel_index(int(values.argmax()), values.shape)
@@ -80,21 +67,11 @@ def noise_of_gold(
 def wrong_gold(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
     """The share of wrong gold with its 95 % profile-likelihood interval, whatever the temperature.
 
-    "Wrong" is as in `noise_of_gold`: as often on items where the average is sure as on others. An
-    average that is sure and wrong counts in it, since gold alone cannot tell the two apart; gold that
-    is wrong on close items only does not, since a higher temperature says the same. Nor does gold that
-    contradicts an average which is right more often than it is sure: one temperature, between .01
-    and 100, is taken for all items.
-
-    Args:
-        mean_logits: Mean over a balanced set of presentations, shape (items, n).
-        gold: The candidate that gold names, of each item.
-
-    Returns:
-        A share from 0 to (n - 1) / n, which is gold by lot.
-
-    Raises:
-        ShapeError: If there is not one gold per item, or no item.
+    From 0 to (n - 1) / n, which is gold by lot. "Wrong" is as in `noise_of_gold`: as often on items
+    where the average is sure as on others. An average that is sure and wrong counts in it, since gold
+    alone cannot tell the two apart; gold that is wrong on close items only does not, since a higher
+    temperature says the same. Nor does gold that contradicts an average which is right more often than
+    it is sure: one temperature, between .01 and 100, is taken for all items.
     """
     n = mean_logits.shape[1]
     shares = np.linspace(0.0, (n - 1) / n, FINE_STEPS + 1)
@@ -109,13 +86,6 @@ def shared_temperature(mean_logits: FloatArray, gold: Sequence[int]) -> float:
     Where gold contradicts a sure average either of them may be wrong: all right, gold asks for a
     flatter average; partly wrong, for a sharper one. Log loss is convex in 1 / tau, so a step from 1
     that both ask for, and that ends before the likeliest, makes the average better.
-
-    Args:
-        mean_logits: Mean over a balanced set of presentations, shape (items, n).
-        gold: The candidate that gold names, of each item.
-
-    Raises:
-        ShapeError: If there is not one gold per item, or no item.
     """
     values = _log_likelihoods(mean_logits, gold, FINE_TAUS, EPSILONS)
     places = np.log(FINE_TAUS)
@@ -168,16 +138,9 @@ def _log_likelihoods(
 def gold_targets(
     gold: IntArray, n: int, *, own: FloatArray | None = None, epsilon: float = 0.0
 ) -> FloatArray:
-    """Gold as distributions; with a share of wrong gold, weighed against the model's own average.
+    """The posterior of the truth given gold, shape (items, n); one-hot for epsilon 0.
 
-    Args:
-        gold: The candidate that gold names, shape (items,).
-        n: Number of candidates.
-        own: Prior of each item, shape (items, n); uniform where None.
-        epsilon: Share of items whose gold is wrong.
-
-    Returns:
-        The posterior of the truth given gold, shape (items, n); one-hot for epsilon 0.
+    The prior is each item's own average, shape (items, n), or uniform.
     """
     likelihood = np.full((len(gold), n), epsilon / (n - 1))
     likelihood[np.arange(len(gold)), gold] = 1 - epsilon

@@ -34,13 +34,7 @@ class Compared(NamedTuple):
 def own_averages(
     items: Sequence[Item], answers: Mapping[str, FloatArray], *, temperature: float
 ) -> list[FloatArray]:
-    """The average of each item, shape (n,).
-
-    Args:
-        items: The items.
-        answers: By item id, log-probabilities over `balanced(n)`, shape (n presentations, n).
-        temperature: Of the average.
-    """
+    """The average of each item, shape (n,), of log-probabilities over `balanced(n)` by item id."""
     return [own_average(answers[item.id], tau=temperature) for item in items]
 
 
@@ -50,14 +44,9 @@ def gold_noise(
     *,
     temperature: float | None = None,
 ) -> GoldNoise:
-    """The temperature of the average and the share of wrong gold under which gold is likeliest.
+    """The temperature of the average, unless it is given, and the share of wrong gold that are likeliest.
 
     Temperature 1 and share 0 where too few items can be `compared`.
-
-    Args:
-        items: The items.
-        answers: As in `own_averages`.
-        temperature: Of the average, where it is given.
     """
     against = compared(items, answers)
     if against is None:

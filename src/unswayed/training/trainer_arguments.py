@@ -29,12 +29,7 @@ def trainer_arguments(
 ) -> dict[str, Any]:
     """Arguments of `transformers.TrainingArguments` and of what inherits from it.
 
-    Args:
-        recipe: Optimiser, device and what is saved and logged when.
-        out: Folder of checkpoints.
-        micro: Sequences per process and backward pass.
-        passes: Backward passes per step.
-        steps: Optimiser steps of the run.
+    `micro` sequences per process and backward pass, `passes` of which make a step.
     """
     optimiser, run = recipe.optimiser, recipe.run
     every = save_steps(recipe, steps)
@@ -67,10 +62,8 @@ def trainer_arguments(
 def save_steps(recipe: Recipe, steps: int) -> int:
     """Steps between checkpoints; 0 for none.
 
-    Args:
-        recipe: Its `run.save_every`; its `optimiser.inner_updates` divides the result, because a
-            checkpoint between two updates of the same responses could not be resumed exactly.
-        steps: Optimiser steps of the run.
+    `optimiser.inner_updates` divides it, because a checkpoint between two updates of the same
+    responses could not be resumed exactly.
     """
     every = recipe.run.save_every
     if every != "auto":

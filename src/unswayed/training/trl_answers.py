@@ -80,11 +80,6 @@ def batches(lengths: Sequence[int], longest_answer: int, tokens: int) -> list[ra
     """Consecutive prompts whose padded rows and answers hold at most so many tokens.
 
     A prompt that alone holds more is a batch of its own.
-
-    Args:
-        lengths: Tokens of each prompt.
-        longest_answer: Tokens added to each.
-        tokens: Most of a batch.
     """
     starts: list[int] = []
     widest = 0

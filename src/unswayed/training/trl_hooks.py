@@ -50,12 +50,8 @@ def reward_parts() -> list[Callable[..., list[float]]]:
 class GroupHooks(_Base):  # type: ignore[misc]
     """Mixed into `trl.GRPOTrainer` in front of it.
 
-    Args:
-        scorer: Data, reward and reader.
-        chat: Tokenises the prompts.
-        **trainer: Everything `GRPOTrainer` takes, `args` and `train_dataset` among it; the
-            dataset has one row per row of the scorer's groups, with its number in column `row` and its
-            chat, rendered, in column `prompt`.
+    The dataset has one row per row of the scorer's groups, with its number in column `row` and its
+    chat, rendered, in column `prompt`.
     """
 
     def __init__(self, *, scorer: GroupScorer, chat: ChatTokens, **trainer: Any) -> None:

@@ -38,18 +38,11 @@ def weights_defect(folder: Path) -> str | None:
 
 
 def check_weight_files(folder: Path, model: Any) -> None:
-    """Check that every weight file is whole, and that together they hold the model's weights.
+    """Check that every weight file is whole, and that together they hold the weights of a skeleton.
 
     What transformers does not find it draws at random, with a warning. A layer counts as missing
     where the same weight of another layer is there: names that transformers converts on loading
     are not judged.
-
-    Args:
-        folder: With the weight files.
-        model: The same model on the meta device, without an adapter.
-
-    Raises:
-        UsageError: Naming the file or the weight.
     """
     stored: dict[str, Shape] = {}
     try:
@@ -83,11 +76,7 @@ def check_weight_files(folder: Path, model: Any) -> None:
 
 
 def _shards(index: Path) -> list[str]:
-    """The files that an index names.
-
-    Raises:
-        ValueError: If there are none.
-    """
+    """The files that an index names; `ValueError` if there are none."""
     try:
         shards = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -98,11 +87,7 @@ def _shards(index: Path) -> list[str]:
 
 
 def _shapes(file: Path) -> Mapping[str, Shape]:
-    """The shapes of a file's tensors by name.
-
-    Raises:
-        ValueError: If it has no header, or is not as long as the header says.
-    """
+    """The shapes of a file's tensors by name; `ValueError` if it is not as long as its header says."""
     size = file.stat().st_size
     try:
         with file.open("rb") as opened:
@@ -120,5 +105,4 @@ def _shapes(file: Path) -> Mapping[str, Shape]:
 
 
 def _kind(name: str) -> str:
-    """A weight's name whatever its layer."""
     return re.sub(r"\d+", "#", name)
