@@ -119,6 +119,9 @@ def check_table(
     none); columns without any name the row. A table is in percent if a value is above 1 or a `%`
     stands at one. `only` checks what has one of these words in the name of its row or columns.
     """
+    tolerance = design.get("tolerance")
+    if tolerance is not None and not 0.0 <= tolerance <= 100.0:  # NaN is neither
+        raise UsageError(f"tolerance {tolerance:g} is not between 0 and 100.")
     lines = list(lines)
     words = [word.casefold() for word in only]
     triples = [
@@ -148,7 +151,7 @@ def check_table(
     kinds, broken = [], []
     for size in sorted(by_size, key=lambda size: size or math.inf):
         rules, rows = rules_for(size, design), by_size[size]
-        own = [bad for row in rows for bad in _broken(row, rules, unit, design.get("tolerance"))]
+        own = [bad for row in rows for bad in _broken(row, rules, unit, tolerance)]
         impossible = len({(bad.row, bad.name) for bad in own})
         kinds.append(Kind(size, tuple(rule.text for rule in rules), len(rows), impossible))
         broken += own
