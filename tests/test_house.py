@@ -139,19 +139,11 @@ ONCE: Final = {
 
 SAME_CLASS_NAMES: Final = frozenset(
     {
-        "Answered",
         "Batch",
-        "Block",
-        "Calls",
-        "Cell",
         "Costs",
-        "Groups",
-        "Place",
         "Question",
         "Reply",
         "Row",
-        "Run",
-        "Scale",
     }
 )
 """Public class names that still mean two things. This list only shrinks."""

@@ -67,7 +67,7 @@ class PromptTable(_Part, frozen=True):
 class Rollout(_Part, frozen=True):
     """How responses are sampled."""
 
-    samples: Positive = 8  # N, responses per presentation
+    samples: Annotated[int, Meta(ge=1, le=4096)] = 8  # N, responses per presentation
     temperature: AboveZero = 1.0
     # transformers, or vLLM in the training processes or on a server of its own
     engine: Literal["transformers", "vllm-colocate", "vllm-server"] = "transformers"
