@@ -113,9 +113,14 @@ def targets_of(base: nn.Module, pool: Pool, arm: Arm) -> np.ndarray:
     orders = orders_of(shown)
     log_p = by_candidate(label_log_probs(base, pool.items, shown), orders).double().numpy()
     if arm.target == "own":
-        return own_average(log_p, tau=arm.tau)
+        return own_average(log_p, temperature=arm.tau)
     noise = noise_of_gold(log_p.mean(axis=1), pool.gold.tolist())
-    return gold_targets(pool.gold, n, own=own_average(log_p, tau=noise.tau), epsilon=noise.epsilon)
+    return gold_targets(
+        pool.gold,
+        n,
+        own=own_average(log_p, temperature=noise.temperature),
+        epsilon=noise.wrong_gold,
+    )
 
 
 def _settings(job: Job, arm: Arm) -> RewardSettings:

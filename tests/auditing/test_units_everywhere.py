@@ -26,7 +26,7 @@ from unswayed.report.page import render_report
 from unswayed.shadow import Shadow
 from unswayed.training.data import build_groups
 from unswayed.training.recipe_parts import DataTable, PromptTable
-from unswayed.training.teacher import questions
+from unswayed.training.targets import questions
 
 LONG = "Which of these two answers is the better one, and why is it so?"
 

@@ -13,8 +13,14 @@ from unswayed.training.advice import CLEAN, FEWEST, advise, surest_contradicted
 from unswayed.training.base_answers import balanced
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.table import OBJECTIVES
-from unswayed.training.targets import shared_temperature, wrong_gold
-from unswayed.training.teacher import ENOUGH_GOLD, compared, gold_noise, own_temperature
+from unswayed.training.targets import (
+    ENOUGH_GOLD,
+    compared,
+    estimated_noise,
+    own_temperature,
+    shared_temperature,
+    wrong_gold,
+)
 
 
 def items_of(golds, n=2, task=None):
@@ -131,7 +137,7 @@ def test_levels_of_a_scale_do_not_say_how_much_gold_is_wrong():
     advice = advise(scaled, answers, answer_only=True)
     assert advice.objective == "rl-exact"
     assert "wrong_gold" not in advice.figures
-    assert gold_noise(scaled, answers) == (1.0, 0.0)
+    assert estimated_noise(scaled, answers) == (1.0, 0.0)
 
 
 def test_what_was_not_asked_is_left_out():

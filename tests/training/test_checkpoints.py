@@ -12,9 +12,8 @@ from unswayed.errors import RunDirectoryError
 from unswayed.training.checkpoints import checkpoint_defect
 from unswayed.training.planning import plan_training
 from unswayed.training.protocol import Stop
-from unswayed.training.results import finish
-from unswayed.training.results import result_of as left_by
-from unswayed.training.run import ResumeWarning
+from unswayed.training.run import ResumeWarning, finish
+from unswayed.training.run import result_of as left_by
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.weight_files import weights_defect
 

@@ -78,7 +78,7 @@ def test_gold_of_any_kind_is_let_be_and_items_said_twice_are_not(word_model):
 
 
 def test_gold_changes_the_temperature_alone(word_model, tmp_path):
-    from unswayed.training.teacher import ENOUGH_GOLD
+    from unswayed.training.targets import ENOUGH_GOLD
 
     items = colour_items(400)  # gold of a few does not move the temperature
 
@@ -195,7 +195,7 @@ def test_sft_weighs_gold_against_the_average_and_splits_what_several_share(word_
     assert 0 < share < 0.5  # gold drawn at random and a random model: much of it is wrong
     before = ask_base(plain, tmp_path / "run")
     for item, example in zip(plain.groups.items, auto.train_dataset, strict=True):
-        weighed = own_average(before[item.id], tau=tau) * np.where(
+        weighed = own_average(before[item.id], temperature=tau) * np.where(
             gold_mask(item), 1 - share, share
         )
         np.testing.assert_allclose(example.target, weighed / weighed.sum(), atol=1e-6)
@@ -255,8 +255,7 @@ def test_a_plan_says_what_a_run_does(word_model, objective):
 
 
 def test_a_temperature_that_is_given_is_that_of_the_share_of_wrong_gold():
-    from unswayed.training.targets import noise_of_gold
-    from unswayed.training.teacher import compared, gold_noise
+    from unswayed.training.targets import compared, estimated_noise, noise_of_gold
 
     items = colour_items(300)
     rng = np.random.default_rng(0)
@@ -265,8 +264,8 @@ def test_a_temperature_that_is_given_is_that_of_the_share_of_wrong_gold():
         p = np.where(np.arange(2) == (item.gold if rng.random() < 0.8 else 1 - item.gold), 0.8, 0.2)
         answers[item.id] = np.log(np.stack([p, p]))
     against = compared(items, answers)
-    free, given = gold_noise(items, answers), gold_noise(items, answers, temperature=2.0)
+    free, given = estimated_noise(items, answers), estimated_noise(items, answers, temperature=2.0)
     assert free == noise_of_gold(against.mean_logits, against.gold)
-    assert given == noise_of_gold(against.mean_logits, against.gold, taus=[2.0])
-    assert given.epsilon != free.epsilon
-    assert gold_noise(items[:5], answers, temperature=2.0) == (2.0, 0.0)
+    assert given == noise_of_gold(against.mean_logits, against.gold, temperatures=[2.0])
+    assert given.wrong_gold != free.wrong_gold
+    assert estimated_noise(items[:5], answers, temperature=2.0) == (2.0, 0.0)

@@ -12,7 +12,7 @@ from unswayed.training.architecture import Architecture, build_skeleton, shape_o
 from unswayed.training.devices import Device
 from unswayed.training.memory import MEASURED, Demand, advice, described, estimate_memory
 from unswayed.training.planning import plan_training
-from unswayed.training.sharding import Sharding
+from unswayed.training.processes import Sharding
 from unswayed.training.table import OBJECTIVES
 
 GB = 10**9

@@ -25,7 +25,7 @@ def base_weights(model):
 
 
 def test_the_base_is_what_it_was_bit_for_bit(model):
-    from unswayed.training.merging import merge_without_trace
+    from unswayed.training.trl_hooks import merge_without_trace
 
     before = base_weights(model)
     model.merge_adapter()

@@ -14,8 +14,8 @@ from unswayed.training import rollout_checks
 from unswayed.training.checks import TRL_VERSIONS
 from unswayed.training.devices import check_device
 from unswayed.training.planning import plan_training
+from unswayed.training.processes import Sharding, sharding_of
 from unswayed.training.rollout_checks import check_rollout, check_vllm
-from unswayed.training.sharding import Sharding, sharding_of
 
 
 def planned(model, objective="pa-grpo", **changes):

@@ -18,7 +18,7 @@ from unswayed.training.table import ENGINES, OBJECTIVES
 
 if TYPE_CHECKING:
     from unswayed.training.plan import Plan
-    from unswayed.training.results import TrainingResult
+    from unswayed.training.run import TrainingResult
 
     EngineName: TypeAlias = str
     ObjectiveName: TypeAlias = str
@@ -86,6 +86,7 @@ def train(
     """
     from unswayed.cli.steps import StepLines
     from unswayed.registry import require
+    from unswayed.runner.interrupts import INTERRUPTED
     from unswayed.sources import load_data
     from unswayed.training.planning import plan_training
     from unswayed.training.processes import is_main
@@ -138,7 +139,7 @@ def train(
         lines.close()
     if is_main():
         _conclude(plan, result)
-    return 130 if result.interrupted else 0
+    return INTERRUPTED if result.interrupted else 0
 
 
 def _announce(plan: Plan) -> None:
@@ -182,10 +183,7 @@ def _conclude(plan: Plan, result: TrainingResult) -> None:
     from unswayed.training.held_out import figures_of, look_filtered
 
     if result.interrupted:
-        note(
-            f"interrupted after step {result.steps} of {plan.steps}; the same command goes on "
-            "from here."
-        )
+        note(plan.interrupted_after(result.steps))
         return
     if result.resumed_from == result.steps:
         note(f"all {result.steps} steps were done before. For another run choose another --out.")

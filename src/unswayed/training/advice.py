@@ -22,10 +22,9 @@ from unswayed.errors import UsageError
 from unswayed.items import Item
 from unswayed.metrics.uncertainty import exact_interval
 from unswayed.rewards import FloatArray
-from unswayed.training.gold import usable_items
+from unswayed.training.data import usable_items
 from unswayed.training.recipe_parts import DataTable, PromptTable
-from unswayed.training.targets import wrong_gold
-from unswayed.training.teacher import compared, questions
+from unswayed.training.targets import compared, questions, wrong_gold
 
 CLEAN: Final = 0.10
 """Gold counts as clean where the interval of the share that is wrong ends below this."""

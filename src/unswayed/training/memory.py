@@ -44,8 +44,8 @@ from typing import Any, Final, NamedTuple
 from unswayed.training.architecture import Architecture
 from unswayed.training.data import Groups
 from unswayed.training.devices import BYTES, Device, computed_in, device_of, loaded_in
+from unswayed.training.processes import Sharding
 from unswayed.training.recipe_parts import Recipe
-from unswayed.training.sharding import Sharding
 
 GB: Final = 10**9
 NODE: Final = 8

@@ -49,8 +49,8 @@ from unswayed.training.plan import Plan
 from unswayed.training.processes import process_count
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.sampling import Split
-from unswayed.training.teacher import (
-    gold_noise,
+from unswayed.training.targets import (
+    estimated_noise,
     own_averages,
     own_temperature,
     plain_gold,
@@ -153,10 +153,10 @@ def _to_gold(plan: Plan, out: Path) -> Lesson:
     targets, constants = plain_gold(items), {}
     if target.gold_noise != "none":
         before = ask_base(plan, out)
-        noise = gold_noise(items, before, temperature=target.temperature)
-        averages = own_averages(items, before, temperature=noise.tau)
-        targets = weighed_gold(items, averages, epsilon=noise.epsilon)
-        constants = {"temperature": noise.tau, "wrong_gold": noise.epsilon}
+        noise = estimated_noise(items, before, temperature=target.temperature)
+        averages = own_averages(items, before, temperature=noise.temperature)
+        targets = weighed_gold(items, averages, epsilon=noise.wrong_gold)
+        constants = {"temperature": noise.temperature, "wrong_gold": noise.wrong_gold}
 
     def loss(batch: LabelBatch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
         assert batch.target is not None

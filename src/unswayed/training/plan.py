@@ -55,6 +55,10 @@ class Plan:
         """Steps after which a stop can be resumed exactly: those of one batch of responses."""
         return self.recipe.optimiser.inner_updates if self.sampled else 1
 
+    def interrupted_after(self, step: int) -> str:
+        """What to be told of a run that a signal has stopped."""
+        return f"interrupted after step {step} of {self.steps}; the same command goes on from here."
+
     def described(self) -> dict[str, Any]:
         """The plan as plain values, for `--dry-run`."""
         return {

@@ -20,16 +20,16 @@ from unswayed.reward_settings import Advantage
 from unswayed.training import checks
 from unswayed.training.architecture import build_skeleton, check_quantised, shape_of
 from unswayed.training.chats import load_chat
+from unswayed.training.checks import check_loggers
 from unswayed.training.data import build_groups, prompt_settings
 from unswayed.training.devices import check_device
-from unswayed.training.loggers import check_loggers
 from unswayed.training.memory import Demand, advice, demand_of, estimate_memory
 from unswayed.training.plan import Plan
+from unswayed.training.processes import sharding_of
 from unswayed.training.provenance import run_record
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.rollout_checks import check_rollout
 from unswayed.training.sampling import Split, check_step
-from unswayed.training.sharding import sharding_of
 from unswayed.training.table import ENGINES, OBJECTIVES
 from unswayed.training.weight_files import check_weight_files
 

@@ -71,16 +71,15 @@ class RunHooks:
         self.alarms = Alarms(steps_before_alarm(self.plan.recipe.optimiser.items_per_step))
         self.checked |= everyone(self.folder.held_out())[0]  # only one machine may have the log
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Measure the untrained model, so that the end has something to be compared with.
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Check the held-out items, if the step before was not saved and checked then.
 
-        And a resumed one, where the run ended between a checkpoint and its check.
+        Before the first step the untrained model, so that the end has something to be compared with,
+        or a resumed one whose run ended between a checkpoint and its check.
         """
         self._measure_if_due(state)
 
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Check the held-out items, if the step before was not saved and checked then."""
-        self._measure_if_due(state)
+    on_train_begin = on_step_begin
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Check the held-out items: what goes wrong there costs no step.

@@ -28,6 +28,7 @@ written it takes its name. A process that got no signal of its own reads that ot
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sys
 import threading
@@ -39,11 +40,53 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from unswayed.runner.interrupts import INTERRUPTED, SIGNALS, catch_interrupt, signal_stream
-from unswayed.training.boundary import Boundary, random_states
 from unswayed.training.checkpoints import rng_file
 from unswayed.training.plan import Plan
 from unswayed.training.processes import any_process, is_main, process_count
 from unswayed.training.run_folder import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """The moment between two steps that a run can be resumed at."""
+
+    step: int  # optimiser steps done
+    random: dict[str, Any]  # state of this process's random numbers, as transformers keeps it
+    # tokens, flos: what transformers counts as it goes
+    tokens: float
+    flos: float
+    written: Any  # on a GPU, the event after which the weights are those of the step
+
+    @classmethod
+    def of(cls, trainer: Any, random: dict[str, Any]) -> Boundary:
+        """The moment that a trainer is at, with the random numbers that the next step begins with."""
+        import torch
+
+        on_gpu = torch.cuda.is_available()
+        return cls(
+            step=trainer.state.global_step,
+            random=random,
+            tokens=trainer.state.num_input_tokens_seen,
+            flos=trainer.current_flos,
+            written=torch.cuda.current_stream().record_event() if on_gpu else None,
+        )
+
+
+def random_states() -> dict[str, Any]:
+    """This process's random numbers, in the form in which transformers keeps them."""
+    import numpy as np
+    import torch
+
+    states = {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),  # the state that others draw from
+        "cpu": torch.random.get_rng_state(),
+    }
+    if torch.cuda.is_available():
+        cuda = torch.cuda.random
+        states["cuda"] = cuda.get_rng_state_all() if process_count() > 1 else cuda.get_rng_state()
+    return states
+
 
 POLL_S: Final = 0.05
 HEARD_S: Final = 0.5
@@ -89,6 +132,8 @@ class StopHooks:
         """The step before is whole: logged, saved, checked."""
         self._settle(state)
 
+    on_epoch_end = on_train_end = on_step_begin
+
     def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Another backward pass has been made."""
         self._stop_if_asked()
@@ -105,14 +150,6 @@ class StopHooks:
         """The weights have changed; before the next step random numbers may be drawn."""
         if state.global_step % self.plan.stop_every == 0:
             self._random = random_states()
-
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The epoch's last step is whole."""
-        self._settle(state)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The last step is whole."""
-        self._settle(state)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Give the checkpoint its name once every process has written its part."""
@@ -152,11 +189,6 @@ class StopHooks:
         else:
             text = f"stopping: saving step {boundary.step}"
         _say(f"\n{text}; Ctrl-C again leaves at once.")
-
-    def tell_stopped(self) -> None:
-        """Say where the run stopped, for a process that does not get to say it elsewhere."""
-        steps = f"after step {self.saved} of {self.plan.steps}"
-        _say(f"interrupted {steps}; the same command goes on from here.")
 
     def save(self) -> int:
         """Write the checkpoint of the last boundary, if there is none; returns its step.
@@ -324,7 +356,7 @@ class JointStop:
             raise TimeoutError(f"not written in time: {', '.join(missing)}")
         if boundary is not None and boundary.step != self.training.saved:
             self.training.name_checkpoint(boundary.step)
-        self.training.tell_stopped()
+        _say(self.training.plan.interrupted_after(self.training.saved))
         self.store.set("named", "")
 
     def _wait(self, keys: list[str]) -> list[str]:

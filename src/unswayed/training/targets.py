@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,16 +11,20 @@ from scipy.special import log_softmax, softmax
 
 from unswayed.decisions import Estimate
 from unswayed.errors import ShapeError
+from unswayed.items import Item, units_of
 from unswayed.quantiles import NORMAL
-from unswayed.rewards import FloatArray, IntArray
+from unswayed.rewards import FloatArray, IntArray, right_mask
+from unswayed.tasks import task_of
 
-TAUS: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
+TEMPERATURES: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 """Temperatures tried for the model's own average."""
 
 EPSILONS: Final = tuple(round(0.05 * step, 2) for step in range(10))
 """Shares of wrong gold that are tried."""
 
-FINE_TAUS: Final = tuple(float(tau) for tau in np.geomspace(0.01, 100.0, 81))
+FINE_TEMPERATURES: Final = tuple(
+    float(temperature) for temperature in np.geomspace(0.01, 100.0, 81)
+)
 """Temperatures of a profile, 1 among them; wide, since one that is missing looks like wrong gold or hides it."""
 
 FINE_STEPS: Final = 50
@@ -32,18 +37,20 @@ LIKELY: Final = NORMAL**2 / 2
 class GoldNoise(NamedTuple):
     """How far gold and the model's own average can be trusted."""
 
-    tau: float  # temperature of the average
-    epsilon: float  # share of items whose gold is wrong
+    temperature: float  # temperature of the average
+    wrong_gold: float  # share of items whose gold is wrong
 
 
-def own_average(log_p: FloatArray, *, tau: float = 1.0) -> FloatArray:
+def own_average(log_p: FloatArray, *, temperature: float = 1.0) -> FloatArray:
     """The mean of the logits over a balanced set of presentations, as a distribution, shape (..., n).
 
     Whatever is added to a position's or a label's logit is the same for all candidates in the mean
     of a set that shows each candidate equally often in each place, so it cancels. A temperature below
     1 sharpens.
     """
-    result: FloatArray = softmax(np.asarray(log_p, dtype=np.float64).mean(axis=-2) / tau, axis=-1)
+    result: FloatArray = softmax(
+        np.asarray(log_p, dtype=np.float64).mean(axis=-2) / temperature, axis=-1
+    )
     return result
 
 
@@ -51,7 +58,7 @@ def noise_of_gold(
     mean_logits: FloatArray,
     gold: Sequence[int],
     *,
-    taus: Sequence[float] = TAUS,
+    temperatures: Sequence[float] = TEMPERATURES,
 ) -> GoldNoise:
     """The temperature and the share of wrong gold under which the gold is likeliest.
 
@@ -59,9 +66,9 @@ def noise_of_gold(
     it with probability 1 - epsilon and any other candidate equally often. Of equal likelihoods the
     first stands.
     """
-    values = _log_likelihoods(mean_logits, gold, taus, EPSILONS)
+    values = _log_likelihoods(mean_logits, gold, temperatures, EPSILONS)
     row, column = np.unravel_index(int(values.argmax()), values.shape)
-    return GoldNoise(taus[int(row)], EPSILONS[int(column)])
+    return GoldNoise(temperatures[int(row)], EPSILONS[int(column)])
 
 
 def wrong_gold(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
@@ -75,7 +82,7 @@ def wrong_gold(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
     """
     n = mean_logits.shape[1]
     shares = np.linspace(0.0, (n - 1) / n, FINE_STEPS + 1)
-    profile = _peaks(_log_likelihoods(mean_logits, gold, FINE_TAUS, shares.tolist()))
+    profile = _peaks(_log_likelihoods(mean_logits, gold, FINE_TEMPERATURES, shares.tolist()))
     low, high = _likely(profile, shares)
     return Estimate(value=float(shares[profile.argmax()]), low=low, high=high, n=len(gold))
 
@@ -84,11 +91,11 @@ def shared_temperature(mean_logits: FloatArray, gold: Sequence[int]) -> float:
     """The temperature nearest to 1 that is likely, whether gold is always right or partly wrong.
 
     Where gold contradicts a sure average either of them may be wrong: all right, gold asks for a
-    flatter average; partly wrong, for a sharper one. Log loss is convex in 1 / tau, so a step from 1
+    flatter average; partly wrong, for a sharper one. Log loss is convex in 1 / temperature, so a step from 1
     that both ask for, and that ends before the likeliest, makes the average better.
     """
-    values = _log_likelihoods(mean_logits, gold, FINE_TAUS, EPSILONS)
-    places = np.log(FINE_TAUS)
+    values = _log_likelihoods(mean_logits, gold, FINE_TEMPERATURES, EPSILONS)
+    places = np.log(FINE_TEMPERATURES)
     _, highest = _likely(values[:, 0], places)
     lowest, _ = _likely(_peaks(values.T), places)
     return float(np.exp(min(max(0.0, lowest), highest)))
@@ -119,17 +126,20 @@ def _peaks(values: FloatArray) -> FloatArray:
 
 
 def _log_likelihoods(
-    mean_logits: FloatArray, gold: Sequence[int], taus: Sequence[float], epsilons: Sequence[float]
+    mean_logits: FloatArray,
+    gold: Sequence[int],
+    temperatures: Sequence[float],
+    epsilons: Sequence[float],
 ) -> FloatArray:
-    """Log-likelihood of the gold at each temperature and share, shape (taus, epsilons)."""
+    """Log-likelihood of the gold at each temperature and share, shape (temperatures, epsilons)."""
     items, n = mean_logits.shape
     if items != len(gold) or not items:
         raise ShapeError(f"{len(gold)} gold answers for {items} items")
     rows, chosen = np.arange(items), np.asarray(gold)
     shares = np.asarray(epsilons)[:, None]
     sums = []
-    for tau in taus:
-        own = np.exp(log_softmax(mean_logits / tau, axis=-1))[rows, chosen]
+    for temperature in temperatures:
+        own = np.exp(log_softmax(mean_logits / temperature, axis=-1))[rows, chosen]
         likelihood = (1 - shares) * own + shares / (n - 1) * (1 - own)
         sums.append(np.log(np.maximum(likelihood, np.finfo(np.float64).tiny)).sum(axis=-1))
     return np.array(sums)
@@ -148,3 +158,104 @@ def gold_targets(
     total = posterior.sum(axis=-1, keepdims=True)
     result: FloatArray = np.where(total > 0, posterior / np.where(total > 0, total, 1), likelihood)
     return result
+
+
+ENOUGH_GOLD: Final = 20
+"""Items with gold from which a temperature is chosen; with fewer it is 1."""
+
+
+class Compared(NamedTuple):
+    """Items whose gold can be held against the average."""
+
+    mean_logits: FloatArray  # mean over a balanced set of presentations, shape (items, n)
+    gold: Sequence[int]  # the candidate that gold names
+
+
+def own_averages(
+    items: Sequence[Item], answers: Mapping[str, FloatArray], *, temperature: float
+) -> list[FloatArray]:
+    """The average of each item, shape (n,), of log-probabilities over `balanced(n)` by item id."""
+    return [own_average(answers[item.id], temperature=temperature) for item in items]
+
+
+def estimated_noise(
+    items: Sequence[Item],
+    answers: Mapping[str, FloatArray],
+    *,
+    temperature: float | None = None,
+) -> GoldNoise:
+    """The temperature of the average, unless it is given, and the share of wrong gold that are likeliest.
+
+    Temperature 1 and share 0 where too few items can be `compared`.
+    """
+    against = compared(items, answers)
+    if against is None:
+        return GoldNoise(temperature or 1.0, 0.0)
+    given = TEMPERATURES if temperature is None else (temperature,)
+    return noise_of_gold(against.mean_logits, against.gold, temperatures=given)
+
+
+def own_temperature(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> float:
+    """The temperature at which the average is a target: as near to 1 as the gold there is allows.
+
+    1 where too few items can be `compared`; else `shared_temperature`.
+    """
+    against = compared(items, answers)
+    return 1.0 if against is None else shared_temperature(against.mean_logits, against.gold)
+
+
+def compared(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Compared | None:
+    """Gold beside the averages, of the items that are `golden`; None where there are none."""
+    judged = golden(items)
+    if not judged:
+        return None
+    return Compared(
+        np.array([answers[item.id].mean(axis=0) for item in judged]),
+        [item.gold_candidates()[0] for item in judged],
+    )
+
+
+def golden(items: Sequence[Item]) -> list[Item]:
+    """Items with one right candidate, of the most frequent number of candidates; none if too few.
+
+    Too few are fewer than `ENOUGH_GOLD`. Levels of a scale are left out, since gold is then wrong by
+    one level more often than by three; so are items of the same question as an earlier one.
+    """
+    single = [
+        item for item in items if len(item.gold_candidates()) == 1 and not task_of(item.task).scaled
+    ]
+    asked = questions(single)
+    numbers = Counter(item.n for item in asked)
+    n = max(numbers, key=lambda number: (numbers[number], -number), default=0)
+    return [item for item in asked if item.n == n] if numbers[n] >= ENOUGH_GOLD else []
+
+
+def questions(items: Sequence[Item]) -> list[Item]:
+    """The first item of each question: duplicates are no evidence of their own."""
+    first: dict[str, Item] = {}
+    for unit, item in zip(units_of(items)[0], items, strict=True):
+        first.setdefault(unit, item)
+    return list(first.values())
+
+
+def plain_gold(items: Sequence[Item]) -> list[FloatArray]:
+    """The gold of each item, shape (n,), equally much for each right candidate."""
+    masks = [right_mask(item.gold_candidates(), item.n) for item in items]
+    return [mask / mask.sum() for mask in masks]
+
+
+def weighed_gold(
+    items: Sequence[Item], averages: Sequence[FloatArray], *, epsilon: float
+) -> list[FloatArray]:
+    """What gold makes of each item's average, shape (n,); gold itself for epsilon 0.
+
+    Items with several right candidates keep their gold, equally much for each.
+    """
+    targets = []
+    for item, gold, average in zip(items, plain_gold(items), averages, strict=True):
+        right = np.flatnonzero(gold)
+        single = len(right) == 1
+        targets.append(
+            gold_targets(right, item.n, own=average[None], epsilon=epsilon)[0] if single else gold
+        )
+    return targets

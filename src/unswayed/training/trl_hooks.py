@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unswayed.training.chats import ChatTokens
-from unswayed.training.merging import merge_without_trace
 from unswayed.training.sampling import GroupSampler, check_batch
 from unswayed.training.scoring import PARTS, GroupScorer
 
@@ -123,3 +122,34 @@ class GroupHooks(_Base):  # type: ignore[misc]
         for at, value in enumerate(everyone.tolist(), start=len(logged) - len(everyone)):
             logged[at] = value
         return scored
+
+
+def merge_without_trace(model: Any) -> None:
+    """Make a `PeftModel` restore its base weights, bit for bit, when the adapter is taken out.
+
+    With vLLM rollouts trl merges the adapter into the base before each batch, sends the sum, and
+    subtracts the adapter again. In bfloat16 that does not undo the addition: after 1 000 such steps a
+    512 x 512 matrix had moved by 2.7 % of its norm, a quarter of what its adapter had learned.
+
+    The copy lies beside the weights, on the same device and sharded alike, while the adapter is
+    merged: during the transfer to vLLM, when there are no activations.
+    """
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    tuner: Any = model.base_model
+    merge, unmerge = tuner.merge_adapter, tuner.unmerge_adapter
+    copies: list[tuple[Any, Any]] = []
+
+    def merge_adapter(*arguments: Any, **keywords: Any) -> None:
+        layers: Any = (layer for layer in tuner.modules() if isinstance(layer, BaseTunerLayer))
+        weights = [weight for layer in layers for weight in layer.get_base_layer().parameters()]
+        copies.extend((weight, weight.detach().clone()) for weight in weights)
+        merge(*arguments, **keywords)
+
+    def unmerge_adapter() -> None:
+        unmerge()
+        for weight, copy in copies:
+            weight.data.copy_(copy)
+        copies.clear()
+
+    tuner.merge_adapter, tuner.unmerge_adapter = merge_adapter, unmerge_adapter
