@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from unswayed.backends import local_plans
-from unswayed.backends.local_costs import Costs
+from unswayed.backends.local_costs import PassCosts
 from unswayed.backends.local_jobs import FloatArray
 from unswayed.backends.local_passes import LabelScorer
-from unswayed.backends.local_plans import Batch, Step, plan
+from unswayed.backends.local_plans import PromptBatch, Step, plan
 from unswayed.backends.local_trees import shared_lengths
 
 torch = pytest.importorskip("torch")
@@ -78,7 +78,7 @@ def orders(question: int, candidate: int, *, n: int = 4, items: int = 2) -> tupl
 
 
 def scored(
-    scorer: LabelScorer, prompts: Sequence[list[int]], batches: Sequence[Batch]
+    scorer: LabelScorer, prompts: Sequence[list[int]], batches: Sequence[PromptBatch]
 ) -> FloatArray:
     result = np.full((len(prompts), 2), np.nan)
     for batch in batches:
@@ -88,10 +88,12 @@ def scored(
 
 
 def alone(scorer: LabelScorer, prompts: Sequence[list[int]]) -> FloatArray:
-    return scored(scorer, prompts, [Batch([row], len(prompts[row])) for row in range(len(prompts))])
+    return scored(
+        scorer, prompts, [PromptBatch([row], len(prompts[row])) for row in range(len(prompts))]
+    )
 
 
-WAYS: dict[str, Callable[[Costs], Costs]] = {
+WAYS: dict[str, Callable[[PassCosts], PassCosts]] = {
     "several trees in a pass": lambda costs: replace(costs, call=1e15),
     "walked": lambda costs: replace(costs, call=0.0, pair=1e9),
     "as chosen": lambda costs: costs,
@@ -105,7 +107,7 @@ def test_trees_give_the_label_probabilities_of_rows(
 ) -> None:
     scorer = LabelScorer(model_of(*TREES[family], attention), pad=0)
     assert scorer.takes_trees
-    costs = Costs.of(scorer.model, budget=1e9)
+    costs = PassCosts.of(scorer.model, budget=1e9)
     prompts, groups = orders(30, 5)
     expected = alone(scorer, prompts)
     assert float(expected.std()) > 0.1, "equal figures would show nothing"
@@ -135,7 +137,7 @@ def test_trees_give_the_label_probabilities_of_rows(
 def test_a_model_that_trees_would_change_is_scored_by_rows(family: str) -> None:
     scorer = LabelScorer(model_of(*ROWS[family]), pad=0)
     assert not scorer.takes_trees
-    costs = Costs.of(scorer.model, budget=1e9)
+    costs = PassCosts.of(scorer.model, budget=1e9)
     prompts, groups = orders(40, 5, n=3)
     batches = list(
         plan(
@@ -188,7 +190,7 @@ def test_half_precision_takes_trees_within_its_own_rounding() -> None:
     prompts, groups = orders(30, 5)
     batches = list(
         plan(
-            prompts, groups, costs=Costs.of(model, budget=1e9),
+            prompts, groups, costs=PassCosts.of(model, budget=1e9),
             cap=4096, cap_apart=4096, pads=True, trees=True,
         )
     )  # fmt: skip
@@ -206,7 +208,7 @@ def test_a_pass_that_returns_to_a_beginning_finds_it_unchanged() -> None:
     steps = [Step(((0, 1),), 0, 10)]
     steps += [Step(((row, row + 1),), 10) for row in range(6)]
     steps.append(Step(((0, 1),), 10))
-    batch = Batch([*range(6), 0], 0, tuple(steps))
+    batch = PromptBatch([*range(6), 0], 0, tuple(steps))
     rows = [prompts[row] for row in batch.rows]
     found = np.array(scorer.score(rows, [LABELS] * 7, steps=batch.steps))
     np.testing.assert_allclose(found, alone(scorer, rows), rtol=0, atol=EXACT)
