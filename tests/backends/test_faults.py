@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from unswayed.backends.addresses import Address, Secret
 from unswayed.backends.faults import (
+    HttpReply,
     TimedOutError,
     UnreachableError,
     fault_of,

@@ -157,7 +157,7 @@ def test_memory_decides_what_runs_together() -> None:
 
 def test_the_memory_of_a_batch_is_that_of_its_largest_pass() -> None:
     costs = PassCosts(
-        token=1, pair=0, call=1, hidden=10, cached=3, repeated=2, scores=0, logits=1, budget=1e9
+        token=1, pair=0, call=0, hidden=10, cached=3, repeated=2, scores=0, logits=1, budget=1e9
     )
     apart = [[1, 2, 3, 4, 5], [9] * 7]
     (rows,) = planned(apart, ["q", "q"], costs=costs)
