@@ -32,8 +32,9 @@ from local_parts.peer import Peer
 from local_parts.works import WORKS, Work, make_model
 from unswayed.backends import Backend, BackendSettings, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
+from unswayed.backends.local_jobs import CPU_TOKENS
 from unswayed.backends.local_models import LoadedModel
-from unswayed.backends.local_plans import CPU_TOKENS, plan
+from unswayed.backends.local_plans import plan
 from unswayed.calls import Query, Request, Response
 from unswayed.items import ItemSet
 from unswayed.presentation import Ask, Presentation, presentations

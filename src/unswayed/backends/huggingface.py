@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_jobs import Job, Reading, answer_in_windows, label_response
+from unswayed.backends.local_jobs import Job, PromptCounts, answer_in_windows, label_response
 from unswayed.backends.local_models import LoadedModel, check_places, load_model
 from unswayed.backends.local_plans import Step
 from unswayed.backends.local_texts import generate
@@ -67,7 +67,7 @@ class HuggingFaceBackend(Backend):
         # torch's settings are per thread, and a model takes one batch at a time
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-model")
         self._loaded: LoadedModel | None = None
-        self._reading = Reading()
+        self._reading = PromptCounts()
 
     def forecast(self, queries: Iterable[Query]) -> tuple[str, ...]:
         """How label prompts would be read, by tokenizer and configuration; see `local_forecasts`."""

@@ -12,14 +12,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_costs import PassCosts
-from unswayed.backends.local_jobs import LocalPlan, Reading
+from unswayed.backends.local_jobs import LocalPlan, PromptCounts
 from unswayed.backends.local_models import device_of, dtype_of, load_tokenizer
 from unswayed.backends.local_passes import attends_to_all
 from unswayed.backends.local_plans import WINDOW
 from unswayed.backends.model_folders import ModelFolder
 from unswayed.calls import Query
-from unswayed.errors import UsageError
+from unswayed.errors import UsageError, first_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -36,23 +35,15 @@ def forecast(
     device = device_of(settings)
     tokenizer = load_tokenizer(folder, settings, name=name)
     model = _outline(folder, settings, name=name)
+    trees = attends_to_all(model)
     try:
-        costs = PassCosts.of(model, memory_gb=settings.memory_gb, device=device)
+        plan = LocalPlan.of(
+            model, tokenizer, folder, settings, name=name, device=device, pads=True, trees=trees
+        )
     except (RuntimeError, AssertionError) as error:  # torch's, where there is no such device
-        reason = str(error).partition("\n")[0].rstrip(".")
+        reason = first_line(error).rstrip(".")
         return (f"{name}: how its prompts would be read cannot be told here: {device}: {reason}.",)
-    plan = LocalPlan.of(
-        model,
-        tokenizer,
-        folder,
-        costs=costs,
-        cap=settings.batch_tokens,
-        device=device.type,
-        name=name,
-        pads=True,
-        trees=attends_to_all(model),
-    )
-    reading = Reading()
+    reading = PromptCounts()
     n_written = n_refused = 0
     peak = 0.0
     pending = iter(queries)
@@ -73,7 +64,7 @@ def forecast(
         said.append(
             f"{name}: label prompts would be read as {counts}; {reading.read:,} of {reading.given:,} "
             f"tokens. Passes are predicted to take at most {peak / 1e9:.2g} of "
-            f"{costs.budget / 1e9:.2g} GB beside the weights.{trial if shared else ''}"
+            f"{plan.costs.budget / 1e9:.2g} GB beside the weights.{trial if shared else ''}"
         )
     if n_written:
         said.append(f"{name}: {n_written:,} prompts are answered with text, by rows.")

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.backends import BackendSettings
 from unswayed.backends.local_chats import ChatWriter, Ids, LabelTokens, may_think
 from unswayed.backends.local_costs import PassCosts
 from unswayed.backends.local_plans import (
@@ -21,7 +22,6 @@ from unswayed.backends.local_plans import (
     Form,
     PromptBatch,
     by_length,
-    cap_of_rows,
     plan,
 )
 from unswayed.backends.local_texts import seed_of
@@ -31,7 +31,11 @@ from unswayed.calls import Failure, Query, Request, Response, TokenLogprob
 from unswayed.parsing import is_failed_attempt
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+CPU_TOKENS: Final = 2048
+"""Padded tokens per batch on a CPU: up to 1.7 times faster than 8192, which leave its caches."""
 
 B = TypeVar("B")
 
@@ -145,28 +149,21 @@ class LocalPlan:
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         folder: ModelFolder,
+        settings: BackendSettings,
         *,
-        costs: PassCosts,
-        cap: int,
-        device: str,
         name: str,
+        device: torch.device,
         pads: bool,
         trees: bool,
     ) -> LocalPlan:
-        """The plan of a model for a kind of device."""
+        """The plan of a model on a device."""
         writer = ChatWriter(tokenizer, model=name, enable_thinking=folder.prompt.enable_thinking)
+        costs = PassCosts.of(model, memory_gb=settings.memory_gb, device=device)
         longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-        return cls(
-            model=name,
-            writer=writer,
-            labels=LabelTokens(writer),
-            costs=costs,
-            longest=longest if isinstance(longest, int) else None,
-            cap=cap,
-            cap_apart=cap_of_rows(cap, device),
-            pads=pads,
-            trees=trees,
-        )
+        longest = longest if isinstance(longest, int) else None
+        cap = settings.batch_tokens
+        apart = min(cap, CPU_TOKENS) if device.type == "cpu" else cap
+        return cls(name, writer, LabelTokens(writer), costs, longest, cap, apart, pads, trees)
 
     def prepare(self, queries: Sequence[Query]) -> tuple[list[Job], list[Answer]]:
         """Render and tokenise; prompts too long for the model or for the memory are refused."""
@@ -218,7 +215,7 @@ class LocalPlan:
         )
 
 
-class Reading:
+class PromptCounts:
     """What label prompts take to read."""
 
     def __init__(self) -> None:

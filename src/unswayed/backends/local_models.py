@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_costs import PassCosts
 from unswayed.backends.local_grammars import Grammars
 from unswayed.backends.local_jobs import LocalPlan
 from unswayed.backends.local_passes import LabelScorer
@@ -68,10 +67,9 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
         model,
         tokenizer,
         folder,
-        costs=PassCosts.of(model, memory_gb=settings.memory_gb, device=model.device),
-        cap=settings.batch_tokens,
-        device=model.device.type,
+        settings,
         name=name,
+        device=model.device,
         pads=scorer.pads,
         trees=scorer.takes_trees,
     )

@@ -32,9 +32,6 @@ Form = Literal["plain", "prefix", "trie"]
 WINDOW: Final = 4096
 """Queries taken at once, so that prompts of like length or beginning can share a batch."""
 
-CPU_TOKENS: Final = 2048
-"""Padded tokens per batch on a CPU: up to 1.7 times faster than 8192, which leave its caches."""
-
 GAIN: Final = 0.9
 """A tree is taken if it costs at most this share of plain rows, by prediction; a beginning that all
 groups share, if it costs at most this share of the groups by themselves."""
@@ -131,11 +128,6 @@ def plan(
     for part in by_length(lengths, cap=cap_apart, same=not pads, fits=fits):
         own = [lengths[index] for index in part]
         yield PromptBatch([alone[index] for index in part], sum(own), memory(len(own), max(own)))
-
-
-def cap_of_rows(cap: int, device: str) -> int:
-    """Most padded tokens of a pass over rows, of a cap on any pass and a kind of device."""
-    return min(cap, CPU_TOKENS) if device == "cpu" else cap
 
 
 def by_length(
