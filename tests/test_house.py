@@ -140,9 +140,7 @@ ONCE: Final = {
 SAME_CLASS_NAMES: Final = frozenset(
     {
         "Batch",
-        "Costs",
         "Question",
-        "Reply",
         "Row",
     }
 )
