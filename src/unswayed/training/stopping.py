@@ -14,12 +14,10 @@ How the step is left depends on who else takes part in it:
   wait for ever, and runs no handler of Python. So a thread hears the signal, and another writes the
   checkpoint and ends the process, while the main threads go on with a step that nobody will see.
 
-Of the last, the main threads never update the weights:
-
-- Before each update all processes meet at a gate. One that is stopping refuses it, and then none
-  passes. So all of them are at the same step: the one after which somebody refused.
-- A process that waits at the gate cannot be asked. Its thread reads from the processes' key-value
-  store that the gate is refused, and takes the step before it, too.
+Of the last, the main threads never update the weights. Before each update all processes meet at a
+gate; one that is stopping refuses it, and then none passes, so all are at the step after which
+somebody refused. A process that waits at the gate cannot be asked: its thread reads from the
+processes' key-value store that the gate is refused, and takes the step before it, too.
 
 The first process writes the checkpoint, every process its own random numbers, and when all are
 written it takes its name. A process that got no signal of its own reads that others stop.
@@ -109,17 +107,14 @@ class NothingLeft(BaseException):
 class StopHooks:
     """Mixed into `transformers.TrainerCallback` by the engine; one per run, in front of the others."""
 
-    # plan, folder: of the run
     plan: Plan
-    folder: RunFolder
+    folder: RunFolder  # of the run
     trainer: Any  # of transformers, which writes checkpoints
     saved: int  # step of the newest checkpoint; 0 where there is none, and nothing to save
     interrupt: threading.Event = field(default_factory=threading.Event)  # set by a signal
-    # the last moment that can be resumed at; None before training begins
-    boundary: Boundary | None = None
+    boundary: Boundary | None = None  # the last moment to resume at; None before training begins
     settled: bool = False  # whether the weights are those of `boundary`
-    # takes the boundary where several processes have whole weights each
-    joint: JointStop | None = None
+    joint: JointStop | None = None  # where several processes have whole weights each
     _random: dict[str, Any] = field(default_factory=dict)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -255,7 +250,7 @@ class JointStop:
         self.taken = self.at_gate = False
         self.since: float | None = None
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self.over = threading.Event()  # set when there is no more to hear
 
     def settle(self, boundary: Boundary) -> None:
         """The weights are those of a boundary until the next gate is passed."""
@@ -287,8 +282,8 @@ class JointStop:
             time.sleep(HEARD_S)
 
     def listen(self, next_signal: Callable[[float], int | None]) -> None:
-        """Hear signals and other processes until `leave`; the body of a thread."""
-        while not self._over.is_set():
+        """Hear signals and other processes until it is over; the body of a thread."""
+        while not self.over.is_set():
             number = next_signal(HEARD_S)
             if self.since is None:
                 if number is not None or self._said("stop"):
@@ -298,10 +293,6 @@ class JointStop:
                     threading.Thread(target=self._stop, daemon=True).start()
             elif number == signal.SIGINT and time.monotonic() - self.since > SAME_SIGNAL_S:
                 os._exit(INTERRUPTED)
-
-    def leave(self) -> None:
-        """Hear no more."""
-        self._over.set()
 
     def _stop(self) -> None:
         code = 1
@@ -400,7 +391,7 @@ def stoppable(hooks: StopHooks) -> Iterator[None]:
                 joint.park()
             raise
         finally:
-            joint.leave()
+            joint.over.set()
             listener.join()
 
 
