@@ -37,12 +37,114 @@ from unswayed.decisions import Decision
 from unswayed.errors import UsageError
 from unswayed.importers import read_recording
 from unswayed.items import ItemSet
-from unswayed.prompts import prompt_fingerprint
+from unswayed.prompts import AskOptions, prompt_fingerprint
 from unswayed.report.collect import write_report
 from unswayed.result import AuditResult
 from unswayed.runner import Caller, CallPlan, Progress, Question, stop_on_interrupt
+from unswayed.sources import DataOptions, Source, examples_of, model_for
 from unswayed.store import CallStore, Memory, Pool
 from unswayed.sync import run_sync
+from unswayed.tiny import DEFAULT_SET, is_built_in
+
+
+def audit_data(
+    model: str | None,
+    source: Source | None,
+    measured: AuditSettings,
+    asking: AskOptions,
+    selection: DataOptions,
+    reach: BackendSettings,
+    *,
+    shots: Source | None = None,
+    decisions: Path | None = None,
+    directory: Path | None = None,
+    budget: float | None = None,
+    command: str | None = None,
+) -> AuditResult:
+    """What `unswayed audit` and `unswayed.audit` do; a command always writes a run directory.
+
+    Raises:
+        UnswayedError: For input that cannot be audited.
+    """
+    if decisions is not None:
+        settings = replace(measured, prompts=asking.prompts(examples_of(shots)))
+        return audit_recorded(
+            decisions,
+            None if source is None else selection.load(source),
+            settings,
+            reach=reach,
+            directory=directory,
+            budget=budget,
+            model=model,
+            on_bad_item=selection.on_bad_item,
+            command=command,
+        )
+    items, settings, name = _settled(
+        model, source, measured, asking, selection, shots, typed=command is not None
+    )
+    if command is not None:
+        directory = directory or default_directory(items.name, name, settings.prompts)
+    return audit_calls(
+        items,
+        settings,
+        name,
+        reach,
+        directory=directory,
+        budget=budget,
+        command=command,
+        given={
+            "data": _name_of(DEFAULT_SET if source is None else source),
+            "limit": selection.limit,
+            "sample": selection.sample,
+            "data_dir": None if selection.data_dir is None else str(selection.data_dir),
+            "task": selection.task,
+            "margin": measured.margin,
+            "shots": _name_of(shots),
+        },
+    )
+
+
+def price_data(
+    model: str | None,
+    source: Source | None,
+    measured: AuditSettings,
+    asking: AskOptions,
+    selection: DataOptions,
+    reach: BackendSettings,
+    *,
+    shots: Source | None = None,
+    directory: Path | None = None,
+) -> CallPlan:
+    """What `unswayed audit` would ask and cost."""
+    items, settings, name = _settled(model, source, measured, asking, selection, shots, typed=True)
+    directory = directory or default_directory(items.name, name, settings.prompts)
+    return price_calls(items, settings, name, reach, directory=directory)
+
+
+def _settled(
+    model: str | None,
+    source: Source | None,
+    measured: AuditSettings,
+    asking: AskOptions,
+    selection: DataOptions,
+    shots: Source | None,
+    *,
+    typed: bool,
+) -> tuple[ItemSet, AuditSettings, str]:
+    """The items, what is measured on them, and the model; a built-in set has its own defaults."""
+    settings = replace(
+        measured,
+        protocol=measured.protocol or ("all" if is_built_in(source) else "coupled"),
+        prompts=asking.prompts(examples_of(shots)),
+    )
+    # first of all the items: a mistyped set gets its suggestion
+    items = selection.load(DEFAULT_SET if source is None else source)
+    return items, settings, model_for(model, source, typed=typed)
+
+
+def _name_of(source: Source | None) -> str | None:
+    """What data are called in `run.json`: nothing where they were in memory."""
+    return str(source) if isinstance(source, str | Path) else None
 
 
 def audit_calls(
@@ -188,7 +290,6 @@ def audit_recorded(
     model: str | None = None,
     on_bad_item: Literal["stop", "skip"] = "stop",
     command: str | None = None,
-    keep: bool = False,
 ) -> AuditResult:
     """Audit recorded decisions.
 
@@ -197,12 +298,11 @@ def audit_recorded(
         items: What they are about; None to make it out from the decisions.
         settings: What is asked for.
         reach: How to reach a model; nothing is asked, so only the default is taken.
-        directory: Where to write; None for nowhere, or with `keep` for the default directory.
+        directory: Where to write; None for nowhere, or for a command the default directory.
         budget: The same: None.
         model: Whose decisions, where the file has several models'.
         on_bad_item: "stop" at the first bad line, or "skip" and count bad lines.
         command: The command that reproduces the run; None for a call from Python.
-        keep: Write a run directory in any case.
 
     Raises:
         UnswayedError: For decisions that cannot be audited, and for options of calls.
@@ -217,7 +317,7 @@ def audit_recorded(
         name=name,
         model=model,
     )
-    if directory is not None or keep:
+    if directory is not None or command is not None:
         who, data = record.run.model, record.run.data.name
         directory = directory or default_directory(name, who)
         check_kind(directory, recorded=True, model=who, data=data)
@@ -244,7 +344,7 @@ def _of_calls(
     """What only an audit that makes calls has a use for, by the name of its option."""
     return {
         "orders": settings.orders,
-        "protocol": settings.protocol,
+        "protocol": settings.protocol or "coupled",
         "probs": settings.probs,
         "prompt": settings.prompts.style,
         "template": settings.prompts.template,
