@@ -120,8 +120,10 @@ def _summary(module: str, function: str) -> str | None:
     """What a command says about itself, read without loading what it needs."""
     file = Path(__file__).with_name(f"{module.rpartition('.')[2]}.py")
     nodes = ast.parse(file.read_text(encoding="utf-8")).body
-    found = (node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == function)
-    return ast.get_docstring(next(found))
+    commands = (
+        node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == function
+    )
+    return ast.get_docstring(next(commands))
 
 
 class _InterruptedError(Exception):
