@@ -295,7 +295,9 @@ from unswayed.prompts import PromptSettings"""
             taken = option.kind | None if kind is BackendSettings else option.kind
             lines.append(f"    {option.name}: {written(taken)}".replace("'", '"'))
         parts.append("\n".join(lines))
-    parts += [f"class {name}({', '.join(bases)}): ..." for name, bases in TOGETHER.items()]
+    parts.append(
+        "\n".join(f"class {name}({', '.join(bases)}): ..." for name, bases in TOGETHER.items())
+    )
     return "\n\n".join(parts) + "\n"
 
 

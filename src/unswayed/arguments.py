@@ -48,11 +48,7 @@ class Settings:
         return replace(base or cls(), **values).valid()
 
     def valid(self) -> Self:
-        """The same, with values of the kinds that are kept.
-
-        Raises:
-            UsageError: Naming the first that is not possible.
-        """
+        """The same, with values of the kinds that are kept."""
         return self
 
 
@@ -139,11 +135,7 @@ def takes(
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """A function whose wrong arguments are an error that names the argument and what it takes.
-
-    Raises:
-        UsageError: On the call, if an argument is unknown, missing or of another kind.
-    """
+    """A function whose wrong arguments are an error that names the argument and what it takes."""
     signature = inspect.signature(function)
     name = function.__qualname__.removesuffix(".__init__")
     parameters = [parameter for parameter in signature.parameters if parameter != "self"]

@@ -61,11 +61,7 @@ def audit_data(
     budget: float | None = None,
     command: str | None = None,
 ) -> AuditResult:
-    """What `unswayed audit` and `unswayed.audit` do; a command always writes a run directory.
-
-    Raises:
-        UnswayedError: For input that cannot be audited.
-    """
+    """What `unswayed audit` and `unswayed.audit` do; a command always writes a run directory."""
     if decisions is not None:
         settings = replace(measured, prompts=asking.prompts(examples_of(shots)))
         return audit_recorded(
@@ -79,7 +75,7 @@ def audit_data(
             on_bad_item=selection.on_bad_item,
             command=command,
         )
-    items, settings, name = _settled(
+    items, settings, name = settled(
         model, source, measured, asking, selection, shots, typed=command is not None
     )
     if command is not None:
@@ -104,24 +100,7 @@ def audit_data(
     )
 
 
-def price_data(
-    model: str | None,
-    source: Source | None,
-    measured: AuditSettings,
-    asking: AskOptions,
-    selection: DataOptions,
-    reach: BackendSettings,
-    *,
-    shots: Source | None = None,
-    directory: Path | None = None,
-) -> CallPlan:
-    """What `unswayed audit` would ask and cost."""
-    items, settings, name = _settled(model, source, measured, asking, selection, shots, typed=True)
-    directory = directory or default_directory(items.name, name, settings.prompts)
-    return price_calls(items, settings, name, reach, directory=directory)
-
-
-def _settled(
+def settled(
     model: str | None,
     source: Source | None,
     measured: AuditSettings,
@@ -129,9 +108,12 @@ def _settled(
     selection: DataOptions,
     shots: Source | None,
     *,
-    typed: bool,
+    typed: bool = True,
 ) -> tuple[ItemSet, AuditSettings, str]:
-    """The items, what is measured on them, and the model; a built-in set has its own defaults."""
+    """The items, what is measured on them, and the model; a built-in set has its own defaults.
+
+    Without a model the error is for a command line where it was `typed`.
+    """
     settings = replace(
         measured,
         protocol=measured.protocol or ("all" if is_built_in(source) else "coupled"),
@@ -160,18 +142,9 @@ def audit_calls(
 ) -> AuditResult:
     """Make the calls that are missing, measure, and write the run directory if there is one.
 
-    Args:
-        items: With gold where it is known.
-        settings: What is asked for.
-        model: `provider/model`.
-        reach: How to reach it.
-        directory: None keeps the calls in memory.
-        budget: Spend no more USD than this.
-        command: The command that reproduces the run, without keys; None for a call from Python.
-        given: The data, limit, task and examples as they were named, for `run.json`.
-
-    Raises:
-        UnswayedError: For input that cannot be audited; it leaves no directory behind.
+    Without a directory the calls are kept in memory; what cannot be audited leaves no directory behind.
+    `command` reproduces the run, without keys; `given` are the data, limit, task and examples as they were
+    named, for `run.json`.
     """
     backend, missing = open_or_replay(model, reach, directory)
     with ExitStack() as at_end:
@@ -291,21 +264,10 @@ def audit_recorded(
     on_bad_item: Literal["stop", "skip"] = "stop",
     command: str | None = None,
 ) -> AuditResult:
-    """Audit recorded decisions.
+    """Audit a file of decisions; without items these are made out from it.
 
-    Args:
-        path: The file of decisions.
-        items: What they are about; None to make it out from the decisions.
-        settings: What is asked for.
-        reach: How to reach a model; nothing is asked, so only the default is taken.
-        directory: Where to write; None for nowhere, or for a command the default directory.
-        budget: The same: None.
-        model: Whose decisions, where the file has several models'.
-        on_bad_item: "stop" at the first bad line, or "skip" and count bad lines.
-        command: The command that reproduces the run; None for a call from Python.
-
-    Raises:
-        UnswayedError: For decisions that cannot be audited, and for options of calls.
+    Nothing is asked, so of `reach` and `budget` only the defaults are taken. `model`: whose decisions, where
+    the file has several models'.
     """
     _check_no_calls(settings, reach, budget)
     name = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".parquet")

@@ -22,9 +22,6 @@ class Shadow:
         method: The fitted method.
         share: Share of the questions, drawn by a hash, each with all its items; 0 for none.
         file: What it was fitted from: judging the same items is told of.
-
-    Raises:
-        UsageError: If the share is not one from 0 to 1, or the method learns nothing.
     """
 
     def __init__(self, method: Method, share: float, file: FittedFile | None = None) -> None:

@@ -109,11 +109,7 @@ def examples_of(shots: Source | None) -> tuple[Item, ...]:
 
 
 def model_for(model: str | None, source: Source | None, *, typed: bool = True) -> str:
-    """The model to use: a built-in set's tiny judge, else it must be given.
-
-    Raises:
-        UsageError: If it is not given; `typed` on the command line, or in Python.
-    """
+    """The model to use: a built-in set's tiny judge, else it must be given."""
     if model is not None:
         return model
     if is_built_in(source):
@@ -142,11 +138,7 @@ def _sample(items: ItemSet, count: int, seed: int) -> ItemSet:
 
 
 def _records(source: Iterable[Any]) -> Iterable[Any]:
-    """The items or records of a list, a data frame or a dataset.
-
-    Raises:
-        UsageError: If it is a single mapping.
-    """
+    """The items or records of a list, a data frame or a dataset."""
     if hasattr(source, "columns") and hasattr(source, "to_dict"):
         return source.to_dict("records")  # type: ignore[no-any-return]  # a data frame
     if isinstance(source, Mapping):
@@ -155,11 +147,7 @@ def _records(source: Iterable[Any]) -> Iterable[Any]:
 
 
 def encoded(record: object) -> Mapping[str, object]:
-    """A record as plain values: cells may be arrays.
-
-    Raises:
-        ItemError: If it is neither an item nor a mapping.
-    """
+    """A record as plain values: cells may be arrays."""
     if isinstance(record, Item):
         return {name: getattr(record, name) for name in Item.__struct_fields__}
     if not isinstance(record, Mapping):

@@ -13,7 +13,6 @@ from unswayed.cli.options import with_options
 from unswayed.cli.output import note, write, write_bytes
 from unswayed.cli.training_options import changes_of, training_command
 from unswayed.errors import UsageError
-from unswayed.items import ItemSet
 from unswayed.registry import require
 from unswayed.sources import DataOptions
 from unswayed.tiny import is_built_in, judge_of
@@ -62,7 +61,9 @@ def advise(
     items = selection.load(data)
     given = None if recipe is None else load_recipe(recipe)
     name = _model(model, given, data)
-    chosen = given or _shipped(name, items) or Recipe(name=OWN_RECIPE, task=items[0].task)
+    own, task = name.removeprefix("hf/"), items[0].task
+    shipped = (r for r in map(load_recipe, recipe_names()) if (r.task, r.model) == (task, own))
+    chosen = given or next(shipped, None) or Recipe(name=OWN_RECIPE, task=task)
     changes = changes_of(change or (), {})
     folder = out or default_directory(items.name, f"{name}-trained")
     advice = advise_training(items, model=name, recipe=with_changes(chosen, changes), out=folder)
@@ -99,14 +100,6 @@ def _model(model: str | None, recipe: Recipe | None, data: str) -> str:
         f"which model is to be trained on {data}? Give --model PATH or a hub id, or a --recipe that "
         "names one."
     )
-
-
-def _shipped(model: str, items: ItemSet) -> Recipe | None:
-    """The shipped recipe for a model and the items' task, if there is one."""
-    for recipe in map(load_recipe, recipe_names()):
-        if recipe.task == items[0].task and recipe.model == model.removeprefix("hf/"):
-            return recipe
-    return None
 
 
 def _readable(advice: Advice) -> str:

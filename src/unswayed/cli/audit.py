@@ -9,8 +9,9 @@ from typing import Annotated, Final
 
 import typer
 
+from unswayed.auditing.run_directory import default_directory
 from unswayed.auditing.settings import AuditSettings
-from unswayed.audits import audit_data, price_data
+from unswayed.audits import audit_data, price_calls, settled
 from unswayed.backends import BackendSettings
 from unswayed.cli.command import command_line
 from unswayed.cli.options import Budget, DryRun, Model, Shots, with_options
@@ -60,15 +61,19 @@ def audit(
     With nothing after it: the built-in tiny judge on its built-in items, no key, no download.
     """
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
-    settings = measured, asking, selection, replace(reach, pricing_only=dry_run)
+    reach = replace(reach, pricing_only=dry_run)
     if dry_run and decisions is None:
-        price = price_data(model, data, *settings, shots=shots, directory=out)
-        show_price(price, json=json)
+        items, settings, name = settled(model, data, measured, asking, selection, shots)
+        directory = out or default_directory(items.name, name, settings.prompts)
+        show_price(price_calls(items, settings, name, reach, directory=directory), json=json)
         return 0
     result = audit_data(
         model,
         data,
-        *settings,
+        measured,
+        asking,
+        selection,
+        reach,
         shots=shots,
         decisions=decisions,
         directory=out,

@@ -78,6 +78,7 @@ def judge(
         check_out(out, None if data == "-" else data, method)
     keeps = out is not None and (out.is_file() or not out.exists())  # no device, no pipe
     pool = calls or (out.with_name(f"{out.stem}.calls") if keeps and out is not None else None)
+    held = recorded_calls(pool) if dry_run else pool
     arrived = _items(data, selection)
     progress = None if out is None or dry_run else Progress()
     with Judge(
@@ -86,7 +87,7 @@ def judge(
         prompt=asking.prompts(examples_of(shots)),
         reask=asking.reask,
         budget=budget,
-        calls=_recorded(pool) if dry_run else pool,
+        calls=held if isinstance(held, CallStore | Path) else None,
         shadow=shadow,
         backend=replace(reach, pricing_only=dry_run),
         progress=progress,
@@ -122,17 +123,8 @@ def judge(
     return 3 if stream.failed else 0
 
 
-def _recorded(pool: Path | None) -> CallStore | None:
-    held = recorded_calls(pool)
-    return held if isinstance(held, CallStore) else None
-
-
 def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Method | FittedFile:
-    """What `--method` and `--order` name.
-
-    Raises:
-        UsageError: If an order of its own is wanted for a method that chooses its orders.
-    """
+    """What `--method` and `--order` name."""
     if order == "canonical":
         if text not in (None, BASE, order):
             raise UsageError(
@@ -147,11 +139,7 @@ def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Met
 
 
 def _items(data: str, selection: DataOptions) -> Iterator[list[Item]]:
-    """Items in lists of those that have arrived.
-
-    Raises:
-        ItemError: If a line is bad (after the items before it), or a file has none.
-    """
+    """Items in lists of those that have arrived."""
     whole = is_built_in(data) or is_benchmark(data)
     whole = whole or is_table(data) or is_parquet(data)
     if whole or data.lower().removesuffix(".gz").endswith(".json"):

@@ -86,10 +86,6 @@ def check_out(out: Path, *inputs: str | Path | None) -> None:
     """Check, before anything is paid for, that a file can be written and is none that is read.
 
     Its folder is made if it is not there.
-
-    Raises:
-        UsageError: If it is an input, or its name promises what it would not be.
-        RunDirectoryError: If it is a directory, or lies in none that can be written.
     """
     for name in inputs:
         if name is not None and out.exists() and Path(name).exists() and out.samefile(name):
