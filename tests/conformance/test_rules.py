@@ -19,7 +19,7 @@ from unswayed.methods import METHODS
 from unswayed.methods.apoc import SKIPS
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method, spec_name
-from unswayed.methods.vote import Vote
+from unswayed.methods.over_orders import Vote
 from unswayed.metrics import METRICS
 from unswayed.presentation import presentations
 from unswayed.prompts import PROMPTS

@@ -27,7 +27,7 @@ from unswayed.auditing.pool import (
     build_tables,
     noting_endings,
 )
-from unswayed.auditing.records import Calls, Metrics, Prompt, Run, run_before
+from unswayed.auditing.records import CallsRecord, Metrics, PromptRecord, RunRecord, run_before
 from unswayed.auditing.rereading import changes_of
 from unswayed.auditing.rows import as_json
 from unswayed.auditing.run_directory import json_text, write_bytes, write_text
@@ -71,7 +71,7 @@ class AuditRecord:
     """What an audit says."""
 
     metrics: Metrics  # `metrics.json`
-    run: Run  # `run.json`
+    run: RunRecord  # `run.json`
     plan: AuditPlan  # what was asked
     tables: tuple[DecisionTable, ...]  # the pool, one table per stratum
     source: DecisionSource  # reads single decisions back
@@ -224,7 +224,7 @@ class Audit:
         run = msgspec.structs.replace(
             run_of(command, metrics, plan, tables, created=self.created, warnings=warnings),
             planned=tuple(self.plan.methods),
-            prompt=Prompt(name=prompts.style, fingerprint=prompt_fingerprint(prompts)),
+            prompt=PromptRecord(name=prompts.style, fingerprint=prompt_fingerprint(prompts)),
             prompt_settings=as_json(prompts),
             time_s=round(time.monotonic() - self.started, 2),
             server=backend.server,
@@ -290,7 +290,7 @@ def _failures(
         )
 
 
-def unread_replies(calls: Calls) -> Iterator[str]:
+def unread_replies(calls: CallsRecord) -> Iterator[str]:
     """How many replies ended in a way for which they are no verdicts."""
     words = ", ".join(f"{one_line(word)} {n:,}" for word, n in calls.broken.items())
     for ended, n, remedy in (

@@ -15,7 +15,14 @@ from msgspec import UNSET, UnsetType
 
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource, with_content
-from unswayed.auditing.records import Calls, Data, Metrics, Protocol, Run, RunItems
+from unswayed.auditing.records import (
+    CallsRecord,
+    DataRecord,
+    Metrics,
+    Protocol,
+    RunItems,
+    RunRecord,
+)
 from unswayed.auditing.run_directory import package_versions
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.summary import evaluate
@@ -84,11 +91,11 @@ def _repeats(
     return repeats(samples, temperature)
 
 
-def _data(plan: AuditPlan) -> Data:
+def _data(plan: AuditPlan) -> DataRecord:
     items = plan.items
     kinds = np.concatenate([stratum.unanswered.gold_kind for stratum in plan.strata])
     criteria = [item.criterion for item in items.items]
-    return Data(
+    return DataRecord(
         name=items.name,
         n_items=len(items),
         n_units=len(set(items.units)),
@@ -101,13 +108,15 @@ def _data(plan: AuditPlan) -> Data:
     )
 
 
-def _calls(counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[str, int]) -> Calls:
+def _calls(
+    counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[str, int]
+) -> CallsRecord:
     tables = [with_content(table) for table in tables]
     parts = [table.label_mass for table in tables if table.label_mass is not None]
     masses = np.concatenate([part[~np.isnan(part)] for part in parts]) if parts else np.array([])
     disagree, reasked = _marked(tables, DISAGREES), _marked(tables, REASKED)
     n = max((table.n for table in tables), default=0)
-    return Calls(
+    return CallsRecord(
         planned=counts.planned,
         made=counts.made,
         cached=counts.cached,
@@ -153,10 +162,10 @@ def run_of(
     *,
     created: str,
     warnings: Sequence[str],
-) -> Run:
+) -> RunRecord:
     """What `run.json` says of every audit."""
     data, settings = metrics.data, plan.settings
-    return Run(
+    return RunRecord(
         version=VERSION,
         command=command,
         model=metrics.model,

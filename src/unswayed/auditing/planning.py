@@ -220,7 +220,7 @@ def without_probabilities(
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Answered:
+class AnsweredPart:
     """Which questions were answered about the items of a stratum."""
 
     sets: tuple[frozenset[Ask], ...]  # the sets of questions that occur
@@ -235,7 +235,7 @@ def choose_methods(
     groups: bool,
     gives: frozenset[Evidence],
     unknown_words: bool = False,
-    recorded: Sequence[Answered] | None = None,
+    recorded: Sequence[AnsweredPart] | None = None,
 ) -> tuple[dict[str, Method], dict[str, str]]:
     """The methods that can run here, and why the others cannot.
 
@@ -296,7 +296,7 @@ def _changes_the_wording(method: Method, sizes: Sequence[int]) -> bool:
 
 
 def _not_recorded(
-    method: Method, strata: Sequence[Stratum], recorded: Sequence[Answered]
+    method: Method, strata: Sequence[Stratum], recorded: Sequence[AnsweredPart]
 ) -> str | None:
     """Why recorded calls do not suffice for a method; None if they do for some item."""
     for stratum, answered in zip(strata, recorded, strict=True):
@@ -324,7 +324,7 @@ def _not_recorded(
 
 
 def _by_answers(
-    stratum: Stratum, answered: Answered, *, alone: bool
+    stratum: Stratum, answered: AnsweredPart, *, alone: bool
 ) -> list[tuple[frozenset[Ask], tuple[Item, ...]]]:
     """Items by the questions that were answered: a few sets, however many items.
 

@@ -90,11 +90,6 @@ class Outcomes:
     weights: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        """Check the shapes.
-
-        Raises:
-            ShapeError: Naming the array, or if a row stands for no item, or for items of clusters.
-        """
         items, views, n = len(self.item_ids), len(self.shown), len(self.label_set)
         shapes = (
             ((items, views), ("choices", "label_mass", "score", "places")),

@@ -18,9 +18,6 @@ def outcomes_from_decisions(
     Every question that occurs becomes a column, the item's own presentation first; questions with
     content-free text in place of the candidates are left out. Items of which no decision is known
     keep a row of MISSING; an item that is not permutable keeps the answer to its own order only.
-
-    Raises:
-        ShapeError: If the decisions of one stratum use different label sets.
     """
     by_n: dict[int, list[Item]] = {}
     for item in items:
