@@ -80,8 +80,8 @@ def renumbers_with_the_candidates(method: Method, n: int) -> None:
         for field in ("choice", "tie", "consistent", "n_calls", "parts"):
             assert getattr(verdict, field) == getattr(expected, field), field
         if expected.scores is not None:
-            found, wanted = (np.array(v.scores, dtype=float) for v in (verdict, expected))
-            np.testing.assert_allclose(found, wanted, atol=1e-12)
+            scores, wanted = (np.array(v.scores, dtype=float) for v in (verdict, expected))
+            np.testing.assert_allclose(scores, wanted, atol=1e-12)
 
 
 def keeps_the_verdict_of_a_fair_judge(method: Method, n: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -140,11 +140,17 @@ def has_a_reason_where_it_is_undefined(metric: Metric) -> None:
     """Where nothing can be measured the value is None with a reason, or left out."""
     for n in _sizes(metric):
         outcomes = judged(metric, n, 4)
-        unknown: dict[str, Any] = dict.fromkeys(("probs", "label_mass", "human", "score", "scores"))
-        nothing = np.full_like(outcomes.choices, MISSING)
-        estimates = _measured(
-            metric, replace(outcomes, choices=nothing, yardstick=False, **unknown)
+        nothing = replace(
+            outcomes,
+            choices=np.full_like(outcomes.choices, MISSING),
+            yardstick=False,
+            probs=None,
+            label_mass=None,
+            human=None,
+            score=None,
+            scores=None,
         )
+        estimates = _measured(metric, nothing)
         assert bool(estimates) != metric.optional
         for estimate in estimates:
             assert (estimate.value, estimate.low) == (None, None)

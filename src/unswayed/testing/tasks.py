@@ -170,9 +170,9 @@ def relabels_with_the_candidates(task: TaskSpec) -> None:
         asked = render(item, Ask(shown), PromptSettings())
         assert asked.messages == render(twin, Ask(seen), PromptSettings()).messages
         text = task.reply.example(item, shown, asked.labels, WISH)
-        one = _read(item, Ask(shown), asked.labels, asked.answer_only, text=text)
+        own = _read(item, Ask(shown), asked.labels, asked.answer_only, text=text)
         other = _read(twin, Ask(seen), asked.labels, asked.answer_only, text=text)
-        assert (one.choice, other.choice) == (n - 1, invert(moved)[n - 1])
+        assert (own.choice, other.choice) == (n - 1, invert(moved)[n - 1])
 
 
 def decides_nothing_of_a_refusal(task: TaskSpec) -> None:
