@@ -51,7 +51,6 @@ def test_weights_are_items_written_out() -> None:
     row = measure([rows], weights=[weights], resamples=QUICK)
     assert row == measure([written_out], resamples=QUICK)
     assert (row["accuracy"].value, row["accuracy"].n) == ((3 + 4 / 2) / 7, 7)
-    assert row.beside.counts is not None
     assert (row.beside.counts["items"], row.beside.counts["unparsed"]) == (9, 2)
     with pytest.raises(ShapeError, match="stands for no item"):
         measure([rows], weights=[np.array([3, 0, 2])])
@@ -91,10 +90,6 @@ def test_drawn_items_and_sums_give_same_intervals(
     for name in ("icc2k", "icc3k", "score_sd", "label_mass", "position_bias", "label_bias"):
         for own, wanted in zip(sums.values[name], row.values[name], strict=True):
             assert own.value == pytest.approx(wanted.value, abs=1e-12)
-            assert own.low is not None
-            assert own.high is not None
-            assert wanted.low is not None
-            assert wanted.high is not None
             width = wanted.high - wanted.low
             assert abs(own.low - wanted.low) < 0.15 * width, name
             assert abs(own.high - wanted.high) < 0.15 * width, name
