@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from metric_builders import M, outcomes, simulated
+from metric_builders import M, outcomes, simulated, value
 
 from unswayed.decisions import Estimate
 from unswayed.metrics import Outcomes, measure
@@ -22,10 +22,6 @@ def views(scores: np.ndarray) -> Outcomes:
     """Scores in both orders, of any number of items."""
     probs = np.stack([scores, 1 - scores], axis=2)
     return outcomes(probs.argmax(axis=2), probs=probs)
-
-
-def value(name: str, made: Outcomes) -> float | None:
-    return measure([made], names=[name], resamples=0)[name].value
 
 
 def test_icc_of_the_worked_rows() -> None:

@@ -88,23 +88,6 @@ def many() -> Outcomes:
     return replace(own, groups=tuple("ab"[row % 2] for row in range(len(own))))
 
 
-def test_sums_of_many_items_are_drawn_as_their_items_are(
-    many: Outcomes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sums = measure([many])
-    monkeypatch.setattr("unswayed.metrics.resampling.EXACT_UP_TO", len(many))
-    items = measure([many])
-    for name, own in items.estimates.items():
-        now = sums[name]
-        assert (now.value, now.n) == (pytest.approx(own.value, abs=1e-12), own.n), name
-        if name == "score_sd":
-            assert (now.low, now.high) != (own.low, own.high), name
-            width = own.high - own.low
-            assert (now.low, now.high) == pytest.approx((own.low, own.high), abs=0.15 * width)
-        else:
-            assert (now.low, now.high) == pytest.approx((own.low, own.high), abs=1e-12), name
-
-
 def test_items_are_drawn_one_by_one_up_to_five_thousand(many: Outcomes) -> None:
     """The groups have 3 000 items each: their figures are what they were."""
     rows, _ = measure_groups([many], names=["icc3k"])
