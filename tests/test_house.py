@@ -140,14 +140,11 @@ ONCE: Final = {
 SAME_CLASS_NAMES: Final = frozenset(
     {
         "Batch",
-        "Costs",
         "Estimate",
         "Example",
         "Prompt",
         "Question",
-        "Reply",
         "Row",
-        "Run",
     }
 )
 """Public class names that still mean two things. This list only shrinks."""
