@@ -83,12 +83,6 @@ def items(*ids: str, gold: int | None = 0, prompt: str = "q") -> ItemSet:
     )
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[CallStore]:
-    with CallStore.open(tmp_path / "run") as opened:
-        yield opened
-
-
 def run_python(code: str, *args: object) -> str:
     """What the code prints in a process of its own."""
     process = subprocess.run(

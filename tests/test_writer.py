@@ -5,14 +5,14 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from test_runner import SETTINGS, FakeBackend, label_by_content, questions
+from fakes import SETTINGS, FakeBackend, label_by_content, questions
 from unswayed.backends.protocol import Backend
 from unswayed.calls import Failure, Query, Request, Response
 from unswayed.errors import RunDirectoryError, StoreError
@@ -32,12 +32,6 @@ def run(asked: Sequence[Question], backend: Backend, store: CallStore, **options
             return await Caller(backend, store, SETTINGS).ask(asked, **options)
 
     return asyncio.run(work())
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[CallStore]:
-    with CallStore.open(tmp_path / "run") as opened:
-        yield opened
 
 
 def absurd_tokens(query: Query) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,7 @@ from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, Rendered, Wording, Wordings, plain_texts, render
 from unswayed.runner.drafts import Draft, ReplyLayout, read_by
 from unswayed.runner.keys import KeyBook, Question
-from unswayed.store import Memory, Pool, prompt_bytes
+from unswayed.store import Pool, prompt_bytes
 
 MOST_KEPT: Final = 64 << 20
 """Bytes of prompts kept between pricing and asking; the rest is rendered again."""
@@ -263,12 +263,3 @@ def settle_logprobs(store: Pool, drafter: Drafter) -> None:
 
 def _logprobs_note(model: str) -> str:
     return f"logprobs of {model}"
-
-
-def requests_for(
-    questions: Iterable[Question], backend: Backend, settings: RunSettings
-) -> Iterator[tuple[Question, Request]]:
-    """The request of every question, in order; equal questions give equal requests."""
-    drafter = Drafter.of(backend, Memory(), settings)
-    for question in questions:
-        yield question, drafter.draft(question).request
