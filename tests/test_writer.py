@@ -263,7 +263,7 @@ with CallStore.open(sys.argv[2]) as store:
         return plain(query)
     plain, backend.reply = backend.reply, reply
     try:
-        counts = run(questions(2000), backend, store)
+        counts = run(questions(500), backend, store)
         print("ran", counts.made, len(store))
     except UnswayedError as error:
         print("stopped", error)
@@ -282,7 +282,7 @@ SMALL_FILES = "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))"
 @pytest.mark.parametrize(
     ("limit", "end"),
     [
-        pytest.param(NO_FILES, "ran 4000 4000", id="no files"),
+        pytest.param(NO_FILES, "ran 1000 1000", id="no files"),
         pytest.param(SMALL_FILES, "stopped cannot write", id="small files"),
         pytest.param(NO_MEMORY, "", id="no memory"),  # Python itself may end without a word
     ],
