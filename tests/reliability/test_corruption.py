@@ -38,7 +38,7 @@ def test_the_harness_notices_another_result(good: Good, tmp_path: Path) -> None:
     folder, kinds = good
     unchecked = kinds["template, audit"]
     silent = corruption.Kind("x", unchecked.file, unchecked.command, lambda *_: object())
-    _, stories = corruption.damage(silent, folder, tmp_path, 2)
+    _, stories = corruption.damage(silent, folder, tmp_path, 12)
     assert any("another result" in story for story in stories)
 
 
