@@ -41,7 +41,7 @@ from unswayed.runner import (
     stop_on_interrupt,
 )
 from unswayed.runner import caller as engine
-from unswayed.runner.interrupts import catch_interrupt
+from unswayed.runner.interrupts import SIGNALS, catch_interrupt
 from unswayed.runner.planning import Estimator, most_tokens
 from unswayed.runner.progress import describe
 from unswayed.store import CallStore, Memory
@@ -713,6 +713,18 @@ def test_a_loop_of_steps_is_asked_to_stop_and_then_interrupted() -> None:
             signal.raise_signal(signal.SIGTERM)
     assert pressed == ["first", "again", "again"]
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.SIG_IGN])
+def test_a_terminal_that_goes_away_stops_what_does_not_outlive_it(handler: signal.Handlers) -> None:
+    before = signal.signal(signal.SIGHUP, handler)  # ignored: started by nohup
+    try:
+        with catch_interrupt(signals=SIGNALS) as interrupt:
+            signal.raise_signal(signal.SIGHUP)
+            assert interrupt.is_set() == (handler is signal.SIG_DFL)
+        assert signal.getsignal(signal.SIGHUP) is handler
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_stop_that_another_process_was_asked_for_makes_the_next_ctrl_c_the_second() -> None:

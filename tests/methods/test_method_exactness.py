@@ -8,9 +8,9 @@ import pytest
 from unswayed.decisions import DecisionTable
 from unswayed.items import Item
 from unswayed.methods.additive import Additive
-from unswayed.methods.average import Average
 from unswayed.methods.cell_median import CellMedian
 from unswayed.methods.estimation import MethodWarning
+from unswayed.methods.over_orders import Average
 from unswayed.methods.pride import PriDe
 from unswayed.methods.sequential import Sequential
 from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation

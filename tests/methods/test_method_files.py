@@ -18,8 +18,8 @@ from unswayed.methods.files import (
     to_json,
 )
 from unswayed.methods.names import parse_method
+from unswayed.methods.over_orders import Vote
 from unswayed.methods.pride import PriDe
-from unswayed.methods.vote import Vote
 from unswayed.presentation import X0, X2, Ask
 
 PAIR = [Ask(X0), Ask(X2)]

@@ -8,13 +8,12 @@ import pytest
 from unswayed.decisions import MISSING, TIE, UNPARSED, DecisionTable
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, Task
-from unswayed.methods.average import Average
 from unswayed.methods.debias_prompt import DebiasPrompt
 from unswayed.methods.direct import Direct
-from unswayed.methods.repeat import Repeat
+from unswayed.methods.over_orders import Average, Vote
+from unswayed.methods.repeated import Repeat
 from unswayed.methods.sets import orbit, presentation_set, presentation_weights
 from unswayed.methods.tables import plurality
-from unswayed.methods.vote import Vote
 from unswayed.presentation import X0, X1, X2, X3, Ask
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from unswayed.auditing.planning import plan_audit
-from unswayed.auditing.records import Run, read_run
+from unswayed.auditing.records import RunRecord, read_run
 from unswayed.auditing.run_directory import read_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.table_files import Columns, as_csv, write_dataset, write_parquet
@@ -84,7 +84,7 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
         )
 
 
-def _settings(run: Run, directory: Path) -> AuditSettings:
+def _settings(run: RunRecord, directory: Path) -> AuditSettings:
     """How a run asked."""
     if run.prompt is None or not run.prompt_settings:
         raise RunDirectoryError(

@@ -56,24 +56,17 @@ Design = Literal["decoupled", "coupled"]
 
 @dataclass(frozen=True, slots=True)
 class Effects(Learned):
-    """What positions and labels add to log p, in nats.
+    """What positions and labels add to log p, in nats."""
 
-    Attributes:
-        positions: Effect of each position (first is 0); sums to 0.
-        labels: Effect of each label; sums to 0.
-        separable: Whether the design could tell positions from labels. If not, only the sums at
-            the label sequences of `layouts` mean anything.
-        layouts: Label sequences seen in estimation.
-        count: Estimation items behind them.
-        positions_low, positions_high, labels_low, labels_high: 95 % bootstrap intervals; empty if
-            not computed.
-    """
-
-    positions: tuple[float, ...]
-    labels: tuple[float, ...]
+    positions: tuple[float, ...]  # effect of each position (first is 0); sums to 0
+    labels: tuple[float, ...]  # effect of each label; sums to 0
+    # whether the design could tell positions from labels. If not, only the sums at the label
+    # sequences of `layouts` mean anything.
     separable: bool
-    layouts: tuple[tuple[int, ...], ...]
-    count: int
+    layouts: tuple[tuple[int, ...], ...]  # label sequences seen in estimation
+    count: int  # estimation items behind them
+    # positions_low, positions_high, labels_low, labels_high: 95 % bootstrap intervals; empty if
+    # not computed
     positions_low: tuple[float, ...] = ()
     positions_high: tuple[float, ...] = ()
     labels_low: tuple[float, ...] = ()
@@ -204,7 +197,6 @@ class Additive(Method):
     def _interval(
         self, residuals: FloatArray, solver: FloatArray, clusters: Clusters
     ) -> tuple[FloatArray, FloatArray]:
-        """Low and high of each effect, shape (2n,) each."""
         if self.centre == "mean":
             each = clusters.entries(residuals @ solver.T)
             return mean_interval(each, resamples=self.resamples, seed=self.seed)
@@ -307,12 +299,10 @@ def _offsets_by_label(effects: Effects, shown: Presentation) -> FloatArray:
 
 
 def _residuals(table: DecisionTable) -> tuple[FloatArray, FloatArray, NDArray[np.intp], Clusters]:
-    """What is left of log p after each item's and candidate's own mean, with its design.
+    """Residuals of log p after each item's and candidate's own mean, shape (items, columns * n);
+    their design, (columns * n, 2n); the columns used; the clusters of the items.
 
-    Returns:
-        Residuals, shape (items, columns * n); the design, shape (columns * n, 2n); the columns
-        used; the clusters of the items. Columns that few items have are left out, then items that
-        lack one of the others.
+    Columns that few items have are left out, then items that lack one of the others.
     """
     n = table.n
     logs = np.stack(

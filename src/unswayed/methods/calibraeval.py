@@ -71,24 +71,17 @@ Objective = Literal["both", "l1", "l2"]
 
 @dataclass(frozen=True, slots=True)
 class Curve(Learned):
-    """The map of one label's probability.
+    """The map of one label's probability."""
 
-    Attributes:
-        label: The label whose probability it maps (for two candidates: A; B is the complement).
-        z: Breakpoints, increasing.
-        g: Value at each breakpoint, nondecreasing in [0, 1]; linear between, constant outside.
-        count: Estimation items behind it.
-        loss: Value of the objective; 0 for a constant map, which decides nothing.
-        critical: lambda*, the weight below which only a constant map is left; None if not asked.
-        low, high: 95 % bootstrap interval of the threshold; None if not asked.
-    """
-
-    label: int
-    z: tuple[float, ...]
+    label: int  # the label whose probability it maps (for two candidates: A; B is the complement)
+    z: tuple[float, ...]  # breakpoints, increasing
+    # value at each breakpoint, nondecreasing in [0, 1]; linear between, constant outside
     g: tuple[float, ...]
-    count: int
-    loss: float
+    count: int  # estimation items behind it
+    loss: float  # value of the objective; 0 for a constant map, which decides nothing
+    # lambda*, the weight below which only a constant map is left; None if not asked
     critical: float | None = None
+    # low, high: 95 % bootstrap interval of the threshold; None if not asked
     low: float | None = None
     high: float | None = None
 
@@ -251,7 +244,6 @@ class CalibraEval(Method):
         )
 
     def _interval(self, scores: FloatArray, n: int, clusters: Clusters) -> tuple[float, float]:
-        """Percentile interval of the threshold over resampled items, one start each."""
         form = objective_form(n, self.objective)
 
         def threshold(rows: NDArray[np.intp]) -> FloatArray:

@@ -110,18 +110,18 @@ def check_cells(rows: Iterable[Mapping[str, object]], **design: Unpack[Design]) 
 def check_table(
     lines: Iterable[tuple[int, Line]], *, only: Sequence[str] = (), **design: Unpack[Design]
 ) -> Checked:
-    """Check a table as printed, each row by the rules for its number of candidates.
+    """A table as printed, its numbered rows each checked by the rules for its number of candidates.
 
-    Args:
-        lines: Rows with their numbers. A heading ends in what its column holds: accuracy (acc),
-            consistency (con), consistent accuracy (ca), with or without marks such as `%` and `↑`;
-            what stands before it says what the three belong to ("MT-Bench Acc"). One heading may name
-            several ("Acc/Con/CA"), its cells then hold as many values. Cells are numbers or text that
-            begins with one (a difference such as "+3.2" is none); columns without any name the row. A
-            table is in percent if a value is above 1 or a `%` stands at one.
-        only: Check what has one of these words in the name of its row or columns; all if none.
-        design: How items were shown and printed.
+    A heading ends in what its column holds: accuracy (acc), consistency (con), consistent accuracy
+    (ca), with or without marks such as `%` and `↑`; what stands before it says what the three
+    belong to ("MT-Bench Acc"). One heading may name several ("Acc/Con/CA"), its cells then hold as
+    many values. Cells are numbers or text that begins with one (a difference such as "+3.2" is
+    none); columns without any name the row. A table is in percent if a value is above 1 or a `%`
+    stands at one. `only` checks what has one of these words in the name of its row or columns.
     """
+    tolerance = design.get("tolerance")
+    if tolerance is not None and not 0.0 <= tolerance <= 100.0:  # NaN is neither
+        raise UsageError(f"tolerance {tolerance:g} is not between 0 and 100.")
     lines = list(lines)
     words = [word.casefold() for word in only]
     triples = [
@@ -151,7 +151,7 @@ def check_table(
     kinds, broken = [], []
     for size in sorted(by_size, key=lambda size: size or math.inf):
         rules, rows = rules_for(size, design), by_size[size]
-        own = [bad for row in rows for bad in _broken(row, rules, unit, design.get("tolerance"))]
+        own = [bad for row in rows for bad in _broken(row, rules, unit, tolerance)]
         impossible = len({(bad.row, bad.name) for bad in own})
         kinds.append(Kind(size, tuple(rule.text for rule in rules), len(rows), impossible))
         broken += own

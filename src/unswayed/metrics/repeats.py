@@ -33,12 +33,9 @@ class Repeats(Struct, frozen=True, kw_only=True):
 def repeats(
     samples: Sequence[tuple[IntArray, Clusters | None]], temperature: float | None
 ) -> Repeats | UnsetType:
-    """What samples say; nothing where no item has two of one presentation and one of another.
-
-    Args:
-        samples: Per number of candidates the choices of I items under V presentations in S samples,
-            shape (I, V, S), and the clusters of the items.
-        temperature: Of the samples, where it is known.
+    """What samples say, given the choices of I items under V presentations in S samples, (I, V, S),
+    and the clusters of the items, per number of candidates; nothing where no item has two of one
+    presentation and one of another.
     """
     unequal = [unequal_pairs(choices) for choices, _ in samples]
     within, across = (np.concatenate(parts) for parts in zip(*unequal, strict=True))
@@ -65,12 +62,8 @@ def _share(values: FloatArray, clusters: Clusters | None) -> Estimate:
 
 
 def unequal_pairs(choices: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Share of unequal pairs of samples within and between presentations, (I,) each; NaN without.
-
-    A tie is like a tie, an answer that could not be read like nothing.
-
-    Args:
-        choices: Shape (I, V, S).
+    """Share of unequal pairs of samples within and between presentations, (I, V, S) -> (I,) each;
+    NaN without any. A tie is like a tie, an answer that could not be read like nothing.
     """
     named = [candidate for candidate in np.unique(choices).tolist() if candidate >= 0]
     counts = np.stack([(choices == code).sum(axis=2) for code in (*named, TIE)], axis=2)

@@ -142,15 +142,8 @@ def contrasts(
     seed: int = 0,
     gold_ties: GoldTies = "exclude",
 ) -> Contrasts:
-    """The values of several methods under a metric that is a mean over items, or weighted.
-
-    Items that do not count for every method are left out.
-
-    Args:
-        outcomes: By method; all of the same items in the same order.
-        name: A registered metric.
-        seed: Seed of the draws.
-        gold_ties: As in `measure`.
+    """The values of several methods about the same items in the same order, under a metric that is
+    a mean over items, or weighted. Items that do not count for every method are left out.
     """
     metric = METRICS.load(name)
     low, high = metric.limits(2) if metric.limits else (0.0, 1.0)

@@ -12,7 +12,7 @@ DARKEST = 0.45
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class HeatCell:
     """A text, and how strongly its ground is coloured, from 0 to `DARKEST`."""
 
     text: str
@@ -24,7 +24,7 @@ class HeatRow:
     """A row; `total` stands behind its cells."""
 
     label: str
-    cells: tuple[Cell, ...]
+    cells: tuple[HeatCell, ...]
     total: str
 
 
@@ -51,7 +51,8 @@ def _heat_rows(
         HeatRow(
             label,
             tuple(
-                Cell(text, DARKEST * value / most) for text, value in zip(said, row, strict=True)
+                HeatCell(text, DARKEST * value / most)
+                for text, value in zip(said, row, strict=True)
             ),
             total,
         )

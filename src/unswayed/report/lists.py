@@ -17,7 +17,15 @@ from unswayed.report.findings import Finding
 from unswayed.report.heat import Heat, exposure_heat
 from unswayed.report.intervals import above, below, widened
 from unswayed.report.numerals import figure, gained, plural
-from unswayed.report.plots import Axis, Block, Note, PlotRow, PlotTable, place_name, tables_of_curve
+from unswayed.report.plots import (
+    Axis,
+    Note,
+    PlotBlock,
+    PlotRow,
+    PlotTable,
+    place_name,
+    tables_of_curve,
+)
 from unswayed.report.sections import Gains, Section, claim, joint_claim
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
@@ -27,7 +35,7 @@ RANK_STABILITY: Final = METRICS.name_of(rank_stability.RANK_STABILITY)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListRow:
     """What a place is worth in points, with an interval that holds for all places together."""
 
     index: int
@@ -39,8 +47,8 @@ class Lists:
     """What the order does to scores."""
 
     n: int  # candidates of the lists that places are described for
-    gains: tuple[Place, ...]  # places whose joint interval lies above 0, the best one first
-    losses: tuple[Place, ...]  # places whose joint interval lies below 0, the worst one first
+    gains: tuple[ListRow, ...]  # places whose joint interval lies above 0, the best one first
+    losses: tuple[ListRow, ...]  # places whose joint interval lies below 0, the worst one first
     measured: bool  # whether points by position were measured
     # agreement of the rankings of single calls; None where it was not measured
     stability: Estimate | None
@@ -61,7 +69,7 @@ def lists_of(finding: Finding) -> Lists | None:
     stability, rates = finding.plain.get(RANK_STABILITY), points_of(finding)
     if not finding.recommends or (stability is None and not rates):
         return None
-    places = [Place(i, widened(rate, len(rates))) for i, rate in enumerate(rates)]
+    places = [ListRow(i, widened(rate, len(rates))) for i, rate in enumerate(rates)]
     by_points = sorted(places, key=lambda place: place.points.value or 0.0)
     return Lists(
         n=finding.n,
@@ -139,7 +147,7 @@ def points_tables(findings: Sequence[Finding]) -> list[PlotTable]:
             )
             for index, rate in enumerate(rates)
         )
-        blocks.append(Block(rows, finding.name, note=Note("no effect: 0", 0.5)))
+        blocks.append(PlotBlock(rows, finding.name, note=Note("no effect: 0", 0.5)))
     sub = f"points, less the {findings[0].noun}'s own mean"
     return [PlotTable("What each place is worth", "groups", tuple(blocks), sub)]
 

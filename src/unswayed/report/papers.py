@@ -49,19 +49,9 @@ STYLE: dict[Any, Any] = {  # matplotlib types the keys as literals of its own
 
 
 def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
-    """Write the figures of every run, each as PDF, SVG and PNG (300 dpi).
-
-    Args:
-        runs: The runs; with several, file names start with the run's number.
-        directory: Made if it does not exist.
-
-    Returns:
-        The files written: position, protocols, points (of lists), levels (of scales), frontier and
-        groups, as far as they were measured.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-        UsageError: If there is no run, or the directory cannot be written.
+    """Write the figures of every run, each as PDF, SVG and PNG (300 dpi), and return the files:
+    position, protocols, points (of lists), levels (of scales), frontier and groups, as far as they
+    were measured. With several runs, file names start with the run's number.
     """
     require("matplotlib", extra="figures", feature="Figures for papers")
     import matplotlib as mpl

@@ -18,7 +18,7 @@ from unswayed.report.findings import SPEARMAN, Finding
 from unswayed.report.heat import Heat, share_heat
 from unswayed.report.intervals import above, below
 from unswayed.report.numerals import figure
-from unswayed.report.plots import RHO, Block, PlotRow, PlotTable
+from unswayed.report.plots import RHO, PlotBlock, PlotRow, PlotTable
 from unswayed.report.sections import Section, claim, joint_claim
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
@@ -131,7 +131,7 @@ def correlation_tables(findings: Sequence[Finding]) -> list[PlotTable]:
             for name, row in finding.metrics.methods.items()
             if row.get(SPEARMAN) is not None
         )
-        blocks += [Block(rows, finding.name)] if rows else []
+        blocks += [PlotBlock(rows, finding.name)] if rows else []
     title, sub = METRICS.load(SPEARMAN).title, "with human scores, by method"
     return [PlotTable(title, "runs", tuple(blocks), sub)] if blocks else []
 
@@ -154,7 +154,7 @@ def group_tables(findings: Sequence[Finding]) -> list[PlotTable]:
         ]
         if len(rows) > 1:
             rows.sort(key=lambda row: (row.estimate.value or 0.0) if row.estimate else 0.0)
-            blocks.append(Block(tuple(rows[:MOST_GROUPS]), finding.name))
+            blocks.append(PlotBlock(tuple(rows[:MOST_GROUPS]), finding.name))
     sub = "single calls with human scores; dashed: all items"
     title = f"{METRICS.load(SPEARMAN).title} by group"
     return [PlotTable(title, "groups", tuple(blocks), sub)] if blocks else []

@@ -18,7 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 INTERRUPTED = 130
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)  # Windows has no SIGHUP
 
 
 def _interrupt() -> None:
@@ -51,7 +53,9 @@ def catch_interrupt(
             interrupt.set()
             first()
 
-    before = {number: signal.signal(number, handle) for number in signals}
+    # what is ignored stays so: `nohup` has a run outlive its terminal
+    heard = [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heard}
     try:
         yield interrupt
     finally:
@@ -79,7 +83,8 @@ def signal_stream(
         ready, _, _ = select.select([hearing], [], [], timeout_s)
         return hearing.recv(1)[0] if ready else None
 
-    handlers = {number: signal.signal(number, lambda *_: None) for number in signals}
+    heard = [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
+    handlers = {number: signal.signal(number, lambda *_: None) for number in heard}
     before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
     try:
         yield next_signal
