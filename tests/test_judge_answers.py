@@ -502,17 +502,6 @@ def test_a_budget_for_one_call_makes_one_in_event_loops_of_two_threads() -> None
 # --- what is recorded ----------------------------------------------------------------------------
 
 
-def test_a_directory_that_cannot_be_written_is_an_error_and_no_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(CallStore, "put_many", on_full_disk)
-    with (
-        Judge(Slow(), method="direct", calls=tmp_path) as judge,
-        pytest.raises(StoreError, match=r"the disk is full. Answers that were lost by it: 1"),
-    ):
-        judge.compare("q", "a", "b")
-
-
 def test_a_judge_remembers_what_was_asked_and_what_it_cost() -> None:
     items = [pair(number) for number in range(4)]
     replies = iter([Failure(error="ServerError", message="q0: no answer")])

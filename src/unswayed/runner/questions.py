@@ -109,8 +109,8 @@ class Drafter:
         addresses: list[tuple[bytes, Draft | None]] = []
         last: Item | None = None
         texts: list[bytes] | None = None
-        known = self._keys.get(questions) if self._remembers else [None] * len(questions)
-        for question, entered in zip(questions, known, strict=True):
+        keys = self._keys.get(questions) if self._remembers else [None] * len(questions)
+        for question, entered in zip(questions, keys, strict=True):
             if entered is not None:
                 addresses.append((entered, None))
                 continue
