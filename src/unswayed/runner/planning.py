@@ -118,9 +118,7 @@ def plan_calls(
     estimator = Estimator.learned(store.totals())
     total_in = total_out = 0
     costs: list[float | None] = []
-    most: list[float | None] = []
-    reasks: list[float | None] = []
-    more: list[float | None] = []
+    most, reasks, more = list[float | None](), list[float | None](), list[float | None]()
     while not window.exhausted:
         window.look()
         while window.ready:

@@ -51,7 +51,7 @@ class CallStore(Lookup):
         super().__init__(connection, path, read_only=read_only)
         self._older = self._last_older_row()
         self._lock = lock
-        self._places = () if read_only else places_of(path)
+        self._places = {} if read_only else places_of(path)
         self._failed = {key for (key,) in self.rows("SELECT DISTINCT key FROM failures")}
 
     @classmethod
@@ -210,9 +210,8 @@ class CallStore(Lookup):
     def bind(self, *, model: str, items: ItemSet) -> None:
         """Tie the run directory to a model and its data, and keep the items in it.
 
-        The same data may grow or shrink (`--limit`): every item of the smaller set must be in the
-        larger one, and what is asked of it must be the same. Gold, group and meta may change:
-        no call depends on them.
+        The same data may grow or shrink (`--limit`): every item of the smaller set must be in the larger one,
+        and the same but for gold, group and meta, on which no call depends.
         """
         bound = self.noted("model")
         if bound is not None and bound != model:
@@ -293,7 +292,7 @@ class CallStore(Lookup):
 def _check_same_data(
     stored: Mapping[str, bytes], asked: Mapping[str, bytes], *, name: str, directory: str
 ) -> None:
-    """Check that the same data have only grown or shrunk (`--limit`), by item id."""
+    """Check that the same data have only grown or shrunk, by item id."""
     shared = stored.keys() & asked.keys()
     changed = sorted(item_id for item_id in shared if stored[item_id] != asked[item_id])
     if changed:
