@@ -403,19 +403,14 @@ def test_an_answer_without_usage_costs_the_most_it_can_in_this_run_and_the_next(
     assert (counts.made, counts.cached, counts.budget_spent) == (0, 4, True)
 
 
-def test_an_answer_without_usage_has_no_cost_where_no_price_is_known(store: CallStore) -> None:
-    backend = FakeBackend(lambda query: Response(text="A", usage_known=False), per_token=None)
-    assert run(questions(1), backend, store).made == 2
-    assert [call.response.cost_usd for call in store.calls()] == [None, None]
-
-
-def test_refusals_are_counted_on_their_own_and_as_unparsed(store: CallStore) -> None:
+def test_refusals_and_answers_without_usage_or_price_are_counted(store: CallStore) -> None:
     def reply(query: Query) -> Response:
-        refused = query.item.id == "q1"
-        return Response(text="A", finish_reason="content_filter" if refused else "stop")
+        reason = "content_filter" if query.item.id == "q1" else "stop"
+        return Response(text="A", finish_reason=reason, usage_known=False)
 
-    counts = run(questions(3), FakeBackend(reply), store)
+    counts = run(questions(3), FakeBackend(reply, per_token=None), store)
     assert (counts.made, counts.unparsed, counts.refused, counts.failed) == (6, 2, 2, 0)
+    assert {call.response.cost_usd for call in store.calls()} == {None}
 
 
 def test_a_budget_without_a_price_is_refused_before_any_call(store: CallStore) -> None:

@@ -55,20 +55,29 @@ def test_a_row_that_sqlite_refuses_costs_one_call_and_says_why(store: CallStore)
     assert run(questions(200), FakeBackend(), store).made == 2  # it is asked again
 
 
-def test_an_encoder_that_raises_for_every_answer_stops_the_run(
-    store: CallStore, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", [Response, Failure])
+def test_an_encoder_that_raises_stops_the_run(
+    store: CallStore, kind: type[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(record: Record, key: bytes) -> bytes:
-        if isinstance(record, Response):
-            raise ValueError("planned defect")
+        if isinstance(record, kind):
+            raise TypeError("planned defect")
         return encode(record, key)
 
+    def reply(query: Query) -> Response | Failure:
+        if query.item.id == "q3":
+            return Failure(error="ServerError", message="q3: 500")
+        return label_by_content(query)
+
     monkeypatch.setattr(pool, "encode", broken)
-    backend = FakeBackend()
-    with pytest.raises(StoreError, match="ValueError: planned defect"):
+    backend = FakeBackend(reply)
+    with pytest.raises(StoreError, match="TypeError: planned defect"):
         run(questions(2000), backend, store)
     assert len(backend.asked) <= MOST_ASKED
-    assert 20 <= len(list(store.failures())) <= MOST_ASKED
+    if kind is Response:
+        assert 20 <= len(list(store.failures())) <= MOST_ASKED
+    else:
+        assert len(store) >= len(backend.asked) - backend.connections - 2
 
 
 def test_refusals_far_from_each_other_do_not_stop_a_run(store: CallStore) -> None:
@@ -182,27 +191,6 @@ def test_a_machine_without_threads_records_all_the_same(
     monkeypatch.setattr(asyncio, "to_thread", none_left)
     counts = run(questions(200), FakeBackend(), store)
     assert counts.made == len(store) == 400
-
-
-def test_failures_that_cannot_be_recorded_stop_the_run(
-    store: CallStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(record: Record, key: bytes) -> bytes:
-        if isinstance(record, Failure):
-            raise TypeError("planned defect")
-        return encode(record, key)
-
-    def reply(query: Query) -> Response | Failure:
-        if query.item.id == "q3":
-            return Failure(error="ServerError", message="q3: 500")
-        return label_by_content(query)
-
-    monkeypatch.setattr(pool, "encode", broken)
-    backend = FakeBackend(reply)
-    with pytest.raises(StoreError, match="TypeError: planned defect"):
-        run(questions(2000), backend, store)
-    assert len(backend.asked) <= MOST_ASKED
-    assert len(store) >= len(backend.asked) - backend.connections - 2
 
 
 # --- the run directory -----------------------------------------------------------------------
