@@ -40,10 +40,7 @@ class RegistrationWarning(UserWarning):
 class Registry(Generic[T]):
     """A lazy table of one kind of extension; iterating gives the names that can be loaded.
 
-    Args:
-        kind: Singular noun used in messages and in the entry-point group (`unswayed.<kind>s`).
-        table: Name to `"module:attribute"`.
-        like: What an entry is, an instance or a subclass of, as `"module:Class"`; "" for a callable.
+    `like` is what an entry is an instance or a subclass of, as `"module:Class"`; "" for a callable.
     """
 
     def __init__(self, kind: str, table: Mapping[str, str], *, like: str | None = None) -> None:
