@@ -153,16 +153,8 @@ def resolve(
 ) -> Address:
     """The address of a service and the key that may be sent there.
 
-    Args:
-        service: Whose variables are read.
-        base_url: Address given on the command line or in the settings, over all others.
-        environ: The environment.
-        model: Full model name, for messages.
-        needs_key: False where no call will be made, so that a missing key is no error.
-
-    Raises:
-        MissingKeyError: If a key or an address is needed and not set.
-        UsageError: If an address is malformed, or a key would travel unencrypted.
+    `base_url`, from the command line or the settings, goes over all other addresses. Where no call will
+    be made a missing key is no error (`needs_key`).
     """
     own = None if service.own_url is None else _split(service.own_url, service.own_url)
     in_environ = environ.get(service.url_variable) or None

@@ -36,24 +36,7 @@ OTHER_FILES: Final = 24
 
 
 class HttpBackend(Backend):
-    """A model behind HTTP.
-
-    Args:
-        model: Full model name.
-        dialect: The API.
-        address: Where it is, and the key.
-        settings: Limits.
-        price: Price per token; None if unknown.
-        clock: Time and chance.
-        connect: Makes the transport, once per event loop; default: aiohttp.
-
-    Attributes:
-        traits: What the server is known to accept.
-        patience: Since when it answers nothing, and how long that is put up with.
-
-    Raises:
-        UsageError: If a limit is out of range.
-    """
+    """A model behind HTTP."""
 
     def __init__(
         self,
@@ -70,7 +53,7 @@ class HttpBackend(Backend):
         self.model = model
         self.address = address
         self.server = address.shown
-        self.traits = dialect.traits
+        self.traits = dialect.traits  # what the server is known to accept
         self.gives_logprobs = dialect.traits.logprobs != 0
         self.dialect = dialect
         self.settings = settings
@@ -252,18 +235,7 @@ class HttpBackend(Backend):
 def open_http(
     service: Service, model: str, dialect: Dialect, settings: BackendSettings
 ) -> HttpBackend:
-    """A model of a service, its address and key from the environment, its price from the table.
-
-    Args:
-        service: Whose variables are read.
-        model: Full model name.
-        dialect: The API.
-        settings: Address, price table and limits.
-
-    Raises:
-        MissingKeyError: If a key or an address is needed and not set.
-        UsageError: If an address, a limit or the price table is unusable.
-    """
+    """A model of a service, its address and key from the environment, its price from the table."""
     prices = load_prices(settings.prices)
     address = resolve(
         service,

@@ -104,11 +104,7 @@ class Fault:
 def retry_after_s(headers: Mapping[str, str], *, wall: float) -> float | None:
     """How long the server asks to wait, in seconds, never negative; None if it does not say.
 
-    Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date.
-
-    Args:
-        headers: Response headers by lower-case name.
-        wall: Now, in seconds since the epoch.
+    Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date, of which `wall` is now.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:

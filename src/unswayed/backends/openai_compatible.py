@@ -173,11 +173,7 @@ _SAID: Final = frozenset(("text", "output_text"))
 
 
 class OpenAIDialect:
-    """Chat completions.
-
-    Args:
-        model: The model's name at the server.
-    """
+    """Chat completions."""
 
     path = "chat/completions"
 
@@ -222,11 +218,7 @@ class OpenAIDialect:
         return _ENCODER.encode(payload)
 
     def decode(self, body: bytes) -> Response:
-        """The response of a 200 body.
-
-        Raises:
-            BadResponseError: If it is not JSON, not of the promised shape, or an error in disguise.
-        """
+        """The response of a 200 body."""
         completion = _completion(body)
         if not completion.choices:
             raise BadResponseError(f"not a chat completion: no choices; {server_words(body)}")
@@ -362,23 +354,12 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def open_openai(model: str, settings: BackendSettings) -> HttpBackend:
-    """OpenAI models: `openai/<model>`, with OPENAI_API_KEY (and OPENAI_BASE_URL).
-
-    Raises:
-        MissingKeyError: If OPENAI_API_KEY is needed and not set.
-        UsageError: If an address or the price table is unusable.
-    """
+    """OpenAI models: `openai/<model>`, with OPENAI_API_KEY (and OPENAI_BASE_URL)."""
     return open_http(OPENAI, f"openai/{model}", OpenAIDialect(model), settings)
 
 
 def open_service(model: str, settings: BackendSettings) -> HttpBackend:
-    """Any OpenAI-compatible server: `openai-api/<service>/<model>`, with <SERVICE>_BASE_URL, _API_KEY.
-
-    Raises:
-        UnknownNameError: If the name has no service or no model.
-        MissingKeyError: If the address is not set, or a key is needed and not set.
-        UsageError: If an address or the price table is unusable.
-    """
+    """Any OpenAI-compatible server: `openai-api/<service>/<model>`, with <SERVICE>_BASE_URL, _API_KEY."""
     service, _, name = model.partition("/")
     if not service or not name:
         raise UnknownNameError(

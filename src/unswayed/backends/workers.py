@@ -66,11 +66,7 @@ class Wire(Protocol):
 
 
 class Attempts:
-    """Calls that stop together: each is tried until it is answered or given up.
-
-    Attributes:
-        stop: Set when nothing more is to be sent.
-    """
+    """Calls that stop together: each is tried until it is answered or given up."""
 
     def __init__(self, wire: Wire, line: Line) -> None:
         self.stop: asyncio.Future[None] = line.loop.create_future()
