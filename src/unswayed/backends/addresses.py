@@ -191,7 +191,11 @@ def resolve(
             f"{model} needs a key: set {service.key_variable} (empty if the server wants none). "
             "A server on this machine needs no key: give its address as base URL."
         )
-    _check_header(key, service)
+    if not (key.reveal().isascii() and key.reveal().isprintable()) or " " in key.reveal():
+        raise UsageError(
+            f"{service.key_variable} contains a space, a line break or a special character. "
+            "Copy the key again."
+        )
     return Address(
         url=urlunsplit(chosen).rstrip("/"),
         key=key,
@@ -199,12 +203,3 @@ def resolve(
         is_own=own is not None and _origin(chosen) == _origin(own),
         no_key_reason="" if key else reason,
     )
-
-
-def _check_header(key: Secret, service: Service) -> None:
-    value = key.reveal()
-    if not (value.isascii() and value.isprintable()) or " " in value:
-        raise UsageError(
-            f"{service.key_variable} contains a space, a line break or a special character. "
-            "Copy the key again."
-        )

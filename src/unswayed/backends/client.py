@@ -267,21 +267,15 @@ def _check_room(n_more: int) -> None:
         )
 
 
-def _generated(response: Response) -> tuple[str, str]:
-    """The generated tokens as one text, for a key in pieces, and all alternatives."""
-    tops = response.top_logprobs or ()
-    return "".join(response.tokens or ()), "\n".join(
-        [top.token for ranked in tops for top in ranked]
-    )
-
-
 def _without_key(response: Response, address: Address) -> Response:
     """The response, with the key hidden should the server have put it there."""
     key = address.key
     if not key:
         return response
-    texts = (response.text, response.reasoning or "", response.model or "", response.finish_reason)
-    if not any(key.occurs_in(text) for text in (*texts, *_generated(response))):
+    texts = [response.text, response.reasoning or "", response.model or "", response.finish_reason]
+    texts.append("".join(response.tokens or ()))  # it may come in pieces
+    texts += [top.token for ranked in response.top_logprobs or () for top in ranked]
+    if not any(key.occurs_in(text) for text in texts):
         return response
     return msgspec.structs.replace(
         response,

@@ -93,7 +93,7 @@ class ChatWriter:
         rows = [self._rows(chat) for chat in chats]
         if self.has_template:
             return self._rendered(rows, thinking=thinking)
-        return [_plain(row) for row in rows]
+        return ["\n\n".join(turn["content"] for turn in row) + "\n\nAnswer:" for row in rows]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of rendered chats (a template writes the first token itself)."""
@@ -193,10 +193,6 @@ def _control_tokens(
     tokens.update(mark for mark in turn_marks if not any(token in mark for token in tokens))
     written = sorted((token for token in tokens if len(token) > 1), key=len, reverse=True)
     return re.compile("|".join(map(re.escape, written)) or r"(?!)", re.IGNORECASE)
-
-
-def _plain(rows: list[dict[str, str]]) -> str:
-    return "\n\n".join(row["content"] for row in rows) + "\n\nAnswer:"
 
 
 class LabelTokens:

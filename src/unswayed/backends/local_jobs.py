@@ -94,12 +94,13 @@ def prepare(
     jobs: list[Job] = []
     refused: list[Answer] = []
     for thinking in (False, True):
-        chosen = [query for query in queries if _thinks(query) is thinking]
+        chosen = [query for query in queries if _may_think(query) is thinking]
         chats = [query.request.messages for query in chosen]
         written = writer.write(chats, thinking=thinking)
         for query, (text, tokens) in zip(chosen, written, strict=True):
             request = query.request
-            ids = labels.ids(request.labels, text) if _is_answer_only(request) else None
+            # label logprobs are asked for exactly where the answer is the label itself
+            ids = labels.ids(request.labels, text) if request.top_logprobs else None
             job = Job(query, tokens, ids)
             if longest is not None and job.room > longest:
                 refused.append((query, too_long(query, job.room, longest=longest, model=model)))
@@ -250,14 +251,9 @@ def broken_off(job: Job, reasons: Iterable[str | None], *, model: str) -> Failur
     return None
 
 
-def _is_answer_only(request: Request) -> bool:
-    """Label logprobs are asked for exactly where the answer is the label itself."""
-    return request.top_logprobs > 0
-
-
-def _thinks(query: Query) -> bool:
+def _may_think(query: Query) -> bool:
     return may_think(
-        answer_only=query.answer_only or _is_answer_only(query.request),
+        answer_only=query.answer_only or query.request.top_logprobs > 0,
         has_schema=query.request.schema is not msgspec.UNSET,
     )
 

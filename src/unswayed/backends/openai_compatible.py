@@ -228,8 +228,11 @@ class OpenAIDialect:
             words = f": {server_words(body)}" if completion.error else ""
             raise BadResponseError(f"the answer came with an error ({finish}){words}")
         message = choice.message
-        text = _text(message)
-        if refusal := _refusal(message):
+        content = message.content
+        parts = content if isinstance(content, list) else []
+        said = [part.text or "" for part in parts if part.type in _SAID]
+        text = content if isinstance(content, str) else "".join(said)
+        if refusal := message.refusal or "".join([part.refusal or "" for part in parts]):
             text, finish = text or refusal, "refusal"
         tokens = tops = None
         if isinstance(choice, _Choice) and choice.logprobs is not None:
@@ -290,18 +293,6 @@ def _reply_format(request: Request, traits: Traits) -> _ReplyFormat | None:
         return _ReplyFormat("json_schema", json_schema=_JsonSchema(schema))
     loose = traits.reply_format == "json_object"
     return _ReplyFormat("json_object", schema=None if loose else schema)
-
-
-def _text(message: _Message) -> str:
-    content = message.content
-    if isinstance(content, str):
-        return content
-    return "".join(part.text or "" for part in content or () if part.type in _SAID)
-
-
-def _refusal(message: _Message) -> str:
-    parts = message.content if isinstance(message.content, list) else ()
-    return message.refusal or "".join(part.refusal or "" for part in parts)
 
 
 def _completion(body: bytes) -> _Completion | _PlainCompletion:
