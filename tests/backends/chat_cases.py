@@ -4,8 +4,10 @@ import asyncio
 import heapq
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from fake_server import FakeServer
+import msgspec
+from fake_server import FakeServer, Fault
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Address, Secret
@@ -168,5 +170,51 @@ async def collect(backend: HttpBackend, asked: Iterable[Query]) -> dict[str, Res
     return outcomes
 
 
+class Met(NamedTuple):
+    """What a run of a backend came to."""
+
+    outcomes: dict[str, Response | Failure]
+    server: FakeServer
+    seconds: float  # that its clock went on
+
+    @property
+    def failures(self) -> list[Failure]:
+        return failures(self.outcomes)
+
+    @property
+    def fatal(self) -> list[str]:
+        return [failure.message for failure in self.failures if failure.fatal]
+
+
 def failures(outcomes: dict[str, Response | Failure]) -> list[Failure]:
     return [outcome for outcome in outcomes.values() if isinstance(outcome, Failure)]
+
+
+async def against(
+    faults: Iterable[Fault], asked: Iterable[Query], *, alone: bool = False, **settings: object
+) -> Met:
+    """What comes of queries to a server with faults; a single one may go in the caller's own task."""
+    jump = JumpClock()
+    async with FakeServer(faults=[msgspec.structs.replace(fault) for fault in faults]) as server:
+        backend = backend_at(server.url, clock=jump.clock(), **settings)  # type: ignore[arg-type]
+        if alone:
+            (one,) = asked
+            outcomes = {one.item.id: await backend.call(one)}
+            await backend.close()
+        else:
+            outcomes = await collect(backend, asked)
+    return Met(outcomes, server, jump.time - 1000.0)
+
+
+def wired(
+    answer: Callable[[bytes], Awaitable[HttpReply]],
+    jump: JumpClock | None = None,
+    **settings: object,
+) -> HttpBackend:
+    """A backend whose replies a function makes, on a clock that needs no waiting."""
+    clock = None if jump is None else jump.clock()
+    return backend_at("http://x/v1", clock=clock, connect=lambda: FakeWire(answer), **settings)  # type: ignore[arg-type]
+
+
+async def answers_well(body: bytes) -> HttpReply:
+    return good_reply(body)

@@ -380,22 +380,19 @@ def test_a_call_that_was_given_up_never_gets_the_answer_to_the_next_one() -> Non
     assert connections == 2
 
 
-def test_a_server_that_answers_nothing_is_given_up_in_time() -> None:
+async def test_a_server_that_answers_nothing_is_given_up_in_time() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
 
-    async def work() -> None:
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        address = Address(url=url, key=Secret(), is_loopback=True, is_own=False)
-        wire = HttpTransport(address, "x", {}, connections=1, timeout_s=0.1)
-        with pytest.raises(TimedOutError, match="did not answer within"):
-            await wire.post(b"{}")
-        await wire.close()
-        server.close()
-
-    asyncio.run(work())
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    address = Address(url=url, key=Secret(), is_loopback=True, is_own=False)
+    wire = HttpTransport(address, "x", {}, connections=1, timeout_s=0.1)
+    with pytest.raises(TimedOutError, match="did not answer within"):
+        await wire.post(b"{}")
+    await wire.close()
+    server.close()
 
 
 def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
