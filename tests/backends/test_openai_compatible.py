@@ -394,19 +394,38 @@ def test_an_answer_by_hand() -> None:
     )
 
 
+SORRY = "I cannot judge this."
+
+
 @pytest.mark.parametrize(
-    ("message", "text"),
+    ("message", "text", "reason"),
     [
-        ({"content": None}, ""),
-        ({}, ""),
-        ({"content": []}, ""),
-        ({"content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]}, "AB"),
-        ({"content": [{"type": "thinking", "thinking": [1]}, {"type": "text", "text": "A"}]}, "A"),
-        ({"content": "A", "reasoning": None, "tool_calls": None}, "A"),
+        ({"content": None}, "", "stop"),
+        ({}, "", "stop"),
+        ({"content": []}, "", "stop"),
+        ({"content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]}, "AB", "stop"),
+        (
+            {"content": [{"type": "thinking", "thinking": [1]}, {"type": "text", "text": "A"}]},
+            "A",
+            "stop",
+        ),
+        *(
+            ({"content": [{"type": kind, "text": "A"}, {"type": "text", "text": "B"}]}, "B", "stop")
+            for kind in ("reasoning", "thinking", "tool_result")
+        ),
+        ({"content": "A", "reasoning": None, "tool_calls": None}, "A", "stop"),
+        ({"content": None, "refusal": SORRY}, SORRY, "refusal"),
+        ({"content": "A", "refusal": SORRY}, "A", "refusal"),
+        (
+            {"content": [{"type": "text", "text": "A"}, {"type": "refusal", "refusal": SORRY}]},
+            "A",
+            "refusal",
+        ),
     ],
 )
-def test_content_in_every_shape(message: dict[str, object], text: str) -> None:
-    assert decode(message=message).text == text
+def test_content_in_every_shape(message: dict[str, object], text: str, reason: str) -> None:
+    response = decode(message=message)
+    assert (response.text, response.finish_reason) == (text, reason)
 
 
 @pytest.mark.parametrize(
@@ -423,38 +442,6 @@ def test_content_in_every_shape(message: dict[str, object], text: str) -> None:
 def test_an_answer_with_an_error_beside_it_is_a_failure(body: bytes) -> None:
     with pytest.raises(BadResponseError, match="came with an error"):
         OpenAIDialect("m").decode(body)
-
-
-def test_an_error_field_without_an_error_is_none() -> None:
-    body = b'{"choices": [{"message": {"content": "A"}}], "error": null}'
-    assert OpenAIDialect("m").decode(body).text == "A"
-
-
-def test_a_refusal_beside_an_answer_is_a_refusal() -> None:
-    response = decode(message={"content": "A", "refusal": "I cannot judge this."})
-    assert response.text == "A"
-    assert response.finish_reason == "refusal"
-
-
-def test_a_refusal_among_parts_is_a_refusal() -> None:
-    parts = [{"type": "text", "text": "A"}, {"type": "refusal", "refusal": "I cannot judge this."}]
-    assert decode(message={"content": parts}).finish_reason == "refusal"
-
-
-@pytest.mark.parametrize("kind", ["reasoning", "thinking", "tool_result"])
-def test_parts_that_are_not_the_answer_are_not_read(kind: str) -> None:
-    parts = [{"type": kind, "text": "A"}, {"type": "text", "text": "B"}]
-    assert decode(message={"content": parts}).text == "B"
-
-
-@pytest.mark.parametrize(
-    "reason", ["content_filter", "CONTENT_FILTER", "contentFilter", "SAFETY", "PROHIBITED_CONTENT"]
-)
-def test_filtered_answer_is_refused_for_every_gateway_word(
-    reason: str,
-) -> None:
-    assert decode(finish_reason=reason).finish_reason == reason
-    assert ending(reason) is Ending.REFUSED
 
 
 @pytest.mark.parametrize(
@@ -503,18 +490,28 @@ def test_possible_token_counts_are_known() -> None:
     assert response.cached_tokens == 0
 
 
-def test_a_refusal_is_kept_as_text_and_named() -> None:
-    response = decode(message={"content": None, "refusal": "I cannot judge this."})
-    assert response.text == "I cannot judge this."
-    assert response.finish_reason == "refusal"
-
-
 @pytest.mark.parametrize(
     ("reason", "expected"),
-    [("stop", "stop"), (None, "stop"), ("eos", "eos"), ("length", "length"), ("x", "x")],
+    [
+        (None, Ending.COMPLETE),
+        *((word, Ending.COMPLETE) for word in ("stop", "eos")),
+        ("length", Ending.CUT),
+        *(
+            (word, Ending.REFUSED)
+            for word in (
+                "content_filter",
+                "CONTENT_FILTER",
+                "contentFilter",
+                "SAFETY",
+                "PROHIBITED_CONTENT",
+            )
+        ),
+    ],
 )
-def test_finish_reasons(reason: str | None, expected: str) -> None:
-    assert decode(finish_reason=reason).finish_reason == expected
+def test_finish_reasons_are_kept_as_they_are(reason: str | None, expected: Ending) -> None:
+    kept = decode(finish_reason=reason).finish_reason
+    assert kept == (reason or "stop")
+    assert ending(kept) is expected
 
 
 @pytest.mark.parametrize(
@@ -540,12 +537,7 @@ def test_missing_or_strange_logprobs_are_none_and_the_answer_stays(logprobs: obj
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"{",
-        b"null",
-        b"[]",
-        b'"A"',
-        b"{}",
+        *(b"", b"{", b"null", b"[]", b'"A"', b"{}"),
         b'{"choices": null}',
         b'{"choices": []}',
         b'{"choices": [{}]}',
