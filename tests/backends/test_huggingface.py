@@ -30,16 +30,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_random_llama(tmp_path_factory.mktemp("random"))
-
-
-@pytest.fixture(scope="module")
-def backend(folder: Path) -> HuggingFaceBackend:
-    return opened(folder)
-
-
 # --- label probabilities ---------------------------------------------------------------------
 
 

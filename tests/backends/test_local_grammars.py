@@ -49,11 +49,6 @@ SCHEMA = msgspec.json.encode(
 ).decode()
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_random_llama(tmp_path_factory.mktemp("random"))
-
-
 def written(number: int, **fields: Any) -> Query:
     settings = {"top_logprobs": 0, "max_tokens": 400, "temperature": 1.0, "sample": number}
     return query(chat(5 + number), **{**settings, **fields})

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from local_asking import CPU, ask, chat, logprobs, opened, query
-from random_llama import make_random_llama
 
 from unswayed.backends import LOCAL, BackendSettings, local_models, local_options
 from unswayed.cli import main
@@ -17,11 +16,6 @@ from unswayed.errors import UsageError
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_random_llama(tmp_path_factory.mktemp("random"))
 
 
 def test_a_dtype_that_is_given_is_part_of_the_name(folder: Path) -> None:

@@ -29,11 +29,6 @@ pytest.importorskip("transformers")
 SCHEMA = '{"type":"object","properties":{"a":{"type":"integer"}}}'
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_random_llama(tmp_path_factory.mktemp("random"))
-
-
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setenv("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # taken back after the test
