@@ -9,6 +9,8 @@ from typing import NamedTuple
 import msgspec
 from fake_server import FakeServer, Fault
 
+from unswayed.auditing.audit import Audit, plan_for, run_settings_for
+from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Address, Secret
 from unswayed.backends.client import HttpBackend
@@ -17,8 +19,11 @@ from unswayed.backends.openai_compatible import OpenAIDialect
 from unswayed.backends.pacing import Clock
 from unswayed.backends.prices import FREE, Price
 from unswayed.calls import Failure, Query, Request, Response
-from unswayed.items import Item, Message
+from unswayed.items import Item, ItemSet, Message
 from unswayed.presentation import X0, Ask
+from unswayed.result import AuditResult
+from unswayed.runner import Caller
+from unswayed.store import Memory
 
 KEY = "sk-test-0123456789abcdefSECRET"
 
@@ -214,6 +219,21 @@ def wired(
     """A backend whose replies a function makes, on a clock that needs no waiting."""
     clock = None if jump is None else jump.clock()
     return backend_at("http://x/v1", clock=clock, connect=lambda: FakeWire(answer), **settings)  # type: ignore[arg-type]
+
+
+async def audited(
+    server: FakeServer, items: ItemSet, settings: AuditSettings, **how: object
+) -> AuditResult:
+    """An audit by way of a server."""
+    async with server:
+        backend = backend_at(server.url, **how)  # type: ignore[arg-type]
+        plan = plan_for(items, settings, backend)
+        caller = Caller(backend, Memory(), run_settings_for(settings, backend))
+        audit = Audit.begin(plan, caller)
+        try:
+            return AuditResult(audit.measure(await audit.ask(), command="test"))
+        finally:
+            await backend.close()
 
 
 async def answers_well(body: bytes) -> HttpReply:

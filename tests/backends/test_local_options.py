@@ -138,13 +138,6 @@ def test_the_command_line_has_the_options_and_run_json_keeps_them(
     assert main(["report", str(out), "--out", str(tmp_path / "again.html")]) == 0
 
 
-@pytest.mark.parametrize("command", ["audit", "calibrate", "judge", "filter"])
-def test_every_command_that_asks_has_them(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert all(f"--{name.replace('_', '-')}" in shown for name in LOCAL)
-
-
 def test_they_are_refused_where_decisions_are_recorded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

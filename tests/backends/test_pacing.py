@@ -4,13 +4,12 @@ import asyncio
 
 import pytest
 from chat_cases import (
-    FakeWire,
     JumpClock,
     SimulatedClock,
-    backend_at,
     failures,
     good_reply,
     queries,
+    wired,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -98,9 +97,7 @@ def run_paced(
         return reply
 
     async def work() -> None:
-        backend = backend_at(
-            "http://x/v1", clock=simulated.clock(), connect=lambda: FakeWire(answer), **limits
-        )
+        backend = wired(answer, simulated, **limits)
         outcomes = {}
         async for query, outcome in backend.answer(queries(n)):
             outcomes[query.item.id] = outcome
@@ -224,9 +221,7 @@ def test_a_rate_limited_server_is_not_asked_more_than_it_allows_for_long() -> No
         return good_reply(body)
 
     async def work() -> None:
-        backend = backend_at(
-            "http://x/v1", clock=simulated.clock(), connect=lambda: FakeWire(answer)
-        )
+        backend = wired(answer, simulated)
         outcomes = [outcome async for _, outcome in backend.answer(queries(150))]
         assert not [outcome for outcome in outcomes if isinstance(outcome, Failure)]
 

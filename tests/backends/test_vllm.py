@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 import vllm_engine_types
-from local_asking import ask, chat, logprobs, opened, plain_label_logprobs, query
+from local_asking import answered, ask, chat, logprobs, opened, plain_label_logprobs, query
 from vllm_engine_types import Engine
 
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends import vllm as vllm_backend
+from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.vllm import VllmBackend, engine_arguments
 from unswayed.calls import Failure, Query, Response
 from unswayed.cli import main
@@ -53,8 +54,7 @@ def test_label_probabilities_are_those_of_the_whole_distribution(
 ) -> None:
     backend = running(folder)
     chats = [chat(length) for length in (3, 40, 9)]
-    for messages, answer in zip(chats, ask(backend, map(query, chats)), strict=True):
-        assert isinstance(answer, Response)
+    for messages, answer in zip(chats, answered(backend, map(query, chats)), strict=True):
         assert answer.exact
         assert answer.output_tokens == 1
         assert answer.model == backend.model
@@ -101,9 +101,8 @@ def test_labels_with_more_tokens_than_vllm_takes_are_asked_in_parts(
 
 def test_a_sampled_label_is_drawn_as_hf_draws_it(folder: Path, engine: Engine) -> None:
     asked = [query(chat(5), temperature=1.0, sample=sample) for sample in range(1, 30)]
-    texts = [answer.text for answer in ask(running(folder), asked) if isinstance(answer, Response)]
-    hf = [answer.text for answer in ask(opened(folder), asked) if isinstance(answer, Response)]
-    assert texts == hf
+    texts = texts_of(running(folder), asked)
+    assert texts == texts_of(opened(folder), asked)
     assert set(texts) == {"A", "B"}
 
 
@@ -164,19 +163,15 @@ def test_a_label_of_several_tokens_counts_with_its_first(folder: Path, engine: E
 # --- texts -----------------------------------------------------------------------------------
 
 
-def texts_of(backend: VllmBackend, asked: Sequence[Query]) -> list[str]:
-    answers = ask(backend, asked)
-    assert all(isinstance(answer, Response) for answer in answers)
-    return [answer.text for answer in answers if isinstance(answer, Response)]
+def texts_of(backend: VllmBackend | HuggingFaceBackend, asked: Sequence[Query]) -> list[str]:
+    return [answer.text for answer in answered(backend, asked)]
 
 
 def test_texts_are_generated_as_transformers_alone_would(folder: Path, engine: Engine) -> None:
     asked = [query(chat(length), top_logprobs=0, max_tokens=6) for length in (4, 11)]
     backend = running(folder)
-    hf = [answer.text for answer in ask(opened(folder), asked) if isinstance(answer, Response)]
-    assert texts_of(backend, asked) == hf
-    (answer,) = ask(backend, asked[:1])
-    assert isinstance(answer, Response)
+    assert texts_of(backend, asked) == texts_of(opened(folder), asked)
+    (answer,) = answered(backend, asked[:1])
     assert not answer.exact
     assert (answer.finish_reason, answer.output_tokens) == ("length", 6)
 
@@ -186,11 +181,10 @@ def test_answer_broken_off_by_engine_is_retried(
     folder: Path, engine: Engine, top_logprobs: int
 ) -> None:
     asked = [query(chat(length), top_logprobs=top_logprobs, max_tokens=6) for length in (4, 11)]
-    whole = ask(running(folder), asked)
+    whole = texts_of(running(folder), asked)
     engine.calls.clear()
     engine.endings += ["abort", "length", "error", "length"]
-    answers = ask(running(folder), asked)
-    assert [answer.text for answer in answers] == [answer.text for answer in whole]  # type: ignore[union-attr]
+    assert texts_of(running(folder), asked) == whole
     assert [len(tokens) for tokens, _, _ in engine.calls] == [2, 1, 1]
     engine.endings += ["abort", "length", "abort", "abort"]
     broken, good = sorted(ask(running(folder), asked), key=lambda one: isinstance(one, Response))
@@ -203,8 +197,7 @@ def test_answer_broken_off_by_engine_is_retried(
 @pytest.mark.parametrize("reason", ["repetition", "OTHER"])
 def test_other_engine_ending_is_kept_as_sent(folder: Path, engine: Engine, reason: str) -> None:
     engine.endings.append(reason)
-    (answer,) = ask(running(folder), [query(chat(4), top_logprobs=0, max_tokens=3)])
-    assert isinstance(answer, Response)
+    (answer,) = answered(running(folder), [query(chat(4), top_logprobs=0, max_tokens=3)])
     assert answer.finish_reason == reason
 
 
