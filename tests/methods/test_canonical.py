@@ -130,7 +130,7 @@ def test_an_item_that_may_not_be_permuted_is_asked_as_given() -> None:
 
 def test_the_view_does_not_move_candidates_sorted_by_content() -> None:
     record = audited(simulated_items(20, 3, seed=8), orders="full")
-    table = record.record.tables[0]
+    table = record.record.plan.strata[0].table
     (ask,) = Canonical().asks(3)
     own = table.select([ask])
     for shown in record.record.plan.strata[0].views:

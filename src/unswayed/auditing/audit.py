@@ -14,7 +14,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from unswayed.auditing.answered import AnswerSource
 from unswayed.auditing.comparison import ANSWERS_FILE, answers_of
+from unswayed.auditing.design import Stratum
 from unswayed.auditing.measurement import metrics_of, run_of
 from unswayed.auditing.planning import (
     AuditPlan,
@@ -24,8 +26,8 @@ from unswayed.auditing.planning import (
 from unswayed.auditing.pool import (
     DecisionSource,
     Remembered,
-    build_tables,
     noting_endings,
+    with_answers,
 )
 from unswayed.auditing.records import CallsRecord, Metrics, PromptRecord, RunRecord, run_before
 from unswayed.auditing.rereading import changes_of
@@ -34,7 +36,7 @@ from unswayed.auditing.run_directory import json_text, write_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
 from unswayed.calibration import evidence_of, prompts_for
-from unswayed.decisions import MISSING, UNPARSED, Decision, DecisionTable
+from unswayed.decisions import MISSING, UNPARSED, Decision
 from unswayed.items import ItemSet, Message, blind, expanded
 from unswayed.parsing import READER
 from unswayed.presentation import Ask
@@ -72,10 +74,10 @@ class AuditRecord:
 
     metrics: Metrics  # `metrics.json`
     run: RunRecord  # `run.json`
-    plan: AuditPlan  # what was asked
-    tables: tuple[DecisionTable, ...]  # the pool, one table per stratum
+    plan: AuditPlan  # what was asked, with the answers
     source: DecisionSource  # reads single decisions back
     exchanges: ExchangeSource  # reads prompts and answers back
+    answers: AnswerSource | None = None  # where recorded decisions were audited: those
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,17 +203,16 @@ class Audit:
         source = Remembered(self.read, self.plan.estimation)
         noted: dict[tuple[str, Ask], str] = {}
         decisions = noting_endings(source.noting(self.read(self.plan.questions())), noted)
-        tables = build_tables(self.plan.strata, decisions, methods=self.plan.methods.values())
+        strata = with_answers(self.plan.strata, decisions, methods=self.plan.methods.values())
         awaiting = 0
         if counts.planned > counts.made + counts.cached:
-            tables, awaiting = self._without_awaiting(tables)
-        plan, unmet = without_probabilities(self.plan, tables)
+            strata, awaiting = self._without_awaiting(strata)
+        plan, unmet = without_probabilities(replace(self.plan, strata=strata))
         endings = Counter(noted.values())
         metrics = metrics_of(
             backend.model,
             plan,
             counts,
-            tables,
             source,
             endings=endings,
             temperature=plan.settings.sample_temperature,
@@ -222,7 +223,7 @@ class Audit:
         warnings = [*asked.failures, *asked.warnings, *unread_replies(metrics.calls), *unmet]
         prompts = self.caller.settings.prompts
         run = msgspec.structs.replace(
-            run_of(command, metrics, plan, tables, created=self.created, warnings=warnings),
+            run_of(command, metrics, plan, created=self.created, warnings=warnings),
             planned=tuple(self.plan.methods),
             prompt=PromptRecord(name=prompts.style, fingerprint=prompt_fingerprint(prompts)),
             prompt_settings=as_json(prompts),
@@ -237,21 +238,20 @@ class Audit:
             failures=asked.failures,
             budget_to_finish=asked.needed_usd if counts.budget_spent else None,
         )
-        return AuditRecord(metrics, run, plan, tables, self.read, self.exchanges)
+        return AuditRecord(metrics, run, plan, self.read, self.exchanges)
 
-    def _without_awaiting(
-        self, tables: Sequence[DecisionTable]
-    ) -> tuple[tuple[DecisionTable, ...], int]:
-        """Tables in which unread replies with a second call to come are missing; their number."""
-        kept = tuple(replace(table, choices=table.choices.copy()) for table in tables)
-        awaiting = 0
-        for stratum, table in zip(self.plan.strata, kept, strict=True):
+    def _without_awaiting(self, strata: Sequence[Stratum]) -> tuple[tuple[Stratum, ...], int]:
+        """Strata in which unread replies with a second call to come are missing; their number."""
+        kept, awaiting = [], 0
+        for stratum in strata:
+            table = replace(stratum.table, choices=stratum.table.choices.copy())
             for row, column in np.argwhere(table.choices == UNPARSED):
                 question = Question(blind(stratum.items[row]), table.asks[column])
                 if any(self.caller.missing([question])):
                     table.choices[row, column] = MISSING
                     awaiting += 1
-        return kept, awaiting
+            kept.append(stratum.with_table(table))
+        return tuple(kept), awaiting
 
     def read(self, questions: Iterable[Question]) -> Iterator[Decision]:
         """The decisions of questions, with the probabilities of their samples where asked for."""
@@ -317,5 +317,5 @@ def write_record(directory: Path, record: AuditRecord) -> None:
         run = msgspec.structs.replace(run, last_finished=before)
     write_text(directory / "run.json", json_text(run.to_json()))
     write_text(directory / "metrics.json", json_text(as_json(record.metrics)))
-    answers = msgspec.json.encode(answers_of(record.plan, record.tables))
+    answers = msgspec.json.encode(answers_of(record.plan))
     write_bytes(directory / ANSWERS_FILE, answers)

@@ -26,7 +26,7 @@ from unswayed.auditing.settings import (
     protocols_of,
     samples_per_call,
 )
-from unswayed.decisions import MISSING, REASKED, UNPARSED, Decision, DecisionTable, Evidence
+from unswayed.decisions import MISSING, REASKED, UNPARSED, Decision, Evidence
 from unswayed.errors import MethodError, UsageError
 from unswayed.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.methods import BASE, METHODS, Method
@@ -147,6 +147,7 @@ def plan_audit(
         orders=orders,
         protocols=protocols_of(settings.protocol, criteria=criteria),
         seed=settings.seed,
+        group_by=settings.group_by,
     )
     groups = any(item.group is not None for item in items)
     chosen, skipped = choose_methods(
@@ -171,20 +172,12 @@ def left_out(bad_lines: Sequence[BadLine]) -> str:
     return f"{len(bad_lines):,} bad lines left out, such as {bad_lines[0]}."
 
 
-def without_probabilities(
-    plan: AuditPlan, tables: Sequence[DecisionTable]
-) -> tuple[AuditPlan, list[str]]:
-    """The plan as the answers allow it: a model may turn out to give no label probabilities.
+def without_probabilities(plan: AuditPlan) -> tuple[AuditPlan, list[str]]:
+    """The plan as the answers allow it, and what to tell the user: a model may turn out to give no
+    label probabilities.
 
     Where no answer has any, methods that need them are skipped with the reason. Where some lack
     them, those methods give no verdict there, which is said.
-
-    Args:
-        plan: As it was made before the answers came.
-        tables: The pool.
-
-    Returns:
-        The plan, and what to tell the user.
     """
     gives = task_of(plan.items.task).gives - {Evidence.PROBS}
     needing = [
@@ -192,7 +185,7 @@ def without_probabilities(
         for name, method in plan.methods.items()
         if not any(reading <= gives for reading in method.readings())
     ]
-    tables = [with_content(table) for table in tables]
+    tables = [with_content(stratum.table) for stratum in plan.strata]
     read = [(table.choices != MISSING) & (table.choices != UNPARSED) for table in tables]
     answers = sum(int(part.sum()) for part in read)
     if not needing or not answers:
