@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from unswayed.backends import BackendSettings, open_backend
-from unswayed.calls import Query, Request, Response
 from unswayed.decisions import Decision, DecisionTable
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task
-from unswayed.parsing import read_decision
 from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation, Substitution, presentations
-from unswayed.prompts import PromptSettings, render
+from unswayed.prompts import PromptSettings
+from unswayed.runner import Caller, Question, RunSettings
+from unswayed.store import Memory
 from unswayed.tiny.answers import content_free_examples, examples
 from unswayed.tiny.backend import WEIGHTS
 from unswayed.tiny.items import VOCABULARY, judge_items, mcq_items
@@ -35,35 +35,14 @@ CPU = BackendSettings(device="cpu", threads=1)
 def decide(
     items: Iterable[Item], asks: Sequence[Ask], labels: tuple[str, ...] | None = None
 ) -> list[Decision]:
-    backend = open_backend("tiny/judge", CPU)
-    settings = backend.own_prompt.settings(PromptSettings(label_set=labels))
-    queries = []
-    for item in items:
-        for ask in asks:
-            rendered = render(item, ask, settings)
-            request = Request(
-                model=backend.model,
-                messages=rendered.messages,
-                labels=rendered.labels,
-                max_tokens=rendered.max_tokens,
-                top_logprobs=rendered.top_logprobs,
-            )
-            queries.append(Query(item, ask, request))
-
-    async def collect() -> list[Decision]:
-        found = []
-        async for query, response in backend.answer(queries):
-            assert isinstance(response, Response), response
-            found.append(
-                read_decision(
-                    query.item, query.ask, query.request.labels, response,
-                    model=backend.model, answer_only=True,
-                )
-            )  # fmt: skip
-        await backend.close()
-        return found
-
-    return asyncio.run(collect())
+    backend = open_backend("tiny/judge")
+    prompts = backend.own_prompt.settings(PromptSettings(label_set=labels))
+    caller = Caller(backend, Memory(), RunSettings(prompts=prompts))
+    questions = [Question(item, ask) for item in items for ask in asks]
+    asyncio.run(caller.ask(questions))
+    decisions = list(caller.read(questions))
+    assert len(decisions) == len(questions)
+    return decisions
 
 
 def table_of(items: ItemSet, shown: Sequence[Presentation]) -> DecisionTable:
