@@ -440,8 +440,8 @@ async def test_pulling_stays_bounded_when_workers_wait_in_line_and_the_caller_is
 
 async def test_concurrency_grows_to_the_cap_and_never_above() -> None:
     async with FakeServer(latency_s=0.01) as server:
-        outcomes = await collect(backend_at(server.url, max_connections=24), queries(250))
-    assert len(outcomes) == 250
+        outcomes = await collect(backend_at(server.url, max_connections=24), queries(600))
+    assert len(outcomes) == 600
     assert server.max_in_flight == 24
 
 
