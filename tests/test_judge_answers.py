@@ -28,7 +28,7 @@ from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import is_fitted, why_not
 from unswayed.presentation import X0, X2, Ask, settled
 from unswayed.prompts import PromptSettings, render
-from unswayed.runner import Caller, Question, RunSettings
+from unswayed.runner import Caller, Question, RunSettings, flights
 from unswayed.store import CallStore, Memory, Recorded
 from unswayed.store.memory import ENTRY_BYTES
 from unswayed.sync import LoopThread
@@ -447,11 +447,12 @@ def test_calls_ended_with_event_loop_count_as_paid() -> None:
     judge.close()
 
 
-def test_what_is_reserved_and_not_used_is_waited_for() -> None:
+def test_what_is_reserved_and_not_used_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flights, "LOOK_S", 3600)  # a payment wakes who waits for it
     backend = Slow(per_token=0.0001, delay_s=0.002)
 
     async def made(budget: float) -> int:
-        async with Judge(backend, method="direct", budget=budget) as judge:
+        async with asyncio.timeout(60), Judge(backend, method="direct", budget=budget) as judge:
             await at_once(judge, [f"q{budget}-{i}" for i in range(3)])
             return judge.counts.made
 
