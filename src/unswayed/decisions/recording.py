@@ -44,7 +44,7 @@ class ByCandidate:
     @property
     def is_empty(self) -> bool:
         """Whether no row has any."""
-        return not bool((self.start >= 0).any())
+        return not len(self.values) or not bool((self.start >= 0).any())
 
     def cells(self, n: int) -> FloatArray:
         """Those of rows with n candidates each, shape (R, n); NaN where a row has none.
